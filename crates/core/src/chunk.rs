@@ -1,0 +1,121 @@
+//! The chunk vocabulary: one closed enum for everything a run says, the same live, in the log and on the AI SDK wire.
+//! What the chunks add up to is `reduce`'s business, their order `order`'s, their JSON form `json`'s.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::ids::CallId;
+
+pub mod json;
+pub mod order;
+pub mod partial_json;
+pub mod reduce;
+
+/// Names an open text or reasoning part within one message; cheap to clone because every delta carries it.
+pub type StreamId = Arc<str>;
+
+/// What any chunk may carry beside its own fields. Empty costs one pointer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rest(pub Option<Box<RestFields>>);
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RestFields {
+    /// Provider payload (signatures, item ids) that goes back to the provider unchanged.
+    pub provider_metadata: Option<Value>,
+    /// What a client needs to show a tool call; ours stands under the key `attache`. Never reaches the model.
+    pub tool_metadata: Option<Value>,
+    /// Keys this version does not know; they survive a round trip.
+    pub unknown: Map<String, Value>,
+}
+
+impl Rest {
+    pub fn none() -> Self {
+        Self(None)
+    }
+    pub fn with_tool_metadata(value: Value) -> Self {
+        Self(Some(Box::new(RestFields { tool_metadata: Some(value), ..RestFields::default() })))
+    }
+    pub fn provider_metadata(&self) -> Option<&Value> {
+        self.0.as_ref().and_then(|rest| rest.provider_metadata.as_ref())
+    }
+    pub fn tool_metadata(&self) -> Option<&Value> {
+        self.0.as_ref().and_then(|rest| rest.tool_metadata.as_ref())
+    }
+    pub fn set_tool_metadata(&mut self, value: Value) {
+        self.0.get_or_insert_default().tool_metadata = Some(value);
+    }
+}
+
+/// Why a message ended, in the words of the AI SDK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    Stop,
+    Length,
+    ContentFilter,
+    ToolCalls,
+    Error,
+    Other,
+}
+
+/// Optional marks of a tool chunk.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolMarks {
+    pub title: Option<String>,
+    pub dynamic: Option<bool>,
+    pub provider_executed: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chunk {
+    Start { message_id: Option<String>, message_metadata: Option<Value>, rest: Rest },
+    StartStep { rest: Rest },
+    FinishStep { rest: Rest },
+    TextStart { id: StreamId, rest: Rest },
+    TextDelta { id: StreamId, delta: String, rest: Rest },
+    TextEnd { id: StreamId, rest: Rest },
+    ReasoningStart { id: StreamId, rest: Rest },
+    ReasoningDelta { id: StreamId, delta: String, rest: Rest },
+    ReasoningEnd { id: StreamId, rest: Rest },
+    ToolInputStart { call_id: CallId, tool_name: String, input_encoding: Option<String>, marks: ToolMarks, rest: Rest },
+    ToolInputDelta { call_id: CallId, input_text_delta: String, rest: Rest },
+    ToolInputAvailable { call_id: CallId, tool_name: String, input: Value, marks: ToolMarks, rest: Rest },
+    ToolInputError { call_id: CallId, tool_name: String, input: Value, error_text: String, marks: ToolMarks, rest: Rest },
+    /// Its other keys (approvalDescriptor, inputSchemaInput, signature) ride in `rest.unknown`.
+    ToolApprovalRequest { approval_id: String, call_id: CallId, rest: Rest },
+    ToolOutputAvailable { call_id: CallId, output: Value, preliminary: Option<bool>, marks: ToolMarks, rest: Rest },
+    ToolOutputError { call_id: CallId, error_text: String, marks: ToolMarks, rest: Rest },
+    ToolOutputDenied { call_id: CallId, rest: Rest },
+    SourceUrl { source_id: String, url: String, title: Option<String>, rest: Rest },
+    SourceDocument { source_id: String, media_type: String, title: String, filename: Option<String>, rest: Rest },
+    File { url: String, media_type: String, rest: Rest },
+    /// `data-NAME`; `name` is without the prefix.
+    Data { name: String, id: Option<String>, data: Value, transient: Option<bool>, rest: Rest },
+    MessageMetadata { message_metadata: Value, rest: Rest },
+    Error { error_text: String, rest: Rest },
+    Abort { reason: Option<String>, rest: Rest },
+    Finish { finish_reason: Option<FinishReason>, message_metadata: Option<Value>, rest: Rest },
+}
+
+impl Chunk {
+    /// Whether this chunk ends its message.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. })
+    }
+
+    pub fn text_delta(id: &StreamId, delta: impl Into<String>) -> Self {
+        Self::TextDelta { id: id.clone(), delta: delta.into(), rest: Rest::none() }
+    }
+    pub fn reasoning_delta(id: &StreamId, delta: impl Into<String>) -> Self {
+        Self::ReasoningDelta { id: id.clone(), delta: delta.into(), rest: Rest::none() }
+    }
+    pub fn error(text: impl Into<String>) -> Self {
+        Self::Error { error_text: text.into(), rest: Rest::none() }
+    }
+    pub fn data(name: impl Into<String>, data: Value) -> Self {
+        Self::Data { name: name.into(), id: None, data, transient: None, rest: Rest::none() }
+    }
+    pub fn transient_data(name: impl Into<String>, data: Value) -> Self {
+        Self::Data { name: name.into(), id: None, data, transient: Some(true), rest: Rest::none() }
+    }
+}

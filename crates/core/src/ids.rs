@@ -1,0 +1,135 @@
+//! Identifiers of sessions, messages and parts: sortable by creation, made by one generator; never parsed for meaning.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ports::Clock;
+
+macro_rules! identifier {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+identifier!(
+    /// One conversation: `ses_…`.
+    SessionId
+);
+identifier!(
+    /// One message of a conversation: `msg_…`, or what a client minted for its own prompt.
+    MessageId
+);
+identifier!(
+    /// One stored part of a message: `prt_…`.
+    PartId
+);
+identifier!(
+    /// One call of a tool, named by the model that made it.
+    CallId
+);
+
+/// Makes ids: prefix, 14 hex digits of `milliseconds × 4096 + counter`, 12 random base-62 digits.
+///
+/// The order of the text is the order of creation within a process, and to the millisecond across processes.
+#[derive(Debug)]
+pub struct Ids {
+    clock: Arc<dyn Clock>,
+    /// Why a lock: two sessions make ids at the same time, and the counter must never go back.
+    state: Mutex<IdState>,
+}
+
+#[derive(Debug)]
+struct IdState {
+    last: u64,
+    random: SplitMix,
+}
+
+/// A small generator is enough: the digits only keep two processes of one millisecond apart.
+#[derive(Debug)]
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+impl Ids {
+    /// `seed` decides the random digits: the host takes it from the operating system, a simulation from its number.
+    pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
+        Self { clock, state: Mutex::new(IdState { last: 0, random: SplitMix(seed) }) }
+    }
+
+    pub fn session(&self) -> SessionId {
+        SessionId::new(self.mint("ses_"))
+    }
+    pub fn message(&self) -> MessageId {
+        MessageId::new(self.mint("msg_"))
+    }
+    pub fn part(&self) -> PartId {
+        PartId::new(self.mint("prt_"))
+    }
+    pub fn call(&self) -> CallId {
+        CallId::new(self.mint("cal_"))
+    }
+    /// An id for an approval request.
+    pub fn approval(&self) -> String {
+        self.mint("apr_")
+    }
+
+    fn mint(&self, prefix: &str) -> String {
+        let now = self.clock.now_ms().max(0) as u64 * 4096;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.last = now.max(state.last + 1);
+        let mut text = format!("{prefix}{:014x}", state.last & 0x00ff_ffff_ffff_ffff);
+        for _ in 0..2 {
+            let mut random = state.random.next();
+            for _ in 0..6 {
+                text.push(BASE62[(random % 62) as usize] as char);
+                random /= 62;
+            }
+        }
+        text
+    }
+}

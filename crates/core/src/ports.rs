@@ -1,0 +1,21 @@
+//! The ports: everything the core needs from outside, as small object-safe traits of plain data. Nothing here acts.
+
+use std::fmt::Debug;
+
+pub use futures_util::future::BoxFuture;
+pub use futures_util::stream::BoxStream;
+
+pub mod client;
+pub mod model;
+pub mod store;
+pub mod tool;
+
+pub use client::{Answer, Client, PermissionAsk};
+pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};
+pub use store::{Batch, Blobs, Change, Leases, Store, StoreError};
+pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+
+/// Wall-clock time. Waiting is tokio's; this is only for what is written down.
+pub trait Clock: Send + Sync + Debug {
+    fn now_ms(&self) -> i64;
+}

@@ -1,0 +1,269 @@
+//! Storage: rows, the run log, leases and blobs. One entrance for writing (`commit`), pages for reading.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::BoxFuture;
+use crate::ids::{MessageId, PartId, SessionId};
+use crate::part::Role;
+
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum StoreError {
+    /// Disk full, I/O error, read-only: the same call may succeed later.
+    #[error("the session store can't be written or read: {0}")]
+    Unavailable(String),
+    /// The lease moved: another process owns the session now.
+    #[error("session {0} is owned by another process now")]
+    Fenced(SessionId),
+    #[error("{0} exists already with other content")]
+    Conflict(String),
+    #[error("the session store holds something this version can't read: {0}")]
+    Corrupt(String),
+}
+
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Grows by one each time a session's lease is taken; a write under an older one is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Epoch(pub i64);
+
+/// Which model, as it stands on rows and messages.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModelRef {
+    pub provider_id: String,
+    pub model_id: String,
+    pub variant: Option<String>,
+}
+
+/// Token sums of a session (the five are disjoint).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UsageTotals {
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+    pub reasoning_tokens: i64,
+    pub cache_read: i64,
+    pub cache_write: i64,
+    pub cost_usd: f64,
+}
+
+/// A row of `chat_sessions`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionRow {
+    pub id: SessionId,
+    pub agent: String,
+    pub workspace_root: PathBuf,
+    pub model: Option<ModelRef>,
+    pub parent_id: Option<SessionId>,
+    pub parent_message_id: Option<MessageId>,
+    /// Session permission rules (JSON array).
+    pub permissions: Value,
+    /// Keys we use: `title`, `additional_directories`, `mode`, `thought_level`.
+    pub metadata: Map<String, Value>,
+    pub totals: UsageTotals,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub archived_at: Option<i64>,
+}
+
+/// What changes on a session row; `None` leaves a column as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionPatch {
+    pub model: Option<ModelRef>,
+    pub permissions: Option<Value>,
+    /// Merged key by key; a null removes the key.
+    pub metadata: Map<String, Value>,
+    /// Added to the sums.
+    pub add_usage: Option<UsageTotals>,
+    pub updated_at: i64,
+    pub archived_at: Option<Option<i64>>,
+}
+
+/// A row of `chat_messages`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageRow {
+    pub id: MessageId,
+    pub session_id: SessionId,
+    /// Null while queued.
+    pub seq: Option<i64>,
+    pub role: Role,
+    pub metadata: Map<String, Value>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+/// A row of `chat_parts`; `data_json` is the whole AI SDK part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartRow {
+    pub id: PartId,
+    pub message_id: MessageId,
+    pub session_id: SessionId,
+    pub index: i64,
+    /// The AI SDK type (`text`, `tool-read`, `data-plan` …).
+    pub kind: String,
+    pub data_json: String,
+    pub tool_call_id: Option<String>,
+    pub tool_state: Option<&'static str>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+/// A run of chunks of one message, encoded: JSON texts joined by newlines. Indexes are dense over a session's life.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogSegment {
+    pub first_index: u64,
+    pub last_index: u64,
+    pub message_id: MessageId,
+    pub role: Role,
+    pub chunks: String,
+}
+
+/// One change of the rows. All changes of a batch become visible together or not at all.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// `Conflict` when the id exists.
+    CreateSession(Box<SessionRow>),
+    PatchSession(SessionPatch),
+    /// Rows, log, lease and queued messages of this session; its children keep their rows with `parent_id` as it was.
+    DeleteSession,
+    /// `Conflict` when the id exists (in any session).
+    InsertMessage(MessageRow),
+    /// seq when given; metadata merged key by key, a null removes the key. An unknown id is `Corrupt`.
+    PatchMessage { id: MessageId, seq: Option<i64>, metadata: Map<String, Value>, updated_at: i64 },
+    /// Insert, or update by id (kind, data, tool columns, updated_at).
+    PutPart(PartRow),
+    PutSystemPrompt { digest: String, body: String },
+    AppendLog(LogSegment),
+    /// Drops whole segments that end before this index.
+    TrimLog { before: u64 },
+    /// A turn is live from now on: recorded so that the next owner finds it.
+    BeginRun(LiveRun),
+    EndRun,
+    /// Gives the lease back; only with a fence.
+    ReleaseLease,
+}
+
+/// The turn that is under way: where its part of the log starts and which messages it joins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveRun {
+    pub user_message_id: MessageId,
+    pub message_id: MessageId,
+    /// Index of the user message's first log entry; load replays rows with a smaller seq, then the log from here.
+    pub first_index: u64,
+    /// seq of the user message.
+    pub first_seq: i64,
+}
+
+/// Changes of one session that are committed in one transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    pub session_id: SessionId,
+    /// Refused as `Fenced` when this process does not hold the lease at this epoch. `None` for creation and deletion only.
+    pub fence: Option<Epoch>,
+    pub changes: Vec<Change>,
+}
+
+/// Called exactly once, on the store's thread, after the transaction has ended; must be quick and must not block.
+pub type Done = Box<dyn FnOnce(StoreResult<()>) + Send>;
+
+/// What a session adds up to when it is opened; read in one transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionRecord {
+    pub row: SessionRow,
+    /// Highest seq given out, 0 if none.
+    pub last_seq: i64,
+    /// One past the last index in the log, 0 if it is empty.
+    pub next_index: u64,
+    pub live_run: Option<LiveRun>,
+    /// Unfired messages (queued_at set, seq null, queue_canceled_at not set) in firing order: queued_at, then id.
+    pub queued: Vec<MessageId>,
+    pub epoch: Epoch,
+    /// Whether a living process (this or another) holds the lease.
+    pub owner: Owner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Nobody,
+    /// The lease is ours.
+    Us,
+    /// Another process that lives.
+    Other,
+    /// A process that is gone; its lease can be taken.
+    Dead,
+}
+
+/// Which sessions to list, newest `updated_at` first (then id, descending). Sessions without a message are left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionQuery {
+    pub workspace_root: Option<PathBuf>,
+    /// Continue after this (updated_at, id).
+    pub after: Option<(i64, SessionId)>,
+    pub limit: usize,
+    pub include_archived: bool,
+}
+
+/// Where the next page of rows starts: after this (seq, part index).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCursor {
+    pub seq: i64,
+    pub part_index: i64,
+}
+
+/// Which rows of a conversation to read, in order of seq and part index; hidden messages are left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowRange {
+    pub after: Option<RowCursor>,
+    /// Only messages with a smaller seq.
+    pub before_seq: Option<i64>,
+    /// A page ends when it holds this many bytes of parts (always at least one row).
+    pub max_bytes: usize,
+}
+
+/// Some messages with some of their parts. A message cut by the page border comes again on the next page with its further parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RowPage {
+    pub messages: Vec<(MessageRow, Vec<PartRow>)>,
+    /// `None` when nothing follows.
+    pub next: Option<RowCursor>,
+}
+
+pub trait Store: Send + Sync + Debug {
+    /// Queues the batch for the next group commit. Batches of one session are committed in the order given.
+    fn commit(&self, batch: Batch, done: Done);
+    fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>>;
+    fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>>;
+    fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>>;
+    /// One message with all its parts, hidden and queued ones too.
+    fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<(MessageRow, Vec<PartRow>)>>>;
+    /// Segments from the one that holds `from` on, in order, until `max_bytes` are read (at least one segment).
+    fn read_log(&self, session: &SessionId, from: u64, max_bytes: usize) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>>;
+}
+
+/// What came of asking for a lease.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LeaseGrant {
+    /// Ours at this epoch. `moved` when somebody else wrote since the epoch we knew: what is in memory is stale.
+    Granted { epoch: Epoch, moved: bool },
+    /// A living process holds it.
+    Elsewhere,
+    UnknownSession,
+}
+
+pub trait Leases: Send + Sync + Debug {
+    /// Takes the lease if nobody alive holds it; `known` is the epoch of what the caller has in memory. Taking a lease that is ours already grants the same epoch.
+    fn acquire(&self, session: &SessionId, known: Option<Epoch>) -> BoxFuture<'static, StoreResult<LeaseGrant>>;
+    /// Resolves when another process may have changed the database since the last call; polls at most every 50 ms.
+    fn changed_elsewhere(&self) -> BoxFuture<'static, ()>;
+}
+
+/// Attachments above 1 MiB, by content.
+pub trait Blobs: Send + Sync + Debug {
+    /// Stores the bytes for a session and gives their SHA-256 (hex). Storing the same bytes twice keeps one copy.
+    fn put(&self, session: &SessionId, bytes: Vec<u8>) -> BoxFuture<'static, StoreResult<String>>;
+    fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>>;
+    /// Removes the blobs that only this session refers to.
+    fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>>;
+}

@@ -1,0 +1,160 @@
+//! A tool as the loop sees it: what it is, what a call would touch, how it runs. Failure is an answer to the model.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::BoxFuture;
+use crate::ids::{CallId, SessionId};
+
+/// How an editor draws a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    Read,
+    Edit,
+    Search,
+    Execute,
+    Think,
+    Fetch,
+    SwitchMode,
+    Other,
+}
+
+/// Whether a call can change anything outside the conversation; decides what may run side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    ReadOnly,
+    Mutates,
+}
+
+#[derive(Clone, Debug)]
+pub struct ToolSpec {
+    pub id: &'static str,
+    pub description: &'static str,
+    /// JSON Schema of the arguments.
+    pub parameters: Value,
+    pub kind: ToolKind,
+    pub effect: Effect,
+    /// Shown by other means (`todo` is a plan): clients get no tool call for it.
+    pub hidden: bool,
+}
+
+/// A place in a file; `line` is 1-based.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    pub path: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// One block of what a client shows for a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Shown {
+    /// Markdown, already fenced where it has to be.
+    Text { text: String },
+    /// `old_text` is `None` for a new file.
+    Diff { path: PathBuf, old_text: Option<String>, new_text: String },
+    Terminal { terminal_id: String },
+}
+
+/// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored with the part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Presentation {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ToolKind>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Shown>,
+    /// No tool call is shown to clients.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<OutcomeMetadata>,
+}
+
+/// What a call would touch; the capability layer and the watchdog judge these, not the tool's arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Absolute, lexically normal paths.
+    ReadPath(PathBuf),
+    WritePath(PathBuf),
+    Execute { command: String, directory: PathBuf },
+}
+
+/// A call that has been understood: what it would touch and how it looks before it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolPlan {
+    pub accesses: Vec<Access>,
+    /// Title, kind, locations, diff preview.
+    pub presentation: Presentation,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutcomeMetadata {
+    pub duration_ms: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_path: Option<PathBuf>,
+}
+
+/// The envelope: one result per call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolOutcome {
+    /// `data` is what the model gets (a string, or JSON).
+    Output { data: Value, presentation: Presentation },
+    Error { text: String, presentation: Option<Presentation> },
+}
+
+/// Where the session works. Fixed at its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    pub session_id: SessionId,
+    /// Relative paths are resolved against this.
+    pub root: PathBuf,
+    pub additional: Vec<PathBuf>,
+    /// Host-owned, made when first used; reachable without asking.
+    pub scratch: PathBuf,
+}
+
+impl Workspace {
+    /// The directories the session may touch, scratch included.
+    pub fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.root).chain(&self.additional).chain(std::iter::once(&self.scratch))
+    }
+}
+
+/// Live progress of a call (what a command has printed so far). The sink decides how often it is passed on.
+pub trait Progress: Send + Sync + Debug {
+    /// Replaces what was shown before; called at most every 100 ms by a well-behaved tool.
+    fn show(&self, presentation: Presentation);
+    /// A chunk of the tool's own for all clients (`data-plan`).
+    fn data(&self, name: &str, data: Value);
+}
+
+#[derive(Clone, Debug)]
+pub struct ToolRuntime {
+    pub call_id: CallId,
+    pub workspace: Arc<Workspace>,
+    /// Directories outside the workspace that the user granted for this call or session.
+    pub granted: Arc<[PathBuf]>,
+    pub progress: Arc<dyn Progress>,
+    pub cancel: CancellationToken,
+}
+
+pub trait Tool: Send + Sync + Debug {
+    fn spec(&self) -> &ToolSpec;
+    /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool error for the model: it names the field.
+    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>>;
+    /// Runs an allowed call. Must return soon after `cancel` fires (2.5 s at the latest) and leave no process behind.
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome>;
+}
