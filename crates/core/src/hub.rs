@@ -1,0 +1,383 @@
+//! The hub: finds or starts the task of a session and hands out handles to it. It holds no conversation itself.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::agents::Agents;
+use crate::choices::{Choices, Chosen};
+use crate::events::{Event, Status};
+use crate::ids::{Ids, MessageId, SessionId};
+use crate::journal::reader::Subscription;
+use crate::journal::replay::Replay;
+use crate::limits::{EVENTS_BEHIND, SHUTDOWN};
+use crate::ports::store::{
+    Batch, Blobs, Change, LeaseGrant, Leases, ModelRef, SessionPatch, SessionQuery, SessionRow, Store, StoreError,
+    UsageTotals,
+};
+use crate::ports::{Client, Clock, Model, Tool};
+use crate::prompt::Prompt;
+use crate::session::{self, Command};
+use crate::turn::TurnEnd;
+
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum HubError {
+    #[error("there is no session {0}")]
+    UnknownSession(SessionId),
+    #[error("session {0} is running in another process; wait for its turn to end, or follow it here with session/load")]
+    RunningElsewhere(SessionId),
+    #[error("session {0} is closed; load or resume it first")]
+    Closed(SessionId),
+    #[error("session {0} has a turn under way; wait for it or cancel it first")]
+    Busy(SessionId),
+    #[error("{0}")]
+    Invalid(String),
+    #[error("no model is configured")]
+    NoModel,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// What the hub is composed of; the host makes it once.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub leases: Arc<dyn Leases>,
+    pub blobs: Arc<dyn Blobs>,
+    pub model: Arc<dyn Model>,
+    pub tools: Arc<[Arc<dyn Tool>]>,
+    pub agents: Agents,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<Ids>,
+    pub settings: Settings,
+}
+
+/// Values the host read from its configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `None`: the first available model.
+    pub model: Option<ModelRef>,
+    /// The agent of new sessions.
+    pub agent: String,
+    pub max_steps: u32,
+    /// Sessions' scratch directories are made below it.
+    pub scratch: PathBuf,
+    /// What the system prompt says of the machine (`linux x86_64`).
+    pub platform: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Absolute and existing: the adapter's host checked it.
+    pub root: PathBuf,
+    pub additional: Vec<PathBuf>,
+}
+
+/// Where a reader of a session starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachFrom {
+    /// The whole conversation from the rows, then the live run.
+    Beginning,
+    /// Only a run in flight, from its first chunk.
+    LiveRun,
+    /// Nothing but what comes from now on (a session that was just made).
+    Now,
+}
+
+/// A reader's place in a session: what to replay first, then the live entries.
+#[derive(Debug)]
+pub struct Attachment {
+    /// Present for `AttachFrom::Beginning`.
+    pub replay: Option<Replay>,
+    pub live: Subscription,
+    /// Entries below this index belong to the answer of a load; later ones follow it.
+    pub head: u64,
+    pub chosen: Chosen,
+    /// Dropping it takes the client out of the session.
+    pub seat: Seat,
+}
+
+/// A client's seat in a session. Questions are put to it from `ready` on, until it is dropped.
+#[derive(Debug)]
+pub struct Seat {
+    pub(crate) number: u64,
+    pub(crate) commands: mpsc::UnboundedSender<Command>,
+}
+
+impl Seat {
+    /// The load or resume has been answered: open questions may be asked now.
+    pub fn ready(&self) {
+        // A session task that is gone asks nothing.
+        drop(self.commands.send(Command::SeatReady(self.number)));
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        drop(self.commands.send(Command::SeatLeft(self.number)));
+    }
+}
+
+/// How a prompt ended. Every entry below `after_index` belongs before its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnOutcome {
+    pub message_id: MessageId,
+    pub end: TurnEnd,
+    pub after_index: u64,
+}
+
+/// A prompt that was handed in: its place is taken, its end comes later.
+#[derive(Debug)]
+pub struct Ticket {
+    /// The id of the stored message, as soon as it is stored. Connections use it to know their own messages.
+    pub accepted: oneshot::Receiver<MessageId>,
+    pub outcome: oneshot::Receiver<Result<TurnOutcome, HubError>>,
+}
+
+/// A queued message as a client may see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueuedMessage {
+    pub message_id: MessageId,
+    pub queued_at: i64,
+    pub parts: Vec<crate::part::Part>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Hub {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) parts: Parts,
+    pub(crate) choices: Arc<Choices>,
+    pub(crate) events: broadcast::Sender<Event>,
+    /// Why a lock: connections open and close sessions at the same time. Held for look-ups only.
+    open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Command>>>,
+}
+
+impl Shared {
+    pub(crate) fn open_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, mpsc::UnboundedSender<Command>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A cheap handle to one open session. Methods without `async` never wait and keep the order in which they are called.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    id: SessionId,
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+impl Hub {
+    pub fn new(parts: Parts) -> Self {
+        let choices = Arc::new(Choices { modes: parts.agents.modes(), models: parts.model.available() });
+        let (events, _) = broadcast::channel(EVENTS_BEHIND);
+        Self { shared: Arc::new(Shared { parts, choices, events, open: Mutex::default() }) }
+    }
+
+    pub fn choices(&self) -> &Arc<Choices> {
+        &self.shared.choices
+    }
+
+    /// Turn and status events of all sessions, for any number of subscribers.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.shared.events.subscribe()
+    }
+
+    /// Stores a new session and opens it.
+    pub async fn create(&self, new: NewSession) -> Result<SessionHandle, HubError> {
+        let parts = &self.shared.parts;
+        let now = parts.clock.now_ms();
+        let model = self.default_model()?;
+        let mut metadata = Map::new();
+        if !new.additional.is_empty() {
+            metadata.insert("additional_directories".into(), json!(new.additional));
+        }
+        let row = SessionRow {
+            id: parts.ids.session(),
+            agent: parts.settings.agent.clone(),
+            workspace_root: new.root,
+            model: Some(model),
+            parent_id: None,
+            parent_message_id: None,
+            permissions: Value::Array(Vec::new()),
+            metadata,
+            totals: UsageTotals::default(),
+            created_at: now,
+            updated_at: now,
+            archived_at: None,
+        };
+        let id = row.id.clone();
+        self.commit(Batch { session_id: id.clone(), fence: None, changes: vec![Change::CreateSession(Box::new(row))] })
+            .await?;
+        self.open(&id).await
+    }
+
+    /// Opens a stored session, or finds it open. Settles what a dead owner left behind.
+    pub async fn open(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
+        if let Some(commands) = self.shared.open_sessions().get(id) {
+            return Ok(SessionHandle { id: id.clone(), commands: commands.clone() });
+        }
+        let record = self.shared.parts.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
+        let mut open = self.shared.open_sessions();
+        // Another connection may have opened it while we read.
+        let commands = open
+            .entry(id.clone())
+            .or_insert_with(|| session::start(self.shared.clone(), record))
+            .clone();
+        drop(open);
+        let handle = SessionHandle { id: id.clone(), commands };
+        handle.ask(Command::Recover).await??;
+        Ok(handle)
+    }
+
+    pub async fn list(&self, query: SessionQuery) -> Result<Vec<SessionRow>, HubError> {
+        Ok(self.shared.parts.store.list_sessions(query).await?)
+    }
+
+    /// Cancels and erases. An unknown id succeeds.
+    pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
+        let commands = self.shared.open_sessions().get(id).cloned();
+        if let Some(commands) = commands {
+            SessionHandle { id: id.clone(), commands }.close().await?;
+        }
+        let Some(_) = self.shared.parts.store.session(id).await? else { return Ok(()) };
+        match self.shared.parts.leases.acquire(id, None).await? {
+            LeaseGrant::Granted { .. } => {}
+            LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(id.clone())),
+            LeaseGrant::UnknownSession => return Ok(()),
+        }
+        // Blobs first: a crash in between leaves a session that can be deleted again, not bytes nobody owns.
+        self.shared.parts.blobs.delete_session(id).await?;
+        self.commit(Batch { session_id: id.clone(), fence: None, changes: vec![Change::DeleteSession] }).await
+    }
+
+    /// Copies the visible messages of a session into a new one; refused while a turn is under way.
+    pub async fn fork(&self, id: &SessionId, new: NewSession) -> Result<SessionHandle, HubError> {
+        if self.shared.open_sessions().contains_key(id) {
+            let status = self.open(id).await?.status().await?;
+            if status.is_active() {
+                return Err(HubError::Busy(id.clone()));
+            }
+        }
+        let copy = crate::fork::copy(&self.shared.parts, id, new).await?;
+        self.open(&copy).await
+    }
+
+    /// Aborts all runs, closes their calls, keeps open approvals and queues. The host is about to end.
+    pub async fn shutdown(&self) {
+        let sessions: Vec<_> = self.shared.open_sessions().drain().collect();
+        let mut ends = Vec::new();
+        for (id, commands) in sessions {
+            let handle = SessionHandle { id, commands };
+            ends.push(async move { drop(handle.ask(Command::Shutdown).await) });
+        }
+        drop(tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await);
+    }
+
+    fn default_model(&self) -> Result<ModelRef, HubError> {
+        let configured = self.shared.parts.settings.model.clone();
+        configured.or_else(|| self.shared.choices.models.first().map(|info| info.model.clone())).ok_or(HubError::NoModel)
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<(), HubError> {
+        Ok(commit(&*self.shared.parts.store, batch).await?)
+    }
+}
+
+/// Commits one batch and waits for it.
+pub(crate) async fn commit(store: &dyn Store, batch: Batch) -> Result<(), StoreError> {
+    let (done, committed) = oneshot::channel();
+    store.commit(batch, Box::new(move |result| drop(done.send(result))));
+    committed.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the writer has stopped".into())))
+}
+
+impl SessionHandle {
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Hands in a prompt; its place in the order is taken when this returns.
+    pub fn prompt(&self, prompt: Prompt) -> Ticket {
+        let (accept, accepted) = oneshot::channel();
+        let (answer, outcome) = oneshot::channel();
+        if let Err(refused) = self.commands.send(Command::Prompt { prompt, accept, answer }) {
+            if let Command::Prompt { answer, .. } = refused.0 {
+                drop(answer.send(Err(HubError::Closed(self.id.clone()))));
+            }
+        }
+        Ticket { accepted, outcome }
+    }
+
+    /// Aborts the turn under way; without one nothing happens.
+    pub fn cancel(&self) {
+        drop(self.commands.send(Command::Cancel));
+    }
+
+    /// Aborts the turn of this one message if it is live, takes it from the queue if it waits.
+    pub fn cancel_prompt(&self, message_id: MessageId) {
+        drop(self.commands.send(Command::CancelPrompt(message_id)));
+    }
+
+    /// Takes a seat. `client` answers questions; `None` for readers that can't.
+    pub async fn attach(&self, client: Option<Arc<dyn Client>>, from: AttachFrom) -> Result<Attachment, HubError> {
+        self.ask(|reply| Command::Attach { client, from, reply }).await?
+    }
+
+    pub async fn set_mode(&self, agent: String) -> Result<Chosen, HubError> {
+        self.ask(|reply| Command::SetMode { agent, reply }).await?
+    }
+
+    pub async fn set_model(&self, model: ModelRef) -> Result<Chosen, HubError> {
+        self.ask(|reply| Command::SetModel { model, reply }).await?
+    }
+
+    /// Changes the row (title …) without a turn.
+    pub async fn patch(&self, patch: SessionPatch) -> Result<(), HubError> {
+        self.ask(|reply| Command::Patch { patch, reply }).await?
+    }
+
+    pub async fn status(&self) -> Result<Status, HubError> {
+        self.ask(Command::Status).await
+    }
+
+    pub async fn queued(&self) -> Result<Vec<QueuedMessage>, HubError> {
+        self.ask(Command::QueueList).await?
+    }
+
+    /// Takes a waiting message out of the queue; its prompt is answered as cancelled.
+    pub async fn cancel_queued(&self, message_id: MessageId) -> Result<(), HubError> {
+        self.ask(|reply| Command::QueueCancel { message_id, reply }).await?
+    }
+
+    /// Replaces the content of a waiting message.
+    pub async fn edit_queued(&self, message_id: MessageId, prompt: Prompt) -> Result<(), HubError> {
+        self.ask(|reply| Command::QueueEdit { message_id, prompt, reply }).await?
+    }
+
+    /// Says something to everybody attached, outside of any turn.
+    pub fn notice(&self, severity: &'static str, title: String, description: Option<String>) {
+        drop(self.commands.send(Command::Notice { severity, title, description }));
+    }
+
+    /// Cancels what runs, answers what waits, and ends the session's task. The row stays.
+    pub async fn close(&self) -> Result<(), HubError> {
+        match self.ask(Command::Close).await {
+            Ok(()) | Err(HubError::Closed(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, HubError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).map_err(|_| HubError::Closed(self.id.clone()))?;
+        answer.await.map_err(|_| HubError::Closed(self.id.clone()))
+    }
+}

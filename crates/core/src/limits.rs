@@ -1,0 +1,57 @@
+//! Sizes, counts and times of the core, each with its reason.
+
+use std::time::Duration;
+
+/// Chunks that wait for their commit: large enough for big group commits, small against the memory promise of 16 MiB per stalled client.
+pub const UNCOMMITTED_BYTES: usize = 256 * 1024;
+
+/// What a reader may leave unread in memory; beyond it the queue is dropped and re-read from the log.
+pub const READER_QUEUE_BYTES: usize = 1024 * 1024;
+
+/// One page of the log or of rows: a few milliseconds of work, small against `READER_QUEUE_BYTES`.
+pub const PAGE_BYTES: usize = 256 * 1024;
+
+/// A text or reasoning part is closed at this size and the next one opened, so that folding stays linear and memory bounded.
+pub const PART_BYTES: usize = 256 * 1024;
+
+/// A part is folded into its row before its end only when it has doubled since the last time and is at least this large.
+pub const FOLD_BYTES: usize = 4 * 1024;
+
+/// Parts of a running message that stay in memory; beyond it finished ones are read back from their rows when a request needs them.
+pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// History that an idle session keeps for its next turn; a larger one is read again.
+pub const HISTORY_BYTES: usize = 2 * 1024 * 1024;
+
+/// Attachments above this size leave the row for the blob store.
+pub const INLINE_ATTACHMENT_BYTES: usize = 1024 * 1024;
+
+/// How long an aborted tool may take to clean up: TERM, two seconds, KILL, and a little for the way back.
+pub const TOOL_ABORT: Duration = Duration::from_millis(2_400);
+
+/// Tries of one model call, the first included.
+pub const MODEL_TRIES: u32 = 5;
+
+/// First pause between two tries; doubles each time.
+pub const RETRY_BASE: Duration = Duration::from_millis(500);
+
+/// No pause is longer, whatever the provider says: the user is watching.
+pub const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Model calls per turn when nothing is configured.
+pub const MAX_STEPS: u32 = 100;
+
+/// The same call this often in a row: the model is told.
+pub const REPEATS_WARNED: u32 = 3;
+
+/// The same call this often in a row: the turn ends.
+pub const REPEATS_STOPPED: u32 = 10;
+
+/// Messages that may wait in one session's queue; a prompt beyond it is refused.
+pub const QUEUED_MESSAGES: usize = 1_000;
+
+/// Events a slow subscriber may fall behind before it loses the oldest.
+pub const EVENTS_BEHIND: usize = 1_024;
+
+/// How long `shutdown` waits for runs to settle: the process has to be gone 3 s after its editor.
+pub const SHUTDOWN: Duration = Duration::from_millis(2_700);
