@@ -1,0 +1,109 @@
+//! Our own requests that wait for an answer, and theirs that wait for ours. Sends nothing.
+
+use crate::error::{Closed, ErrorObject};
+use crate::id::RequestId;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) type Answer = Result<Box<RawValue>, ErrorObject>;
+
+/// Requests we sent.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    state: Mutex<AskedState>,
+}
+
+#[derive(Debug, Default)]
+struct AskedState {
+    last_id: u64,
+    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    /// Nobody may begin to wait once the connection is over: no answer would come.
+    over: bool,
+}
+
+impl Asked {
+    pub(crate) fn open(&self) -> Result<(u64, oneshot::Receiver<Answer>), Closed> {
+        let mut state = lock(&self.state);
+        if state.over {
+            return Err(Closed);
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        let (sender, receiver) = oneshot::channel();
+        state.waiting.insert(id, sender);
+        Ok((id, receiver))
+    }
+
+    /// Delivers an answer; false if nobody waits for it (unknown, late or second).
+    pub(crate) fn settle(&self, id: u64, answer: Answer) -> bool {
+        let sender = lock(&self.state).waiting.remove(&id);
+        sender.is_some_and(|sender| sender.send(answer).is_ok())
+    }
+
+    /// True if the answer was still outstanding.
+    pub(crate) fn forget(&self, id: u64) -> bool {
+        lock(&self.state).waiting.remove(&id).is_some()
+    }
+
+    /// Dropping the senders tells everybody who waits.
+    pub(crate) fn close(&self) {
+        let mut state = lock(&self.state);
+        state.over = true;
+        state.waiting = HashMap::new();
+    }
+}
+
+/// Requests of the other side that are being worked on.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    tokens: Mutex<HashMap<RequestId, CancellationToken>>,
+    max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotAdmitted {
+    #[error("a request with this id is already in flight")]
+    Duplicate,
+    #[error("too many requests in flight (limit {0})")]
+    Full(usize),
+}
+
+impl InFlight {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { tokens: Mutex::default(), max }
+    }
+
+    pub(crate) fn admit(
+        &self,
+        id: &RequestId,
+        parent: &CancellationToken,
+    ) -> Result<CancellationToken, NotAdmitted> {
+        let mut tokens = lock(&self.tokens);
+        let count = tokens.len();
+        match tokens.entry(id.clone()) {
+            Entry::Occupied(_) => Err(NotAdmitted::Duplicate),
+            Entry::Vacant(_) if count >= self.max => Err(NotAdmitted::Full(self.max)),
+            Entry::Vacant(vacant) => Ok(vacant.insert(parent.child_token()).clone()),
+        }
+    }
+
+    pub(crate) fn release(&self, id: &RequestId) {
+        lock(&self.tokens).remove(id);
+    }
+
+    /// False if no such request is in flight.
+    pub(crate) fn cancel(&self, id: &RequestId) -> bool {
+        // Woken outside the lock: whoever waits may answer right away, which takes the lock again.
+        let token = lock(&self.tokens).get(id).cloned();
+        token.inspect(CancellationToken::cancel).is_some()
+    }
+}
+
+/// Map operations do not stop halfway, so a poisoned lock still guards a whole map.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,82 @@
+//! The one answer a request gets. Consumed by answering; dropped unanswered, it answers by itself.
+
+use crate::encode::encode_result;
+use crate::error::ErrorObject;
+use crate::id::RequestId;
+use crate::peer::Peer;
+use serde::Serialize;
+use std::fmt;
+use tokio_util::sync::CancellationToken;
+
+/// Answering never blocks, and the answer stands behind every line that `send_lines` had accepted before.
+pub struct Responder {
+    peer: Peer,
+    id: RequestId,
+    cancelled: CancellationToken,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Answered,
+}
+
+impl Responder {
+    pub(crate) fn new(peer: Peer, id: RequestId, cancelled: CancellationToken) -> Self {
+        Self { peer, id, cancelled, state: State::Open }
+    }
+
+    pub fn ok<R: Serialize>(mut self, result: &R) {
+        let mut line = Vec::new();
+        match encode_result(&mut line, &self.id, result) {
+            Ok(()) => {
+                self.settle();
+                self.peer.shared().outgoing.reply(&line);
+            }
+            Err(failure) => {
+                self.error(ErrorObject::internal(format!("the result could not be encoded: {failure}")));
+            }
+        }
+    }
+
+    pub fn error(mut self, error: ErrorObject) {
+        self.give_error(&error);
+    }
+
+    /// Fires when the other side sent `$/cancel_request` for this id, or the connection ended. An answer is owed
+    /// all the same.
+    pub fn cancelled(&self) -> CancellationToken {
+        self.cancelled.clone()
+    }
+
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    fn give_error(&mut self, error: &ErrorObject) {
+        self.settle();
+        self.peer.shared().reply_error(Some(&self.id), error);
+    }
+
+    /// Frees the id before the answer is queued: whoever reads the answer may use the id again at once.
+    fn settle(&mut self) {
+        self.state = State::Answered;
+        self.peer.shared().in_flight.release(&self.id);
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        match self.state {
+            State::Answered => {}
+            State::Open => self.give_error(&ErrorObject::internal("internal error: request was dropped")),
+        }
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Responder").field("id", &self.id).field("state", &self.state).finish()
+    }
+}

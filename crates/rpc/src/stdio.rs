@@ -1,0 +1,112 @@
+//! Standard input and output as async streams; the only place in the workspace that touches stdout.
+//!
+//! Each stream has a blocking thread of its own. Non-blocking mode was rejected: it belongs to the open file, which
+//! terminals and siblings share with us, and regular files have none. Descriptors that somebody else made
+//! non-blocking are waited for with poll. Threads do not keep the process alive, so it can exit while one is blocked.
+
+use crate::limits::{READ_CHUNK_BYTES, STDIO_BUFFER_BYTES};
+use crate::pipe::{PipeReader, PipeWriter, pipe};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Call once: two readers of one input would share its lines at random.
+pub fn stdio() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
+    (read_from(rustix::stdio::stdin()), write_to(rustix::stdio::stdout()))
+}
+
+fn read_from(source: BorrowedFd<'static>) -> PipeReader {
+    let (reader, writer) = pipe(STDIO_BUFFER_BYTES);
+    // A thread that could not be started drops its end, which reads as the end of the input.
+    spawn("rpc-stdin", move || pump_in(source, &writer));
+    reader
+}
+
+fn write_to(target: BorrowedFd<'static>) -> Output {
+    let (reader, writer) = pipe(STDIO_BUFFER_BYTES);
+    spawn("rpc-stdout", move || pump_out(target, &reader));
+    Output { pipe: writer }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
+    if let Err(error) = std::thread::Builder::new().name(name.to_owned()).spawn(work) {
+        tracing::error!(%error, name, "a thread could not be started");
+    }
+}
+
+/// Bytes count as flushed when the system has taken them, not when the thread has.
+#[derive(Debug)]
+struct Output {
+    pipe: PipeWriter,
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.pipe).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.pipe.poll_drained(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.pipe.poll_drained(context) {
+            Poll::Ready(Ok(())) => Pin::new(&mut self.pipe).poll_shutdown(context),
+            unfinished => unfinished,
+        }
+    }
+}
+
+fn pump_in(source: BorrowedFd<'_>, pipe: &PipeWriter) {
+    let mut chunk = vec![0; READ_CHUNK_BYTES];
+    loop {
+        match rustix::io::read(source, &mut chunk) {
+            Ok(0) => return,
+            Ok(count) if pipe.put(&chunk[..count]) => {}
+            Ok(_) => return,
+            Err(errno) => {
+                if let Err(error) = wait_if_temporary(source, PollFlags::IN, errno) {
+                    return pipe.fail(error.kind());
+                }
+            }
+        }
+    }
+}
+
+fn pump_out(target: BorrowedFd<'_>, pipe: &PipeReader) {
+    let mut batch = Vec::new();
+    while pipe.take_all(&mut batch) {
+        let mut rest = batch.as_slice();
+        while !rest.is_empty() {
+            match rustix::io::write(target, rest) {
+                Ok(0) => return pipe.fail(io::ErrorKind::WriteZero),
+                Ok(count) => rest = &rest[count..],
+                Err(errno) => {
+                    if let Err(error) = wait_if_temporary(target, PollFlags::OUT, errno) {
+                        return pipe.fail(error.kind());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Interrupted: try again. Not ready: sleep until it is. Anything else is final.
+fn wait_if_temporary(stream: BorrowedFd<'_>, ready: PollFlags, errno: Errno) -> io::Result<()> {
+    match errno {
+        Errno::INTR => Ok(()),
+        Errno::AGAIN => match rustix::event::poll(&mut [PollFd::new(&stream, ready)], None) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        },
+        errno => Err(errno.into()),
+    }
+}

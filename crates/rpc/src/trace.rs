@@ -1,0 +1,147 @@
+//! A byte-accurate copy of the traffic as JSON lines, written by a thread of its own. Never delays the protocol.
+//!
+//! One record per line: `{"at":ms,"dir":"in","line":"…"}`. Bytes that are not UTF-8 stand as `base64` instead of
+//! `line`. `"more":true` means that no newline follows: the line goes on in the next record of that direction, or
+//! was never ended. `{"at":ms,"dir":"out","lost_bytes":n}` tells that the disk was too slow and n bytes are missing
+//! there. `peer` counts connections from the second one on.
+
+mod record;
+
+use crate::limits::TRACE_QUEUE_BYTES;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::SystemTime;
+use tokio::sync::oneshot;
+
+/// A handle to the trace's thread; the thread ends with the last handle and writes what it still has.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    entries: Sender<Entry>,
+    /// Bytes on their way to the thread, which takes them off again.
+    queued: Arc<AtomicUsize>,
+    lanes: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Direction {
+    In,
+    Out,
+}
+
+/// One connection's part of the trace.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    trace: Trace,
+    number: u64,
+    lost_in: AtomicU64,
+    lost_out: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Piece(Piece),
+    /// The connection is over; what it left unended is written out.
+    LaneEnded {
+        lane: u64,
+        lost_in: u64,
+        lost_out: u64,
+    },
+    Flush(oneshot::Sender<()>),
+}
+
+#[derive(Debug)]
+struct Piece {
+    lane: u64,
+    direction: Direction,
+    at: SystemTime,
+    /// Bytes of this direction that were left out right before this piece.
+    lost_before: u64,
+    bytes: Vec<u8>,
+}
+
+/// What a piece costs in the queue beside its bytes.
+const PIECE_OVERHEAD_BYTES: usize = 128;
+
+impl Trace {
+    /// Appends to `path`, creating it readable for its owner only: traffic holds whatever the user works on.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Self::start(options.open(path)?)
+    }
+
+    /// Resolves when everything recorded before is in the file.
+    pub async fn flush(&self) {
+        let (done, written) = oneshot::channel();
+        if self.shared.entries.send(Entry::Flush(done)).is_ok() && written.await.is_err() {
+            tracing::debug!("the trace's thread is gone");
+        }
+    }
+
+    fn start(file: File) -> io::Result<Self> {
+        let (entries, receiver) = channel();
+        let queued = Arc::new(AtomicUsize::new(0));
+        let recorder = record::Recorder::new(file, Arc::clone(&queued));
+        std::thread::Builder::new().name("rpc-trace".to_owned()).spawn(move || recorder.run(&receiver))?;
+        Ok(Self { shared: Arc::new(Shared { entries, queued, lanes: AtomicU64::new(0) }) })
+    }
+
+    pub(crate) fn lane(&self) -> Lane {
+        Lane {
+            trace: self.clone(),
+            number: self.shared.lanes.fetch_add(1, Ordering::Relaxed),
+            lost_in: AtomicU64::new(0),
+            lost_out: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Lane {
+    /// Copies the bytes for the thread, or counts them as lost if it is too far behind.
+    pub(crate) fn record(&self, direction: Direction, bytes: &[u8]) {
+        let lost = match direction {
+            Direction::In => &self.lost_in,
+            Direction::Out => &self.lost_out,
+        };
+        let cost = bytes.len() + PIECE_OVERHEAD_BYTES;
+        let shared = &self.trace.shared;
+        if shared.queued.fetch_add(cost, Ordering::Relaxed) + cost > TRACE_QUEUE_BYTES {
+            shared.queued.fetch_sub(cost, Ordering::Relaxed);
+            lost.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            return;
+        }
+        let piece = Piece {
+            lane: self.number,
+            direction,
+            at: SystemTime::now(),
+            lost_before: lost.swap(0, Ordering::Relaxed),
+            bytes: bytes.to_vec(),
+        };
+        self.submit(Entry::Piece(piece));
+    }
+
+    fn submit(&self, entry: Entry) {
+        if self.trace.shared.entries.send(entry).is_err() {
+            tracing::debug!("the trace's thread is gone");
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let (lost_in, lost_out) = (*self.lost_in.get_mut(), *self.lost_out.get_mut());
+        self.submit(Entry::LaneEnded { lane: self.number, lost_in, lost_out });
+    }
+}
