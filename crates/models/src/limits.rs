@@ -1,0 +1,21 @@
+//! The bounds of this crate, each with its reason.
+
+/// Context size of a scripted model that declares none: large enough that no ordinary scenario runs into it.
+pub(crate) const SCRIPT_CONTEXT: u64 = 200_000;
+
+/// Answer size of a scripted model that declares none.
+pub(crate) const SCRIPT_MAX_OUTPUT: u64 = 32_000;
+
+/// Bytes per token when a script states no usage: close to what English text costs with common tokenizers.
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;
+
+/// Tool arguments stream in about this many deltas, so that a short call still exercises partial JSON.
+pub(crate) const ARGUMENT_DELTAS: usize = 8;
+
+/// Smallest and largest piece of streamed arguments: below it deltas are noise, above it 5 MB of arguments would come in lumps
+/// no provider sends.
+pub(crate) const ARGUMENT_DELTA_BYTES: (usize, usize) = (16, 4096);
+
+/// Sessions whose failed attempts (`times=`) are remembered; beyond it the memory starts anew, which costs a scripted
+/// failure more and no memory.
+pub(crate) const REMEMBERED_ATTEMPTS: usize = 4096;

@@ -1,0 +1,64 @@
+//! Several providers behind one `Model` port: each request goes to the provider its model names. Adds nothing of its own.
+
+use std::sync::Arc;
+
+use attache_core::ports::model::ModelInfo;
+use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
+use futures_util::{StreamExt, stream};
+use tokio_util::sync::CancellationToken;
+
+/// The configured providers, the default one first.
+#[derive(Clone, Debug, Default)]
+pub struct Providers {
+    /// A handful at most: searched in order.
+    providers: Vec<(String, Arc<dyn Model>)>,
+}
+
+impl Providers {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a provider at the end, or replaces the one of that id.
+    pub fn insert(&mut self, provider_id: impl Into<String>, model: Arc<dyn Model>) {
+        let provider_id = provider_id.into();
+        match self.providers.iter_mut().find(|(known, _)| *known == provider_id) {
+            Some((_, known)) => *known = model,
+            None => self.providers.push((provider_id, model)),
+        }
+    }
+
+    pub fn get(&self, provider_id: &str) -> Option<&Arc<dyn Model>> {
+        self.providers.iter().find(|(known, _)| known == provider_id).map(|(_, model)| model)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.providers.is_empty()
+    }
+
+    fn unknown(&self, provider_id: &str) -> ModelError {
+        let known: Vec<&str> = self.providers.iter().map(|(known, _)| known.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        ModelError::Permanent(format!("no provider `{provider_id}` is configured; configured: {known}"))
+    }
+}
+
+impl Model for Providers {
+    fn available(&self) -> Arc<[ModelInfo]> {
+        match self.providers.as_slice() {
+            [(_, only)] => only.available(),
+            several => several.iter().flat_map(|(_, model)| model.available().to_vec()).collect(),
+        }
+    }
+
+    fn stream(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
+        match self.get(&request.model.provider_id) {
+            Some(model) => model.stream(request, cancel),
+            None => stream::iter([Err(self.unknown(&request.model.provider_id))]).boxed(),
+        }
+    }
+}

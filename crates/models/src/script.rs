@@ -1,0 +1,185 @@
+//! A script: what the scripted model answers to which prompt. Only the value and its lookup; text is read by `parse`,
+//! answers are streamed by `play`.
+//!
+//! One directive per line, `#` starts a comment, indentation is free, strings are JSON strings:
+//!
+//! ```text
+//! model vision context=8000 max_output=1000 images=true    # further models, before the first `on`
+//!
+//! on "prompt text"                     # `on "prefix"*` for a prefix, `on *` for any other prompt
+//!   reasoning "thinking…"
+//!   text "Hello"                       # consecutive text and stream lines are one part
+//!   stream 5000 "token " every 1ms     # 5,000 deltas; `every` is optional
+//!   delay 50ms
+//!   call read {"path":"a.txt"}         # `call id=abc read …` sets the id; else call_<passages>_<n>
+//!   call read not-json                 # arguments that are no JSON are sent as the string they are
+//!   file image/png "data:image/png;base64,…"
+//!   source "https://example.org" "title"
+//!   usage input=100 output=20          # also reasoning, cache_read, cache_write; default: counted from the text
+//!   finish length                      # stop, length, content-filter, tool-calls, other
+//!   ---                                # next step of the same turn
+//!   error transient "overloaded" retry_after=2s times=2     # or permanent, auth, refused
+//!   cut                                # the stream ends without an end
+//!   panic                              # the task that reads the stream panics
+//! ```
+//!
+//! `times=n` fails the first n attempts of that step in this process. Words after ` #` are a comment also behind
+//! arguments that are no JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use attache_core::chunk::FinishReason;
+use attache_core::part::{Part, Passage, Role};
+use attache_core::ports::Usage;
+use serde_json::Value;
+use thiserror::Error;
+
+mod parse;
+pub(crate) mod play;
+
+/// A script that could not be read: the line, what it had to be and what stood there.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("line {line}: expected {expected}, found {found}")]
+pub struct ScriptError {
+    pub line: usize,
+    pub expected: String,
+    pub found: String,
+}
+
+/// Everything a scripted model can say. Which step is played depends only on the request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Script {
+    /// Models declared by header lines, in order.
+    pub models: Vec<ScriptedModel>,
+    sections: Vec<Section>,
+}
+
+/// A model declared by a `model` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptedModel {
+    pub name: String,
+    pub context: u64,
+    pub max_output: u64,
+    pub images: bool,
+    pub audio: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Section {
+    prompt: Prompt,
+    steps: Vec<Arc<Step>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Prompt {
+    Exactly(String),
+    StartingWith(String),
+    Any,
+}
+
+/// One call of the model: what it says, in order, and how it ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    pub directives: Vec<Directive>,
+    /// `None`: counted from the text.
+    pub usage: Option<Usage>,
+    /// `None`: tool-calls if the step calls a tool, else stop.
+    pub finish: Option<FinishReason>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Directive {
+    Reasoning(String),
+    Text(String),
+    Stream { count: u64, text: String, every: Option<Duration> },
+    Delay(Duration),
+    Call(ScriptedCall),
+    File { media_type: String, url: String },
+    Source { url: String, title: Option<String> },
+    Error(ScriptedError),
+    Cut,
+    Panic,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptedCall {
+    /// `None`: made from the position in the conversation.
+    pub id: Option<String>,
+    pub tool_name: String,
+    /// As written; streamed in pieces.
+    pub arguments: String,
+    /// The arguments as JSON, or the text itself when it is none.
+    pub input: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptedError {
+    pub kind: ErrorKind,
+    pub message: String,
+    /// Only with `transient`.
+    pub retry_after: Option<Duration>,
+    /// `None`: every attempt fails.
+    pub times: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    Transient,
+    Permanent,
+    Auth,
+    Refused,
+}
+
+/// Which step of a script a conversation has reached.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Position {
+    /// `None` when the script has nothing (more) to say.
+    pub(crate) step: Option<Arc<Step>>,
+    /// Steps of this turn that are in the conversation already.
+    pub(crate) steps_done: usize,
+}
+
+impl Script {
+    pub fn parse(text: &str) -> Result<Self, ScriptError> {
+        parse::script(text)
+    }
+
+    /// The step for a prompt: an exact section before a prefix before `on *`, the first in the file among equals.
+    pub fn step(&self, prompt: &str, steps_done: usize) -> Option<&Arc<Step>> {
+        self.section(prompt)?.steps.get(steps_done)
+    }
+
+    /// The last user passage decides the section, the assistant passages after it the step.
+    pub(crate) fn position(&self, passages: &[Arc<Passage>]) -> Position {
+        let last_user = passages.iter().rposition(|passage| passage.role == Role::User);
+        let prompt = last_user.map(|index| prompt_text(&passages[index])).unwrap_or_default();
+        let after = &passages[last_user.map_or(0, |index| index + 1)..];
+        let steps_done = after.iter().filter(|passage| passage.role == Role::Assistant).count();
+        Position { step: self.step(&prompt, steps_done).cloned(), steps_done }
+    }
+
+    fn section(&self, prompt: &str) -> Option<&Section> {
+        let find =
+            |matches: &dyn Fn(&Prompt) -> bool| self.sections.iter().find(|section| matches(&section.prompt));
+        find(&|candidate| matches!(candidate, Prompt::Exactly(text) if text == prompt))
+            .or_else(|| {
+                find(&|candidate| matches!(candidate, Prompt::StartingWith(text) if prompt.starts_with(text)))
+            })
+            .or_else(|| find(&|candidate| *candidate == Prompt::Any))
+    }
+}
+
+fn prompt_text(passage: &Passage) -> String {
+    let texts = passage.parts.iter().filter_map(|part| match part {
+        Part::Text { text, .. } => Some(text.as_str()),
+        Part::StepStart
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. }
+        | Part::File { .. }
+        | Part::Data { .. } => None,
+    });
+    texts.collect()
+}

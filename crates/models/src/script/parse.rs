@@ -1,0 +1,378 @@
+//! Reads the text of a script, line by line; the first line that is wrong is the error. Says nothing about playing it.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use attache_core::chunk::FinishReason;
+use attache_core::ports::Usage;
+use serde_json::{Map, Value};
+
+use super::{
+    Directive, ErrorKind, Prompt, Script, ScriptError, ScriptedCall, ScriptedError, ScriptedModel, Section,
+    Step,
+};
+use crate::limits::{SCRIPT_CONTEXT, SCRIPT_MAX_OUTPUT};
+
+const DIRECTIVES: &str =
+    "on, reasoning, text, stream, delay, call, file, source, usage, finish, error, cut, panic, model or ---";
+
+pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
+    let mut reader = Reader::default();
+    for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let mut line = Line { number: index + 1, rest: text.trim_start() };
+        if !line.at_end() {
+            reader.line(&mut line)?;
+        }
+    }
+    reader.close_section();
+    Ok(reader.script)
+}
+
+/// What has been read so far; `open` is the section the next directive belongs to.
+#[derive(Default)]
+struct Reader {
+    script: Script,
+    open: Option<OpenSection>,
+}
+
+struct OpenSection {
+    prompt: Prompt,
+    steps: Vec<Arc<Step>>,
+    step: Step,
+    /// The directive after which nothing of this step can be reached.
+    last_word: Option<&'static str>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &mut Line<'_>) -> Result<(), ScriptError> {
+        let start = line.rest;
+        match line.word() {
+            "on" => self.open_section(line)?,
+            "model" => self.declare_model(line)?,
+            "---" => {
+                let section = self.section(line, start)?;
+                section.steps.push(Arc::new(std::mem::take(&mut section.step)));
+                section.last_word = None;
+            }
+            "usage" => {
+                let usage = usage(line)?;
+                self.section(line, start)?.step.usage = Some(usage);
+            }
+            "finish" => {
+                let reason = finish(line)?;
+                let section = self.reachable_section(line, start)?;
+                section.step.finish = Some(reason);
+                section.last_word = Some("finish");
+            }
+            word => {
+                let directive = directive(word, start, line)?;
+                let section = self.reachable_section(line, start)?;
+                section.last_word = last_word(&directive);
+                section.step.directives.push(directive);
+            }
+        }
+        line.end()
+    }
+
+    fn open_section(&mut self, line: &mut Line<'_>) -> Result<(), ScriptError> {
+        let prompt = if line.take("*") {
+            Prompt::Any
+        } else {
+            let text = line.string("a JSON string or * after `on`")?;
+            if line.rest.starts_with('*') && line.take("*") {
+                Prompt::StartingWith(text)
+            } else {
+                Prompt::Exactly(text)
+            }
+        };
+        self.close_section();
+        self.open = Some(OpenSection { prompt, steps: Vec::new(), step: Step::default(), last_word: None });
+        Ok(())
+    }
+
+    fn close_section(&mut self) {
+        if let Some(OpenSection { prompt, mut steps, step, .. }) = self.open.take() {
+            steps.push(Arc::new(step));
+            self.script.sections.push(Section { prompt, steps });
+        }
+    }
+
+    fn section(&mut self, line: &Line<'_>, found: &str) -> Result<&mut OpenSection, ScriptError> {
+        self.open.as_mut().ok_or_else(|| line.error_at("`on` or `model` before any other directive", found))
+    }
+
+    fn reachable_section(&mut self, line: &Line<'_>, found: &str) -> Result<&mut OpenSection, ScriptError> {
+        let section = self.section(line, found)?;
+        match section.last_word {
+            None => Ok(section),
+            Some(word) => {
+                Err(line.error_at(&format!("--- or `on` after `{word}`, which ends the step"), found))
+            }
+        }
+    }
+
+    fn declare_model(&mut self, line: &mut Line<'_>) -> Result<(), ScriptError> {
+        if self.open.is_some() {
+            return Err(line.error_at("`model` lines only before the first `on`", "model"));
+        }
+        let name = line.required_word("a model name after `model`")?;
+        let mut model = ScriptedModel {
+            name: name.to_owned(),
+            context: SCRIPT_CONTEXT,
+            max_output: SCRIPT_MAX_OUTPUT,
+            images: false,
+            audio: false,
+        };
+        if name == super::play::DEFAULT_MODEL || self.script.models.iter().any(|known| known.name == name) {
+            return Err(line.error_at("a model name that is not declared yet", name));
+        }
+        while let Some((key, value)) = line.option()? {
+            match key {
+                "context" => model.context = line.value(value, "a number of tokens as context=")?,
+                "max_output" => model.max_output = line.value(value, "a number of tokens as max_output=")?,
+                "images" => model.images = line.value(value, "images=true or images=false")?,
+                "audio" => model.audio = line.value(value, "audio=true or audio=false")?,
+                _ => return Err(line.error_at("context=, max_output=, images= or audio=", key)),
+            }
+        }
+        self.script.models.push(model);
+        Ok(())
+    }
+}
+
+/// Directives that end their step whatever follows; an error with `times=` lets a later attempt pass.
+fn last_word(directive: &Directive) -> Option<&'static str> {
+    match directive {
+        Directive::Cut => Some("cut"),
+        Directive::Panic => Some("panic"),
+        Directive::Error(ScriptedError { times: None, .. }) => Some("error"),
+        Directive::Error(ScriptedError { times: Some(_), .. })
+        | Directive::Reasoning(_)
+        | Directive::Text(_)
+        | Directive::Stream { .. }
+        | Directive::Delay(_)
+        | Directive::Call(_)
+        | Directive::File { .. }
+        | Directive::Source { .. } => None,
+    }
+}
+
+fn directive(word: &str, start: &str, line: &mut Line<'_>) -> Result<Directive, ScriptError> {
+    Ok(match word {
+        "reasoning" => Directive::Reasoning(line.string("a JSON string after `reasoning`")?),
+        "text" => Directive::Text(line.string("a JSON string after `text`")?),
+        "stream" => {
+            let count = line.number("a number of deltas after `stream`")?;
+            let text = line.string("a JSON string after the number of deltas")?;
+            let every =
+                if line.take("every") { Some(line.duration("a duration after `every`")?) } else { None };
+            Directive::Stream { count, text, every }
+        }
+        "delay" => Directive::Delay(line.duration("a duration after `delay`")?),
+        "call" => Directive::Call(call(line)?),
+        "file" => Directive::File {
+            media_type: line.required_word("a media type after `file`")?.to_owned(),
+            url: line.string("the URL as a JSON string after the media type")?,
+        },
+        "source" => {
+            let url = line.string("a URL as a JSON string after `source`")?;
+            let title = if line.at_end() { None } else { Some(line.string("the title as a JSON string")?) };
+            Directive::Source { url, title }
+        }
+        "error" => Directive::Error(error(line)?),
+        "cut" => Directive::Cut,
+        "panic" => Directive::Panic,
+        _ => return Err(line.error_at(DIRECTIVES, start)),
+    })
+}
+
+fn call(line: &mut Line<'_>) -> Result<ScriptedCall, ScriptError> {
+    let mut tool_name = line.required_word("a tool name after `call`")?;
+    let mut id = None;
+    if let Some(given) = tool_name.strip_prefix("id=") {
+        if given.is_empty() {
+            return Err(line.error_at("an id after `id=`", tool_name));
+        }
+        id = Some(given.to_owned());
+        tool_name = line.required_word("a tool name after the id")?;
+    }
+    let (arguments, input) = line.arguments();
+    Ok(ScriptedCall { id, tool_name: tool_name.to_owned(), arguments, input })
+}
+
+fn error(line: &mut Line<'_>) -> Result<ScriptedError, ScriptError> {
+    const KINDS: &str = "transient, permanent, auth or refused after `error`";
+    let kind = match line.required_word(KINDS)? {
+        "transient" => ErrorKind::Transient,
+        "permanent" => ErrorKind::Permanent,
+        "auth" => ErrorKind::Auth,
+        "refused" => ErrorKind::Refused,
+        other => return Err(line.error_at(KINDS, other)),
+    };
+    let message = line.string("the message as a JSON string")?;
+    let mut error = ScriptedError { kind, message, retry_after: None, times: None };
+    while let Some((key, value)) = line.option()? {
+        match key {
+            "retry_after" if kind == ErrorKind::Transient => {
+                error.retry_after =
+                    Some(duration(value).ok_or_else(|| line.error_at("a duration as retry_after=", value))?);
+            }
+            "retry_after" => return Err(line.error_at("retry_after= only with `transient`", key)),
+            "times" => error.times = Some(line.value(value, "a number of attempts as times=")?),
+            _ => return Err(line.error_at("retry_after= or times=", key)),
+        }
+    }
+    Ok(error)
+}
+
+fn usage(line: &mut Line<'_>) -> Result<Usage, ScriptError> {
+    let mut usage = Usage::default();
+    while let Some((key, value)) = line.option()? {
+        let tokens = match key {
+            "input" => &mut usage.input,
+            "output" => &mut usage.output,
+            "reasoning" => &mut usage.reasoning,
+            "cache_read" => &mut usage.cache_read,
+            "cache_write" => &mut usage.cache_write,
+            _ => return Err(line.error_at("input=, output=, reasoning=, cache_read= or cache_write=", key)),
+        };
+        // 32 bits, so that sums over a session can't overflow.
+        *tokens = line.value::<u32>(value, "a number of tokens")?.into();
+    }
+    Ok(usage)
+}
+
+fn finish(line: &mut Line<'_>) -> Result<FinishReason, ScriptError> {
+    const REASONS: &str = "stop, length, content-filter, tool-calls or other after `finish`";
+    Ok(match line.required_word(REASONS)? {
+        "stop" => FinishReason::Stop,
+        "length" => FinishReason::Length,
+        "content-filter" => FinishReason::ContentFilter,
+        "tool-calls" => FinishReason::ToolCalls,
+        "other" => FinishReason::Other,
+        other => return Err(line.error_at(REASONS, other)),
+    })
+}
+
+/// `50ms`, `2s` or `1m`.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(milliseconds)?))
+}
+
+/// One line, eaten from the front. `rest` never starts with a blank, except right behind a JSON string.
+struct Line<'a> {
+    number: usize,
+    rest: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn at_end(&self) -> bool {
+        let rest = self.rest.trim_start();
+        rest.is_empty() || rest.starts_with('#')
+    }
+
+    fn end(&self) -> Result<(), ScriptError> {
+        if self.at_end() { Ok(()) } else { Err(self.error("the end of the line")) }
+    }
+
+    /// The next word, empty at the end of the line.
+    fn word(&mut self) -> &'a str {
+        let rest = self.rest.trim_start();
+        let length = if self.at_end() { 0 } else { rest.find(char::is_whitespace).unwrap_or(rest.len()) };
+        let (word, rest) = rest.split_at(length);
+        self.rest = rest.trim_start();
+        word
+    }
+
+    fn required_word(&mut self, expected: &str) -> Result<&'a str, ScriptError> {
+        if self.at_end() { Err(self.error(expected)) } else { Ok(self.word()) }
+    }
+
+    /// Takes the word if it comes next.
+    fn take(&mut self, word: &str) -> bool {
+        let mut ahead = Line { number: self.number, rest: self.rest };
+        let comes = ahead.word() == word;
+        if comes {
+            self.rest = ahead.rest;
+        }
+        comes
+    }
+
+    fn number(&mut self, expected: &str) -> Result<u64, ScriptError> {
+        let word = self.required_word(expected)?;
+        self.value(word, expected)
+    }
+
+    fn duration(&mut self, expected: &str) -> Result<Duration, ScriptError> {
+        let expected = format!("{expected} (such as 50ms, 2s, 1m)");
+        let word = self.required_word(&expected)?;
+        duration(word).ok_or_else(|| self.error_at(&expected, word))
+    }
+
+    fn string(&mut self, expected: &str) -> Result<String, ScriptError> {
+        let rest = self.rest.trim_start();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+        match values.next() {
+            Some(Ok(text)) => {
+                self.rest = &rest[values.byte_offset()..];
+                Ok(text)
+            }
+            Some(Err(_)) | None => Err(self.error(expected)),
+        }
+    }
+
+    /// `key=value`, or `None` at the end of the line.
+    fn option(&mut self) -> Result<Option<(&'a str, &'a str)>, ScriptError> {
+        if self.at_end() {
+            return Ok(None);
+        }
+        let word = self.word();
+        word.split_once('=').map(Some).ok_or_else(|| self.error_at("key=value", word))
+    }
+
+    fn value<T: FromStr>(&self, text: &str, expected: &str) -> Result<T, ScriptError> {
+        text.parse().map_err(|_| self.error_at(expected, text))
+    }
+
+    /// The rest as tool arguments: JSON if it is JSON, nothing as `{}`, else the text as it stands.
+    fn arguments(&mut self) -> (String, Value) {
+        let rest = std::mem::take(&mut self.rest).trim();
+        if rest.is_empty() || rest.starts_with('#') {
+            return ("{}".to_owned(), Value::Object(Map::new()));
+        }
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        if let Some(Ok(input)) = values.next() {
+            let (arguments, behind) = rest.split_at(values.byte_offset());
+            if (Line { number: self.number, rest: behind }).at_end() {
+                return (arguments.trim_end().to_owned(), input);
+            }
+        }
+        let comment = rest.match_indices('#').find(|(at, _)| rest[..*at].ends_with(char::is_whitespace));
+        let text = comment.map_or(rest, |(at, _)| rest[..at].trim_end());
+        (text.to_owned(), Value::String(text.to_owned()))
+    }
+
+    fn error(&self, expected: &str) -> ScriptError {
+        self.error_at(expected, if self.at_end() { "" } else { self.rest.trim_start() })
+    }
+
+    fn error_at(&self, expected: &str, found: &str) -> ScriptError {
+        const SHOWN: usize = 60;
+        let found = found.trim_end();
+        let found = match found.char_indices().nth(SHOWN) {
+            _ if found.is_empty() => "the end of the line".to_owned(),
+            Some((cut, _)) => format!("`{}…`", &found[..cut]),
+            None => format!("`{found}`"),
+        };
+        ScriptError { line: self.number, expected: expected.to_owned(), found }
+    }
+}

@@ -1,0 +1,152 @@
+//! The scripted model: the `Model` port over a script. Answers depend on the request alone, except that `times=` counts
+//! attempts in this process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use attache_core::ids::SessionId;
+use attache_core::part::{Part, Passage};
+use attache_core::ports::model::ModelInfo;
+use attache_core::ports::store::ModelRef;
+use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::{REMEMBERED_ATTEMPTS, SCRIPT_CONTEXT, SCRIPT_MAX_OUTPUT};
+use crate::script::play::{DEFAULT_MODEL, END_OF_SCRIPT, Playback};
+use crate::script::{Directive, Script, ScriptError, Step};
+
+#[derive(Debug)]
+pub struct ScriptModel {
+    script: Script,
+    models: Arc<[ModelInfo]>,
+    end_of_script: Arc<Step>,
+    /// Why a lock: sessions stream side by side. Touched only by steps with `times=`.
+    attempts: Mutex<HashMap<SessionId, Attempts>>,
+}
+
+/// How often the step at one place of a session has been tried. Only the latest place is kept: a session tries one step at
+/// a time.
+#[derive(Debug)]
+struct Attempts {
+    /// Passages of the request and steps of the turn.
+    place: (usize, usize),
+    count: u64,
+}
+
+impl ScriptModel {
+    pub fn parse(provider_id: &str, text: &str) -> Result<Self, ScriptError> {
+        Ok(Self::new(provider_id, Script::parse(text)?))
+    }
+
+    pub fn new(provider_id: &str, script: Script) -> Self {
+        let default = ModelInfo {
+            model: model_ref(provider_id, DEFAULT_MODEL),
+            name: "Scripted model".to_owned(),
+            context: SCRIPT_CONTEXT,
+            max_output: SCRIPT_MAX_OUTPUT,
+            images: false,
+            audio: false,
+        };
+        let declared = script.models.iter().map(|model| ModelInfo {
+            model: model_ref(provider_id, &model.name),
+            name: model.name.clone(),
+            context: model.context,
+            max_output: model.max_output,
+            images: model.images,
+            audio: model.audio,
+        });
+        let models = std::iter::once(default).chain(declared).collect();
+        let end_of_script =
+            Arc::new(Step { directives: vec![Directive::Text(END_OF_SCRIPT.to_owned())], ..Step::default() });
+        Self { script, models, end_of_script, attempts: Mutex::default() }
+    }
+
+    /// States a model from elsewhere (the configuration): replaces the one of that name, or comes last.
+    #[must_use]
+    pub fn with_model(mut self, info: ModelInfo) -> Self {
+        let mut models = self.models.to_vec();
+        match models.iter_mut().find(|known| known.model.model_id == info.model.model_id) {
+            Some(known) => *known = info,
+            None => models.push(info),
+        }
+        self.models = models.into();
+        self
+    }
+
+    /// Which attempt at this step begins now, from 1.
+    fn attempt(&self, request: &ModelRequest, steps_done: usize) -> u64 {
+        let place = (request.passages.len(), steps_done);
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        if attempts.len() >= REMEMBERED_ATTEMPTS && !attempts.contains_key(&request.session_id) {
+            attempts.clear();
+        }
+        let known = attempts.entry(request.session_id.clone()).or_insert(Attempts { place, count: 0 });
+        if known.place != place {
+            *known = Attempts { place, count: 0 };
+        }
+        known.count += 1;
+        known.count
+    }
+}
+
+impl Model for ScriptModel {
+    fn available(&self) -> Arc<[ModelInfo]> {
+        self.models.clone()
+    }
+
+    fn stream(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
+        let position = self.script.position(&request.passages);
+        let step = position.step.unwrap_or_else(|| self.end_of_script.clone());
+        let attempt = if counts_attempts(&step) { self.attempt(&request, position.steps_done) } else { 1 };
+        let input_bytes = if step.usage.is_some() { 0 } else { request_bytes(&request) };
+        Box::pin(Playback::new(step, attempt, request.passages.len(), input_bytes, cancel))
+    }
+}
+
+fn model_ref(provider_id: &str, model_id: &str) -> ModelRef {
+    ModelRef { provider_id: provider_id.to_owned(), model_id: model_id.to_owned(), variant: None }
+}
+
+fn counts_attempts(step: &Step) -> bool {
+    step.directives
+        .iter()
+        .any(|directive| matches!(directive, Directive::Error(error) if error.times.is_some()))
+}
+
+/// The size of what a model would read, roughly: a scripted model has no tokenizer, but the number must grow with the
+/// conversation and come out the same every time.
+fn request_bytes(request: &ModelRequest) -> u64 {
+    let context: usize = request.runtime_context.iter().map(|(_, text)| text.len()).sum();
+    let passages: u64 = request.passages.iter().map(|passage| passage_bytes(passage)).sum();
+    (request.system.len() + context) as u64 + passages
+}
+
+fn passage_bytes(passage: &Passage) -> u64 {
+    let parts = passage.parts.iter().map(|part| match part {
+        Part::Text { text, .. } | Part::Reasoning { text, .. } => text.len() as u64,
+        Part::Tool(tool) => {
+            let values = tool.input.iter().chain(&tool.output).map(json_bytes).sum::<u64>();
+            values + tool.error_text.as_ref().map_or(0, String::len) as u64
+        }
+        Part::File { url, .. } | Part::SourceUrl { url, .. } => url.len() as u64,
+        Part::Data { data, .. } => json_bytes(data),
+        Part::StepStart | Part::SourceDocument { .. } => 0,
+    });
+    parts.sum()
+}
+
+fn json_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len() as u64 + 2,
+        Value::Array(items) => items.iter().map(|item| json_bytes(item) + 1).sum::<u64>() + 2,
+        Value::Object(fields) => {
+            fields.iter().map(|(key, field)| key.len() as u64 + json_bytes(field) + 4).sum::<u64>() + 2
+        }
+    }
+}
