@@ -1,5 +1,7 @@
 //! Several providers behind one port.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 
 use attache_core::chunk::Chunk;

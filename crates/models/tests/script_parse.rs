@@ -1,5 +1,7 @@
 //! What a script may say, and how it answers a line that is wrong.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
 use attache_core::chunk::FinishReason;

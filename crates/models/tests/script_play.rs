@@ -1,5 +1,7 @@
 //! What a scripted step sounds like as a stream.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -295,11 +295,11 @@ impl Stream for Playback {
             if this.cancel.is_cancelled() {
                 continue;
             }
-            if this.burst_left > 0 {
-                if let Some(event) = this.burst() {
-                    budget.made_progress();
-                    return Poll::Ready(Some(Ok(event)));
-                }
+            if this.burst_left > 0
+                && let Some(event) = this.burst()
+            {
+                budget.made_progress();
+                return Poll::Ready(Some(Ok(event)));
             }
             if let Some(last) = this.advance() {
                 this.state = State::Over;
