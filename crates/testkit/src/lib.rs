@@ -1,4 +1,6 @@
 //! Watches the wire for the tests: schema, order and count of every message. Never part of the product.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
+pub mod checker;
 pub mod schema;
 pub mod snake_case;

@@ -164,14 +164,10 @@ fn definitions(text: &str) -> Map<String, Value> {
 }
 
 fn payload_of(definition: &str) -> Option<Payload> {
-    [
-        ("Request", Payload::Request),
-        ("Notification", Payload::Notification),
-        ("Response", Payload::Response),
-    ]
-    .into_iter()
-    .find(|(suffix, _)| definition.ends_with(suffix))
-    .map(|(_, payload)| payload)
+    [("Request", Payload::Request), ("Notification", Payload::Notification), ("Response", Payload::Response)]
+        .into_iter()
+        .find(|(suffix, _)| definition.ends_with(suffix))
+        .map(|(_, payload)| payload)
 }
 
 fn side_of(definition: &Value) -> Side {

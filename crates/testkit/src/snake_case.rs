@@ -85,7 +85,10 @@ mod tests {
 
     #[test]
     fn values_and_leading_underscores_are_free() {
-        assert_eq!(leaked_keys(&json!({"sessionUpdate": "tool_call_update", "_meta": {}})), Vec::<String>::new());
+        assert_eq!(
+            leaked_keys(&json!({"sessionUpdate": "tool_call_update", "_meta": {}})),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
