@@ -1,6 +1,7 @@
 //! The chunk vocabulary: one closed enum for everything a run says, the same live, in the log and on the AI SDK wire.
 //! What the chunks add up to is `reduce`'s business, their order `order`'s, their JSON form `json`'s.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -8,9 +9,11 @@ use serde_json::{Map, Value};
 use crate::ids::CallId;
 
 pub mod json;
+pub mod limits;
 pub mod order;
 pub mod partial_json;
 pub mod reduce;
+pub mod replay;
 
 /// Names an open text or reasoning part within one message; cheap to clone because every delta carries it.
 pub type StreamId = Arc<str>;
@@ -68,36 +71,218 @@ pub struct ToolMarks {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chunk {
-    Start { message_id: Option<String>, message_metadata: Option<Value>, rest: Rest },
-    StartStep { rest: Rest },
-    FinishStep { rest: Rest },
-    TextStart { id: StreamId, rest: Rest },
-    TextDelta { id: StreamId, delta: String, rest: Rest },
-    TextEnd { id: StreamId, rest: Rest },
-    ReasoningStart { id: StreamId, rest: Rest },
-    ReasoningDelta { id: StreamId, delta: String, rest: Rest },
-    ReasoningEnd { id: StreamId, rest: Rest },
-    ToolInputStart { call_id: CallId, tool_name: String, input_encoding: Option<String>, marks: ToolMarks, rest: Rest },
-    ToolInputDelta { call_id: CallId, input_text_delta: String, rest: Rest },
-    ToolInputAvailable { call_id: CallId, tool_name: String, input: Value, marks: ToolMarks, rest: Rest },
-    ToolInputError { call_id: CallId, tool_name: String, input: Value, error_text: String, marks: ToolMarks, rest: Rest },
+    Start {
+        message_id: Option<String>,
+        message_metadata: Option<Value>,
+        rest: Rest,
+    },
+    StartStep {
+        rest: Rest,
+    },
+    FinishStep {
+        rest: Rest,
+    },
+    TextStart {
+        id: StreamId,
+        rest: Rest,
+    },
+    TextDelta {
+        id: StreamId,
+        delta: String,
+        rest: Rest,
+    },
+    TextEnd {
+        id: StreamId,
+        rest: Rest,
+    },
+    ReasoningStart {
+        id: StreamId,
+        rest: Rest,
+    },
+    ReasoningDelta {
+        id: StreamId,
+        delta: String,
+        rest: Rest,
+    },
+    ReasoningEnd {
+        id: StreamId,
+        rest: Rest,
+    },
+    ToolInputStart {
+        call_id: CallId,
+        tool_name: String,
+        input_encoding: Option<String>,
+        marks: ToolMarks,
+        rest: Rest,
+    },
+    ToolInputDelta {
+        call_id: CallId,
+        input_text_delta: String,
+        rest: Rest,
+    },
+    ToolInputAvailable {
+        call_id: CallId,
+        tool_name: String,
+        input: Value,
+        marks: ToolMarks,
+        rest: Rest,
+    },
+    ToolInputError {
+        call_id: CallId,
+        tool_name: String,
+        input: Value,
+        error_text: String,
+        marks: ToolMarks,
+        rest: Rest,
+    },
     /// Its other keys (approvalDescriptor, inputSchemaInput, signature) ride in `rest.unknown`.
-    ToolApprovalRequest { approval_id: String, call_id: CallId, rest: Rest },
-    ToolOutputAvailable { call_id: CallId, output: Value, preliminary: Option<bool>, marks: ToolMarks, rest: Rest },
-    ToolOutputError { call_id: CallId, error_text: String, marks: ToolMarks, rest: Rest },
-    ToolOutputDenied { call_id: CallId, rest: Rest },
-    SourceUrl { source_id: String, url: String, title: Option<String>, rest: Rest },
-    SourceDocument { source_id: String, media_type: String, title: String, filename: Option<String>, rest: Rest },
-    File { url: String, media_type: String, rest: Rest },
+    ToolApprovalRequest {
+        approval_id: String,
+        call_id: CallId,
+        rest: Rest,
+    },
+    ToolOutputAvailable {
+        call_id: CallId,
+        output: Value,
+        preliminary: Option<bool>,
+        marks: ToolMarks,
+        rest: Rest,
+    },
+    ToolOutputError {
+        call_id: CallId,
+        error_text: String,
+        marks: ToolMarks,
+        rest: Rest,
+    },
+    ToolOutputDenied {
+        call_id: CallId,
+        rest: Rest,
+    },
+    SourceUrl {
+        source_id: String,
+        url: String,
+        title: Option<String>,
+        rest: Rest,
+    },
+    SourceDocument {
+        source_id: String,
+        media_type: String,
+        title: String,
+        filename: Option<String>,
+        rest: Rest,
+    },
+    File {
+        url: String,
+        media_type: String,
+        rest: Rest,
+    },
     /// `data-NAME`; `name` is without the prefix.
-    Data { name: String, id: Option<String>, data: Value, transient: Option<bool>, rest: Rest },
-    MessageMetadata { message_metadata: Value, rest: Rest },
-    Error { error_text: String, rest: Rest },
-    Abort { reason: Option<String>, rest: Rest },
-    Finish { finish_reason: Option<FinishReason>, message_metadata: Option<Value>, rest: Rest },
+    Data {
+        name: String,
+        id: Option<String>,
+        data: Value,
+        transient: Option<bool>,
+        rest: Rest,
+    },
+    MessageMetadata {
+        message_metadata: Value,
+        rest: Rest,
+    },
+    Error {
+        error_text: String,
+        rest: Rest,
+    },
+    Abort {
+        reason: Option<String>,
+        rest: Rest,
+    },
+    Finish {
+        finish_reason: Option<FinishReason>,
+        message_metadata: Option<Value>,
+        rest: Rest,
+    },
+}
+
+impl FinishReason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ContentFilter => "content-filter",
+            Self::ToolCalls => "tool-calls",
+            Self::Error => "error",
+            Self::Other => "other",
+        }
+    }
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Stop, Self::Length, Self::ContentFilter, Self::ToolCalls, Self::Error, Self::Other]
+            .into_iter()
+            .find(|reason| reason.as_str() == text)
+    }
 }
 
 impl Chunk {
+    /// The `type` of the AI SDK wire.
+    pub fn kind(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Start { .. } => "start",
+            Self::StartStep { .. } => "start-step",
+            Self::FinishStep { .. } => "finish-step",
+            Self::TextStart { .. } => "text-start",
+            Self::TextDelta { .. } => "text-delta",
+            Self::TextEnd { .. } => "text-end",
+            Self::ReasoningStart { .. } => "reasoning-start",
+            Self::ReasoningDelta { .. } => "reasoning-delta",
+            Self::ReasoningEnd { .. } => "reasoning-end",
+            Self::ToolInputStart { .. } => "tool-input-start",
+            Self::ToolInputDelta { .. } => "tool-input-delta",
+            Self::ToolInputAvailable { .. } => "tool-input-available",
+            Self::ToolInputError { .. } => "tool-input-error",
+            Self::ToolApprovalRequest { .. } => "tool-approval-request",
+            Self::ToolOutputAvailable { .. } => "tool-output-available",
+            Self::ToolOutputError { .. } => "tool-output-error",
+            Self::ToolOutputDenied { .. } => "tool-output-denied",
+            Self::SourceUrl { .. } => "source-url",
+            Self::SourceDocument { .. } => "source-document",
+            Self::File { .. } => "file",
+            Self::Data { name, .. } => return Cow::Owned(format!("data-{name}")),
+            Self::MessageMetadata { .. } => "message-metadata",
+            Self::Error { .. } => "error",
+            Self::Abort { .. } => "abort",
+            Self::Finish { .. } => "finish",
+        })
+    }
+
+    pub fn rest(&self) -> &Rest {
+        match self {
+            Self::Start { rest, .. }
+            | Self::StartStep { rest }
+            | Self::FinishStep { rest }
+            | Self::TextStart { rest, .. }
+            | Self::TextDelta { rest, .. }
+            | Self::TextEnd { rest, .. }
+            | Self::ReasoningStart { rest, .. }
+            | Self::ReasoningDelta { rest, .. }
+            | Self::ReasoningEnd { rest, .. }
+            | Self::ToolInputStart { rest, .. }
+            | Self::ToolInputDelta { rest, .. }
+            | Self::ToolInputAvailable { rest, .. }
+            | Self::ToolInputError { rest, .. }
+            | Self::ToolApprovalRequest { rest, .. }
+            | Self::ToolOutputAvailable { rest, .. }
+            | Self::ToolOutputError { rest, .. }
+            | Self::ToolOutputDenied { rest, .. }
+            | Self::SourceUrl { rest, .. }
+            | Self::SourceDocument { rest, .. }
+            | Self::File { rest, .. }
+            | Self::Data { rest, .. }
+            | Self::MessageMetadata { rest, .. }
+            | Self::Error { rest, .. }
+            | Self::Abort { rest, .. }
+            | Self::Finish { rest, .. } => rest,
+        }
+    }
+
     /// Whether this chunk ends its message.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. })

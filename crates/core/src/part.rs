@@ -1,8 +1,12 @@
 //! Parts of a message as the AI SDK's UI messages have them: what the chunks add up to, stored and sent whole.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::ids::{CallId, MessageId};
+
+pub mod json;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +16,19 @@ pub enum Role {
     System,
 }
 
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+        }
+    }
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::User, Self::Assistant, Self::System].into_iter().find(|role| role.as_str() == text)
+    }
+}
+
 /// Whether a text or reasoning part may still grow. User parts carry no state at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamState {
@@ -19,6 +36,19 @@ pub enum StreamState {
     Done,
 }
 
+impl StreamState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Streaming => "streaming",
+            Self::Done => "done",
+        }
+    }
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Streaming, Self::Done].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolState {
     InputStreaming,
@@ -31,11 +61,39 @@ pub enum ToolState {
 }
 
 impl ToolState {
-    /// Whether the call has its one result.
+    const ALL: [Self; 7] = [
+        Self::InputStreaming,
+        Self::InputAvailable,
+        Self::ApprovalRequested,
+        Self::ApprovalResponded,
+        Self::OutputAvailable,
+        Self::OutputError,
+        Self::OutputDenied,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InputStreaming => "input-streaming",
+            Self::InputAvailable => "input-available",
+            Self::ApprovalRequested => "approval-requested",
+            Self::ApprovalResponded => "approval-responded",
+            Self::OutputAvailable => "output-available",
+            Self::OutputError => "output-error",
+            Self::OutputDenied => "output-denied",
+        }
+    }
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether the call has an output. Live progress counts here too: `ToolPart::is_settled` tells them apart.
     pub fn is_settled(self) -> bool {
         match self {
             Self::OutputAvailable | Self::OutputError | Self::OutputDenied => true,
-            Self::InputStreaming | Self::InputAvailable | Self::ApprovalRequested | Self::ApprovalResponded => false,
+            Self::InputStreaming
+            | Self::InputAvailable
+            | Self::ApprovalRequested
+            | Self::ApprovalResponded => false,
         }
     }
 }
@@ -73,14 +131,57 @@ pub struct ToolPart {
     pub approval: Option<Approval>,
 }
 
+impl ToolPart {
+    /// A call that has just been named.
+    pub fn new(call_id: CallId, tool_name: impl Into<String>) -> Self {
+        Self {
+            call_id,
+            tool_name: tool_name.into(),
+            dynamic: false,
+            state: ToolState::InputStreaming,
+            title: None,
+            input: None,
+            input_encoding: None,
+            raw_input: None,
+            output: None,
+            error_text: None,
+            preliminary: None,
+            provider_executed: None,
+            tool_metadata: None,
+            call_provider_metadata: None,
+            result_provider_metadata: None,
+            approval: None,
+        }
+    }
+
+    /// Whether the call has its one result; live progress is none.
+    pub fn is_settled(&self) -> bool {
+        self.state.is_settled() && self.preliminary != Some(true)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
     StepStart,
-    Text { text: String, state: Option<StreamState>, provider_metadata: Option<Value> },
+    Text {
+        text: String,
+        state: Option<StreamState>,
+        provider_metadata: Option<Value>,
+    },
     /// `id` is the stream id the chunks used.
-    Reasoning { id: Option<String>, text: String, state: Option<StreamState>, provider_metadata: Option<Value> },
+    Reasoning {
+        id: Option<String>,
+        text: String,
+        state: Option<StreamState>,
+        provider_metadata: Option<Value>,
+    },
     Tool(Box<ToolPart>),
-    SourceUrl { source_id: String, url: String, title: Option<String>, provider_metadata: Option<Value> },
+    SourceUrl {
+        source_id: String,
+        url: String,
+        title: Option<String>,
+        provider_metadata: Option<Value>,
+    },
     SourceDocument {
         source_id: String,
         media_type: String,
@@ -88,9 +189,41 @@ pub enum Part {
         filename: Option<String>,
         provider_metadata: Option<Value>,
     },
-    File { media_type: String, url: String, filename: Option<String>, provider_metadata: Option<Value> },
+    File {
+        media_type: String,
+        url: String,
+        filename: Option<String>,
+        provider_metadata: Option<Value>,
+    },
     /// `data-NAME`; `name` is without the prefix.
-    Data { name: String, id: Option<String>, data: Value },
+    Data {
+        name: String,
+        id: Option<String>,
+        data: Value,
+    },
+}
+
+impl Part {
+    /// The AI SDK's type (`text`, `tool-read`, `data-plan` …).
+    pub fn kind(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::StepStart => "step-start",
+            Self::Text { .. } => "text",
+            Self::Reasoning { .. } => "reasoning",
+            Self::Tool(tool) if tool.dynamic => "dynamic-tool",
+            Self::Tool(tool) => return Cow::Owned(format!("tool-{}", tool.tool_name)),
+            Self::SourceUrl { .. } => "source-url",
+            Self::SourceDocument { .. } => "source-document",
+            Self::File { .. } => "file",
+            Self::Data { name, .. } => return Cow::Owned(format!("data-{name}")),
+        })
+    }
+    pub fn tool(&self) -> Option<&ToolPart> {
+        if let Self::Tool(tool) = self { Some(tool) } else { None }
+    }
+    pub fn tool_mut(&mut self) -> Option<&mut ToolPart> {
+        if let Self::Tool(tool) = self { Some(tool) } else { None }
+    }
 }
 
 /// A message, or one finished step of it, as the model's view needs it: shared, never cloned per turn.

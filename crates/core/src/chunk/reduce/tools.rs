@@ -1,0 +1,422 @@
+//! The tool chunks: one part per call, which goes from its streamed input to its one result.
+
+use serde_json::{Map, Value};
+
+use super::{ReduceError, Reducer, Touched, replace_some, unknown};
+use crate::chunk::{Rest, ToolMarks, partial_json};
+use crate::ids::CallId;
+use crate::part::{Approval, Part, ToolPart, ToolState};
+
+/// The parts of one call in the current step. A call named once as static and once as dynamic has two parts, as with
+/// the AI SDK's clients.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StepCall {
+    static_part: Option<usize>,
+    dynamic_part: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Static,
+    Dynamic,
+}
+
+impl Form {
+    fn of(dynamic: Option<bool>) -> Self {
+        if dynamic == Some(true) { Self::Dynamic } else { Self::Static }
+    }
+}
+
+impl StepCall {
+    fn get(self, form: Form) -> Option<usize> {
+        match form {
+            Form::Static => self.static_part,
+            Form::Dynamic => self.dynamic_part,
+        }
+    }
+    fn first(self) -> Option<usize> {
+        self.static_part.into_iter().chain(self.dynamic_part).min()
+    }
+    fn set(&mut self, form: Form, index: usize) {
+        match form {
+            Form::Static => self.static_part = Some(index),
+            Form::Dynamic => self.dynamic_part = Some(index),
+        }
+    }
+    /// Forgets parts before `base`; false when none is left.
+    pub(super) fn keep_from(&mut self, base: usize) -> bool {
+        self.static_part = self.static_part.filter(|index| *index >= base);
+        self.dynamic_part = self.dynamic_part.filter(|index| *index >= base);
+        self.first().is_some()
+    }
+}
+
+/// The text of an input that streams. It is read when somebody looks, not per delta: that would be quadratic.
+#[derive(Debug)]
+pub(super) struct PartialInput {
+    text: String,
+    form: Form,
+    tool_name: String,
+    encoding: Option<String>,
+    title: Option<String>,
+    tool_metadata: Option<Value>,
+    /// The part whose input this text is, as long as nothing else has set it.
+    live: Option<Live>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Live {
+    index: usize,
+    /// A dynamic part that a delta made (its start was a step ago) has no `rawInput` with the AI SDK's clients.
+    shows_raw: bool,
+}
+
+impl PartialInput {
+    pub(super) fn read_into(&self, tool: &mut ToolPart) {
+        tool.input = match self.encoding.as_deref() {
+            Some("text") => Some(Value::String(self.text.clone())),
+            _ => partial_json::parse(&self.text),
+        };
+        let shows_raw = self.live.is_some_and(|live| live.shows_raw);
+        tool.raw_input = shows_raw.then(|| Value::String(self.text.clone()));
+    }
+}
+
+/// An input that could not be read, and why.
+pub(super) struct UnreadableInput<'a> {
+    pub(super) input: &'a Value,
+    pub(super) error_text: &'a str,
+}
+
+/// What an input chunk says about its call; everything it leaves out is taken away from the part, save for the fields
+/// `set_input` treats otherwise.
+struct InputUpdate<'a> {
+    call_id: &'a CallId,
+    tool_name: &'a str,
+    state: ToolState,
+    input: Option<Value>,
+    raw_input: Option<Value>,
+    encoding: Option<&'a str>,
+    error_text: Option<&'a str>,
+    title: Option<&'a str>,
+    provider_executed: Option<bool>,
+    tool_metadata: Option<&'a Value>,
+    provider_metadata: Option<&'a Value>,
+}
+
+impl<'a> InputUpdate<'a> {
+    fn new(call_id: &'a CallId, tool_name: &'a str, state: ToolState) -> Self {
+        Self {
+            call_id,
+            tool_name,
+            state,
+            input: None,
+            raw_input: None,
+            encoding: None,
+            error_text: None,
+            title: None,
+            provider_executed: None,
+            tool_metadata: None,
+            provider_metadata: None,
+        }
+    }
+    fn with(self, marks: &'a ToolMarks, rest: &'a Rest) -> Self {
+        Self {
+            title: marks.title.as_deref(),
+            provider_executed: marks.provider_executed,
+            tool_metadata: rest.tool_metadata(),
+            provider_metadata: rest.provider_metadata(),
+            ..self
+        }
+    }
+}
+
+impl Reducer {
+    pub(super) fn input_available(
+        &mut self,
+        call_id: &CallId,
+        tool_name: &str,
+        input: &Value,
+        marks: &ToolMarks,
+        rest: &Rest,
+    ) -> Touched {
+        let update = InputUpdate::new(call_id, tool_name, ToolState::InputAvailable).with(marks, rest);
+        let update = InputUpdate { input: Some(input.clone()), ..update };
+        let index = self.set_input(Form::of(marks.dynamic), update);
+        Touched::Part { index, ended: false }
+    }
+
+    pub(super) fn approval_request(
+        &mut self,
+        approval_id: &str,
+        call_id: &CallId,
+        rest: &Rest,
+    ) -> Result<Touched, ReduceError> {
+        let (index, tool) = self.call_mut("tool-approval-request", call_id)?;
+        tool.state = ToolState::ApprovalRequested;
+        tool.approval = Some(question(approval_id, rest));
+        Ok(Touched::Part { index, ended: false })
+    }
+
+    pub(super) fn output(
+        &mut self,
+        call_id: &CallId,
+        output: &Value,
+        preliminary: Option<bool>,
+        marks: &ToolMarks,
+        rest: &Rest,
+    ) -> Result<Touched, ReduceError> {
+        let (index, tool) = self.settled_mut("tool-output-available", call_id, marks, rest)?;
+        tool.state = ToolState::OutputAvailable;
+        tool.output = Some(output.clone());
+        tool.error_text = None;
+        tool.raw_input = None;
+        tool.preliminary = preliminary;
+        Ok(Touched::Part { index, ended: preliminary != Some(true) })
+    }
+
+    pub(super) fn output_error(
+        &mut self,
+        call_id: &CallId,
+        error_text: &str,
+        marks: &ToolMarks,
+        rest: &Rest,
+    ) -> Result<Touched, ReduceError> {
+        let (index, tool) = self.settled_mut("tool-output-error", call_id, marks, rest)?;
+        tool.state = ToolState::OutputError;
+        tool.output = None;
+        tool.error_text = Some(error_text.to_owned());
+        tool.preliminary = None;
+        if tool.dynamic {
+            tool.raw_input = None;
+        }
+        Ok(Touched::Part { index, ended: true })
+    }
+
+    pub(super) fn output_denied(&mut self, call_id: &CallId) -> Result<Touched, ReduceError> {
+        let (index, tool) = self.call_mut("tool-output-denied", call_id)?;
+        tool.state = ToolState::OutputDenied;
+        Ok(Touched::Part { index, ended: true })
+    }
+
+    /// The answer to a question, which the AI SDK has no chunk for. A transient `data-approval` of another shape is
+    /// somebody else's and says nothing about a part.
+    pub(super) fn approval_answer(&mut self, data: &Value) -> Result<Touched, ReduceError> {
+        let text = |key| data.get(key).and_then(Value::as_str);
+        let (Some(approval_id), Some(call_id), Some(approved)) =
+            (text("approval_id"), text("call_id"), data.get("approved").and_then(Value::as_bool))
+        else {
+            return Ok(Touched::Nothing);
+        };
+        let (index, tool) = self.call_mut("data-approval", &CallId::new(call_id))?;
+        let Some(approval) = tool.approval.as_mut().filter(|approval| approval.id == approval_id) else {
+            let (id, approval_id) = (call_id.to_owned(), approval_id.to_owned());
+            return Err(ReduceError::NoQuestion { id, approval_id });
+        };
+        approval.approved = Some(approved);
+        approval.reason = text("reason").map(str::to_owned);
+        tool.state = ToolState::ApprovalResponded;
+        Ok(Touched::Part { index, ended: false })
+    }
+
+    /// Where the call's part stands: in the current step, else the latest there is.
+    pub(super) fn call_index(&self, call_id: &CallId) -> Option<usize> {
+        let in_step = self.step_calls.get(call_id).and_then(|call| call.first());
+        in_step.or_else(|| self.calls.get(call_id).copied())
+    }
+
+    /// The streamed text that is this part's input, if it has not been read yet.
+    pub(super) fn live_input(&self, index: usize, tool: &ToolPart) -> Option<&PartialInput> {
+        let partial = self.partial_inputs.get(&tool.call_id)?;
+        (partial.live?.index == index).then_some(partial)
+    }
+
+    pub(super) fn read_live_inputs(&mut self) {
+        let calls: Vec<CallId> = self.partial_inputs.keys().cloned().collect();
+        for call_id in &calls {
+            self.read_live_input(call_id);
+        }
+    }
+
+    /// Stores the input read from the call's text so far in its part, which is on its own from then on.
+    fn read_live_input(&mut self, call_id: &CallId) {
+        let Some(partial) = self.partial_inputs.get_mut(call_id) else { return };
+        let Some(live) = partial.live else { return };
+        let part = live.index.checked_sub(self.base).and_then(|at| self.parts.get_mut(at));
+        if let Some(tool) = part.and_then(Part::tool_mut) {
+            partial.read_into(tool);
+        }
+        partial.live = None;
+    }
+
+    pub(super) fn input_start(
+        &mut self,
+        call_id: &CallId,
+        tool_name: &str,
+        encoding: Option<&str>,
+        marks: &ToolMarks,
+        rest: &Rest,
+    ) -> Touched {
+        self.read_live_input(call_id);
+        let form = Form::of(marks.dynamic);
+        let partial = PartialInput {
+            text: String::new(),
+            form,
+            tool_name: tool_name.to_owned(),
+            encoding: encoding.map(str::to_owned),
+            title: marks.title.clone(),
+            tool_metadata: rest.tool_metadata().cloned(),
+            live: None,
+        };
+        self.partial_inputs.insert(call_id.clone(), partial);
+        let update = InputUpdate::new(call_id, tool_name, ToolState::InputStreaming);
+        let index = self.set_input(form, InputUpdate { encoding, ..update.with(marks, rest) });
+        Touched::Part { index, ended: false }
+    }
+
+    pub(super) fn input_delta(&mut self, call_id: &CallId, delta: &str) -> Result<Touched, ReduceError> {
+        let missing = || ReduceError::NoCall { chunk: "tool-input-delta", id: call_id.to_string() };
+        let partial = self.partial_inputs.get_mut(call_id).ok_or_else(missing)?;
+        let target = self.step_calls.get(call_id).and_then(|call| call.get(partial.form));
+        if let Some(index) = target
+            && partial.live.is_some_and(|live| live.index == index)
+            && let Some(tool) = self.parts.get_mut(index - self.base).and_then(Part::tool_mut)
+        {
+            partial.text.push_str(delta);
+            tool.state = ToolState::InputStreaming;
+            return Ok(Touched::Part { index, ended: false });
+        }
+        self.read_live_input(call_id);
+        let mut partial = self.partial_inputs.remove(call_id).ok_or_else(missing)?;
+        partial.text.push_str(delta);
+        let index = self.set_input(
+            partial.form,
+            InputUpdate {
+                encoding: partial.encoding.as_deref(),
+                title: partial.title.as_deref(),
+                tool_metadata: partial.tool_metadata.as_ref(),
+                ..InputUpdate::new(call_id, &partial.tool_name, ToolState::InputStreaming)
+            },
+        );
+        partial.live = Some(Live { index, shows_raw: target.is_some() || partial.form == Form::Static });
+        self.partial_inputs.insert(call_id.clone(), partial);
+        Ok(Touched::Part { index, ended: false })
+    }
+
+    /// An input that could not be read: a static part keeps it as raw input, a dynamic one as input. Which of the two the
+    /// call is, its first part in this step says; else the chunk.
+    pub(super) fn input_error(
+        &mut self,
+        call_id: &CallId,
+        tool_name: &str,
+        unreadable: UnreadableInput<'_>,
+        marks: &ToolMarks,
+        rest: &Rest,
+    ) -> Touched {
+        let first = self.step_calls.get(call_id).and_then(|call| call.first());
+        let held = first.and_then(|index| self.part_mut(index)?.tool().map(|tool| tool.dynamic));
+        let form = Form::of(held.or(marks.dynamic));
+        let (input, raw_input) = match form {
+            Form::Static => (None, Some(unreadable.input.clone())),
+            Form::Dynamic => (Some(unreadable.input.clone()), None),
+        };
+        let update = InputUpdate {
+            input,
+            raw_input,
+            error_text: Some(unreadable.error_text),
+            title: None,
+            ..InputUpdate::new(call_id, tool_name, ToolState::OutputError).with(marks, rest)
+        };
+        Touched::Part { index: self.set_input(form, update), ended: true }
+    }
+
+    /// Updates the call's part of this form in the current step, or makes it.
+    fn set_input(&mut self, form: Form, update: InputUpdate<'_>) -> usize {
+        let held = self.step_calls.get(update.call_id).and_then(|call| call.get(form));
+        let index = held.unwrap_or_else(|| self.new_call(form, &update));
+        if let Some(partial) = self.partial_inputs.get_mut(update.call_id)
+            && partial.live.is_some_and(|live| live.index == index)
+        {
+            partial.live = None;
+        }
+        let Some(tool) = self.part_mut(index).and_then(Part::tool_mut) else { return index };
+        if tool.tool_name != update.tool_name {
+            tool.tool_name = update.tool_name.to_owned();
+        }
+        tool.state = update.state;
+        tool.input = update.input;
+        tool.raw_input = update.raw_input;
+        tool.input_encoding = update.encoding.map(str::to_owned);
+        tool.output = None;
+        tool.error_text = update.error_text.map(str::to_owned);
+        tool.preliminary = None;
+        if let Some(title) = update.title {
+            tool.title = Some(title.to_owned());
+        }
+        replace_some(&mut tool.tool_metadata, update.tool_metadata);
+        tool.provider_executed = update.provider_executed.or(tool.provider_executed);
+        let provider_metadata = match update.state {
+            ToolState::OutputAvailable | ToolState::OutputError => &mut tool.result_provider_metadata,
+            ToolState::InputStreaming
+            | ToolState::InputAvailable
+            | ToolState::ApprovalRequested
+            | ToolState::ApprovalResponded
+            | ToolState::OutputDenied => &mut tool.call_provider_metadata,
+        };
+        replace_some(provider_metadata, update.provider_metadata);
+        index
+    }
+
+    fn new_call(&mut self, form: Form, update: &InputUpdate<'_>) -> usize {
+        let tool = ToolPart::new(update.call_id.clone(), update.tool_name);
+        let tool = ToolPart { dynamic: form == Form::Dynamic, ..tool };
+        let index = self.push(Part::Tool(Box::new(tool)));
+        self.step_calls.entry(update.call_id.clone()).or_default().set(form, index);
+        self.calls.insert(update.call_id.clone(), index);
+        index
+    }
+
+    fn call_mut(
+        &mut self,
+        chunk: &'static str,
+        call_id: &CallId,
+    ) -> Result<(usize, &mut ToolPart), ReduceError> {
+        let missing = || ReduceError::NoCall { chunk, id: call_id.to_string() };
+        let index = self.call_index(call_id).ok_or_else(missing)?;
+        let tool = self.part_mut(index).and_then(Part::tool_mut).ok_or_else(missing)?;
+        Ok((index, tool))
+    }
+
+    /// The part a result goes to, with what all results set in the same way.
+    fn settled_mut(
+        &mut self,
+        chunk: &'static str,
+        call_id: &CallId,
+        marks: &ToolMarks,
+        rest: &Rest,
+    ) -> Result<(usize, &mut ToolPart), ReduceError> {
+        let target = self.call_index(call_id);
+        let live = self.partial_inputs.get(call_id).and_then(|partial| partial.live);
+        if live.is_some_and(|live| Some(live.index) == target) {
+            self.read_live_input(call_id);
+        }
+        let (index, tool) = self.call_mut(chunk, call_id)?;
+        tool.input_encoding = None;
+        tool.provider_executed = marks.provider_executed.or(tool.provider_executed);
+        replace_some(&mut tool.tool_metadata, rest.tool_metadata());
+        replace_some(&mut tool.result_provider_metadata, rest.provider_metadata());
+        Ok((index, tool))
+    }
+}
+
+fn question(approval_id: &str, rest: &Rest) -> Approval {
+    let mut kept = Map::new();
+    if let Some(keys) = unknown(rest) {
+        let present = |key: &str| keys.get(key).filter(|value| !value.is_null()).cloned();
+        kept.extend(present("approvalDescriptor").map(|value| ("descriptor".to_owned(), value)));
+        // Null counts here: a schema may allow it as input.
+        kept.extend(keys.get("inputSchemaInput").map(|value| ("inputSchemaInput".to_owned(), value.clone())));
+        kept.extend(present("signature").map(|value| ("signature".to_owned(), value)));
+    }
+    Approval { id: approval_id.to_owned(), approved: None, reason: None, unknown: kept }
+}
