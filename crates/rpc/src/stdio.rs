@@ -110,3 +110,108 @@ fn wait_if_temporary(stream: BorrowedFd<'_>, ready: PollFlags, errno: Errno) -> 
         errno => Err(errno.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::{AsFd, OwnedFd};
+    use std::fs::File;
+    use std::io::{Read, Seek, Write};
+    use std::os::unix::net::UnixStream;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    fn forever(descriptor: impl Into<OwnedFd>) -> BorrowedFd<'static> {
+        let leaked: &'static OwnedFd = Box::leak(Box::new(descriptor.into()));
+        leaked.as_fd()
+    }
+
+    fn sample() -> Vec<u8> {
+        (0..3_000_000_u32).map(|number| (number % 253) as u8).collect()
+    }
+
+    async fn assert_reads_all(source: BorrowedFd<'static>) {
+        let mut received = Vec::new();
+        read_from(source).read_to_end(&mut received).await.unwrap();
+        assert!(received == sample());
+    }
+
+    async fn assert_writes_all(target: BorrowedFd<'static>, reading: std::thread::JoinHandle<Vec<u8>>) {
+        let mut output = write_to(target);
+        output.write_all(&sample()).await.unwrap();
+        output.shutdown().await.unwrap();
+        // What is leaked here cannot be closed, so the reader stops by length.
+        assert!(reading.join().unwrap() == sample());
+    }
+
+    fn read_sample(mut source: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+        std::thread::spawn(move || {
+            let mut received = vec![0; sample().len()];
+            source.read_exact(&mut received).unwrap();
+            received
+        })
+    }
+
+    fn set_nonblocking(stream: impl AsFd) {
+        rustix::fs::fcntl_setfl(stream, rustix::fs::OFlags::NONBLOCK).unwrap();
+    }
+
+    #[tokio::test]
+    async fn pipes_work_blocking_and_not() {
+        for nonblocking in [false, true] {
+            let (reader, writer) = rustix::pipe::pipe().unwrap();
+            if nonblocking {
+                set_nonblocking(&reader);
+            }
+            let writing = std::thread::spawn(move || File::from(writer).write_all(&sample()).unwrap());
+            assert_reads_all(forever(reader)).await;
+            writing.join().unwrap();
+
+            let (reader, writer) = rustix::pipe::pipe().unwrap();
+            if nonblocking {
+                set_nonblocking(&writer);
+            }
+            assert_writes_all(forever(writer), read_sample(File::from(reader))).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn sockets_work_blocking_and_not() {
+        for nonblocking in [false, true] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(nonblocking).unwrap();
+            let writing = std::thread::spawn(move || theirs.write_all(&sample()).unwrap());
+            assert_reads_all(forever(ours)).await;
+            writing.join().unwrap();
+
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(nonblocking).unwrap();
+            assert_writes_all(forever(ours), read_sample(theirs)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn regular_files_work() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut output = write_to(forever(file.try_clone().unwrap()));
+        output.write_all(&sample()).await.unwrap();
+        output.flush().await.unwrap();
+        file.rewind().unwrap();
+        assert_reads_all(forever(file)).await;
+    }
+
+    #[tokio::test]
+    async fn a_closed_reader_is_a_broken_pipe() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        drop(reader);
+        let mut output = write_to(forever(writer));
+        output.write_all(b"lost\n").await.unwrap();
+        assert_eq!(output.flush().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(output.write_all(b"more\n").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[tokio::test]
+    async fn an_unreadable_input_is_an_error() {
+        let (_reader, writer) = rustix::pipe::pipe().unwrap();
+        assert!(read_from(forever(writer)).read_u8().await.is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Measures the way out: encoded notifications per second through a peer on stdio, beside a raw write of the same
+//! bytes. `cargo run --release -p attache-rpc --example throughput`; figures go to stderr.
+
+use attache_rpc::{Handler, Notification, Options, Peer, Request, encode_notification, stdio};
+use serde::Serialize;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const UPDATES: usize = 2_000_000;
+const RAW_WRITE_BYTES: usize = 64 * 1024;
+
+type Failure = Box<dyn std::error::Error>;
+
+struct Silent;
+
+impl Handler for Silent {
+    fn request(&self, _: Request) {}
+
+    fn notification(&self, _: Notification) {}
+
+    fn closed(&self) {}
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    session_id: &'a str,
+    update: Update<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Update<'a> {
+    session_update: &'a str,
+    message_id: &'a str,
+    content: Content<'a>,
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    r#type: &'a str,
+    text: &'a str,
+}
+
+const PARAMS: Params<'static> = Params {
+    session_id: "ses_01JABCDEFGHJKMNPQRSTVWXYZ0",
+    update: Update {
+        session_update: "agent_message_chunk",
+        message_id: "msg_01JABCDEFGHJKMNPQRSTVWXYZ0",
+        content: Content { r#type: "text", text: " token" },
+    },
+};
+
+fn main() -> Result<(), Failure> {
+    match std::env::args().nth(1).as_deref() {
+        None => {
+            for mode in ["raw", "raw-encoded", "peer-1", "peer-16", "peer-64"] {
+                measure(mode)?;
+            }
+            Ok(())
+        }
+        Some("raw") => raw(),
+        Some("raw-encoded") => raw_encoded(),
+        Some(mode) => {
+            let batch = mode.trim_start_matches("peer-").parse()?;
+            tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()?
+                .block_on(peer(batch))
+        }
+    }
+}
+
+/// Runs this program as a child in `mode` and reads its output as fast as it comes.
+fn measure(mode: &str) -> Result<(), Failure> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg(mode)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut output = child.stdout.take().ok_or("no stdout")?;
+    let mut chunk = vec![0; 1024 * 1024];
+    let (mut lines, mut bytes, mut start) = (0, 0, None);
+    loop {
+        let count = output.read(&mut chunk)?;
+        if count == 0 {
+            break;
+        }
+        start.get_or_insert_with(Instant::now);
+        bytes += count;
+        lines += memchr::memchr_iter(b'\n', &chunk[..count]).count();
+    }
+    let seconds = start.ok_or("no output")?.elapsed().as_secs_f64();
+    child.wait()?;
+    assert_eq!(lines, UPDATES);
+    let (rate, megabytes) = (lines as f64 / seconds / 1e6, bytes as f64 / seconds / 1e6);
+    eprintln!("{mode:12} {rate:6.2} M updates/s  {megabytes:7.0} MB/s");
+    Ok(())
+}
+
+fn raw() -> Result<(), Failure> {
+    let mut line = Vec::new();
+    encode_notification(&mut line, "session/update", &PARAMS)?;
+    let block = line.repeat(RAW_WRITE_BYTES / line.len() + 1);
+    let mut left = line.len() * UPDATES;
+    let mut output = std::io::stdout().lock();
+    while left > 0 {
+        let count = left.min(block.len());
+        output.write_all(&block[..count])?;
+        left -= count;
+    }
+    Ok(output.flush()?)
+}
+
+fn raw_encoded() -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    let mut block = Vec::new();
+    for _ in 0..UPDATES {
+        encode_notification(&mut block, "session/update", &PARAMS)?;
+        if block.len() >= RAW_WRITE_BYTES {
+            output.write_all(&block)?;
+            block.clear();
+        }
+    }
+    output.write_all(&block)?;
+    Ok(output.flush()?)
+}
+
+async fn peer(batch: usize) -> Result<(), Failure> {
+    let (reader, writer) = stdio();
+    let (peer, connection) = Peer::start(reader, writer, Options::default(), |_| Arc::new(Silent));
+    let sending: tokio::task::JoinHandle<Result<(), String>> = tokio::spawn(async move {
+        let mut buffer = Vec::new();
+        for number in 1..=UPDATES {
+            encode_notification(&mut buffer, "session/update", &PARAMS).map_err(|error| error.to_string())?;
+            if number % batch == 0 || number == UPDATES {
+                let lines = std::mem::take(&mut buffer);
+                peer.send_lines(lines).await.map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    });
+    sending.await??;
+    connection.drain(Duration::from_secs(60)).await;
+    Ok(())
+}
