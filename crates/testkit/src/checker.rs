@@ -246,7 +246,7 @@ impl WireChecker {
         }
         if method == "session/request_permission" {
             self.permissions.asked(id, params);
-            self.tool_calls.permission_asked(params, self.sessions.was_attached(params), faults);
+            self.tool_calls.permission_asked(params, self.sessions.entered(params), faults);
         }
     }
 

@@ -1,6 +1,11 @@
 //! Watches the wire for the tests: schema, order and count of every message. Never part of the product.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
+pub mod binary;
 pub mod checker;
+pub mod client;
+pub mod limits;
+pub mod processes;
+pub mod replay;
 pub mod schema;
 pub mod snake_case;

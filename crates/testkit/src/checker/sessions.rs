@@ -35,6 +35,13 @@ enum Attached {
     Closed,
 }
 
+/// How this connection came to a session: midway, it was not told about all of its past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entered {
+    AtItsStart,
+    Midway,
+}
+
 #[derive(Debug)]
 struct Prompt {
     request: RequestKey,
@@ -121,12 +128,12 @@ impl Sessions {
         }
     }
 
-    /// Whether this connection entered the session midway, without having to be told about its past.
-    pub(super) fn was_attached(&self, params: &Value) -> bool {
-        params["sessionId"]
-            .as_str()
-            .and_then(|id| self.known.get(id))
-            .is_some_and(|session| session.attached == Attached::Reopened)
+    pub(super) fn entered(&self, params: &Value) -> Entered {
+        let session = params["sessionId"].as_str().and_then(|id| self.known.get(id));
+        match session.map(|session| session.attached) {
+            Some(Attached::Reopened) => Entered::Midway,
+            Some(Attached::Never | Attached::Made | Attached::Closed) | None => Entered::AtItsStart,
+        }
     }
 
     fn entry(&mut self, id: &str) -> &mut Session {

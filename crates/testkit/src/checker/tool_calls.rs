@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::sessions::Entered;
 use super::{Faults, Rule};
 
 #[derive(Debug, Default)]
@@ -32,13 +33,13 @@ impl ToolCalls {
         }
     }
 
-    /// `reopened`: the connection entered midway, so the call may be older than what it was told.
-    pub(super) fn permission_asked(&mut self, params: &Value, reopened: bool, faults: &mut Faults) {
+    /// A connection that entered midway may be asked about a call that is older than what it was told.
+    pub(super) fn permission_asked(&mut self, params: &Value, entered: Entered, faults: &mut Faults) {
         let Some(key) = key(params, &params["toolCall"]) else { return };
         if self.known.contains_key(&key) {
             return;
         }
-        if !reopened {
+        if entered == Entered::AtItsStart {
             faults.push((Rule::ToolCall, format!("permission asked for unknown call {}", key.1)));
         }
         self.known.insert(key, Call { ended_as: None, may_restart: false });
