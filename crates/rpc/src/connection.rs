@@ -47,10 +47,18 @@ impl Connection {
         let end = Instant::now() + timeout;
         self.shared.outgoing.finish();
         let drained = match tokio::time::timeout_at(end, &mut self.writer).await {
-            Ok(_) => Drained::Whole,
-            Err(_) => {
-                self.writer.abort();
+            Ok(Ok(())) => Drained::Whole,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the writer did not end well");
                 Drained::Cut { bytes: self.shared.outgoing.outstanding() }
+            }
+            Err(_) => {
+                let bytes = self.shared.outgoing.outstanding();
+                self.writer.abort();
+                if let Err(error) = (&mut self.writer).await {
+                    tracing::debug!(%error, bytes, "the writer was stopped");
+                }
+                Drained::Cut { bytes }
             }
         };
         self.shared.outgoing.close();

@@ -67,6 +67,8 @@ impl Reader {
             }
             lines.push(&chunk[..count]);
             loop {
+                // Other tasks get their turn also when the pipe is never empty.
+                tokio::task::coop::consume_budget().await;
                 self.shared().outgoing.reserve_left().await;
                 let Some(line) = lines.next() else { break };
                 self.line(line);

@@ -145,3 +145,68 @@ impl Drop for Lane {
         self.submit(Entry::LaneEnded { lane: self.number, lost_in, lost_out });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::Receiver;
+
+    /// A trace whose thread does not run yet.
+    fn stalled() -> (Trace, Receiver<Entry>) {
+        let (entries, receiver) = channel();
+        let shared = Shared { entries, queued: Arc::new(AtomicUsize::new(0)), lanes: AtomicU64::new(0) };
+        (Trace { shared: Arc::new(shared) }, receiver)
+    }
+
+    fn written(trace: Trace, entries: &Receiver<Entry>) -> Vec<serde_json::Value> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let queued = Arc::clone(&trace.shared.queued);
+        drop(trace);
+        record::Recorder::new(file.as_file_mut().try_clone().unwrap(), queued).run(entries);
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_trace_that_falls_behind_holds_its_bound_and_tells_what_is_missing() {
+        let (trace, entries) = stalled();
+        let lane = trace.lane();
+        let line = [vec![b'x'; 99_999], vec![b'\n']].concat();
+        for _ in 0..200 {
+            lane.record(Direction::Out, &line);
+        }
+        assert!(trace.shared.queued.load(Ordering::Relaxed) <= TRACE_QUEUE_BYTES);
+        drop(lane);
+        let records = written(trace, &entries);
+        let (last, lines) = records.split_last().unwrap();
+        let lost = last["lost_bytes"].as_u64().unwrap() as usize;
+        assert!(lost > 0);
+        assert_eq!(lines.len() * line.len() + lost, 200 * line.len());
+    }
+
+    #[test]
+    fn a_gap_stands_where_it_happened() {
+        let (trace, entries) = stalled();
+        let lane = trace.lane();
+        lane.record(Direction::In, b"before\nhalf a li");
+        trace.shared.queued.store(TRACE_QUEUE_BYTES, Ordering::Relaxed);
+        lane.record(Direction::In, b"ne\nlost\nand ");
+        trace.shared.queued.store(1000, Ordering::Relaxed);
+        lane.record(Direction::In, b"after\n");
+        drop(lane);
+        let records = written(trace, &entries);
+        let contents: Vec<_> = records
+            .iter()
+            .map(|record| (record["line"].as_str(), record["lost_bytes"].as_u64(), record["more"].as_bool()))
+            .collect();
+        assert_eq!(
+            contents,
+            [
+                (Some("before"), None, None),
+                (Some("half a li"), None, Some(true)),
+                (None, Some(12), None),
+                (Some("after"), None, None),
+            ]
+        );
+    }
+}

@@ -63,6 +63,8 @@ async fn write_batch<W: AsyncWrite + Unpin>(
         }
         rest = &rest[count..];
         shared.outgoing.progress(rest.len());
+        // Other tasks get their turn also when the pipe is never full.
+        tokio::task::coop::consume_budget().await;
     }
     Ok(())
 }
