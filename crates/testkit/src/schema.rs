@@ -186,7 +186,7 @@ mod tests {
     fn every_definition_compiles() {
         let validator = Validator::new();
         let mut seen = 0;
-        for ((method, payload), _) in &validator.by_method {
+        for (method, payload) in validator.by_method.keys() {
             // The verdict does not matter here: asking compiles, and a schema that does not compile panics.
             assert_ne!(
                 validator.check(method, *payload, &Value::Null),
