@@ -30,7 +30,10 @@ impl Status {
     pub fn is_active(&self) -> bool {
         match self.state {
             RunState::Idle | RunState::Error { .. } => false,
-            RunState::Busy | RunState::Retrying { .. } | RunState::WaitingOnApproval | RunState::WaitingOnUserInput => true,
+            RunState::Busy
+            | RunState::Retrying { .. }
+            | RunState::WaitingOnApproval
+            | RunState::WaitingOnUserInput => true,
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, SHUTDOWN};
 use crate::ports::store::{
-    Batch, Blobs, Change, LeaseGrant, Leases, ModelRef, SessionPatch, SessionQuery, SessionRow, Store, StoreError,
-    UsageTotals,
+    Batch, Blobs, Change, LeaseGrant, Leases, ModelRef, SessionPatch, SessionQuery, SessionRow, Store,
+    StoreError, UsageTotals,
 };
 use crate::ports::{Client, Clock, Model, Tool};
 use crate::prompt::Prompt;
@@ -28,7 +28,9 @@ use crate::turn::TurnEnd;
 pub enum HubError {
     #[error("there is no session {0}")]
     UnknownSession(SessionId),
-    #[error("session {0} is running in another process; wait for its turn to end, or follow it here with session/load")]
+    #[error(
+        "session {0} is running in another process; wait for its turn to end, or follow it here with session/load"
+    )]
     RunningElsewhere(SessionId),
     #[error("session {0} is closed; load or resume it first")]
     Closed(SessionId),
@@ -215,8 +217,12 @@ impl Hub {
             archived_at: None,
         };
         let id = row.id.clone();
-        self.commit(Batch { session_id: id.clone(), fence: None, changes: vec![Change::CreateSession(Box::new(row))] })
-            .await?;
+        self.commit(Batch {
+            session_id: id.clone(),
+            fence: None,
+            changes: vec![Change::CreateSession(Box::new(row))],
+        })
+        .await?;
         self.open(&id).await
     }
 
@@ -225,13 +231,12 @@ impl Hub {
         if let Some(commands) = self.shared.open_sessions().get(id) {
             return Ok(SessionHandle { id: id.clone(), commands: commands.clone() });
         }
-        let record = self.shared.parts.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
+        let record =
+            self.shared.parts.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
         let mut open = self.shared.open_sessions();
         // Another connection may have opened it while we read.
-        let commands = open
-            .entry(id.clone())
-            .or_insert_with(|| session::start(self.shared.clone(), record))
-            .clone();
+        let commands =
+            open.entry(id.clone()).or_insert_with(|| session::start(self.shared.clone(), record)).clone();
         drop(open);
         let handle = SessionHandle { id: id.clone(), commands };
         handle.ask(Command::Recover).await??;
@@ -284,7 +289,9 @@ impl Hub {
 
     fn default_model(&self) -> Result<ModelRef, HubError> {
         let configured = self.shared.parts.settings.model.clone();
-        configured.or_else(|| self.shared.choices.models.first().map(|info| info.model.clone())).ok_or(HubError::NoModel)
+        configured
+            .or_else(|| self.shared.choices.models.first().map(|info| info.model.clone()))
+            .ok_or(HubError::NoModel)
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), HubError> {
@@ -327,7 +334,11 @@ impl SessionHandle {
     }
 
     /// Takes a seat. `client` answers questions; `None` for readers that can't.
-    pub async fn attach(&self, client: Option<Arc<dyn Client>>, from: AttachFrom) -> Result<Attachment, HubError> {
+    pub async fn attach(
+        &self,
+        client: Option<Arc<dyn Client>>,
+        from: AttachFrom,
+    ) -> Result<Attachment, HubError> {
         self.ask(|reply| Command::Attach { client, from, reply }).await?
     }
 
@@ -370,7 +381,9 @@ impl SessionHandle {
     /// Cancels what runs, answers what waits, and ends the session's task. The row stays.
     pub async fn close(&self) -> Result<(), HubError> {
         match self.ask(Command::Close).await {
-            Ok(()) | Err(HubError::Closed(_)) => Ok(()),
+            Ok(closed) => closed,
+            // Closed already, by somebody else.
+            Err(HubError::Closed(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }

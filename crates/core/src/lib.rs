@@ -1,8 +1,21 @@
 //! Decides what happens next in a session. Time, ids, files, models and clients arrive through `ports`.
 
+pub mod agents;
 pub mod choices;
 pub mod chunk;
 pub mod entry;
+pub mod events;
+mod fork;
+pub mod hub;
 pub mod ids;
+pub mod journal;
+pub mod limits;
 pub mod part;
 pub mod ports;
+pub mod prompt;
+mod rows;
+pub mod scope;
+mod session;
+pub mod system_prompt;
+pub mod turn;
+pub mod watchdog;

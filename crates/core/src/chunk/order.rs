@@ -1,1 +1,269 @@
-//! Checks that a producer keeps the order of chunks the vocabulary demands. Looks at the order only, never at content.
+//! Checks that a producer keeps the order of chunks the vocabulary demands. Looks at the order only, never at content;
+//! remembers no more than what is open and the calls of the current step.
+
+use std::collections::{HashMap, HashSet};
+
+use thiserror::Error;
+
+use super::reduce::StreamKind;
+use super::{Chunk, StreamId};
+use crate::ids::CallId;
+
+/// A rule of the vocabulary.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
+pub enum Rule {
+    #[error("a run begins with one start")]
+    StartsOnce,
+    #[error("the run has not begun")]
+    AfterStart,
+    #[error("nothing follows the end of a run")]
+    NothingAfterEnd,
+    #[error("parts stand between start-step and finish-step")]
+    InsideStep,
+    #[error("a step ends before the next one or the end of the run")]
+    OutsideStep,
+    #[error("a run has at least one step")]
+    HasStep,
+    #[error("a part is started once until it ends")]
+    StartedOnce,
+    #[error("deltas and end come between the start and the end of their part")]
+    InsideStream,
+    #[error("a part ends before its step")]
+    StreamsEnd,
+    #[error("input deltas come between the start of the input and the whole input")]
+    InsideInput,
+    #[error("a call has one input")]
+    OneInput,
+    #[error("the whole input comes before any output or question")]
+    InputFirst,
+    #[error("a question comes once, before any output")]
+    AskBeforeOutput,
+    #[error("a call has one result, and progress only before it")]
+    OneResult,
+    #[error("a call has its result before its step ends")]
+    CallsSettle,
+    #[error("a run ends with finish, abort or error")]
+    Ends,
+}
+
+/// A chunk out of order. `id` is the stream or call it speaks of, or the one that was left open.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{chunk}{}: {rule}", id.as_ref().map(|id| format!(" `{id}`")).unwrap_or_default())]
+pub struct OrderError {
+    pub rule: Rule,
+    pub chunk: String,
+    pub id: Option<String>,
+}
+
+/// Follows one run, from `start` to its end. A run that waited for an approval goes on in the same checker.
+#[derive(Debug, Default)]
+pub struct OrderChecker {
+    stage: Stage,
+    texts: HashSet<StreamId>,
+    reasonings: HashSet<StreamId>,
+    /// Calls of the current step; settled ones too, so that a second result is seen.
+    calls: HashMap<CallId, CallStage>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Before,
+    /// In the run, no step so far.
+    Begun,
+    InStep,
+    BetweenSteps,
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallStage {
+    InputStreaming,
+    InputWhole,
+    Asked,
+    /// Live progress was shown.
+    Progress,
+    Settled,
+}
+
+/// What an output chunk is to its call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    Progress,
+    Result,
+}
+
+type Checked = Result<(), OrderError>;
+
+impl OrderChecker {
+    /// A flat catalogue: one arm per type or group. After an error the checker's state is as before the chunk.
+    pub fn check(&mut self, chunk: &Chunk) -> Checked {
+        if stands_outside(chunk) {
+            return Ok(());
+        }
+        if self.stage == Stage::Ended {
+            return Err(broken(Rule::NothingAfterEnd, chunk, None));
+        }
+        match chunk {
+            Chunk::Error { .. } | Chunk::Abort { .. } => self.end(),
+            Chunk::Start { .. } => {
+                demand(self.stage == Stage::Before, Rule::StartsOnce, chunk, None)?;
+                self.stage = Stage::Begun;
+            }
+            Chunk::MessageMetadata { .. } => self.demand_begun(chunk)?,
+            Chunk::StartStep { .. } => {
+                self.demand_begun(chunk)?;
+                demand(self.stage != Stage::InStep, Rule::OutsideStep, chunk, None)?;
+                self.stage = Stage::InStep;
+            }
+            Chunk::FinishStep { .. } => self.finish_step(chunk)?,
+            Chunk::Finish { .. } => {
+                self.demand_begun(chunk)?;
+                demand(self.stage != Stage::InStep, Rule::OutsideStep, chunk, None)?;
+                demand(self.stage != Stage::Begun, Rule::HasStep, chunk, None)?;
+                self.end();
+            }
+            Chunk::TextStart { id, .. } => self.open(StreamKind::Text, id, chunk)?,
+            Chunk::ReasoningStart { id, .. } => self.open(StreamKind::Reasoning, id, chunk)?,
+            Chunk::TextDelta { id, .. } => self.demand_open(StreamKind::Text, id, chunk)?,
+            Chunk::ReasoningDelta { id, .. } => self.demand_open(StreamKind::Reasoning, id, chunk)?,
+            Chunk::TextEnd { id, .. } => self.close(StreamKind::Text, id, chunk)?,
+            Chunk::ReasoningEnd { id, .. } => self.close(StreamKind::Reasoning, id, chunk)?,
+            Chunk::ToolInputStart { call_id, .. } => {
+                self.demand_step(chunk)?;
+                demand(!self.calls.contains_key(call_id), Rule::OneInput, chunk, Some(call_id.as_str()))?;
+                self.calls.insert(call_id.clone(), CallStage::InputStreaming);
+            }
+            Chunk::ToolInputDelta { call_id, .. } => {
+                self.demand_step(chunk)?;
+                let streaming = self.calls.get(call_id) == Some(&CallStage::InputStreaming);
+                demand(streaming, Rule::InsideInput, chunk, Some(call_id.as_str()))?;
+            }
+            Chunk::ToolInputAvailable { call_id, .. } => self.input(call_id, CallStage::InputWhole, chunk)?,
+            Chunk::ToolInputError { call_id, .. } => self.input(call_id, CallStage::Settled, chunk)?,
+            Chunk::ToolApprovalRequest { call_id, .. } => self.ask(call_id, chunk)?,
+            Chunk::ToolOutputAvailable { call_id, preliminary: Some(true), .. } => {
+                self.output(call_id, Output::Progress, chunk)?;
+            }
+            Chunk::ToolOutputAvailable { call_id, .. }
+            | Chunk::ToolOutputError { call_id, .. }
+            | Chunk::ToolOutputDenied { call_id, .. } => self.output(call_id, Output::Result, chunk)?,
+            Chunk::SourceUrl { .. } | Chunk::SourceDocument { .. } | Chunk::File { .. } => {
+                self.demand_step(chunk)?
+            }
+            // What makes no part needs no step.
+            Chunk::Data { transient: Some(true), .. } => self.demand_begun(chunk)?,
+            Chunk::Data { .. } => self.demand_step(chunk)?,
+        }
+        Ok(())
+    }
+
+    /// Whether the stream may stop here: the run has ended, or there was none.
+    pub fn finish(&self) -> Checked {
+        match self.stage {
+            Stage::Before | Stage::Ended => Ok(()),
+            Stage::Begun | Stage::InStep | Stage::BetweenSteps => {
+                Err(OrderError { rule: Rule::Ends, chunk: "end of the stream".into(), id: None })
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        *self = Self { stage: Stage::Ended, ..Self::default() };
+    }
+
+    fn finish_step(&mut self, chunk: &Chunk) -> Checked {
+        self.demand_step(chunk)?;
+        if let Some(id) = self.texts.iter().chain(&self.reasonings).min() {
+            return Err(broken(Rule::StreamsEnd, chunk, Some(id)));
+        }
+        let mut unsettled = self.calls.iter().filter(|(_, stage)| **stage != CallStage::Settled);
+        if let Some((call_id, _)) = unsettled.next() {
+            return Err(broken(Rule::CallsSettle, chunk, Some(call_id.as_str())));
+        }
+        self.calls.clear();
+        self.stage = Stage::BetweenSteps;
+        Ok(())
+    }
+
+    fn streams(&mut self, kind: StreamKind) -> &mut HashSet<StreamId> {
+        match kind {
+            StreamKind::Text => &mut self.texts,
+            StreamKind::Reasoning => &mut self.reasonings,
+        }
+    }
+
+    fn open(&mut self, kind: StreamKind, id: &StreamId, chunk: &Chunk) -> Checked {
+        self.demand_step(chunk)?;
+        demand(self.streams(kind).insert(id.clone()), Rule::StartedOnce, chunk, Some(id))
+    }
+
+    fn demand_open(&mut self, kind: StreamKind, id: &StreamId, chunk: &Chunk) -> Checked {
+        self.demand_step(chunk)?;
+        demand(self.streams(kind).contains(id), Rule::InsideStream, chunk, Some(id))
+    }
+
+    fn close(&mut self, kind: StreamKind, id: &StreamId, chunk: &Chunk) -> Checked {
+        self.demand_step(chunk)?;
+        demand(self.streams(kind).remove(id), Rule::InsideStream, chunk, Some(id))
+    }
+
+    /// The whole input, which may come without having streamed.
+    fn input(&mut self, call_id: &CallId, then: CallStage, chunk: &Chunk) -> Checked {
+        self.demand_step(chunk)?;
+        let first = matches!(self.calls.get(call_id), None | Some(CallStage::InputStreaming));
+        demand(first, Rule::OneInput, chunk, Some(call_id.as_str()))?;
+        self.calls.insert(call_id.clone(), then);
+        Ok(())
+    }
+
+    fn ask(&mut self, call_id: &CallId, chunk: &Chunk) -> Checked {
+        let stage = self.call_with_input(call_id, chunk)?;
+        demand(*stage == CallStage::InputWhole, Rule::AskBeforeOutput, chunk, Some(call_id.as_str()))?;
+        *stage = CallStage::Asked;
+        Ok(())
+    }
+
+    fn output(&mut self, call_id: &CallId, output: Output, chunk: &Chunk) -> Checked {
+        let stage = self.call_with_input(call_id, chunk)?;
+        demand(*stage != CallStage::Settled, Rule::OneResult, chunk, Some(call_id.as_str()))?;
+        *stage = match output {
+            Output::Progress => CallStage::Progress,
+            Output::Result => CallStage::Settled,
+        };
+        Ok(())
+    }
+
+    fn call_with_input(&mut self, call_id: &CallId, chunk: &Chunk) -> Result<&mut CallStage, OrderError> {
+        self.demand_step(chunk)?;
+        let stage = self.calls.get_mut(call_id).filter(|stage| **stage != CallStage::InputStreaming);
+        stage.ok_or_else(|| broken(Rule::InputFirst, chunk, Some(call_id.as_str())))
+    }
+
+    fn demand_begun(&self, chunk: &Chunk) -> Checked {
+        demand(self.stage != Stage::Before, Rule::AfterStart, chunk, None)
+    }
+
+    fn demand_step(&self, chunk: &Chunk) -> Checked {
+        self.demand_begun(chunk)?;
+        demand(self.stage == Stage::InStep, Rule::InsideStep, chunk, None)
+    }
+}
+
+/// Chunks about the session rather than the run: a title, the mode, a notice, the status, the answer to a question.
+fn stands_outside(chunk: &Chunk) -> bool {
+    let Chunk::Data { name, transient, .. } = chunk else { return false };
+    match name.as_str() {
+        "title" | "mode" | "notice" => true,
+        "status" | "approval" => *transient == Some(true),
+        _ => false,
+    }
+}
+
+fn demand(kept: bool, rule: Rule, chunk: &Chunk, id: Option<&str>) -> Checked {
+    if kept { Ok(()) } else { Err(broken(rule, chunk, id)) }
+}
+
+fn broken(rule: Rule, chunk: &Chunk, id: Option<&str>) -> OrderError {
+    OrderError { rule, chunk: chunk.kind().into_owned(), id: id.map(str::to_owned) }
+}

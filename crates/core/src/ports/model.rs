@@ -86,5 +86,9 @@ pub trait Model: Send + Sync + Debug {
     /// The models that can be chosen, the default first. Never empty for a usable configuration.
     fn available(&self) -> Arc<[ModelInfo]>;
     /// One step. The stream ends after `End` or an error; dropping it or cancelling ends the request at once.
-    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> BoxStream<'static, Result<StepEvent, ModelError>>;
+    fn stream(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>>;
 }

@@ -79,6 +79,8 @@ pub struct SessionPatch {
     pub add_usage: Option<UsageTotals>,
     pub updated_at: i64,
     pub archived_at: Option<Option<i64>>,
+    /// Where a copy branched off; known only when the copy is complete.
+    pub parent_message_id: Option<MessageId>,
 }
 
 /// A row of `chat_messages`.
@@ -131,13 +133,23 @@ pub enum Change {
     /// `Conflict` when the id exists (in any session).
     InsertMessage(MessageRow),
     /// seq when given; metadata merged key by key, a null removes the key. An unknown id is `Corrupt`.
-    PatchMessage { id: MessageId, seq: Option<i64>, metadata: Map<String, Value>, updated_at: i64 },
+    PatchMessage {
+        id: MessageId,
+        seq: Option<i64>,
+        metadata: Map<String, Value>,
+        updated_at: i64,
+    },
     /// Insert, or update by id (kind, data, tool columns, updated_at).
     PutPart(PartRow),
-    PutSystemPrompt { digest: String, body: String },
+    PutSystemPrompt {
+        digest: String,
+        body: String,
+    },
     AppendLog(LogSegment),
     /// Drops whole segments that end before this index.
-    TrimLog { before: u64 },
+    TrimLog {
+        before: u64,
+    },
     /// A turn is live from now on: recorded so that the next owner finds it.
     BeginRun(LiveRun),
     EndRun,
@@ -165,7 +177,8 @@ pub struct Batch {
     pub changes: Vec<Change>,
 }
 
-/// Called exactly once, on the store's thread, after the transaction has ended; must be quick and must not block.
+/// Called exactly once, on the store's thread and never from inside `commit`, after the transaction has ended; must be
+/// quick and must not block.
 pub type Done = Box<dyn FnOnce(StoreResult<()>) + Send>;
 
 /// What a session adds up to when it is opened; read in one transaction.
@@ -239,14 +252,22 @@ pub trait Store: Send + Sync + Debug {
     /// One message with all its parts, hidden and queued ones too.
     fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<(MessageRow, Vec<PartRow>)>>>;
     /// Segments from the one that holds `from` on, in order, until `max_bytes` are read (at least one segment).
-    fn read_log(&self, session: &SessionId, from: u64, max_bytes: usize) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>>;
+    fn read_log(
+        &self,
+        session: &SessionId,
+        from: u64,
+        max_bytes: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>>;
 }
 
 /// What came of asking for a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseGrant {
     /// Ours at this epoch. `moved` when somebody else wrote since the epoch we knew: what is in memory is stale.
-    Granted { epoch: Epoch, moved: bool },
+    Granted {
+        epoch: Epoch,
+        moved: bool,
+    },
     /// A living process holds it.
     Elsewhere,
     UnknownSession,
@@ -254,7 +275,11 @@ pub enum LeaseGrant {
 
 pub trait Leases: Send + Sync + Debug {
     /// Takes the lease if nobody alive holds it; `known` is the epoch of what the caller has in memory. Taking a lease that is ours already grants the same epoch.
-    fn acquire(&self, session: &SessionId, known: Option<Epoch>) -> BoxFuture<'static, StoreResult<LeaseGrant>>;
+    fn acquire(
+        &self,
+        session: &SessionId,
+        known: Option<Epoch>,
+    ) -> BoxFuture<'static, StoreResult<LeaseGrant>>;
     /// Resolves when another process may have changed the database since the last call; polls at most every 50 ms.
     fn changed_elsewhere(&self) -> BoxFuture<'static, ()>;
 }

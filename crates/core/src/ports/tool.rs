@@ -57,10 +57,18 @@ pub struct Location {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Shown {
     /// Markdown, already fenced where it has to be.
-    Text { text: String },
+    Text {
+        text: String,
+    },
     /// `old_text` is `None` for a new file.
-    Diff { path: PathBuf, old_text: Option<String>, new_text: String },
-    Terminal { terminal_id: String },
+    Diff {
+        path: PathBuf,
+        old_text: Option<String>,
+        new_text: String,
+    },
+    Terminal {
+        terminal_id: String,
+    },
 }
 
 /// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored with the part.
@@ -87,7 +95,10 @@ pub enum Access {
     /// Absolute, lexically normal paths.
     ReadPath(PathBuf),
     WritePath(PathBuf),
-    Execute { command: String, directory: PathBuf },
+    Execute {
+        command: String,
+        directory: PathBuf,
+    },
 }
 
 /// A call that has been understood: what it would touch and how it looks before it runs.
@@ -111,8 +122,14 @@ pub struct OutcomeMetadata {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolOutcome {
     /// `data` is what the model gets (a string, or JSON).
-    Output { data: Value, presentation: Presentation },
-    Error { text: String, presentation: Option<Presentation> },
+    Output {
+        data: Value,
+        presentation: Presentation,
+    },
+    Error {
+        text: String,
+        presentation: Option<Presentation>,
+    },
 }
 
 /// Where the session works. Fixed at its start.

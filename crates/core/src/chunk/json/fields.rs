@@ -112,14 +112,14 @@ impl Fields {
             "tool-input-available" => Chunk::ToolInputAvailable {
                 call_id: f.call_id()?,
                 tool_name: f.text("toolName")?,
-                input: f.value("input"),
+                input: f.value("input")?,
                 marks: f.input_marks()?,
                 rest: self.rest(Metadata::ProviderAndTool)?,
             },
             "tool-input-error" => Chunk::ToolInputError {
                 call_id: f.call_id()?,
                 tool_name: f.text("toolName")?,
-                input: f.value("input"),
+                input: f.value("input")?,
                 error_text: f.text("errorText")?,
                 marks: f.input_marks()?,
                 rest: self.rest(Metadata::ProviderAndTool)?,
@@ -134,7 +134,7 @@ impl Fields {
             }
             "tool-output-available" => Chunk::ToolOutputAvailable {
                 call_id: f.call_id()?,
-                output: f.value("output"),
+                output: f.value("output")?,
                 preliminary: f.optional_flag("preliminary")?,
                 marks: f.output_marks()?,
                 rest: self.rest(Metadata::ProviderAndTool)?,
@@ -174,7 +174,7 @@ impl Fields {
             "start-step" => Chunk::StartStep { rest: self.rest(Metadata::Free)? },
             "finish-step" => Chunk::FinishStep { rest: self.rest(Metadata::Free)? },
             "message-metadata" => Chunk::MessageMetadata {
-                message_metadata: f.value("messageMetadata"),
+                message_metadata: f.value("messageMetadata")?,
                 rest: self.rest(Metadata::Free)?,
             },
             "error" => Chunk::Error { error_text: f.text("errorText")?, rest: self.rest(Metadata::Free)? },
@@ -189,7 +189,7 @@ impl Fields {
                 Chunk::Data {
                     name: name.to_owned(),
                     id: f.optional_text("id")?,
-                    data: f.value("data"),
+                    data: f.value("data")?,
                     transient: f.optional_flag("transient")?,
                     rest: self.rest(Metadata::Free)?,
                 }
@@ -202,10 +202,9 @@ impl Fields {
         Some(self.known.swap_remove(at).1)
     }
 
-    /// A value of any kind. JSON writers in JavaScript leave out what is undefined (a tool without a result), so a missing
-    /// key is legal and means null.
-    fn value(&mut self, name: &'static str) -> Value {
-        self.take(name).unwrap_or(Value::Null)
+    /// A value of any kind; null is one, a missing key is not.
+    fn value(&mut self, name: &'static str) -> Taken<Value> {
+        self.take(name).ok_or(Problem::Missing(name))
     }
 
     fn text(&mut self, name: &'static str) -> Taken<String> {

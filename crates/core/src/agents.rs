@@ -1,0 +1,82 @@
+//! Agents as data: who speaks in a session and which tools it is offered. The built-in ones; manifests from files join later.
+
+use crate::choices::Mode;
+use crate::ports::tool::{Effect, ToolSpec};
+
+/// Which tools an agent is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    Everything,
+    /// Nothing that changes files or runs commands.
+    WithoutMutations,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    pub id: &'static str,
+    pub name: &'static str,
+    pub description: &'static str,
+    pub system_prompt: &'static str,
+    pub offer: Offer,
+}
+
+impl Agent {
+    pub fn is_offered(&self, tool: &ToolSpec) -> bool {
+        match self.offer {
+            Offer::Everything => true,
+            Offer::WithoutMutations => tool.effect == Effect::ReadOnly,
+        }
+    }
+}
+
+/// The agents of this host.
+#[derive(Clone, Debug)]
+pub struct Agents {
+    agents: Vec<Agent>,
+}
+
+/// The agent of a session for which nothing else was chosen.
+pub const DEFAULT_AGENT: &str = "build";
+
+impl Agents {
+    pub fn builtin() -> Self {
+        Self {
+            agents: vec![
+                Agent {
+                    id: DEFAULT_AGENT,
+                    name: "Build",
+                    description: "Reads, edits and runs commands in the workspace; changes are asked for.",
+                    system_prompt: include_str!("agents/build.md"),
+                    offer: Offer::Everything,
+                },
+                Agent {
+                    id: "plan",
+                    name: "Plan",
+                    description: "Reads and thinks; writes no file and runs no command.",
+                    system_prompt: include_str!("agents/plan.md"),
+                    offer: Offer::WithoutMutations,
+                },
+            ],
+        }
+    }
+
+    pub fn get(&self, id: &str) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.id == id)
+    }
+
+    /// The agents that can be a session's mode, in order.
+    pub fn modes(&self) -> Vec<Mode> {
+        self.agents
+            .iter()
+            .map(|agent| Mode {
+                id: agent.id.into(),
+                name: agent.name.into(),
+                description: agent.description.into(),
+            })
+            .collect()
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.agents.iter().map(|agent| agent.id)
+    }
+}

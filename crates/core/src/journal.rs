@@ -1,0 +1,370 @@
+//! The one door out: a chunk is recorded (log and rows in one commit), and only then announced. Nothing else writes chunks.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::chunk::Chunk;
+use crate::chunk::json::encode_into;
+use crate::entry::Segment;
+use crate::ids::{Ids, MessageId, SessionId};
+use crate::journal::fold::Fold;
+use crate::journal::reader::{ReaderQueue, Subscription};
+use crate::limits::UNCOMMITTED_BYTES;
+use crate::part::Role;
+use crate::ports::Clock;
+use crate::ports::store::{Batch, Change, Epoch, LogSegment, Store, StoreError, StoreResult};
+
+pub mod fold;
+pub mod reader;
+pub mod replay;
+
+/// A cheap handle to the journal of one session. The session task and the run write through it, readers subscribe to it.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) session_id: SessionId,
+    pub(crate) store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<Ids>,
+    /// Why a lock: the run records, the store's thread announces, readers come and go. Never held across a wait.
+    state: Mutex<State>,
+    /// Woken when a commit has ended, well or badly.
+    committed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    fence: Option<Epoch>,
+    next_index: u64,
+    /// Everything below is stored and announced.
+    durable: u64,
+    /// Counts batches handed to the store and batches that came back; equal when nothing is under way.
+    submitted: u64,
+    returned: u64,
+    waiting: Waiting,
+    failure: Option<StoreError>,
+    readers: Vec<Arc<ReaderQueue>>,
+    fold: Option<Fold>,
+}
+
+/// What the next commit carries.
+#[derive(Debug, Default)]
+struct Waiting {
+    segments: Vec<Building>,
+    changes: Vec<Change>,
+    bytes: usize,
+}
+
+/// A segment that still grows: the chunks for the readers, their text for the log.
+#[derive(Debug)]
+struct Building {
+    message_id: MessageId,
+    role: Role,
+    first_index: u64,
+    chunks: Vec<Chunk>,
+    text: String,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.changes.is_empty()
+    }
+}
+
+/// Who speaks in an entry.
+#[derive(Clone, Debug)]
+pub struct Voice {
+    pub message_id: MessageId,
+    pub role: Role,
+}
+
+impl Journal {
+    pub fn new(
+        session_id: SessionId,
+        next_index: u64,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<Ids>,
+    ) -> Self {
+        let state = State {
+            fence: None,
+            next_index,
+            durable: next_index,
+            submitted: 0,
+            returned: 0,
+            waiting: Waiting::default(),
+            failure: None,
+            readers: Vec::new(),
+            fold: None,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                session_id,
+                store,
+                clock,
+                ids,
+                state: Mutex::new(state),
+                committed: Notify::new(),
+            }),
+        }
+    }
+
+    /// Writes go out under this lease from now on. Forgets a failure of the lease before: the caller has read the store anew.
+    pub fn hold(&self, epoch: Epoch, next_index: u64) {
+        let mut state = self.lock();
+        state.fence = Some(epoch);
+        state.failure = None;
+        state.waiting = Waiting::default();
+        state.fold = None;
+        state.next_index = next_index;
+        state.durable = next_index;
+        for reader in &state.readers {
+            reader.announce_head(next_index);
+        }
+    }
+
+    /// The message whose chunks are folded into rows from now on.
+    pub fn fold_into(&self, fold: Fold) {
+        self.lock().fold = Some(fold);
+    }
+
+    /// Looks at, or takes from, the message that is being folded.
+    pub fn with_fold<T>(&self, look: impl FnOnce(&mut Fold) -> T) -> Option<T> {
+        self.lock().fold.as_mut().map(look)
+    }
+
+    /// Ends folding: what is left of the message goes to its rows with the next commit.
+    pub fn close_fold(&self) {
+        let mut state = self.lock();
+        if let Some(mut fold) = state.fold.take() {
+            let now = self.shared.clock.now_ms();
+            fold.flush(now, &mut state.waiting.changes);
+        }
+    }
+
+    /// Records a chunk. Waits only while too much is uncommitted, never for a reader.
+    pub async fn record(&self, voice: &Voice, chunk: Chunk) -> StoreResult<()> {
+        self.room().await?;
+        self.record_now(voice, chunk)
+    }
+
+    /// Records a chunk without waiting for room: for the few that a synchronous caller makes.
+    pub fn record_now(&self, voice: &Voice, chunk: Chunk) -> StoreResult<()> {
+        self.record_with(voice, vec![chunk], Vec::new())
+    }
+
+    /// Records chunks and row changes that belong together: one commit carries them all.
+    pub fn record_with(&self, voice: &Voice, chunks: Vec<Chunk>, changes: Vec<Change>) -> StoreResult<()> {
+        let mut state = self.lock();
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+        for chunk in chunks {
+            self.append(&mut state, voice, chunk)?;
+        }
+        state.waiting.changes.extend(changes);
+        self.submit(&mut state);
+        Ok(())
+    }
+
+    /// Row changes without a chunk.
+    pub fn change(&self, changes: Vec<Change>) -> StoreResult<()> {
+        let mut state = self.lock();
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+        state.waiting.changes.extend(changes);
+        self.submit(&mut state);
+        Ok(())
+    }
+
+    /// Waits until everything recorded so far is stored and announced; gives the index after it.
+    pub async fn settle(&self) -> StoreResult<u64> {
+        let goal = {
+            let state = self.lock();
+            state.submitted + u64::from(!state.waiting.is_empty())
+        };
+        loop {
+            let woken = self.shared.committed.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            {
+                let state = self.lock();
+                if let Some(failure) = &state.failure {
+                    return Err(failure.clone());
+                }
+                if state.returned >= goal {
+                    return Ok(state.durable);
+                }
+            }
+            woken.await;
+        }
+    }
+
+    /// The index the next entry will get.
+    pub fn next_index(&self) -> u64 {
+        self.lock().next_index
+    }
+
+    /// Everything below is stored.
+    pub fn durable(&self) -> u64 {
+        self.lock().durable
+    }
+
+    /// What keeps the journal from writing, if anything. Only a new `hold` heals it.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.lock().failure.clone()
+    }
+
+    /// A reader from `index` on; what is in the log already it reads from there.
+    pub fn subscribe(&self, index: u64) -> Subscription {
+        let mut state = self.lock();
+        let queue = Arc::new(ReaderQueue::new(index, state.durable));
+        state.readers.push(queue.clone());
+        Subscription::new(self.shared.clone(), queue)
+    }
+
+    /// Another process has written up to here: readers fetch it from the log.
+    pub fn follow_to(&self, next_index: u64) {
+        let mut state = self.lock();
+        state.next_index = state.next_index.max(next_index);
+        state.durable = state.durable.max(next_index);
+        for reader in &state.readers {
+            reader.announce_head(next_index);
+        }
+    }
+
+    /// The log below this index is not needed by any local reader.
+    pub fn passed_by_all(&self) -> u64 {
+        let state = self.lock();
+        state.readers.iter().map(|reader| reader.cursor()).min().unwrap_or(u64::MAX)
+    }
+
+    async fn room(&self) -> StoreResult<()> {
+        loop {
+            let woken = self.shared.committed.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            {
+                let state = self.lock();
+                if let Some(failure) = &state.failure {
+                    return Err(failure.clone());
+                }
+                if state.waiting.bytes < UNCOMMITTED_BYTES {
+                    return Ok(());
+                }
+            }
+            woken.await;
+        }
+    }
+
+    fn append(&self, state: &mut State, voice: &Voice, chunk: Chunk) -> StoreResult<()> {
+        let index = state.next_index;
+        let State { waiting, fold, .. } = &mut *state;
+        let same_voice = waiting.segments.last().is_some_and(|last| last.message_id == voice.message_id);
+        if !same_voice {
+            waiting.segments.push(Building {
+                message_id: voice.message_id.clone(),
+                role: voice.role,
+                first_index: index,
+                chunks: Vec::new(),
+                text: String::new(),
+            });
+        }
+        let Some(building) = waiting.segments.last_mut() else {
+            return Err(StoreError::Corrupt("a segment vanished".into()));
+        };
+        let before = building.text.len();
+        if before > 0 {
+            building.text.push('\n');
+        }
+        encode_into(&chunk, &mut building.text).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        waiting.bytes += building.text.len() - before;
+        if let Some(fold) = fold.as_mut().filter(|fold| fold.message_id() == &voice.message_id) {
+            fold.apply(&chunk, || self.shared.clock.now_ms(), &self.shared.ids, &mut waiting.changes)
+                .map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        }
+        building.chunks.push(chunk);
+        state.next_index += 1;
+        Ok(())
+    }
+
+    /// Hands what waits to the store unless a commit is under way: then it goes with the next one.
+    fn submit(&self, state: &mut State) {
+        Shared::submit(&self.shared, state);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.lock()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn submit(shared: &Arc<Self>, state: &mut State) {
+        if state.submitted != state.returned || state.waiting.is_empty() || state.failure.is_some() {
+            return;
+        }
+        let waiting = std::mem::take(&mut state.waiting);
+        let mut changes = waiting.changes;
+        let mut announced = Vec::with_capacity(waiting.segments.len());
+        for building in waiting.segments {
+            let segment = Segment {
+                session_id: shared.session_id.clone(),
+                message_id: building.message_id.clone(),
+                role: building.role,
+                first_index: building.first_index,
+                bytes: building.text.len(),
+                chunks: building.chunks,
+            };
+            changes.push(Change::AppendLog(LogSegment {
+                first_index: segment.first_index,
+                last_index: segment.end_index() - 1,
+                message_id: building.message_id,
+                role: building.role,
+                chunks: building.text,
+            }));
+            announced.push(Arc::new(segment));
+        }
+        state.submitted += 1;
+        let batch = Batch { session_id: shared.session_id.clone(), fence: state.fence, changes };
+        let journal = shared.clone();
+        shared.store.commit(batch, Box::new(move |result| journal.returned(result, announced)));
+    }
+
+    /// Runs on the store's thread: announce, then send what has gathered meanwhile.
+    fn returned(self: Arc<Self>, result: StoreResult<()>, announced: Vec<Arc<Segment>>) {
+        let mut state = self.lock();
+        state.returned += 1;
+        match result {
+            Ok(()) => {
+                for segment in announced {
+                    state.durable = state.durable.max(segment.end_index());
+                    state.readers.retain(|reader| !reader.is_closed());
+                    for reader in &state.readers {
+                        reader.announce(&segment);
+                    }
+                }
+                Self::submit(&self, &mut state);
+            }
+            Err(error) => {
+                state.failure = Some(error);
+                state.waiting = Waiting::default();
+            }
+        }
+        drop(state);
+        self.committed.notify_waiters();
+    }
+
+    pub(crate) fn forget(&self, queue: &Arc<ReaderQueue>) {
+        self.lock().readers.retain(|reader| !Arc::ptr_eq(reader, queue));
+    }
+}

@@ -1,0 +1,192 @@
+//! Folds the chunks of one message into its part rows: when a part ends, and before that only when it has doubled.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::chunk::Chunk;
+use crate::chunk::reduce::{ReduceError, Reducer, Touched};
+use crate::ids::{CallId, Ids, MessageId, PartId, SessionId};
+use crate::limits::{FOLD_BYTES, MESSAGE_BYTES};
+use crate::part::{Part, ToolPart};
+use crate::ports::store::{Change, PartRow};
+use crate::rows::{self, Place};
+
+#[derive(Debug)]
+pub struct Fold {
+    session_id: SessionId,
+    message_id: MessageId,
+    reducer: Reducer,
+    /// One mark per part that is still in the reducer.
+    marks: VecDeque<Mark>,
+    /// Index of the first mark.
+    base: usize,
+    /// Bytes of the parts in the reducer.
+    held: usize,
+    /// Ids that rows of this message have already: a log is folded again after a crash.
+    known: HashMap<usize, (PartId, i64)>,
+    /// Parts were let go to keep memory bounded: the message has to be read back from its rows.
+    spilled: bool,
+}
+
+#[derive(Debug)]
+struct Mark {
+    id: PartId,
+    created_at: i64,
+    size: usize,
+    folded: usize,
+    /// The row says less than the reducer.
+    dirty: bool,
+    ended: bool,
+}
+
+impl Fold {
+    pub fn new(session_id: SessionId, message_id: MessageId) -> Self {
+        Self {
+            session_id,
+            message_id,
+            reducer: Reducer::default(),
+            marks: VecDeque::new(),
+            base: 0,
+            held: 0,
+            known: HashMap::new(),
+            spilled: false,
+        }
+    }
+
+    pub fn message_id(&self) -> &MessageId {
+        &self.message_id
+    }
+
+    /// Gives parts the ids their rows have already.
+    pub fn adopt(&mut self, rows: &[PartRow]) {
+        self.known = rows.iter().map(|row| (row.index as usize, (row.id.clone(), row.created_at))).collect();
+    }
+
+    pub fn apply(
+        &mut self,
+        chunk: &Chunk,
+        now: impl Fn() -> i64,
+        ids: &Ids,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), ReduceError> {
+        let Touched::Part { index, ended } = self.reducer.apply(chunk)? else { return Ok(()) };
+        let Some(slot) = index.checked_sub(self.base) else { return Ok(()) };
+        while self.marks.len() <= slot {
+            let (id, created_at) =
+                self.known.remove(&(self.base + self.marks.len())).unwrap_or_else(|| (ids.part(), now()));
+            self.marks.push_back(Mark { id, created_at, size: 0, folded: 0, dirty: false, ended: false });
+        }
+        let size = size_of(chunk);
+        self.held += size;
+        let mark = &mut self.marks[slot];
+        mark.size += size;
+        mark.dirty = true;
+        mark.ended |= ended;
+        let doubled = mark.size >= FOLD_BYTES && mark.size >= 2 * mark.folded && !is_progress(chunk);
+        if ended || doubled || is_milestone(chunk) {
+            self.put(slot, now(), changes);
+        }
+        if self.held > MESSAGE_BYTES {
+            self.spill();
+        }
+        Ok(())
+    }
+
+    /// Puts everything whose row lags behind.
+    pub fn flush(&mut self, now: i64, changes: &mut Vec<Change>) {
+        for slot in 0..self.marks.len() {
+            if self.marks[slot].dirty {
+                self.put(slot, now, changes);
+            }
+        }
+    }
+
+    /// The parts of a finished step, handed over; `None` when some were let go and have to be read from the rows.
+    pub fn take_step(&mut self, now: i64, changes: &mut Vec<Change>) -> Option<Vec<Part>> {
+        self.flush(now, changes);
+        let parts = self.reducer.drain_finished();
+        self.base += self.marks.len();
+        self.marks.clear();
+        self.held = 0;
+        (!std::mem::take(&mut self.spilled)).then_some(parts)
+    }
+
+    pub fn reducer(&self) -> &Reducer {
+        &self.reducer
+    }
+
+    pub fn tool(&self, call: &CallId) -> Option<&ToolPart> {
+        self.reducer.tool(call)
+    }
+
+    fn put(&mut self, slot: usize, now: i64, changes: &mut Vec<Change>) {
+        let index = self.base + slot;
+        let Some(part) = self.reducer.part(index) else { return };
+        let mark = &mut self.marks[slot];
+        let place = Place { session_id: &self.session_id, message_id: &self.message_id, index };
+        // A part is plain JSON values; it always has a text form.
+        let Ok(row) = rows::of_part(place, mark.id.clone(), &part, mark.created_at, now) else { return };
+        changes.push(Change::PutPart(row));
+        mark.folded = mark.size;
+        mark.dirty = false;
+    }
+
+    /// Lets the finished parts at the front go: their rows are complete.
+    fn spill(&mut self) {
+        let mut gone = 0;
+        while self.marks.front().is_some_and(|mark| mark.ended && !mark.dirty) {
+            if let Some(mark) = self.marks.pop_front() {
+                self.held = self.held.saturating_sub(mark.size);
+                gone += 1;
+            }
+        }
+        if gone > 0 {
+            self.reducer.drop_front(gone);
+            self.base += gone;
+            self.spilled = true;
+        }
+    }
+}
+
+/// Bytes a chunk adds to its part, roughly: what the doubling rule and the memory bound count.
+fn size_of(chunk: &Chunk) -> usize {
+    match chunk {
+        Chunk::TextDelta { delta, .. } | Chunk::ReasoningDelta { delta, .. } => delta.len(),
+        Chunk::ToolInputDelta { input_text_delta, .. } => input_text_delta.len(),
+        Chunk::File { url, .. } => url.len(),
+        Chunk::ToolOutputAvailable { .. }
+        | Chunk::ToolInputAvailable { .. }
+        | Chunk::ToolInputError { .. } => 256,
+        Chunk::Start { .. }
+        | Chunk::StartStep { .. }
+        | Chunk::FinishStep { .. }
+        | Chunk::TextStart { .. }
+        | Chunk::TextEnd { .. }
+        | Chunk::ReasoningStart { .. }
+        | Chunk::ReasoningEnd { .. }
+        | Chunk::ToolInputStart { .. }
+        | Chunk::ToolApprovalRequest { .. }
+        | Chunk::ToolOutputError { .. }
+        | Chunk::ToolOutputDenied { .. }
+        | Chunk::SourceUrl { .. }
+        | Chunk::SourceDocument { .. }
+        | Chunk::Data { .. }
+        | Chunk::MessageMetadata { .. }
+        | Chunk::Error { .. }
+        | Chunk::Abort { .. }
+        | Chunk::Finish { .. } => 32,
+    }
+}
+
+/// Progress is live only; it is not worth a row.
+fn is_progress(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::ToolOutputAvailable { preliminary: Some(true), .. })
+}
+
+/// States of a call that somebody may look for in the columns before the call ends.
+fn is_milestone(chunk: &Chunk) -> bool {
+    match chunk {
+        Chunk::ToolInputAvailable { .. } | Chunk::ToolApprovalRequest { .. } => true,
+        Chunk::Data { name, .. } => name == "approval",
+        _ => false,
+    }
+}

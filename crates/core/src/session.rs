@@ -1,0 +1,285 @@
+//! One task owns one session: it admits prompts, starts turns, asks people and answers callers. It never runs a model itself.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::choices::Chosen;
+use crate::events::{Event, EventKind, RunState, Status};
+use crate::hub::{self, AttachFrom, Attachment, HubError, QueuedMessage, TurnOutcome};
+use crate::ids::{MessageId, SessionId};
+use crate::journal::Journal;
+use crate::part::Passage;
+use crate::ports::Client;
+use crate::ports::store::{Epoch, LiveRun, ModelRef, SessionPatch, SessionRecord, SessionRow};
+use crate::prompt::Prompt;
+use crate::session::ask::{Asking, Seated};
+use crate::session::run::Running;
+use crate::watchdog::Rules;
+
+mod admit;
+mod ask;
+mod attach;
+mod choose;
+pub(crate) mod history;
+mod lease;
+mod recover;
+mod run;
+
+type Reply<T> = oneshot::Sender<Result<T, HubError>>;
+
+/// Everything a session can be told. Handled one after the other, in the order given.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Settle what an earlier owner left behind, if anything.
+    Recover(Reply<()>),
+    Prompt {
+        prompt: Prompt,
+        accept: oneshot::Sender<MessageId>,
+        answer: Reply<TurnOutcome>,
+    },
+    Cancel,
+    CancelPrompt(MessageId),
+    Attach {
+        client: Option<Arc<dyn Client>>,
+        from: AttachFrom,
+        reply: Reply<Attachment>,
+    },
+    SeatReady(u64),
+    SeatLeft(u64),
+    SetMode {
+        agent: String,
+        reply: Reply<Chosen>,
+    },
+    SetModel {
+        model: ModelRef,
+        reply: Reply<Chosen>,
+    },
+    Patch {
+        patch: SessionPatch,
+        reply: Reply<()>,
+    },
+    Status(oneshot::Sender<Status>),
+    QueueList(Reply<Vec<QueuedMessage>>),
+    QueueCancel {
+        message_id: MessageId,
+        reply: Reply<()>,
+    },
+    QueueEdit {
+        message_id: MessageId,
+        prompt: Prompt,
+        reply: Reply<()>,
+    },
+    Notice {
+        severity: &'static str,
+        title: String,
+        description: Option<String>,
+    },
+    Close(Reply<()>),
+    Shutdown(Reply<()>),
+}
+
+/// A message that waits for its turn.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) message_id: MessageId,
+    pub(crate) queued_at: i64,
+    /// In memory only: it is gone after a restart, as the protocol wants it.
+    pub(crate) runtime_context: Vec<(Option<String>, String)>,
+}
+
+pub(crate) struct Session {
+    pub(crate) hub: Arc<hub::Shared>,
+    pub(crate) id: SessionId,
+    pub(crate) row: SessionRow,
+    pub(crate) rules: Rules,
+    /// Directories outside the roots, granted by "always" answers.
+    pub(crate) granted: Vec<PathBuf>,
+    pub(crate) journal: Journal,
+    /// The lease, while it is ours.
+    pub(crate) lease: Option<Epoch>,
+    /// The epoch of what is in memory.
+    pub(crate) known: Option<Epoch>,
+    pub(crate) last_seq: i64,
+    pub(crate) waiting: VecDeque<Queued>,
+    /// Who waits for the end of a message's turn.
+    pub(crate) callers: HashMap<MessageId, Vec<Reply<TurnOutcome>>>,
+    pub(crate) running: Option<Running>,
+    pub(crate) asking: Option<Asking>,
+    /// A turn of another process that we follow through the log.
+    pub(crate) following: Option<LiveRun>,
+    /// The conversation for the next request; `None` until it is needed, and again when it is stale or too large.
+    pub(crate) history: Option<Arc<Vec<Arc<Passage>>>>,
+    pub(crate) seats: BTreeMap<u64, Seated>,
+    pub(crate) next_seat: u64,
+    pub(crate) status: Status,
+    /// For the seats we hand out.
+    pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
+}
+
+/// What the task does after a command.
+#[derive(PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Stop,
+}
+
+/// Starts the task of a session; it ends when the session is closed.
+pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::UnboundedSender<Command> {
+    let (commands, inbox) = mpsc::unbounded_channel();
+    let parts = &hub.parts;
+    let id = record.row.id.clone();
+    let journal = Journal::new(
+        id.clone(),
+        record.next_index,
+        parts.store.clone(),
+        parts.clock.clone(),
+        parts.ids.clone(),
+    );
+    let mut session = Session {
+        id,
+        rules: Rules::default(),
+        granted: Vec::new(),
+        row: record.row.clone(),
+        journal,
+        lease: None,
+        known: None,
+        last_seq: 0,
+        waiting: VecDeque::new(),
+        callers: HashMap::new(),
+        running: None,
+        asking: None,
+        following: None,
+        history: None,
+        seats: BTreeMap::new(),
+        next_seat: 1,
+        status: Status::idle(),
+        commands: commands.downgrade(),
+        hub,
+    };
+    session.adopt(record);
+    tokio::spawn(session.live(inbox));
+    commands
+}
+
+impl Session {
+    async fn live(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
+        loop {
+            tokio::select! {
+                biased;
+                command = inbox.recv() => {
+                    let Some(command) = command else { break };
+                    if self.obey(command).await == Then::Stop {
+                        break;
+                    }
+                }
+                returned = Running::returned(&mut self.running) => self.turn_returned(returned).await,
+                answer = Asking::answered(&mut self.asking) => self.take_answer(answer).await,
+                () = lease::changed(&self.hub, self.following.is_some()) => self.follow().await,
+            }
+        }
+        // Whoever still waits learns that the session is closed: their channel ends.
+    }
+
+    async fn obey(&mut self, command: Command) -> Then {
+        match command {
+            Command::Recover(reply) => {
+                let recovered = self.recover().await;
+                answer(reply, recovered);
+            }
+            Command::Prompt { prompt, accept, answer } => self.admit(prompt, accept, answer).await,
+            Command::Cancel => self.cancel().await,
+            Command::CancelPrompt(message_id) => self.cancel_prompt(message_id).await,
+            Command::Attach { client, from, reply } => {
+                let attached = self.attach(client, from).await;
+                answer(reply, attached);
+            }
+            Command::SeatReady(number) => self.seat_ready(number),
+            Command::SeatLeft(number) => self.seat_left(number),
+            Command::SetMode { agent, reply } => {
+                let chosen = self.set_mode(agent).await;
+                answer(reply, chosen);
+            }
+            Command::SetModel { model, reply } => {
+                let chosen = self.set_model(model).await;
+                answer(reply, chosen);
+            }
+            Command::Patch { patch, reply } => {
+                let patched = self.patch(patch).await;
+                answer(reply, patched);
+            }
+            Command::Status(reply) => drop(reply.send(self.status.clone())),
+            Command::QueueList(reply) => {
+                let listed = self.queue_list().await;
+                answer(reply, listed);
+            }
+            Command::QueueCancel { message_id, reply } => {
+                let cancelled = self.queue_cancel(&message_id).await;
+                answer(reply, cancelled);
+            }
+            Command::QueueEdit { message_id, prompt, reply } => {
+                let edited = self.queue_edit(&message_id, prompt).await;
+                answer(reply, edited);
+            }
+            Command::Notice { severity, title, description } => {
+                self.notice(severity, title, description).await
+            }
+            Command::Close(reply) => {
+                self.close().await;
+                answer(reply, Ok(()));
+                return Then::Stop;
+            }
+            Command::Shutdown(reply) => {
+                self.shut_down().await;
+                answer(reply, Ok(()));
+                return Then::Stop;
+            }
+        }
+        Then::GoOn
+    }
+
+    /// Takes what the store says as the state of this session.
+    pub(crate) fn adopt(&mut self, record: SessionRecord) {
+        self.rules = Rules::from_json(&record.row.permissions);
+        self.granted = granted_directories(&record.row.metadata);
+        self.row = record.row;
+        self.last_seq = record.last_seq;
+        self.known = Some(record.epoch);
+        self.history = None;
+    }
+
+    pub(crate) fn set_state(&mut self, state: RunState) {
+        let now = self.hub.parts.clock.now_ms();
+        let message_id = self.live_run().map(|live| live.user_message_id.clone());
+        self.status = Status { started_at: message_id.is_some().then_some(now), message_id, state };
+        self.publish(EventKind::Status(self.status.clone()));
+    }
+
+    pub(crate) fn publish(&self, kind: EventKind) {
+        // Nobody listening is fine.
+        drop(self.hub.events.send(Event { session_id: self.id.clone(), kind }));
+    }
+
+    /// The turn under way, here or elsewhere.
+    pub(crate) fn live_run(&self) -> Option<&LiveRun> {
+        let running = self.running.as_ref().map(|running| &running.live);
+        running.or(self.asking.as_ref().map(|asking| &asking.live)).or(self.following.as_ref())
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.running.is_some() || self.asking.is_some()
+    }
+}
+
+fn answer<T>(reply: Reply<T>, result: Result<T, HubError>) {
+    // A caller that went away needs no answer.
+    drop(reply.send(result));
+}
+
+fn granted_directories(metadata: &serde_json::Map<String, Value>) -> Vec<PathBuf> {
+    let listed = metadata.get("granted_directories").and_then(Value::as_array);
+    listed.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from).collect()
+}

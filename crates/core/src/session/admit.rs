@@ -1,0 +1,349 @@
+//! Admission and the queue: single flight, FIFO, idempotent by message id, and what cancel means for each.
+
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use super::run::{Firing, Remains, patch_message};
+use super::{Queued, Reply, Session};
+use crate::chunk::FinishReason;
+use crate::hub::{HubError, QueuedMessage, TurnOutcome};
+use crate::ids::MessageId;
+use crate::journal::replay::parts_of;
+use crate::limits::{QUEUED_MESSAGES, SHUTDOWN};
+use crate::part::{Part, Role};
+use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
+use crate::prompt::{Prompt, shelve};
+use crate::session::run::Running;
+use crate::turn::{TurnEnd, TurnResult};
+
+impl Session {
+    /// Stores the prompt, fires it or queues it. The answer comes when its turn ends, or now if it can't be taken.
+    pub(super) async fn admit(
+        &mut self,
+        prompt: Prompt,
+        accept: oneshot::Sender<MessageId>,
+        answer: Reply<TurnOutcome>,
+    ) {
+        match self.try_admit(prompt, accept).await {
+            Ok(Admitted::Waits(message_id)) => self.callers.entry(message_id).or_default().push(answer),
+            Ok(Admitted::Done(outcome)) => super::answer(answer, Ok(outcome)),
+            Err(error) => super::answer(answer, Err(error)),
+        }
+        // Callers of a message that could not be started are answered by `drain`, so it comes last.
+        self.drain().await;
+        if let Err(error) = self.release_when_idle().await {
+            tracing::warn!(%error, "the lease could not be given back");
+        }
+    }
+
+    async fn try_admit(
+        &mut self,
+        prompt: Prompt,
+        accept: oneshot::Sender<MessageId>,
+    ) -> Result<Admitted, HubError> {
+        self.take_lease().await?;
+        let Prompt { mut parts, message_id, runtime_context } = prompt;
+        if let Some(message_id) = &message_id
+            && let Some(admitted) = self.admitted_before(message_id, &parts).await?
+        {
+            drop(accept.send(message_id.clone()));
+            return Ok(admitted);
+        }
+        if self.waiting.len() >= QUEUED_MESSAGES {
+            return Err(HubError::Invalid(format!("{QUEUED_MESSAGES} prompts are waiting already")));
+        }
+        let message_id = message_id.unwrap_or_else(|| self.hub.parts.ids.message());
+        shelve(&mut parts, &self.id, &*self.hub.parts.blobs).await?;
+        if self.asking.is_some() {
+            // Typing instead of answering is an answer: the call is denied and the new prompt takes over.
+            self.refuse_open_question("superseded by a new prompt").await;
+            self.take_lease().await?;
+        }
+        // Whoever sent it must know its id before anybody can be shown it.
+        drop(accept.send(message_id.clone()));
+        if self.running.is_some() {
+            self.enqueue(&message_id, &parts, runtime_context).await?;
+        } else {
+            let place = self.insertion(&message_id, &parts, None)?;
+            let place = Box::new(move |seq| {
+                let mut changes = place;
+                if let Some(Change::InsertMessage(row)) = changes.first_mut() {
+                    row.seq = Some(seq);
+                }
+                changes
+            });
+            self.fire(Firing { message_id: message_id.clone(), parts, runtime_context, place }).await?;
+        }
+        Ok(Admitted::Waits(message_id))
+    }
+
+    /// The same id with the same content is the same message; with other content it is a mistake.
+    async fn admitted_before(&self, id: &MessageId, parts: &[Part]) -> Result<Option<Admitted>, HubError> {
+        let Some((row, rows)) = self.hub.parts.store.message(id).await? else { return Ok(None) };
+        let mut shelved = parts.to_vec();
+        shelve(&mut shelved, &self.id, &*self.hub.parts.blobs).await?;
+        if row.session_id != self.id || parts_of(&rows)? != shelved {
+            return Err(HubError::Invalid(format!("message id {id} was used already for other content")));
+        }
+        let live = self.live_run().is_some_and(|live| live.user_message_id == *id);
+        if live || self.waiting.iter().any(|queued| queued.message_id == *id) {
+            return Ok(Some(Admitted::Waits(id.clone())));
+        }
+        let cancelled = row.metadata.contains_key("queue_canceled_at");
+        let end = if cancelled { TurnEnd::Aborted } else { TurnEnd::Finished(FinishReason::Stop) };
+        let after_index = self.journal.durable();
+        Ok(Some(Admitted::Done(TurnOutcome { message_id: id.clone(), end, after_index })))
+    }
+
+    async fn enqueue(
+        &mut self,
+        message_id: &MessageId,
+        parts: &[Part],
+        runtime_context: Vec<(Option<String>, String)>,
+    ) -> Result<(), HubError> {
+        let queued_at = self.hub.parts.clock.now_ms();
+        let changes = self.insertion(message_id, parts, Some(queued_at))?;
+        self.journal.change(changes)?;
+        self.journal.settle().await?;
+        self.waiting.push_back(Queued { message_id: message_id.clone(), queued_at, runtime_context });
+        Ok(())
+    }
+
+    /// The message first, then its parts.
+    fn insertion(&self, id: &MessageId, parts: &[Part], queued_at: Option<i64>) -> StoreResult<Vec<Change>> {
+        let now = self.hub.parts.clock.now_ms();
+        let mut metadata = Map::new();
+        metadata.insert("schema_version".into(), json!(1));
+        if let Some(queued_at) = queued_at {
+            metadata.insert("queued_at".into(), json!(queued_at));
+            metadata.insert("queue_enqueued_at".into(), json!(now));
+        }
+        let agent = self.row.metadata.get("mode").and_then(Value::as_str);
+        if let Some(agent) = agent.filter(|agent| *agent != self.row.agent) {
+            metadata.insert("agent".into(), json!(agent));
+        }
+        let mut changes = vec![Change::InsertMessage(MessageRow {
+            id: id.clone(),
+            session_id: self.id.clone(),
+            seq: None,
+            role: Role::User,
+            metadata,
+            created_at: now,
+            updated_at: now,
+        })];
+        changes.extend(self.part_rows(id, parts, now)?.into_iter().map(Change::PutPart));
+        Ok(changes)
+    }
+
+    fn part_rows(&self, id: &MessageId, parts: &[Part], now: i64) -> StoreResult<Vec<PartRow>> {
+        crate::rows::of_message(&self.id, id, parts, now, &self.hub.parts.ids)
+    }
+
+    /// Fires what waits, until something runs or nothing may.
+    pub(super) async fn drain(&mut self) {
+        while !self.is_active() && self.lease.is_some() {
+            let Some(index) = self.next_to_fire(&self.last_end()) else { return };
+            let Some(queued) = self.waiting.remove(index) else { return };
+            let message_id = queued.message_id.clone();
+            if let Err(error) = self.fire_queued(queued).await {
+                self.answer_callers(&message_id, |_| Err(error.clone()));
+                if self.journal.failure().is_some() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn last_end(&self) -> TurnEnd {
+        match &self.status.state {
+            crate::events::RunState::Error { message } => {
+                TurnEnd::Failed { kind: crate::turn::FailureKind::Model, message: message.clone() }
+            }
+            _ => TurnEnd::Aborted,
+        }
+    }
+
+    /// Which waiting message fires after such an end: after an error only one whose caller is waiting.
+    pub(super) fn next_to_fire(&self, end: &TurnEnd) -> Option<usize> {
+        match end {
+            TurnEnd::Failed { .. } => {
+                self.waiting.iter().position(|queued| self.callers.contains_key(&queued.message_id))
+            }
+            TurnEnd::Finished(_) | TurnEnd::StepLimit | TurnEnd::Aborted => {
+                (!self.waiting.is_empty()).then_some(0)
+            }
+        }
+    }
+
+    async fn fire_queued(&mut self, queued: Queued) -> Result<(), HubError> {
+        let stored = self.hub.parts.store.message(&queued.message_id).await?;
+        let Some((_, rows)) = stored else {
+            return Err(HubError::Internal(format!("queued message {} is gone", queued.message_id)));
+        };
+        let parts = parts_of(&rows)?;
+        let id = queued.message_id.clone();
+        let now = self.hub.parts.clock.now_ms();
+        let place = Box::new(move |seq| {
+            vec![Change::PatchMessage { id, seq: Some(seq), metadata: Map::new(), updated_at: now }]
+        });
+        self.fire(Firing {
+            message_id: queued.message_id,
+            parts,
+            runtime_context: queued.runtime_context,
+            place,
+        })
+        .await
+    }
+
+    /// Aborts the turn under way. The run settles its calls and comes back by itself.
+    pub(super) async fn cancel(&mut self) {
+        if let Some(running) = &self.running {
+            running.cancel.cancel();
+        } else if self.asking.is_some() {
+            self.refuse_open_question("the user cancelled the turn").await;
+            self.drain().await;
+        }
+    }
+
+    pub(super) async fn cancel_prompt(&mut self, message_id: MessageId) {
+        if self.live_run().is_some_and(|live| live.user_message_id == message_id) {
+            self.cancel().await;
+        } else if let Err(error) = self.queue_cancel(&message_id).await {
+            tracing::debug!(%error, "nothing to cancel");
+        }
+    }
+
+    pub(super) async fn queue_list(&self) -> Result<Vec<QueuedMessage>, HubError> {
+        let mut listed = Vec::with_capacity(self.waiting.len());
+        for queued in &self.waiting {
+            if let Some((_, rows)) = self.hub.parts.store.message(&queued.message_id).await? {
+                listed.push(QueuedMessage {
+                    message_id: queued.message_id.clone(),
+                    queued_at: queued.queued_at,
+                    parts: parts_of(&rows)?,
+                });
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Leaves a hidden tombstone. One that has fired already can't be cancelled here: exactly one of the two wins.
+    pub(super) async fn queue_cancel(&mut self, message_id: &MessageId) -> Result<(), HubError> {
+        let index = self.queued_at(message_id)?;
+        self.take_lease().await?;
+        let now = self.hub.parts.clock.now_ms();
+        let tombstone = json!({ "queue_canceled_at": now, "hidden_at": now });
+        self.journal.change(vec![patch_message(message_id, tombstone, now)])?;
+        self.journal.settle().await?;
+        self.waiting.remove(index);
+        let after_index = self.journal.durable();
+        self.answer_callers(message_id, |message_id| {
+            Ok(TurnOutcome { message_id, end: TurnEnd::Aborted, after_index })
+        });
+        Ok(())
+    }
+
+    pub(super) async fn queue_edit(
+        &mut self,
+        message_id: &MessageId,
+        prompt: Prompt,
+    ) -> Result<(), HubError> {
+        self.queued_at(message_id)?;
+        self.take_lease().await?;
+        let Some((_, old)) = self.hub.parts.store.message(message_id).await? else {
+            return Err(HubError::Invalid(format!("no message {message_id} is waiting")));
+        };
+        let mut parts = prompt.parts;
+        shelve(&mut parts, &self.id, &*self.hub.parts.blobs).await?;
+        if parts.len() < old.len() {
+            return Err(HubError::Invalid(format!(
+                "an edit may not drop blocks: the waiting message has {}, the edit {}",
+                old.len(),
+                parts.len()
+            )));
+        }
+        let now = self.hub.parts.clock.now_ms();
+        let mut rows = self.part_rows(message_id, &parts, now)?;
+        for (row, known) in rows.iter_mut().zip(old) {
+            row.id = known.id;
+        }
+        self.journal.change(rows.into_iter().map(Change::PutPart).collect())?;
+        self.journal.settle().await?;
+        Ok(())
+    }
+
+    fn queued_at(&self, message_id: &MessageId) -> Result<usize, HubError> {
+        let position = self.waiting.iter().position(|queued| queued.message_id == *message_id);
+        position.ok_or_else(|| HubError::Invalid(format!("no message {message_id} is waiting")))
+    }
+
+    pub(super) fn answer_callers(
+        &mut self,
+        message_id: &MessageId,
+        outcome: impl Fn(MessageId) -> Result<TurnOutcome, HubError>,
+    ) {
+        for caller in self.callers.remove(message_id).unwrap_or_default() {
+            super::answer(caller, outcome(message_id.clone()));
+        }
+    }
+
+    /// Closing: what runs is cancelled, what waits is cancelled with it. The row stays.
+    pub(super) async fn close(&mut self) {
+        let waiting: Vec<_> = self.waiting.iter().map(|queued| queued.message_id.clone()).collect();
+        for message_id in waiting {
+            if let Err(error) = self.queue_cancel(&message_id).await {
+                tracing::warn!(%error, "a waiting prompt could not be cancelled");
+            }
+        }
+        self.cancel().await;
+        self.wait_for_run().await;
+        self.leave().await;
+    }
+
+    /// The host ends: the run is aborted and its calls closed; an open question and the queue are kept for the next owner.
+    pub(super) async fn shut_down(&mut self) {
+        self.waiting.clear();
+        if let Some(running) = &self.running {
+            running.cancel.cancel();
+        }
+        self.wait_for_run().await;
+        self.leave().await;
+    }
+
+    async fn wait_for_run(&mut self) {
+        if self.running.is_none() {
+            return;
+        }
+        let returned = tokio::time::timeout(SHUTDOWN, Running::returned(&mut self.running)).await;
+        let Some(running) = self.running.take() else { return };
+        let (end, remains) = match returned {
+            Ok(Ok((turn, TurnResult::Ended(end)))) => (end, Remains { usage: turn.usage, passages: None }),
+            Ok(Ok((turn, TurnResult::Suspended(ask)))) => {
+                self.asking = Some(super::ask::Asking::new(turn, running.live, ask));
+                return;
+            }
+            Ok(Err(_)) | Err(_) => (TurnEnd::Aborted, Remains::default()),
+        };
+        self.end_run(running.live, end, remains).await;
+    }
+
+    async fn leave(&mut self) {
+        let changes: Vec<_> = self.release().into_iter().collect();
+        if !changes.is_empty() && self.journal.change(changes).is_ok() {
+            drop(self.journal.settle().await);
+        }
+        let mut open = self.hub.open_sessions();
+        // Only our own entry: a session opened anew under the same id has a task of its own.
+        if open
+            .get(&self.id)
+            .is_some_and(|entry| self.commands.upgrade().is_some_and(|own| own.same_channel(entry)))
+        {
+            open.remove(&self.id);
+        }
+    }
+}
+
+enum Admitted {
+    Waits(MessageId),
+    Done(TurnOutcome),
+}

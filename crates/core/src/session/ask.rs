@@ -1,0 +1,160 @@
+//! Questions to people: who sits in the session, who has been asked, and what an answer does.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::Session;
+use super::run::{Remains, Running};
+use crate::events::RunState;
+use crate::ports::Client;
+use crate::ports::client::{Answer, PermissionAsk};
+use crate::ports::store::{Change, LiveRun, SessionPatch};
+use crate::scope::{Reach, reach};
+use crate::turn::{Answered, Decision, Entrance, Turn, TurnEnd, TurnResult};
+use crate::watchdog::{Action, rules_for};
+
+/// A client in the session. It is asked only after its load has been answered.
+#[derive(Debug)]
+pub(crate) struct Seated {
+    pub(crate) client: Option<Arc<dyn Client>>,
+    pub(crate) ready: Readiness,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Loading,
+    Ready,
+}
+
+/// A turn that waits for an answer, and the clients that have been asked.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) turn: Box<Turn>,
+    pub(crate) live: LiveRun,
+    pub(crate) ask: Arc<PermissionAsk>,
+    asked: JoinSet<Answer>,
+}
+
+impl Asking {
+    pub(crate) fn new(turn: Box<Turn>, live: LiveRun, ask: Arc<PermissionAsk>) -> Self {
+        Self { turn, live, ask, asked: JoinSet::new() }
+    }
+
+    /// The next answer; for ever when nobody has been asked.
+    pub(crate) async fn answered(slot: &mut Option<Asking>) -> Answer {
+        loop {
+            let next = match slot {
+                Some(asking) => asking.asked.join_next().await,
+                None => None,
+            };
+            match next {
+                Some(Ok(answer)) => return answer,
+                // A client that panicked has not answered.
+                Some(Err(_)) => {}
+                None => pending::<()>().await,
+            }
+        }
+    }
+
+    fn ask(&mut self, client: &Arc<dyn Client>) {
+        let question = client.ask(self.ask.clone());
+        self.asked.spawn(async move { question.await });
+    }
+}
+
+impl Session {
+    pub(super) fn ask_everybody(&mut self) {
+        let Some(asking) = &mut self.asking else { return };
+        for seat in self.seats.values() {
+            if let (Some(client), Readiness::Ready) = (&seat.client, seat.ready) {
+                asking.ask(client);
+            }
+        }
+    }
+
+    pub(super) fn seat_ready(&mut self, number: u64) {
+        let Some(seat) = self.seats.get_mut(&number) else { return };
+        if seat.ready == Readiness::Ready {
+            return;
+        }
+        seat.ready = Readiness::Ready;
+        if let (Some(asking), Some(client)) = (&mut self.asking, &seat.client) {
+            asking.ask(client);
+        }
+    }
+
+    pub(super) fn seat_left(&mut self, number: u64) {
+        self.seats.remove(&number);
+    }
+
+    /// The first answer wins; the others' questions are withdrawn.
+    pub(super) async fn take_answer(&mut self, answer: Answer) {
+        let decision = match answer {
+            Answer::Gone => return,
+            Answer::Cancelled => {
+                self.refuse_open_question("the user cancelled the turn").await;
+                self.drain().await;
+                return;
+            }
+            Answer::AllowOnce => Decision::Allow,
+            Answer::RejectOnce => Decision::Reject,
+            Answer::AllowAlways => {
+                self.remember(Action::Allow);
+                Decision::Allow
+            }
+            Answer::RejectAlways => {
+                self.remember(Action::Deny);
+                Decision::Reject
+            }
+        };
+        let Some(Asking { mut turn, live, ask, .. }) = self.asking.take() else { return };
+        turn.rules = self.rules.clone();
+        turn.granted = self.granted.clone().into();
+        let entrance = Entrance::Answered(Box::new(Answered { ask, decision }));
+        self.running = Some(Running::start(turn, live, entrance));
+        self.set_state(RunState::Busy);
+    }
+
+    /// A session rule as wide as the call; it is stored before the answer is.
+    fn remember(&mut self, action: Action) {
+        let Some(asking) = &self.asking else { return };
+        let call = asking.turn.calls.iter().find(|call| call.call_id == asking.ask.call_id);
+        let Some(Ok(planned)) = call.map(|call| &call.plan) else { return };
+        let accesses = &planned.plan.accesses;
+        for rule in rules_for(accesses, action) {
+            self.rules.add(rule);
+        }
+        let mut patch = SessionPatch {
+            permissions: Some(self.rules.to_json()),
+            updated_at: self.hub.parts.clock.now_ms(),
+            ..SessionPatch::default()
+        };
+        if let (Action::Allow, Reach::Outside(directory)) =
+            (action, reach(accesses, &asking.turn.workspace, &self.granted))
+        {
+            self.granted.push(directory);
+            patch.metadata.insert("granted_directories".into(), json!(self.granted));
+        }
+        self.row.permissions = self.rules.to_json();
+        if let Err(error) = self.journal.change(vec![Change::PatchSession(patch)]) {
+            tracing::warn!(%error, "a permission rule could not be stored");
+        }
+    }
+
+    /// Denies the open question, for this reason, and ends its turn as cancelled.
+    pub(super) async fn refuse_open_question(&mut self, reason: &'static str) {
+        let Some(Asking { mut turn, live, ask, .. }) = self.asking.take() else { return };
+        let decision = Decision::End(reason);
+        let result = turn.run(Entrance::Answered(Box::new(Answered { ask, decision }))).await;
+        let remains = Remains { usage: turn.usage, passages: Some(turn.passages.clone()) };
+        drop(turn);
+        let end = match result {
+            TurnResult::Ended(end) => end,
+            TurnResult::Suspended(_) => TurnEnd::Aborted,
+        };
+        self.end_run(live, end, remains).await;
+    }
+}

@@ -1,0 +1,85 @@
+//! Taking a seat: where a reader starts and how a follower of another process keeps up.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Session;
+use super::ask::{Readiness, Seated};
+use crate::hub::{AttachFrom, Attachment, HubError, Seat};
+use crate::journal::replay::Replay;
+use crate::ports::Client;
+use crate::ports::store::{Owner, SessionRecord};
+
+impl Session {
+    pub(super) async fn attach(
+        &mut self,
+        client: Option<Arc<dyn Client>>,
+        from: AttachFrom,
+    ) -> Result<Attachment, HubError> {
+        if self.lease.is_none() {
+            // Somebody else may have written since we looked.
+            let record = self.read_record().await?;
+            self.look_at(record);
+        }
+        let live = self.live_run();
+        let head = self.journal.durable();
+        let start = match (from, live) {
+            (AttachFrom::Beginning | AttachFrom::LiveRun, Some(live)) => live.first_index,
+            (AttachFrom::Beginning | AttachFrom::LiveRun, None) | (AttachFrom::Now, _) => head,
+        };
+        let chosen = self.chosen()?;
+        let replay = (from == AttachFrom::Beginning).then(|| {
+            // What gets its place from now on comes through the journal.
+            let before = live.map_or(self.last_seq + 1, |live| live.first_seq);
+            let title = self.row.metadata.get("title").and_then(Value::as_str).map(str::to_string);
+            let mode = (chosen.agent != self.row.agent).then(|| {
+                (chosen.agent.clone(), format!("{}/{}", chosen.model.provider_id, chosen.model.model_id))
+            });
+            Replay::new(self.hub.parts.store.clone(), self.id.clone(), Some(before), title, mode)
+        });
+        let number = self.next_seat;
+        self.next_seat += 1;
+        self.seats.insert(number, Seated { client, ready: Readiness::Loading });
+        let commands = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;
+        let seat = Seat { number, commands };
+        Ok(Attachment { replay, live: self.journal.subscribe(start), head, chosen, seat })
+    }
+
+    pub(super) async fn read_record(&self) -> Result<SessionRecord, HubError> {
+        let record = self.hub.parts.store.session(&self.id).await?;
+        record.ok_or_else(|| HubError::UnknownSession(self.id.clone()))
+    }
+
+    /// Takes over what the store says while somebody else may be writing.
+    pub(super) fn look_at(&mut self, record: SessionRecord) {
+        self.journal.follow_to(record.next_index);
+        self.following = match record.owner {
+            Owner::Other => record.live_run.clone(),
+            Owner::Nobody | Owner::Us | Owner::Dead => None,
+        };
+        if self.known != Some(record.epoch) || self.following.is_some() {
+            let known = self.known;
+            self.adopt(record);
+            // The next lease must see that the epoch moved while we only looked.
+            self.known = known;
+        }
+    }
+
+    /// Another process wrote: pass it on; take over when that process is gone.
+    pub(super) async fn follow(&mut self) {
+        let record = match self.read_record().await {
+            Ok(record) => record,
+            Err(error) => {
+                tracing::debug!(%error, "the followed session can't be read");
+                self.following = None;
+                return;
+            }
+        };
+        let orphaned = record.owner == Owner::Dead && record.live_run.is_some();
+        self.look_at(record);
+        if orphaned && let Err(error) = self.recover().await {
+            tracing::warn!(%error, "a dead owner's turn could not be settled");
+        }
+    }
+}

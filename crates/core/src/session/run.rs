@@ -1,0 +1,363 @@
+//! Starting and ending turns: one commit opens a run with its user message, one commit ends it with everything it left.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::ask::Asking;
+use super::{Session, history};
+use crate::agents::Agent;
+use crate::chunk::{Chunk, FinishReason, Rest, replay};
+use crate::events::{EventKind, FinishedBy, RunState};
+use crate::hub::{HubError, TurnOutcome};
+use crate::ids::MessageId;
+use crate::journal::Voice;
+use crate::journal::fold::Fold;
+use crate::part::{Part, Passage, Role};
+use crate::ports::model::{ModelInfo, Usage};
+use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreError, StoreResult};
+use crate::ports::tool::{ToolSpec, Workspace};
+use crate::prompt::text_of;
+use crate::system_prompt::{self, SystemPrompt};
+use crate::turn::calls::Repeats;
+use crate::turn::close::{OpenApprovals, close_message};
+use crate::turn::{Entrance, FailureKind, Turn, TurnEnd, TurnResult};
+
+/// A turn that runs in a task of its own.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) live: LiveRun,
+    pub(crate) cancel: CancellationToken,
+    task: JoinHandle<(Box<Turn>, TurnResult)>,
+}
+
+pub(crate) type Returned = Result<(Box<Turn>, TurnResult), JoinError>;
+
+impl Running {
+    /// Waits for the turn to come back; for ever when there is none.
+    pub(crate) async fn returned(slot: &mut Option<Running>) -> Returned {
+        match slot {
+            Some(running) => (&mut running.task).await,
+            None => pending().await,
+        }
+    }
+
+    pub(crate) fn start(mut turn: Box<Turn>, live: LiveRun, entrance: Entrance) -> Self {
+        let cancel = turn.cancel.clone();
+        let task = tokio::spawn(async move {
+            let result = turn.run(entrance).await;
+            (turn, result)
+        });
+        Self { live, cancel, task }
+    }
+}
+
+/// What is left of a turn when it ends.
+#[derive(Debug, Default)]
+pub(crate) struct Remains {
+    pub(crate) usage: Usage,
+    pub(crate) passages: Option<Arc<Vec<Arc<Passage>>>>,
+}
+
+/// A user message that takes its place now.
+pub(crate) struct Firing {
+    pub(crate) message_id: MessageId,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) runtime_context: Vec<(Option<String>, String)>,
+    /// Inserts the message, or patches the queued one, given its seq.
+    pub(crate) place: Box<dyn FnOnce(i64) -> Vec<Change> + Send>,
+}
+
+impl Session {
+    /// Stores the message at its place together with the start of its run, then starts the turn.
+    pub(super) async fn fire(&mut self, firing: Firing) -> Result<(), HubError> {
+        let model = self.current_model()?;
+        let agent = self.current_agent()?;
+        let (workspace, specs) = (self.workspace(), self.offered(&agent));
+        let system = self.system_prompt(&agent, &workspace, &model, &specs);
+        let mut passages = self.take_history().await?;
+        let live = LiveRun {
+            user_message_id: firing.message_id.clone(),
+            message_id: self.hub.parts.ids.message(),
+            first_index: self.journal.next_index(),
+            first_seq: self.last_seq + 1,
+        };
+        self.store_start(&live, &agent, &model, &system, firing.place, &firing.parts).await?;
+        self.last_seq = live.first_seq + 1;
+        let user = Passage { message_id: firing.message_id, role: Role::User, parts: firing.parts };
+        Arc::make_mut(&mut passages).push(Arc::new(user));
+        let turn = Turn {
+            hub: self.hub.clone(),
+            journal: self.journal.clone(),
+            voice: Voice { message_id: live.message_id.clone(), role: Role::Assistant },
+            user_message_id: live.user_message_id.clone(),
+            workspace,
+            agent,
+            model,
+            system,
+            specs,
+            rules: self.rules.clone(),
+            granted: self.granted.clone().into(),
+            passages,
+            runtime_context: firing.runtime_context.into(),
+            cancel: CancellationToken::new(),
+            steps: 0,
+            usage: Usage::default(),
+            calls: Vec::new(),
+            repeats: Repeats::default(),
+            reason: FinishReason::Stop,
+        };
+        self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
+        self.running = Some(Running::start(Box::new(turn), live, Entrance::Beginning));
+        self.set_state(RunState::Busy);
+        Ok(())
+    }
+
+    async fn store_start(
+        &mut self,
+        live: &LiveRun,
+        agent: &Agent,
+        model: &ModelInfo,
+        system: &SystemPrompt,
+        place: Box<dyn FnOnce(i64) -> Vec<Change> + Send>,
+        parts: &[Part],
+    ) -> StoreResult<()> {
+        let now = self.hub.parts.clock.now_ms();
+        let mut changes = place(live.first_seq);
+        let mut metadata = Map::new();
+        metadata.insert("model".into(), json!(model_name(model)));
+        metadata.insert("system_prompt_digest".into(), json!(system.digest));
+        if agent.id != self.row.agent {
+            metadata.insert("agent".into(), json!(agent.id));
+        }
+        changes
+            .push(Change::PutSystemPrompt { digest: system.digest.clone(), body: system.text.to_string() });
+        changes.push(Change::InsertMessage(MessageRow {
+            id: live.message_id.clone(),
+            session_id: self.id.clone(),
+            seq: Some(live.first_seq + 1),
+            role: Role::Assistant,
+            metadata,
+            created_at: now,
+            updated_at: now,
+        }));
+        changes.push(Change::BeginRun(live.clone()));
+        changes.push(Change::PatchSession(SessionPatch { updated_at: now, ..SessionPatch::default() }));
+        let user = Voice { message_id: live.user_message_id.clone(), role: Role::User };
+        let mut said = Vec::new();
+        replay::chunks(0, parts, &mut said);
+        self.journal.record_with(&user, said, changes)?;
+        self.journal.fold_into(Fold::new(self.id.clone(), live.message_id.clone()));
+        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        let start = Chunk::Start {
+            message_id: Some(live.message_id.to_string()),
+            message_metadata: None,
+            rest: Rest::none(),
+        };
+        self.journal.record_now(&voice, start)?;
+        // The model must not see what is not stored.
+        self.journal.settle().await?;
+        Ok(())
+    }
+
+    /// The turn's task has ended: by itself, to ask somebody, or by a panic.
+    pub(super) async fn turn_returned(&mut self, returned: Returned) {
+        let Some(running) = self.running.take() else { return };
+        match returned {
+            Ok((turn, TurnResult::Suspended(ask))) => {
+                self.publish(EventKind::ApprovalRequested { call_id: ask.call_id.clone() });
+                self.asking = Some(Asking::new(turn, running.live, ask));
+                self.set_state(RunState::WaitingOnApproval);
+                if running.cancel.is_cancelled() {
+                    self.cancel().await;
+                } else {
+                    self.ask_everybody();
+                }
+            }
+            Ok((turn, TurnResult::Ended(end))) => {
+                let remains = Remains { usage: turn.usage, passages: Some(turn.passages.clone()) };
+                drop(turn);
+                self.end_run(running.live, end, remains).await;
+                self.drain().await;
+            }
+            Err(_) => {
+                let message = "internal error: the turn crashed; what it had said is kept".to_string();
+                let voice = Voice { message_id: running.live.message_id.clone(), role: Role::Assistant };
+                if let Err(error) = close_message(&self.journal, &voice, &message, OpenApprovals::Close).await
+                {
+                    tracing::warn!(%error, "a crashed turn could not be closed");
+                }
+                let end = TurnEnd::Failed { kind: FailureKind::Internal, message };
+                self.end_run(running.live, end, Remains::default()).await;
+                self.drain().await;
+            }
+        }
+    }
+
+    /// Writes the end of a run in one commit and answers who waits for it.
+    pub(super) async fn end_run(&mut self, live: LiveRun, end: TurnEnd, remains: Remains) {
+        let stored = self.store_end(&live, &end, remains).await;
+        let durable = self.journal.durable();
+        let (end, after_index) = match stored {
+            Ok(index) => (end, index),
+            Err(error) => {
+                self.history = None;
+                (TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() }, durable)
+            }
+        };
+        let reason = match &end {
+            TurnEnd::Finished(_) | TurnEnd::StepLimit => FinishedBy::Finish,
+            TurnEnd::Aborted => FinishedBy::Abort,
+            TurnEnd::Failed { .. } => FinishedBy::Error,
+        };
+        let message_id = live.user_message_id;
+        self.publish(EventKind::TurnFinished {
+            message_id: message_id.clone(),
+            reason,
+            pending_approval: None,
+        });
+        self.set_state(match &end {
+            TurnEnd::Failed { message, .. } => RunState::Error { message: message.clone() },
+            TurnEnd::Finished(_) | TurnEnd::StepLimit | TurnEnd::Aborted => RunState::Idle,
+        });
+        self.answer_callers(&message_id, |message_id| {
+            Ok(TurnOutcome { message_id, end: end.clone(), after_index })
+        });
+    }
+
+    async fn store_end(
+        &mut self,
+        live: &LiveRun,
+        end: &TurnEnd,
+        remains: Remains,
+    ) -> Result<u64, StoreError> {
+        let now = self.hub.parts.clock.now_ms();
+        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        let mut changes = Vec::new();
+        let rest = self.journal.with_fold(|fold| fold.take_step(now, &mut changes));
+        self.journal.close_fold();
+        let mut metadata = Map::new();
+        metadata.insert("usage".into(), usage_json(&remains.usage));
+        let refused = *end == TurnEnd::Finished(FinishReason::ContentFilter);
+        if refused {
+            metadata.insert("refused".into(), json!(true));
+            changes.push(patch_message(&live.user_message_id, json!({ "refused": true }), now));
+        }
+        changes.push(Change::PatchMessage {
+            id: live.message_id.clone(),
+            seq: None,
+            metadata,
+            updated_at: now,
+        });
+        let mut patch = SessionPatch { updated_at: now, ..SessionPatch::default() };
+        let mut said = Vec::new();
+        if let Some(title) = self.first_title(&remains) {
+            patch.metadata.insert("title".into(), json!(title));
+            self.row.metadata.insert("title".into(), json!(title));
+            said.push(Chunk::transient_data("title", json!({ "title": title })));
+        }
+        changes.push(Change::PatchSession(patch));
+        changes.push(Change::EndRun);
+        // The log of the last run stays for readers in other processes; older ones go when nobody here needs them.
+        let before = live.first_index.min(self.journal.passed_by_all());
+        changes.push(Change::TrimLog { before });
+        if self.next_to_fire(end).is_none() {
+            changes.extend(self.release());
+        }
+        said.push(end.chunk());
+        self.journal.record_with(&voice, said, changes)?;
+        let index = self.journal.settle().await?;
+        self.keep_history(live, remains, rest.flatten(), refused);
+        Ok(index)
+    }
+
+    /// Keeps the conversation for the next turn if it is small, complete and agreed upon.
+    fn keep_history(&mut self, live: &LiveRun, remains: Remains, rest: Option<Vec<Part>>, refused: bool) {
+        self.history = None;
+        let (Some(mut passages), Some(rest)) = (remains.passages, rest) else { return };
+        if refused {
+            return;
+        }
+        if !rest.is_empty() {
+            let passage = Passage { message_id: live.message_id.clone(), role: Role::Assistant, parts: rest };
+            Arc::make_mut(&mut passages).push(Arc::new(passage));
+        }
+        if history::worth_keeping(&passages) {
+            self.history = Some(passages);
+        }
+    }
+
+    async fn take_history(&mut self) -> Result<Arc<Vec<Arc<Passage>>>, HubError> {
+        match self.history.take() {
+            Some(history) => Ok(history),
+            None => Ok(Arc::new(history::load(&*self.hub.parts.store, &self.id, None).await?)),
+        }
+    }
+
+    /// A title for a session that has none: the first line of its first prompt.
+    fn first_title(&self, remains: &Remains) -> Option<String> {
+        if self.row.metadata.contains_key("title") {
+            return None;
+        }
+        let passages = remains.passages.as_ref()?;
+        let first = passages.iter().find(|passage| passage.role == Role::User)?;
+        let text = text_of(&first.parts);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        const SHOWN: usize = 80;
+        let title: String = line.chars().take(SHOWN).collect();
+        Some(if title.len() < line.len() { format!("{title}…") } else { title })
+    }
+
+    pub(super) fn workspace(&self) -> Arc<Workspace> {
+        let additional = self.row.metadata.get("additional_directories").and_then(Value::as_array);
+        Arc::new(Workspace {
+            session_id: self.id.clone(),
+            root: self.row.workspace_root.clone(),
+            additional: additional.into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect(),
+            scratch: self.hub.parts.settings.scratch.join(self.id.as_str()),
+        })
+    }
+
+    pub(super) fn offered(&self, agent: &Agent) -> Arc<[ToolSpec]> {
+        let specs = self.hub.parts.tools.iter().map(|tool| tool.spec());
+        specs.filter(|spec| agent.is_offered(spec)).cloned().collect()
+    }
+
+    /// The environment is captured once per session: its date is the day the session was made.
+    pub(super) fn system_prompt(
+        &self,
+        agent: &Agent,
+        workspace: &Workspace,
+        model: &ModelInfo,
+        specs: &[ToolSpec],
+    ) -> SystemPrompt {
+        let date = system_prompt::date(self.row.created_at);
+        let platform = &self.hub.parts.settings.platform;
+        system_prompt::assemble(agent, workspace, platform, &date, &model.model, specs)
+    }
+}
+
+pub(crate) fn model_name(model: &ModelInfo) -> String {
+    format!("{}/{}", model.model.provider_id, model.model.model_id)
+}
+
+fn usage_json(usage: &Usage) -> Value {
+    json!({
+        "input": usage.input,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+    })
+}
+
+pub(super) fn patch_message(id: &MessageId, metadata: Value, now: i64) -> Change {
+    let metadata = match metadata {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    Change::PatchMessage { id: id.clone(), seq: None, metadata, updated_at: now }
+}

@@ -1,0 +1,282 @@
+//! THE loop: one function for every agent. Call the model, record what it says, settle its calls, repeat.
+//! It neither admits prompts nor waits for people: a call that needs an answer suspends the turn.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::agents::Agent;
+use crate::chunk::{Chunk, FinishReason, Rest};
+use crate::hub;
+use crate::ids::MessageId;
+use crate::journal::{Journal, Voice};
+use crate::part::{Passage, Role};
+use crate::ports::client::PermissionAsk;
+use crate::ports::model::{ModelError, ModelInfo, ModelRequest, Usage};
+use crate::ports::store::{Change, SessionPatch, StoreError, UsageTotals};
+use crate::ports::tool::{Tool, ToolSpec, Workspace};
+use crate::system_prompt::SystemPrompt;
+use crate::turn::calls::{Call, Repeats, Settled};
+use crate::watchdog::Rules;
+
+pub(crate) mod calls;
+pub(crate) mod close;
+mod progress;
+mod step;
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnEnd {
+    Finished(FinishReason),
+    StepLimit,
+    Aborted,
+    Failed { kind: FailureKind, message: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// Credentials are missing or wrong.
+    Auth,
+    Model,
+    Store,
+    Internal,
+}
+
+/// What a turn gives back: it is over, or it waits for a person.
+#[derive(Debug)]
+pub(crate) enum TurnResult {
+    Ended(TurnEnd),
+    Suspended(Arc<PermissionAsk>),
+}
+
+/// Where a turn starts or goes on.
+#[derive(Debug)]
+pub(crate) enum Entrance {
+    Beginning,
+    /// A person answered the open question about a call.
+    Answered(Box<Answered>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) ask: Arc<PermissionAsk>,
+    pub(crate) decision: Decision,
+}
+
+/// What a person decided about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Allow,
+    Reject,
+    /// The call is denied and the turn ends, for this reason.
+    End(&'static str),
+}
+
+/// Everything one turn works with. It outlives a suspension; nothing in it is shared with another turn.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) hub: Arc<hub::Shared>,
+    pub(crate) journal: Journal,
+    pub(crate) voice: Voice,
+    pub(crate) user_message_id: MessageId,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) agent: Agent,
+    pub(crate) model: ModelInfo,
+    pub(crate) system: SystemPrompt,
+    /// Offered to the model, in the order of the catalogue.
+    pub(crate) specs: Arc<[ToolSpec]>,
+    pub(crate) rules: Rules,
+    /// Directories outside the roots that the user granted for the session.
+    pub(crate) granted: Arc<[PathBuf]>,
+    pub(crate) passages: Arc<Vec<Arc<Passage>>>,
+    pub(crate) runtime_context: Arc<[(Option<String>, String)]>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) steps: u32,
+    pub(crate) usage: Usage,
+    /// Calls of the current step, in the order the model made them.
+    pub(crate) calls: Vec<Call>,
+    pub(crate) repeats: Repeats,
+    /// How the model ended the current step.
+    pub(crate) reason: FinishReason,
+}
+
+/// Why a step could not be finished.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Aborted,
+    Model(ModelError),
+    Store(StoreError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Turn {
+    /// Runs until the turn ends or has to wait for a person. Everything that was opened is closed by then, except the
+    /// call that waits; the terminal chunk is left to the caller, who commits it together with the end of the run.
+    pub(crate) async fn run(&mut self, entrance: Entrance) -> TurnResult {
+        match self.steps(entrance).await {
+            Ok(result) => result,
+            Err(stop) => {
+                let end = self.end_of(stop);
+                if let Err(error) = self.close_everything(&end).await {
+                    return TurnResult::Ended(TurnEnd::Failed {
+                        kind: FailureKind::Store,
+                        message: error.to_string(),
+                    });
+                }
+                TurnResult::Ended(end)
+            }
+        }
+    }
+
+    async fn steps(&mut self, entrance: Entrance) -> Result<TurnResult, Stop> {
+        let mut answered = match entrance {
+            Entrance::Beginning => None,
+            Entrance::Answered(answered) => Some(answered),
+        };
+        loop {
+            if answered.is_none() {
+                if self.steps == self.hub.parts.settings.max_steps {
+                    return Ok(TurnResult::Ended(TurnEnd::StepLimit));
+                }
+                self.steps += 1;
+                self.record(Chunk::StartStep { rest: Rest::none() }).await?;
+                self.stream_step().await?;
+            }
+            match self.settle_calls(answered.take()).await? {
+                Settled::All => {}
+                Settled::Waiting(ask) => return Ok(TurnResult::Suspended(ask)),
+                Settled::Repeating(message) => {
+                    self.finish_step().await?;
+                    return Ok(TurnResult::Ended(TurnEnd::Failed { kind: FailureKind::Model, message }));
+                }
+            }
+            let more = !self.calls.is_empty();
+            self.finish_step().await?;
+            if !more {
+                return Ok(TurnResult::Ended(TurnEnd::Finished(self.reason)));
+            }
+        }
+    }
+
+    /// Ends the step: its parts become a passage of the history for the next request.
+    async fn finish_step(&mut self) -> Result<(), Stop> {
+        self.calls.clear();
+        self.record(Chunk::FinishStep { rest: Rest::none() }).await?;
+        let now = self.hub.parts.clock.now_ms();
+        let mut changes = Vec::new();
+        let taken = self.journal.with_fold(|fold| fold.take_step(now, &mut changes));
+        self.journal.change(changes)?;
+        let parts = match taken {
+            Some(Some(parts)) => parts,
+            Some(None) | None => {
+                self.journal.settle().await?;
+                self.read_back().await?
+            }
+        };
+        let passage = Passage { message_id: self.voice.message_id.clone(), role: Role::Assistant, parts };
+        // Nobody else holds the history between two steps, so this appends in place.
+        Arc::make_mut(&mut self.passages).push(Arc::new(passage));
+        Ok(())
+    }
+
+    /// A step too large to keep was let go; its rows have it.
+    async fn read_back(&self) -> Result<Vec<crate::part::Part>, StoreError> {
+        let stored = self.hub.parts.store.message(&self.voice.message_id).await?;
+        let Some((_, rows)) = stored else { return Ok(Vec::new()) };
+        let mut parts = crate::journal::replay::parts_of(&rows)?;
+        let last_step = parts.iter().rposition(|part| *part == crate::part::Part::StepStart).unwrap_or(0);
+        Ok(parts.split_off(last_step))
+    }
+
+    pub(crate) async fn record(&self, chunk: Chunk) -> Result<(), Stop> {
+        Ok(self.journal.record(&self.voice, chunk).await?)
+    }
+
+    pub(crate) fn request(&self) -> ModelRequest {
+        ModelRequest {
+            session_id: self.workspace.session_id.clone(),
+            model: self.model.model.clone(),
+            system: self.system.text.clone(),
+            passages: self.passages.clone(),
+            runtime_context: self.runtime_context.clone(),
+            tools: self.specs.clone(),
+        }
+    }
+
+    /// Records what a step used: for the client, on the session's sums, and for the message.
+    pub(crate) fn record_usage(&mut self, usage: Usage) -> Result<(), StoreError> {
+        self.usage.add(&usage);
+        let data = json!({
+            "input": usage.input,
+            "output": usage.output,
+            "reasoning": usage.reasoning,
+            "cache_read": usage.cache_read,
+            "cache_write": usage.cache_write,
+            "context_used": usage.total(),
+            "context_size": self.model.context,
+        });
+        let chunk = Chunk::Data {
+            name: "usage".into(),
+            id: Some("usage".into()),
+            data,
+            transient: None,
+            rest: Rest::none(),
+        };
+        let patch = SessionPatch {
+            add_usage: Some(UsageTotals {
+                prompt_tokens: usage.input as i64,
+                completion_tokens: usage.output as i64,
+                reasoning_tokens: usage.reasoning as i64,
+                cache_read: usage.cache_read as i64,
+                cache_write: usage.cache_write as i64,
+                cost_usd: 0.0,
+            }),
+            updated_at: self.hub.parts.clock.now_ms(),
+            ..SessionPatch::default()
+        };
+        self.journal.record_with(&self.voice, vec![chunk], vec![Change::PatchSession(patch)])
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.hub.parts.tools.iter().find(|tool| tool.spec().id == name).cloned()
+    }
+
+    fn end_of(&self, stop: Stop) -> TurnEnd {
+        match stop {
+            Stop::Aborted => TurnEnd::Aborted,
+            Stop::Store(error) => TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() },
+            Stop::Model(ModelError::Refused(_)) => TurnEnd::Finished(FinishReason::ContentFilter),
+            Stop::Model(error @ ModelError::Auth(_)) => {
+                TurnEnd::Failed { kind: FailureKind::Auth, message: error.to_string() }
+            }
+            Stop::Model(error @ (ModelError::Transient { .. } | ModelError::Permanent(_))) => {
+                TurnEnd::Failed { kind: FailureKind::Model, message: error.to_string() }
+            }
+        }
+    }
+}
+
+impl TurnEnd {
+    /// The chunk that ends the message.
+    pub(crate) fn chunk(&self) -> Chunk {
+        match self {
+            Self::Finished(reason) => {
+                Chunk::Finish { finish_reason: Some(*reason), message_metadata: None, rest: Rest::none() }
+            }
+            Self::StepLimit => Chunk::Finish {
+                finish_reason: Some(FinishReason::ToolCalls),
+                message_metadata: None,
+                rest: Rest::none(),
+            },
+            Self::Aborted => Chunk::Abort { reason: None, rest: Rest::none() },
+            Self::Failed { message, .. } => Chunk::error(message.clone()),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Settles the calls of one step: understand, check the grant, ask the watchdog, run, record the one result of each.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::close::failed;
+use super::progress::Recorder;
+use super::step::as_object;
+use super::{Answered, Decision, Stop, Turn};
+use crate::chunk::{Chunk, Rest, ToolMarks};
+use crate::ids::CallId;
+use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
+use crate::ports::client::PermissionAsk;
+use crate::ports::tool::{Effect, Presentation, Tool, ToolOutcome, ToolPlan, ToolRuntime};
+use crate::scope::{Reach, reach};
+use crate::watchdog::{Action, rule_name};
+
+/// One call of the model, understood or not.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) call_id: CallId,
+    pub(crate) tool_name: String,
+    pub(crate) input: Value,
+    /// The error is the answer to the model.
+    pub(crate) plan: Result<Planned, String>,
+    pub(crate) state: CallState,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) plan: ToolPlan,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CallState {
+    Open,
+    /// May run, with these directories beside the roots.
+    Allowed(Vec<PathBuf>),
+    Settled,
+}
+
+/// What came of a step's calls.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    All,
+    Waiting(Arc<PermissionAsk>),
+    /// The model makes the same call for ever.
+    Repeating(String),
+}
+
+/// Counts identical calls in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    last: Option<(String, Value)>,
+    count: u32,
+}
+
+impl Repeats {
+    fn count(&mut self, call: &Call) -> u32 {
+        let same =
+            self.last.as_ref().is_some_and(|(name, input)| *name == call.tool_name && *input == call.input);
+        if !same {
+            self.last = Some((call.tool_name.clone(), call.input.clone()));
+            self.count = 0;
+        }
+        self.count += 1;
+        self.count
+    }
+}
+
+enum Gate {
+    Open(Vec<PathBuf>),
+    Ask(Arc<PermissionAsk>),
+    Refused(Chunk),
+}
+
+impl Call {
+    /// Finds the tool and lets it read the arguments; nothing is changed by this.
+    pub(crate) async fn understand(turn: &Turn, call_id: CallId, tool_name: String, input: Value) -> Self {
+        let plan = Self::plan(turn, &tool_name, &input).await;
+        Self { call_id, tool_name, input, plan, state: CallState::Open }
+    }
+
+    async fn plan(turn: &Turn, tool_name: &str, input: &Value) -> Result<Planned, String> {
+        let Some(tool) = turn.tool(tool_name) else {
+            let known: Vec<_> = turn.specs.iter().map(|spec| spec.id).collect();
+            return Err(format!("there is no tool `{tool_name}`; available: {}", known.join(", ")));
+        };
+        if !turn.agent.is_offered(tool.spec()) {
+            return Err(format!("`{tool_name}` is not available to the {} agent", turn.agent.id));
+        }
+        let input = as_object(input)?;
+        let plan = tool.plan(input, &turn.workspace).await?;
+        Ok(Planned { tool, plan })
+    }
+
+    /// How the call looks before it runs.
+    pub(crate) fn presentation(&self) -> Presentation {
+        match &self.plan {
+            Ok(planned) => planned.plan.presentation.clone(),
+            Err(_) => Presentation { title: self.tool_name.clone(), ..Presentation::default() },
+        }
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.plan.as_ref().is_ok_and(|planned| planned.tool.spec().effect == Effect::ReadOnly)
+    }
+
+    /// What travels with a failure: how to show the call, without the preview of what did not happen.
+    fn failure_marks(&self) -> Rest {
+        let presentation = Presentation { content: Vec::new(), ..self.presentation() };
+        Rest::with_tool_metadata(json!({ "attache": presentation }))
+    }
+
+    fn failure(&self, text: &str) -> Chunk {
+        let mut chunk = failed(self.call_id.clone(), text);
+        if let Chunk::ToolOutputError { rest, .. } = &mut chunk {
+            *rest = self.failure_marks();
+        }
+        chunk
+    }
+
+    fn denial(&self, reason: &str) -> Chunk {
+        let mut rest = self.failure_marks();
+        let fields = rest.0.get_or_insert_default();
+        fields.unknown.insert("errorText".into(), json!(reason));
+        Chunk::ToolOutputDenied { call_id: self.call_id.clone(), rest }
+    }
+}
+
+impl Turn {
+    /// Gives every call of the step its one result, or stops at the first that needs an answer.
+    pub(super) async fn settle_calls(&mut self, answered: Option<Box<Answered>>) -> Result<Settled, Stop> {
+        if let Some(answered) = answered {
+            self.take_answer(*answered).await?;
+        }
+        let side_by_side = self.calls.len() > 1 && self.calls.iter().all(Call::is_read_only);
+        for index in 0..self.calls.len() {
+            if self.cancel.is_cancelled() {
+                return Err(Stop::Aborted);
+            }
+            if self.calls[index].state == CallState::Open {
+                match self.gate(index) {
+                    Gate::Open(granted) => self.calls[index].state = CallState::Allowed(granted),
+                    Gate::Ask(ask) => {
+                        self.record_ask(&ask).await?;
+                        return Ok(Settled::Waiting(ask));
+                    }
+                    Gate::Refused(chunk) => self.settle(index, chunk).await?,
+                }
+            }
+            if !side_by_side {
+                self.run_call(index).await?;
+            }
+        }
+        if side_by_side {
+            self.run_side_by_side().await?;
+        }
+        Ok(self.check_repeats())
+    }
+
+    /// Capability, then rules. Pure: nothing is recorded here.
+    fn gate(&self, index: usize) -> Gate {
+        let call = &self.calls[index];
+        let planned = match &call.plan {
+            Ok(planned) => planned,
+            Err(text) => return Gate::Refused(call.failure(text)),
+        };
+        let accesses = &planned.plan.accesses;
+        let verdict = self.rules.verdict(accesses);
+        if verdict.action == Action::Deny {
+            let rule = verdict.rule.map(|rule| rule.pattern).unwrap_or_default();
+            return Gate::Refused(call.denial(&format!("denied by the rule `{rule}` of this session")));
+        }
+        let decided = verdict.rule.is_some();
+        match reach(accesses, &self.workspace, &self.granted) {
+            Reach::Protected(reason) => Gate::Refused(call.failure(&reason)),
+            Reach::Outside(directory) if verdict.action == Action::Allow && decided => {
+                Gate::Open(vec![directory])
+            }
+            Reach::Inside if verdict.action == Action::Allow => Gate::Open(Vec::new()),
+            Reach::Inside | Reach::Outside(_) => Gate::Ask(Arc::new(PermissionAsk {
+                session_id: self.workspace.session_id.clone(),
+                message_id: self.voice.message_id.clone(),
+                call_id: call.call_id.clone(),
+                approval_id: self.hub.parts.ids.approval(),
+                tool_name: call.tool_name.clone(),
+                input: call.input.clone(),
+                presentation: planned.plan.presentation.clone(),
+                rule_name: rule_name(accesses),
+            })),
+        }
+    }
+
+    async fn record_ask(&self, ask: &PermissionAsk) -> Result<(), Stop> {
+        self.record(Chunk::ToolApprovalRequest {
+            approval_id: ask.approval_id.clone(),
+            call_id: ask.call_id.clone(),
+            rest: Rest::none(),
+        })
+        .await?;
+        // The question must be stored before anybody sees it: it is asked again after a crash.
+        self.journal.settle().await?;
+        Ok(())
+    }
+
+    /// Records the answer before anything is done because of it.
+    async fn take_answer(&mut self, answered: Answered) -> Result<(), Stop> {
+        let Answered { ask, decision } = answered;
+        let (approved, reason) = match decision {
+            Decision::Allow => (true, None),
+            Decision::Reject => (false, Some("the user rejected this call")),
+            Decision::End(reason) => (false, Some(reason)),
+        };
+        self.record(approval(&ask, approved, reason)).await?;
+        let Some(index) = self.calls.iter().position(|call| call.call_id == ask.call_id) else {
+            return Ok(());
+        };
+        if !approved {
+            let denial = self.calls[index].denial(reason.unwrap_or_default());
+            self.settle(index, denial).await?;
+            return if decision == Decision::Reject { Ok(()) } else { Err(Stop::Aborted) };
+        }
+        let accesses = match &self.calls[index].plan {
+            Ok(planned) => planned.plan.accesses.as_slice(),
+            Err(_) => &[],
+        };
+        let widened = match reach(accesses, &self.workspace, &self.granted) {
+            Reach::Outside(directory) => vec![directory],
+            Reach::Inside | Reach::Protected(_) => Vec::new(),
+        };
+        self.calls[index].state = CallState::Allowed(widened);
+        Ok(())
+    }
+
+    async fn run_call(&mut self, index: usize) -> Result<(), Stop> {
+        let CallState::Allowed(granted) = self.calls[index].state.clone() else { return Ok(()) };
+        let result = self.execute(&self.calls[index], granted).await?;
+        self.settle(index, result).await
+    }
+
+    async fn run_side_by_side(&mut self) -> Result<(), Stop> {
+        let running = self.calls.iter().enumerate().filter_map(|(index, call)| match &call.state {
+            CallState::Allowed(granted) => Some((index, self.execute(call, granted.clone()))),
+            CallState::Open | CallState::Settled => None,
+        });
+        let (indexes, futures): (Vec<_>, Vec<_>) = running.unzip();
+        let results = join_all(futures).await;
+        for (index, result) in indexes.into_iter().zip(results) {
+            self.settle(index, result?).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one allowed call. The intent is stored first, so that a crash never leads to a second run.
+    async fn execute(&self, call: &Call, granted: Vec<PathBuf>) -> Result<Chunk, Stop> {
+        let Ok(planned) = &call.plan else { return Ok(call.failure("not understood")) };
+        let started = Presentation { content: Vec::new(), ..planned.plan.presentation.clone() };
+        self.record(preliminary(&call.call_id, &started)).await?;
+        if planned.tool.spec().effect == Effect::Mutates {
+            self.journal.settle().await?;
+        }
+        let cancel = self.cancel.child_token();
+        let runtime = ToolRuntime {
+            call_id: call.call_id.clone(),
+            workspace: self.workspace.clone(),
+            granted: self.granted.iter().cloned().chain(granted).collect(),
+            progress: Arc::new(Recorder::new(self.journal.clone(), self.voice.clone(), call.call_id.clone())),
+            cancel: cancel.clone(),
+        };
+        let (tool, input) = (planned.tool.clone(), call.input.clone());
+        // A task of its own: a tool that panics fails its call, not the turn.
+        let mut running = tokio::spawn(async move { tool.run(input, runtime).await });
+        let outcome = tokio::select! {
+            outcome = &mut running => outcome,
+            () = cancel.cancelled() => match tokio::time::timeout(TOOL_ABORT, &mut running).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    running.abort();
+                    return Ok(call.failure("aborted"));
+                }
+            },
+        };
+        Ok(match outcome {
+            Ok(outcome) => finished(call, outcome, self.repeat_warning(call)),
+            Err(_) => call.failure("internal error: the tool crashed; its outcome is unknown"),
+        })
+    }
+
+    async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), Stop> {
+        self.record(chunk).await?;
+        self.calls[index].state = CallState::Settled;
+        Ok(())
+    }
+
+    fn check_repeats(&mut self) -> Settled {
+        let Self { calls, repeats, .. } = self;
+        for call in calls.iter() {
+            if repeats.count(call) >= REPEATS_STOPPED {
+                return Settled::Repeating(format!(
+                    "the model made the same `{}` call {REPEATS_STOPPED} times in a row; the turn was stopped",
+                    call.tool_name
+                ));
+            }
+        }
+        Settled::All
+    }
+
+    /// A word to the model when it goes round in circles; it rides on the result of the call.
+    fn repeat_warning(&self, call: &Call) -> Option<String> {
+        let (name, input) = self.repeats.last.as_ref()?;
+        let repeated =
+            *name == call.tool_name && *input == call.input && self.repeats.count + 1 >= REPEATS_WARNED;
+        repeated.then(|| {
+            format!(
+                "You have made this very call {} times in a row; do something else.",
+                self.repeats.count + 1
+            )
+        })
+    }
+}
+
+/// The transient chunk that stores an answer; it makes no part of its own.
+pub(crate) fn approval(ask: &PermissionAsk, approved: bool, reason: Option<&str>) -> Chunk {
+    let data = json!({
+        "approval_id": ask.approval_id,
+        "call_id": ask.call_id,
+        "approved": approved,
+        "reason": reason,
+    });
+    Chunk::transient_data("approval", data)
+}
+
+pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chunk {
+    Chunk::ToolOutputAvailable {
+        call_id: call_id.clone(),
+        output: Value::Null,
+        preliminary: Some(true),
+        marks: ToolMarks::default(),
+        rest: Rest::with_tool_metadata(json!({ "attache": presentation })),
+    }
+}
+
+fn finished(call: &Call, outcome: ToolOutcome, warning: Option<String>) -> Chunk {
+    match outcome {
+        ToolOutcome::Output { data, presentation } => Chunk::ToolOutputAvailable {
+            call_id: call.call_id.clone(),
+            output: with_warning(data, warning),
+            preliminary: None,
+            marks: ToolMarks::default(),
+            rest: Rest::with_tool_metadata(json!({ "attache": presentation })),
+        },
+        ToolOutcome::Error { text, presentation } => {
+            let mut chunk = call.failure(&text);
+            if let (Chunk::ToolOutputError { rest, .. }, Some(presentation)) = (&mut chunk, presentation) {
+                *rest = Rest::with_tool_metadata(json!({ "attache": presentation }));
+            }
+            chunk
+        }
+    }
+}
+
+fn with_warning(data: Value, warning: Option<String>) -> Value {
+    match (data, warning) {
+        (data, None) => data,
+        (Value::String(text), Some(warning)) => Value::String(format!("{text}\n\n{warning}")),
+        (Value::Object(mut fields), Some(warning)) => {
+            fields.insert("warning".into(), Value::String(warning));
+            Value::Object(fields)
+        }
+        (other, Some(warning)) => json!({ "result": other, "warning": warning }),
+    }
+}

@@ -1,0 +1,217 @@
+//! One model call: tries, streaming into the journal, splitting of long parts. What a call does is `calls`' business.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use super::calls::Call;
+use super::{Stop, Turn};
+use crate::chunk::{Chunk, Rest, StreamId};
+use crate::events::{Event, EventKind, RunState, Status};
+use crate::limits::{MODEL_TRIES, PART_BYTES, RETRY_BASE, RETRY_MAX};
+use crate::ports::model::{ModelError, StepEvent};
+
+/// A text or reasoning part that is open on our side; long ones go on under another id.
+struct OpenStream {
+    theirs: StreamId,
+    ours: StreamId,
+    bytes: usize,
+    pieces: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Reasoning,
+}
+
+impl Turn {
+    /// Streams one step. Tries again only while nothing has been said.
+    pub(super) async fn stream_step(&mut self) -> Result<(), Stop> {
+        for attempt in 1.. {
+            let mut spoken = Spoken::Nothing;
+            let result = self.stream_once(&mut spoken).await;
+            let Err(Stop::Model(ModelError::Transient { message, retry_after })) = result else {
+                return result;
+            };
+            if attempt == MODEL_TRIES || spoken == Spoken::Something {
+                return Err(Stop::Model(ModelError::Transient { message, retry_after }));
+            }
+            self.pause(attempt, &message, retry_after).await?;
+        }
+        Ok(())
+    }
+
+    async fn stream_once(&mut self, spoken: &mut Spoken) -> Result<(), Stop> {
+        let cancel = self.cancel.child_token();
+        let mut stream = self.hub.parts.model.stream(self.request(), cancel.clone());
+        let mut open: Vec<OpenStream> = Vec::new();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Err(Stop::Aborted),
+                event = stream.next() => event,
+            };
+            match event {
+                Some(Ok(StepEvent::Chunk(chunk))) => {
+                    *spoken = Spoken::Something;
+                    self.take_chunk(chunk, &mut open).await?;
+                }
+                Some(Ok(StepEvent::End { reason, usage })) => {
+                    self.close_streams().await?;
+                    self.record_usage(usage)?;
+                    self.reason = reason;
+                    return Ok(());
+                }
+                Some(Err(error)) => return Err(Stop::Model(error)),
+                None => return Err(Stop::Model(cut())),
+            }
+        }
+    }
+
+    async fn take_chunk(&mut self, chunk: Chunk, open: &mut Vec<OpenStream>) -> Result<(), Stop> {
+        match chunk {
+            Chunk::TextStart { ref id, .. } | Chunk::ReasoningStart { ref id, .. } => {
+                open.push(OpenStream { theirs: id.clone(), ours: id.clone(), bytes: 0, pieces: 1 });
+                self.record(chunk).await
+            }
+            Chunk::TextDelta { id, delta, rest } => {
+                let ours = self.make_room(Kind::Text, &id, delta.len(), open).await?;
+                self.record(Chunk::TextDelta { id: ours, delta, rest }).await
+            }
+            Chunk::ReasoningDelta { id, delta, rest } => {
+                let ours = self.make_room(Kind::Reasoning, &id, delta.len(), open).await?;
+                self.record(Chunk::ReasoningDelta { id: ours, delta, rest }).await
+            }
+            Chunk::TextEnd { id, rest } => {
+                let ours = close(open, &id);
+                self.record(Chunk::TextEnd { id: ours, rest }).await
+            }
+            Chunk::ReasoningEnd { id, rest } => {
+                let ours = close(open, &id);
+                self.record(Chunk::ReasoningEnd { id: ours, rest }).await
+            }
+            Chunk::ToolInputStart { call_id, tool_name, input_encoding, marks, mut rest } => {
+                self.decorate(&tool_name, &mut rest);
+                self.record(Chunk::ToolInputStart { call_id, tool_name, input_encoding, marks, rest }).await
+            }
+            Chunk::ToolInputAvailable { call_id, tool_name, input, marks, mut rest } => {
+                let call = Call::understand(self, call_id.clone(), tool_name.clone(), input.clone()).await;
+                rest.set_tool_metadata(json!({ "attache": call.presentation() }));
+                self.calls.push(call);
+                self.record(Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }).await
+            }
+            other => self.record(other).await,
+        }
+    }
+
+    /// Closes a part that would grow beyond its bound and opens the next; gives the id to write under.
+    async fn make_room(
+        &self,
+        kind: Kind,
+        id: &StreamId,
+        more: usize,
+        open: &mut [OpenStream],
+    ) -> Result<StreamId, Stop> {
+        let Some(stream) = open.iter_mut().find(|stream| stream.theirs == *id) else { return Ok(id.clone()) };
+        if stream.bytes > 0 && stream.bytes + more > PART_BYTES {
+            stream.pieces += 1;
+            stream.bytes = 0;
+            let next: StreamId = format!("{id}~{}", stream.pieces).into();
+            let before = std::mem::replace(&mut stream.ours, next.clone());
+            let (end, start) = match kind {
+                Kind::Text => (
+                    Chunk::TextEnd { id: before, rest: Rest::none() },
+                    Chunk::TextStart { id: next, rest: Rest::none() },
+                ),
+                Kind::Reasoning => (
+                    Chunk::ReasoningEnd { id: before, rest: Rest::none() },
+                    Chunk::ReasoningStart { id: next, rest: Rest::none() },
+                ),
+            };
+            self.record(end).await?;
+            self.record(start).await?;
+        }
+        stream.bytes += more;
+        Ok(stream.ours.clone())
+    }
+
+    /// What is known of a call before its arguments are: its kind, and that some are not shown at all.
+    fn decorate(&self, tool_name: &str, rest: &mut Rest) {
+        let Some(tool) = self.tool(tool_name) else { return };
+        let spec = tool.spec();
+        let presentation = crate::ports::tool::Presentation {
+            title: spec.id.to_string(),
+            kind: Some(spec.kind),
+            hidden: spec.hidden,
+            ..Default::default()
+        };
+        rest.set_tool_metadata(json!({ "attache": presentation }));
+    }
+
+    async fn pause(&self, attempt: u32, message: &str, retry_after: Option<Duration>) -> Result<(), Stop> {
+        let state = RunState::Retrying { attempt, message: message.to_string() };
+        self.publish(state);
+        let status = json!({ "state": "retrying", "attempt": attempt, "message": message });
+        self.record(Chunk::transient_data("status", status)).await?;
+        let backoff = RETRY_BASE * 2u32.saturating_pow(attempt - 1);
+        // Jitter from the clock: enough to keep two sessions from trying in step.
+        let jitter = backoff.mul_f64((self.hub.parts.clock.now_ms() % 100) as f64 / 400.0);
+        let pause = retry_after.unwrap_or(backoff + jitter).min(RETRY_MAX);
+        tokio::select! {
+            () = self.cancel.cancelled() => Err(Stop::Aborted),
+            () = tokio::time::sleep(pause) => {
+                self.publish(RunState::Busy);
+                Ok(())
+            }
+        }
+    }
+
+    fn publish(&self, state: RunState) {
+        let status = Status { state, started_at: None, message_id: Some(self.user_message_id.clone()) };
+        let session_id = self.workspace.session_id.clone();
+        // Nobody listening is fine.
+        drop(self.hub.events.send(Event { session_id, kind: EventKind::Status(status) }));
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Spoken {
+    Nothing,
+    Something,
+}
+
+fn close(open: &mut Vec<OpenStream>, id: &StreamId) -> StreamId {
+    match open.iter().position(|stream| stream.theirs == *id) {
+        Some(index) => open.swap_remove(index).ours,
+        None => id.clone(),
+    }
+}
+
+fn cut() -> ModelError {
+    ModelError::Transient {
+        message: "the connection to the model was lost before its answer was complete".into(),
+        retry_after: None,
+    }
+}
+
+/// Arguments that are no JSON arrive as a string; a tool wants an object.
+pub(super) fn as_object(input: &Value) -> Result<&Value, String> {
+    match input {
+        Value::Object(_) => Ok(input),
+        Value::String(text) => Err(format!("the arguments are not valid JSON: {}", excerpt(text))),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            Err(format!("the arguments must be a JSON object, not {}", excerpt(&input.to_string())))
+        }
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    const SHOWN: usize = 200;
+    let mut end = text.len().min(SHOWN);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    if end < text.len() { format!("{}…", &text[..end]) } else { text.to_string() }
+}
