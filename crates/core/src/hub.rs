@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::agents::Agents;
@@ -233,11 +234,11 @@ impl Hub {
         }
         let record =
             self.shared.parts.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
-        let mut open = self.shared.open_sessions();
-        // Another connection may have opened it while we read.
-        let commands =
-            open.entry(id.clone()).or_insert_with(|| session::start(self.shared.clone(), record)).clone();
-        drop(open);
+        let commands = {
+            let mut open = self.shared.open_sessions();
+            // Another connection may have opened it while we read.
+            open.entry(id.clone()).or_insert_with(|| session::start(self.shared.clone(), record)).clone()
+        };
         let handle = SessionHandle { id: id.clone(), commands };
         handle.ask(Command::Recover).await??;
         Ok(handle)
@@ -315,10 +316,9 @@ impl SessionHandle {
     pub fn prompt(&self, prompt: Prompt) -> Ticket {
         let (accept, accepted) = oneshot::channel();
         let (answer, outcome) = oneshot::channel();
-        if let Err(refused) = self.commands.send(Command::Prompt { prompt, accept, answer }) {
-            if let Command::Prompt { answer, .. } = refused.0 {
-                drop(answer.send(Err(HubError::Closed(self.id.clone()))));
-            }
+        let refused = self.commands.send(Command::Prompt { prompt, accept, answer });
+        if let Err(SendError(Command::Prompt { answer, .. })) = refused {
+            drop(answer.send(Err(HubError::Closed(self.id.clone()))));
         }
         Ticket { accepted, outcome }
     }
@@ -352,7 +352,7 @@ impl SessionHandle {
 
     /// Changes the row (title …) without a turn.
     pub async fn patch(&self, patch: SessionPatch) -> Result<(), HubError> {
-        self.ask(|reply| Command::Patch { patch, reply }).await?
+        self.ask(|reply| Command::Patch { patch: Box::new(patch), reply }).await?
     }
 
     pub async fn status(&self) -> Result<Status, HubError> {

@@ -59,7 +59,7 @@ pub(crate) enum Command {
         reply: Reply<Chosen>,
     },
     Patch {
-        patch: SessionPatch,
+        patch: Box<SessionPatch>,
         reply: Reply<()>,
     },
     Status(oneshot::Sender<Status>),
@@ -208,7 +208,7 @@ impl Session {
                 answer(reply, chosen);
             }
             Command::Patch { patch, reply } => {
-                let patched = self.patch(patch).await;
+                let patched = self.patch(*patch).await;
                 answer(reply, patched);
             }
             Command::Status(reply) => drop(reply.send(self.status.clone())),

@@ -62,12 +62,17 @@ fn a_missing_field_is_named_with_its_chunk() {
     for text in EVERY_TYPE {
         let whole: Value = serde_json::from_str(text).unwrap();
         let kind = whole["type"].as_str().unwrap().to_owned();
-        let optional = ["messageId", "title", "dynamic", "providerExecuted", "inputEncoding", "preliminary", "filename"];
-        let optional = [&optional[..], &["transient", "reason", "finishReason", "providerMetadata", "toolMetadata", "signature"]];
+        let optional =
+            ["messageId", "title", "dynamic", "providerExecuted", "inputEncoding", "preliminary", "filename"];
+        let optional = [
+            &optional[..],
+            &["transient", "reason", "finishReason", "providerMetadata", "toolMetadata", "signature"],
+        ];
         for key in whole.as_object().unwrap().keys().filter(|key| *key != "type") {
             let mut cut = whole.clone();
             cut.as_object_mut().unwrap().shift_remove(key);
-            let may_miss = optional.concat().contains(&key.as_str()) && !(kind == "source-document" && key == "title")
+            let may_miss = optional.concat().contains(&key.as_str())
+                && !(kind == "source-document" && key == "title")
                 || key == "messageMetadata" && kind != "message-metadata"
                 || key == "id" && kind.starts_with("data-");
             match decode(&cut.to_string()) {
@@ -86,7 +91,10 @@ fn a_wrong_field_is_named_with_its_chunk() {
     let cases = [
         (r#"{"type":"text-delta","id":1,"delta":""}"#, "chunk `text-delta`: field `id` must be a string"),
         (r#"{"type":"abort","reason":null}"#, "chunk `abort`: field `reason` must be a string"),
-        (r#"{"type":"data-x","data":1,"transient":"y"}"#, "chunk `data-x`: field `transient` must be true or false"),
+        (
+            r#"{"type":"data-x","data":1,"transient":"y"}"#,
+            "chunk `data-x`: field `transient` must be true or false",
+        ),
         (
             r#"{"type":"text-end","id":"a","providerMetadata":{"p":1}}"#,
             "chunk `text-end`: field `providerMetadata` must be an object of objects",
@@ -137,7 +145,15 @@ fn the_last_of_a_doubled_key_counts() {
 
 #[test]
 fn names_and_words_go_both_ways() {
-    for state in ["input-streaming", "input-available", "approval-requested", "approval-responded", "output-available", "output-error", "output-denied"] {
+    for state in [
+        "input-streaming",
+        "input-available",
+        "approval-requested",
+        "approval-responded",
+        "output-available",
+        "output-error",
+        "output-denied",
+    ] {
         assert_eq!(ToolState::parse(state).unwrap().as_str(), state);
     }
     for role in ["user", "assistant", "system"] {
@@ -177,8 +193,14 @@ fn a_broken_part_is_named() {
         (json!({"text": "x"}), "the part has no `type`"),
         (json!({"type": "hologram"}), "unknown part type `hologram`"),
         (json!({"type": "text"}), "part `text`: field `text` is missing"),
-        (json!({"type": "tool-x", "toolCallId": "c", "state": "odd"}), "part `tool-x`: field `state` must be the state of a tool call"),
-        (json!({"type": "text", "text": "", "state": "odd"}), "part `text`: field `state` must be `streaming` or `done`"),
+        (
+            json!({"type": "tool-x", "toolCallId": "c", "state": "odd"}),
+            "part `tool-x`: field `state` must be the state of a tool call",
+        ),
+        (
+            json!({"type": "text", "text": "", "state": "odd"}),
+            "part `text`: field `state` must be `streaming` or `done`",
+        ),
     ];
     for (value, message) in cases {
         assert_eq!(serde_json::from_value::<Part>(value).unwrap_err().to_string(), message);

@@ -243,6 +243,9 @@ pub struct RowPage {
     pub next: Option<RowCursor>,
 }
 
+/// A message with its parts.
+pub type StoredMessage = (MessageRow, Vec<PartRow>);
+
 pub trait Store: Send + Sync + Debug {
     /// Queues the batch for the next group commit. Batches of one session are committed in the order given.
     fn commit(&self, batch: Batch, done: Done);
@@ -250,7 +253,7 @@ pub trait Store: Send + Sync + Debug {
     fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>>;
     fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>>;
     /// One message with all its parts, hidden and queued ones too.
-    fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<(MessageRow, Vec<PartRow>)>>>;
+    fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<StoredMessage>>>;
     /// Segments from the one that holds `from` on, in order, until `max_bytes` are read (at least one segment).
     fn read_log(
         &self,

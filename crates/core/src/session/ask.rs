@@ -61,7 +61,7 @@ impl Asking {
 
     fn ask(&mut self, client: &Arc<dyn Client>) {
         let question = client.ask(self.ask.clone());
-        self.asked.spawn(async move { question.await });
+        self.asked.spawn(question);
     }
 }
 

@@ -110,7 +110,8 @@ fn any_json_piece() -> impl Strategy<Value = String> {
     prop_oneof![
         any_value().prop_map(|value| value.to_string()),
         r#"[\[\]{}",:tru0-9.\-e \\]{0,6}"#,
-        select(vec!["{\"a\":", "[1,", "tru", "\"x", "{\"k\":\"v\\u00", "}", "]", "\""]).prop_map(str::to_owned),
+        select(vec!["{\"a\":", "[1,", "tru", "\"x", "{\"k\":\"v\\u00", "}", "]", "\""])
+            .prop_map(str::to_owned),
     ]
 }
 
@@ -122,8 +123,9 @@ fn plain_chunk() -> BoxedStrategy<Chunk> {
     let message_id = || option::of(select(vec!["m1", "m2", ""]).prop_map(str::to_owned));
     let metadata = || option::of(prop_oneof![4 => any_object(), 1 => any_value()]);
     prop_oneof![
-        (message_id(), metadata(), any_rest())
-            .prop_map(|(message_id, message_metadata, rest)| Chunk::Start { message_id, message_metadata, rest }),
+        (message_id(), metadata(), any_rest()).prop_map(|(message_id, message_metadata, rest)| {
+            Chunk::Start { message_id, message_metadata, rest }
+        }),
         any_rest().prop_map(|rest| Chunk::StartStep { rest }),
         any_rest().prop_map(|rest| Chunk::FinishStep { rest }),
         (any_object(), any_rest())
@@ -157,17 +159,17 @@ fn tool_chunk() -> BoxedStrategy<Chunk> {
         (call(), encoding).prop_map(|((call_id, tool_name, marks, rest), input_encoding)| {
             Chunk::ToolInputStart { call_id, tool_name, input_encoding, marks, rest }
         }),
-        (call(), any_json_piece()).prop_map(|((call_id, _, _, rest), input_text_delta)| Chunk::ToolInputDelta {
-            call_id,
-            input_text_delta,
-            rest
+        (call(), any_json_piece()).prop_map(|((call_id, _, _, rest), input_text_delta)| {
+            Chunk::ToolInputDelta { call_id, input_text_delta, rest }
         }),
         (call(), any_value()).prop_map(|((call_id, tool_name, marks, rest), input)| {
             Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }
         }),
-        (call(), any_value(), any_text()).prop_map(|((call_id, tool_name, marks, rest), input, error_text)| {
-            Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, rest }
-        }),
+        (call(), any_value(), any_text()).prop_map(
+            |((call_id, tool_name, marks, rest), input, error_text)| {
+                Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, rest }
+            }
+        ),
         (call(), select(vec!["q1", "q2"])).prop_map(|((call_id, _, _, rest), approval_id)| {
             Chunk::ToolApprovalRequest { approval_id: approval_id.to_owned(), call_id, rest }
         }),
@@ -207,11 +209,13 @@ pub fn part_chunk() -> BoxedStrategy<Chunk> {
                 rest
             }
         ),
-        (any_text(), any_text(), any_rest())
-            .prop_map(|(url, media_type, rest)| Chunk::File { url, media_type, rest }),
-        (name, data_id, any_value(), option::of(any::<bool>()), any_rest()).prop_map(
-            |(name, id, data, transient, rest)| Chunk::Data { name, id, data, transient, rest }
-        ),
+        (any_text(), any_text(), any_rest()).prop_map(|(url, media_type, rest)| Chunk::File {
+            url,
+            media_type,
+            rest
+        }),
+        (name, data_id, any_value(), option::of(any::<bool>()), any_rest())
+            .prop_map(|(name, id, data, transient, rest)| Chunk::Data { name, id, data, transient, rest }),
     ]
     .boxed()
 }
