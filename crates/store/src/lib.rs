@@ -1,1 +1,22 @@
-//! .
+//! Keeps rows, the run log and attachments, and gives them back in order. Knows nothing of what chunks mean.
+
+mod apply;
+mod blobs;
+mod connection;
+mod examine;
+mod failure;
+mod lease;
+mod limits;
+mod migrations;
+mod open;
+mod process_lock;
+mod query;
+mod readers;
+mod rows;
+mod store;
+mod writer;
+
+pub use blobs::FileBlobs;
+pub use connection::Durability;
+pub use open::{Location, OpenError, Opened};
+pub use store::SqliteStore;

@@ -1,0 +1,241 @@
+//! Attachments as files named by their content, with a list per session of what it refers to. Knows no rows.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use attache_core::ids::SessionId;
+use attache_core::ports::BoxFuture;
+use attache_core::ports::store::{Blobs, StoreError, StoreResult};
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
+
+use crate::limits;
+use crate::open::make_directory;
+
+/// `DIR/ab/cdef…` holds content, `DIR/sessions/SESSION/SHA256` (empty) says who refers to it, `DIR/incoming` what is
+/// being written. A process that is killed leaves at most a file in `incoming` or a reference to nothing.
+#[derive(Clone, Debug)]
+pub struct FileBlobs {
+    root: Arc<PathBuf>,
+}
+
+impl FileBlobs {
+    /// Touches nothing until the first attachment.
+    pub fn new(directory: PathBuf) -> Self {
+        Self { root: Arc::new(directory) }
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Path) -> Result<T, Trouble> + Send + 'static,
+    ) -> BoxFuture<'static, StoreResult<T>> {
+        let root = Arc::clone(&self.root);
+        Box::pin(async move {
+            let result = tokio::task::spawn_blocking(move || work(&root)).await;
+            match result {
+                Ok(result) => result.map_err(StoreError::from),
+                Err(error) => {
+                    Err(StoreError::Unavailable(format!("attachment work did not finish: {error}")))
+                }
+            }
+        })
+    }
+}
+
+impl Blobs for FileBlobs {
+    fn put(&self, session: &SessionId, bytes: Vec<u8>) -> BoxFuture<'static, StoreResult<String>> {
+        let session = session.clone();
+        self.run(move |root| put(root, &session, &bytes))
+    }
+
+    fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
+        let digest = sha256.to_owned();
+        self.run(move |root| get(root, &digest))
+    }
+
+    fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
+        let session = session.clone();
+        self.run(move |root| delete_session(root, &session))
+    }
+}
+
+enum Trouble {
+    Io(io::Error),
+    /// The content is not what its name says.
+    Changed(String),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
+                Self::Unavailable("disk full while storing an attachment".into())
+            }
+            Trouble::Io(error) => Self::Unavailable(format!("attachment: {error}")),
+            Trouble::Changed(digest) => Self::Corrupt(format!("attachment {digest} was changed on disk")),
+        }
+    }
+}
+
+fn put(root: &Path, session: &SessionId, bytes: &[u8]) -> Result<String, Trouble> {
+    let digest = hex(&Sha256::digest(bytes));
+    let target = content_path(root, &digest);
+    let references = session_directory(root, session);
+    make_directory(&references)?;
+    // Content that is there already is not written again, but looked at again under the lock.
+    let incoming = if target.exists() { None } else { Some(write_incoming(root, bytes)?) };
+    let guard = lock(root)?;
+    create(&references.join(&digest))?;
+    if !target.exists() {
+        if let Some(parent) = target.parent() {
+            make_directory(parent)?;
+        }
+        let incoming = match &incoming {
+            Some(incoming) => incoming.clone(),
+            None => write_incoming(root, bytes)?,
+        };
+        fs::rename(incoming, &target)?;
+    } else if let Some(incoming) = incoming {
+        fs::remove_file(incoming)?;
+    }
+    drop(guard);
+    Ok(digest)
+}
+
+fn get(root: &Path, digest: &str) -> Result<Option<Vec<u8>>, Trouble> {
+    // The text came from a stored part and becomes a path.
+    if digest.len() != 64 || !digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Ok(None);
+    }
+    let bytes = match fs::read(content_path(root, digest)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if hex(&Sha256::digest(&bytes)) != digest {
+        return Err(Trouble::Changed(digest.to_owned()));
+    }
+    Ok(Some(bytes))
+}
+
+fn delete_session(root: &Path, session: &SessionId) -> Result<(), Trouble> {
+    let own = session_directory(root, session);
+    if !own.is_dir() {
+        return Ok(());
+    }
+    let guard = lock(root)?;
+    let others: Vec<PathBuf> = fs::read_dir(sessions_directory(root))?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .filter(|path| !matches!(path, Ok(path) if *path == own))
+        .collect::<io::Result<_>>()?;
+    for entry in fs::read_dir(&own)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let shared = others.iter().any(|other| other.join(&name).exists());
+        if !shared {
+            remove_if_there(&content_path(root, &name.to_string_lossy()))?;
+        }
+        // The reference goes last: killed in between, the deletion can be asked for again.
+        remove_if_there(&entry.path())?;
+    }
+    fs::remove_dir(&own)?;
+    remove_abandoned(root)?;
+    drop(guard);
+    Ok(())
+}
+
+/// What processes that were killed while writing have left.
+fn remove_abandoned(root: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(incoming_directory(root)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let modified = entry.metadata()?.modified()?;
+        let age = SystemTime::now().duration_since(modified).unwrap_or_default();
+        if age > limits::INCOMING_MAX_AGE {
+            remove_if_there(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn write_incoming(root: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let directory = incoming_directory(root);
+    make_directory(&directory)?;
+    let name = format!("{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+    let path = directory.join(name);
+    let written = create(&path).and_then(|mut file| file.write_all(bytes));
+    if let Err(error) = written {
+        remove_if_there(&path)?;
+        return Err(error);
+    }
+    Ok(path)
+}
+
+/// One putter or deleter of a store at a time, across processes.
+fn lock(root: &Path) -> io::Result<File> {
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(root.join("lock"))?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn content_path(root: &Path, digest: &str) -> PathBuf {
+    let (directory, name) = digest.split_at_checked(2).unwrap_or(("", digest));
+    root.join(directory).join(name)
+}
+
+fn sessions_directory(root: &Path) -> PathBuf {
+    root.join("sessions")
+}
+
+fn incoming_directory(root: &Path) -> PathBuf {
+    root.join("incoming")
+}
+
+/// Ids are never read for meaning, so this one may hold anything: what is no plain character is written as hex.
+fn session_directory(root: &Path, session: &SessionId) -> PathBuf {
+    let mut name = String::new();
+    for byte in session.as_str().bytes() {
+        match byte {
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    sessions_directory(root).join(if name.is_empty() { "%".to_owned() } else { name })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+        }
+        text
+    })
+}

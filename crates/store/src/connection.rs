@@ -1,0 +1,132 @@
+//! Opens connections to the one database file with the settings of their use. Does not judge what the file holds.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::limits;
+
+/// When a commit counts as safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Survives the death of the process; a power cut may take the last moments, never consistency.
+    Normal,
+    /// Survives a power cut: every commit is synced.
+    Full,
+}
+
+/// Where and how to connect; shared by the writer and the readers.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    pub(crate) path: PathBuf,
+    pub(crate) durability: Durability,
+    /// A file system layer of SQLite other than its default one.
+    pub(crate) vfs: Option<String>,
+}
+
+impl Connector {
+    /// A connection that can't change the file by being closed: what another version left is looked at, not touched.
+    pub(crate) fn observer(&self) -> rusqlite::Result<Connection> {
+        let mut connection = self.connect()?;
+        wait_when_busy(&mut connection)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        Ok(connection)
+    }
+
+    /// Makes an observer the writer.
+    pub(crate) fn promote(&self, connection: Connection) -> rusqlite::Result<Connection> {
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+        write_ahead(&connection)?;
+        let synchronous = match self.durability {
+            Durability::Normal => "NORMAL",
+            Durability::Full => "FULL",
+        };
+        connection.execute_batch(&format!(
+            "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
+             PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{}; PRAGMA wal_autocheckpoint = {}; \
+             PRAGMA journal_size_limit = {};",
+            limits::WRITER_CACHE_KIB,
+            limits::WAL_CHECKPOINT_PAGES,
+            limits::WAL_KEEP_BYTES,
+        ))?;
+        connection.set_prepared_statement_cache_capacity(limits::CACHED_STATEMENTS);
+        Ok(connection)
+    }
+
+    pub(crate) fn writer(&self) -> rusqlite::Result<Connection> {
+        self.promote(self.observer()?)
+    }
+
+    pub(crate) fn reader(&self) -> rusqlite::Result<Connection> {
+        let mut connection = self.connect()?;
+        wait_when_busy(&mut connection)?;
+        connection.execute_batch(&format!(
+            "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -{};",
+            limits::READER_CACHE_KIB
+        ))?;
+        connection.set_prepared_statement_cache_capacity(limits::CACHED_STATEMENTS);
+        Ok(connection)
+    }
+
+    /// A file beside the database, as SQLite names them: `sessions.db-wal`.
+    pub(crate) fn beside(&self, suffix: &str) -> PathBuf {
+        beside(&self.path, suffix)
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        // Never CREATE: the file is made by us with its mode, and a vanished one must be an error, not an empty store.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        match &self.vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(&self.path, flags, vfs.as_str()),
+            None => Connection::open_with_flags(&self.path, flags),
+        }
+    }
+}
+
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Waits in short steps for up to `BUSY_TIMEOUT` (SQLite's own handler sleeps up to 100 ms at a time).
+fn wait_when_busy(connection: &mut Connection) -> rusqlite::Result<()> {
+    let mut since = Instant::now();
+    connection.busy_handler(Some(move |count: i32| {
+        if count == 0 {
+            since = Instant::now();
+        }
+        if since.elapsed() >= limits::BUSY_TIMEOUT {
+            return false;
+        }
+        let step = Duration::from_micros(50 << count.clamp(0, 10));
+        thread::sleep(step.min(limits::BUSY_SLEEP_MAX));
+        true
+    }))
+}
+
+/// Switches to write-ahead logging. Of several processes that find a fresh file one switches it; SQLite does not let
+/// the others wait for that, so they try again.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let since = Instant::now();
+    loop {
+        match connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)) {
+            Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
+            Ok(_) => return Err(rusqlite::Error::InvalidQuery),
+            Err(error) if is_busy(&error) && since.elapsed() < limits::BUSY_TIMEOUT => {
+                thread::sleep(limits::BUSY_SLEEP_MAX);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+    )
+}

@@ -1,0 +1,154 @@
+//! Judges a database file before it is used, as cheaply as that can be done, and sets a damaged one aside.
+//!
+//! A start must not read the whole file, so the judgement has three depths. Always: the header, the schema and the
+//! root page of every tree; that finds truncated, foreign and overwritten files. Small files: a complete
+//! `quick_check`, because there it is cheaper than a page fault elsewhere. Files of any size that showed damage while
+//! in use: a complete `quick_check` at the next start, asked for by a marker beside the file. An unclean end is no
+//! reason to look closer: write-ahead logging exists so that a killed process can't damage the file, and checking
+//! would slow down just the restart after a crash.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use crate::connection::{Connector, beside};
+use crate::failure::{Failure, medium_message};
+use crate::limits;
+use crate::migrations::{self, APPLICATION_ID, SUPPORTED};
+
+/// Why a file is not used as it is.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// Written by a later version: refused, untouched.
+    Newer { found: i64 },
+    /// Not a database, not ours, or broken: set aside.
+    Damaged(String),
+    /// The disk, the rights or another process stand in the way; the file may be fine.
+    Unusable(String),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        let message = medium_message(&error);
+        match Failure::from(error) {
+            Failure::Damaged(reason) => Self::Damaged(reason),
+            Failure::Refused(_) | Failure::Medium(_) => Self::Unusable(message),
+        }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Unusable(error.to_string())
+    }
+}
+
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// What the first bytes tell without SQLite, which might already touch the files beside it.
+pub(crate) fn header(path: &Path) -> Result<(), Trouble> {
+    let mut bytes = Vec::with_capacity(100);
+    File::open(path)?.take(100).read_to_end(&mut bytes)?;
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    if bytes.len() < 100 || !bytes.starts_with(MAGIC) {
+        return Err(Trouble::Damaged("it is not a SQLite database".into()));
+    }
+    let number =
+        |at: usize| bytes[at..at + 4].iter().fold(0_i64, |number, byte| number << 8 | i64::from(*byte));
+    refuse_newer(number(60), number(68))
+}
+
+/// What SQLite tells after reading the schema, the write-ahead log included. Changes nothing.
+pub(crate) fn schema(connection: &Connection) -> Result<(), Trouble> {
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version = migrations::version(connection)?;
+    refuse_newer(version, application)?;
+    let is_empty = tables == 0 && version == 0 && application == 0;
+    if application != APPLICATION_ID && !is_empty {
+        return Err(Trouble::Damaged("it belongs to another program".into()));
+    }
+    if version < 0 || (version == 0 && tables > 0) {
+        return Err(Trouble::Damaged(format!("its schema version is {version}")));
+    }
+    Ok(())
+}
+
+/// Without an id of its own a file with a high version is taken for ours: refusing it can't do harm.
+fn refuse_newer(version: i64, application: i64) -> Result<(), Trouble> {
+    if version > SUPPORTED && (application == APPLICATION_ID || application == 0) {
+        return Err(Trouble::Newer { found: version });
+    }
+    Ok(())
+}
+
+/// The content, as deep as the size and the history of the file ask for.
+pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<(), Trouble> {
+    let marker = connector.beside(SUSPECT);
+    let suspected = marker.exists();
+    let bytes: i64 = connection.query_row(
+        "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+        [],
+        |row| row.get(0),
+    )?;
+    if suspected || u64::try_from(bytes).unwrap_or(u64::MAX) <= limits::FULL_CHECK_BYTES {
+        let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if verdict != "ok" {
+            return Err(Trouble::Damaged(verdict));
+        }
+    } else {
+        roots(connection)?;
+    }
+    if suspected {
+        fs::remove_file(&marker)?;
+    }
+    Ok(())
+}
+
+/// Every tree must at least have a beginning.
+fn roots(connection: &Connection) -> Result<(), Trouble> {
+    for table in ["chat_sessions", "chat_messages", "chat_parts", "system_prompts", "run_chunks", "leases"] {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table} LIMIT 1"))?;
+        statement.query([])?.next()?;
+    }
+    Ok(())
+}
+
+const SUSPECT: &str = "-suspect";
+
+/// Notes that damage was met while the database was in use.
+pub(crate) fn suspect(connector: &Connector, reason: &str) {
+    tracing::error!(database = %connector.path.display(), reason, "the session database is damaged");
+    let marker = connector.beside(SUSPECT);
+    if let Err(error) = fs::write(&marker, reason) {
+        tracing::warn!(path = %marker.display(), %error, "can't ask the next start for a complete check");
+    }
+}
+
+/// Moves the file and its companions away and gives back the new name. The companions go first: a write-ahead log
+/// that stayed behind would be played into the fresh database.
+pub(crate) fn set_aside(connector: &Connector) -> Result<PathBuf, Trouble> {
+    let stamp: String =
+        Connection::open_in_memory()?
+            .query_row("SELECT strftime('%Y%m%dT%H%M%SZ', 'now')", [], |row| row.get(0))?;
+    let mut target = connector.beside(&format!(".damaged-{stamp}"));
+    let mut number = 1;
+    while target.exists() {
+        number += 1;
+        target = connector.beside(&format!(".damaged-{stamp}-{number}"));
+    }
+    for suffix in ["-wal", "-shm", "-journal", SUSPECT] {
+        let companion = connector.beside(suffix);
+        match fs::rename(&companion, beside(&target, suffix)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    fs::rename(&connector.path, &target)?;
+    Ok(target)
+}

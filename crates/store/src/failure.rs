@@ -1,0 +1,90 @@
+//! Sorts what SQLite reports: a refusal that concerns one batch, or a failing medium that concerns everybody.
+
+use attache_core::ports::store::StoreError;
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+
+/// Why a statement did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Only this batch or this read is concerned; the transaction goes on without it.
+    Refused(StoreError),
+    /// Bytes in the file make no sense: refused like the above, and the next start looks closer.
+    Damaged(String),
+    /// Disk, lock or memory: the whole transaction is lost, the same call may succeed later.
+    Medium(String),
+}
+
+impl Failure {
+    pub(crate) fn corrupt(what: impl Into<String>) -> Self {
+        Self::Refused(StoreError::Corrupt(what.into()))
+    }
+
+    pub(crate) fn into_error(self) -> StoreError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Damaged(message) => StoreError::Corrupt(message),
+            Self::Medium(message) => StoreError::Unavailable(message),
+        }
+    }
+
+    /// For an insert: `what` exists already when a uniqueness rule refused it.
+    pub(crate) fn conflict(error: rusqlite::Error, what: impl FnOnce() -> String) -> Self {
+        match extended_code(&error) {
+            Some(ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_UNIQUE) => {
+                Self::Refused(StoreError::Conflict(what()))
+            }
+            Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => {
+                Self::corrupt(format!("{} belongs to something that is not stored", what()))
+            }
+            Some(_) | None => Self::from(error),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        let Some(code) = error.sqlite_error_code() else {
+            // Not SQLite but the conversion of a value failed: a column holds what we never write.
+            return Self::corrupt(error.to_string());
+        };
+        match code {
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged(error.to_string()),
+            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig => {
+                Self::corrupt(error.to_string())
+            }
+            _ => Self::Medium(medium_message(&error)),
+        }
+    }
+}
+
+/// Says in plain words what keeps the database from working; for the log and for people.
+pub(crate) fn medium_message(error: &rusqlite::Error) -> String {
+    let plain = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "disk full",
+        Some(ErrorCode::ReadOnly) => "the database is read-only",
+        Some(ErrorCode::CannotOpen) => "the database file can't be opened",
+        Some(ErrorCode::PermissionDenied) => "permission denied",
+        Some(ErrorCode::OutOfMemory) => "out of memory",
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
+            "another process keeps the database busy"
+        }
+        Some(ErrorCode::SystemIoFailure) => match extended_code(error) {
+            Some(ffi::SQLITE_IOERR_WRITE) => "I/O error while writing",
+            Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => "I/O error while reading",
+            Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => "I/O error while syncing",
+            // The shared index of the write-ahead log is grown by writing: it fails first when the disk is full.
+            Some(ffi::SQLITE_IOERR_SHMSIZE) => "I/O error while growing the shared index (is the disk full?)",
+            Some(_) | None => "I/O error",
+        },
+        Some(_) | None => return error.to_string(),
+    };
+    match extended_code(error) {
+        Some(code) => format!("{plain} (SQLite code {code})"),
+        None => plain.to_owned(),
+    }
+}
+
+fn extended_code(error: &rusqlite::Error) -> Option<i32> {
+    error.sqlite_error().map(|inner| inner.extended_code)
+}

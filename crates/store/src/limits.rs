@@ -1,0 +1,54 @@
+//! Every size, time and count the store is bound to, each with its reason.
+
+use std::time::Duration;
+
+/// How long a statement waits for another process before it gives up (the contract's `busy_timeout`).
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(5_000);
+
+/// Longest sleep between two looks at a locked database: a commit takes well under a millisecond, so sleeping
+/// longer (SQLite's own handler goes up to 100 ms) only adds latency and lets an unlucky process starve.
+pub(crate) const BUSY_SLEEP_MAX: Duration = Duration::from_millis(4);
+
+/// Page cache of the writer in KiB: enough for the inner pages of all trees plus the leaves a live run touches.
+pub(crate) const WRITER_CACHE_KIB: i64 = 1_024;
+
+/// Page cache of one reader in KiB: reading is sequential, a large cache would only raise the resident size.
+pub(crate) const READER_CACHE_KIB: i64 = 512;
+
+/// The write-ahead log is folded into the database when it has this many pages (4 MiB): smaller means more
+/// syncs per byte, larger means slower reads and a longer recovery.
+pub(crate) const WAL_CHECKPOINT_PAGES: i64 = 1_000;
+
+/// A write-ahead log that once grew beyond this (a long reader, a huge batch) is cut back when it starts anew.
+pub(crate) const WAL_KEEP_BYTES: i64 = 8 * 1024 * 1024;
+
+/// Statements kept prepared per connection: more than there are in this crate.
+pub(crate) const CACHED_STATEMENTS: usize = 48;
+
+/// Batches in one transaction: bounds how long the first of them waits for the last.
+pub(crate) const GROUP_MAX: usize = 1_024;
+
+/// Threads that read. Two, so that a long page of one session does not hold up the opening of another.
+pub(crate) const READER_THREADS: usize = 2;
+
+/// A reader that had nothing to do for this long ends and gives its memory back.
+pub(crate) const READER_IDLE: Duration = Duration::from_secs(10);
+
+/// How often the database's change counter is looked at while somebody follows a run of another process.
+pub(crate) const FOLLOW_INTERVAL: Duration = Duration::from_millis(40);
+
+/// A change is told to everybody who asks within this time after it was seen. The port does not say who asks, so a
+/// follower that was busy reading while another one's poll saw the change must still hear of it.
+pub(crate) const FOLLOW_MEMORY: Duration = Duration::from_secs(2);
+
+/// What a row counts beside its payload when a page is filled: ids and struct fields that come with it.
+pub(crate) const ROW_OVERHEAD: usize = 256;
+
+/// Databases up to this size are checked completely at every start; it costs well under a millisecond.
+pub(crate) const FULL_CHECK_BYTES: u64 = 256 * 1024;
+
+/// Lock files of dead processes looked at after a start; the rest waits for the next one.
+pub(crate) const SWEEP_MAX: usize = 64;
+
+/// Unfinished attachment files older than this belong to nobody and are removed.
+pub(crate) const INCOMING_MAX_AGE: Duration = Duration::from_secs(3_600);

@@ -1,0 +1,142 @@
+//! Opens the store: directories, the database in whatever state it is found, the process lock, the threads.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use rustix::fs::{FlockOperation, flock};
+use thiserror::Error;
+
+use crate::connection::{Connector, Durability};
+use crate::examine::{self, Trouble};
+use crate::migrations::{self, SUPPORTED};
+use crate::process_lock::ProcessLock;
+use crate::store::SqliteStore;
+
+/// Where the store lives. Directories that are missing are made, readable by their owner only.
+#[derive(Clone, Debug)]
+pub struct Location {
+    pub database: PathBuf,
+    /// Directory of the lock files by which processes know of each other.
+    pub locks: PathBuf,
+    /// Directory of the attachments.
+    pub blobs: PathBuf,
+}
+
+/// A store that can be used.
+#[derive(Debug)]
+pub struct Opened {
+    pub store: SqliteStore,
+    /// A file that could not be used as a database was moved here, and a fresh one made in its place.
+    pub set_aside: Option<PathBuf>,
+}
+
+#[derive(Debug, Error)]
+pub enum OpenError {
+    #[error(
+        "{path} was written by a newer version (schema {found}, this one knows up to {supported}); \
+         it is left as it is: use the newer version, or another home directory"
+    )]
+    Newer { found: i64, supported: i64, path: PathBuf },
+    #[error("the session store at {path} can't be used: {reason}")]
+    Unusable { path: PathBuf, reason: String },
+}
+
+impl SqliteStore {
+    /// Finds, mends or makes the database. Reads a few pages only, whatever its size.
+    pub fn open(location: &Location, durability: Durability) -> Result<Opened, OpenError> {
+        let connector = Connector { path: location.database.clone(), durability, vfs: None };
+        open(location, connector)
+    }
+
+    /// The same on a file system layer that was registered with SQLite under this name (for fault injection).
+    pub fn open_with_vfs(
+        location: &Location,
+        durability: Durability,
+        vfs: &str,
+    ) -> Result<Opened, OpenError> {
+        let connector = Connector { path: location.database.clone(), durability, vfs: Some(vfs.to_owned()) };
+        open(location, connector)
+    }
+}
+
+fn open(location: &Location, connector: Connector) -> Result<Opened, OpenError> {
+    let unusable = |path: &Path, error: io::Error| OpenError::Unusable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    if let Some(directory) = location.database.parent() {
+        make_directory(directory).map_err(|error| unusable(directory, error))?;
+    }
+    make_directory(&location.locks).map_err(|error| unusable(&location.locks, error))?;
+    let (connection, set_aside) =
+        find_database(&connector, &location.locks).map_err(|trouble| match trouble {
+            Trouble::Newer { found } => {
+                OpenError::Newer { found, supported: SUPPORTED, path: location.database.clone() }
+            }
+            Trouble::Damaged(reason) | Trouble::Unusable(reason) => {
+                OpenError::Unusable { path: location.database.clone(), reason }
+            }
+        })?;
+    // SQLite has the operating system's random numbers at hand already.
+    let owner = connection.query_row("SELECT lower(hex(randomblob(12)))", [], |row| row.get(0));
+    let owner = owner.map_err(|error| OpenError::Unusable {
+        path: location.database.clone(),
+        reason: error.to_string(),
+    })?;
+    let us = ProcessLock::take(&location.locks, owner).map_err(|error| unusable(&location.locks, error))?;
+    let store =
+        SqliteStore::start(connector, us, connection).map_err(|error| unusable(&location.database, error))?;
+    Ok(Opened { store, set_aside })
+}
+
+/// The usual case needs no lock. Only who found damage takes one and looks again, so that of two processes that found
+/// the same damaged file the second does not set aside what the first has just made.
+fn find_database(connector: &Connector, locks: &Path) -> Result<(Connection, Option<PathBuf>), Trouble> {
+    match try_database(connector) {
+        Ok(connection) => Ok((connection, None)),
+        Err(Trouble::Damaged(_)) => {
+            let guard = repair_lock(locks)?;
+            match try_database(connector) {
+                Ok(connection) => Ok((connection, None)),
+                Err(Trouble::Damaged(reason)) => {
+                    let target = examine::set_aside(connector)?;
+                    tracing::warn!(reason, moved_to = %target.display(), "a damaged session database was set aside");
+                    let connection = try_database(connector)?;
+                    drop(guard);
+                    Ok((connection, Some(target)))
+                }
+                Err(trouble) => Err(trouble),
+            }
+        }
+        Err(trouble) => Err(trouble),
+    }
+}
+
+fn try_database(connector: &Connector) -> Result<Connection, Trouble> {
+    // Made by us and not by SQLite, because of the mode; SQLite gives the same mode to the files beside it.
+    OpenOptions::new().append(true).create(true).mode(0o600).open(&connector.path)?;
+    examine::header(&connector.path)?;
+    let connection = connector.observer()?;
+    examine::schema(&connection)?;
+    let mut connection = connector.promote(connection)?;
+    migrations::apply(&mut connection)?;
+    examine::content(&connection, connector)?;
+    Ok(connection)
+}
+
+fn repair_lock(locks: &Path) -> io::Result<File> {
+    let path = locks.join("repair");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}

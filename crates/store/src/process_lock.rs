@@ -1,0 +1,144 @@
+//! The file lock that says this process lives. A lock that can be taken means a dead owner; pids are never looked at.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::limits;
+
+/// Held for the life of the store; leases name its owner.
+#[derive(Debug)]
+pub(crate) struct ProcessLock {
+    owner: String,
+    directory: PathBuf,
+    /// The lock itself. Opened close-on-exec, so that no child keeps it alive.
+    _file: File,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Liveness {
+    Alive,
+    Dead,
+}
+
+const SUFFIX: &str = "lock";
+
+impl ProcessLock {
+    /// `owner` must be new: ids are random and never used again.
+    pub(crate) fn take(directory: &Path, owner: String) -> io::Result<Self> {
+        let path = path_of(directory, &owner);
+        loop {
+            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            // Somebody who swept between our open and our lock has removed the name: then it is made again.
+            if file.metadata()?.nlink() > 0 {
+                return Ok(Self { owner, directory: directory.to_owned(), _file: file });
+            }
+        }
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    pub(crate) fn liveness(&self, owner: &str) -> Liveness {
+        // The text comes out of the database and becomes a file name.
+        if owner.is_empty() || !owner.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Liveness::Dead;
+        }
+        if owner == self.owner {
+            return Liveness::Alive;
+        }
+        probe(&path_of(&self.directory, owner))
+    }
+
+    /// Removes what dead processes left that held no lease anybody asked for since.
+    pub(crate) fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return };
+        let own = path_of(&self.directory, &self.owner);
+        let others = entries.flatten().map(|entry| entry.path());
+        let others =
+            others.filter(|path| path.extension().is_some_and(|found| found == SUFFIX) && *path != own);
+        for path in others.take(limits::SWEEP_MAX) {
+            probe(&path);
+        }
+    }
+}
+
+impl Drop for ProcessLock {
+    fn drop(&mut self) {
+        let path = path_of(&self.directory, &self.owner);
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::debug!(path = %path.display(), %error, "lock file not removed");
+        }
+    }
+}
+
+fn path_of(directory: &Path, owner: &str) -> PathBuf {
+    directory.join(format!("{owner}.{SUFFIX}"))
+}
+
+/// Asks with a shared lock, so that two who ask at once don't take each other for the owner. A dead one's file is
+/// removed while the lock is held; its name is never used again, so nobody can be hurt by that.
+fn probe(path: &Path) -> Liveness {
+    let file = match OpenOptions::new().read(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Liveness::Dead,
+        Err(error) => {
+            // Fencing would save the data, but two runs of one session would not be saved from each other.
+            tracing::warn!(path = %path.display(), %error, "can't ask whether an owner lives; taken as alive");
+            return Liveness::Alive;
+        }
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            match fs::remove_file(path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::debug!(path = %path.display(), %error, "stale lock file not removed"),
+            }
+            Liveness::Dead
+        }
+        Err(_) => Liveness::Alive,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_lock_lives_and_a_dropped_one_is_dead() {
+        let directory = tempfile::tempdir().unwrap();
+        let ours = ProcessLock::take(directory.path(), "aa".into()).unwrap();
+        let other = ProcessLock::take(directory.path(), "bb".into()).unwrap();
+        assert_eq!(ours.liveness("bb"), Liveness::Alive);
+        ours.sweep();
+        assert_eq!(ours.liveness("bb"), Liveness::Alive);
+        drop(other);
+        assert_eq!(ours.liveness("bb"), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_file_without_a_holder_is_dead_and_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let ours = ProcessLock::take(directory.path(), "aa".into()).unwrap();
+        let stale = directory.path().join("cc.lock");
+        fs::write(&stale, "").unwrap();
+        ours.sweep();
+        assert!(!stale.exists());
+        assert_eq!(ours.liveness("cc"), Liveness::Dead);
+        assert!(directory.path().join("aa.lock").exists());
+    }
+
+    #[test]
+    fn an_owner_that_is_no_plain_word_is_dead() {
+        let directory = tempfile::tempdir().unwrap();
+        let ours = ProcessLock::take(directory.path(), "aa".into()).unwrap();
+        assert_eq!(ours.liveness("../aa"), Liveness::Dead);
+        assert_eq!(ours.liveness(""), Liveness::Dead);
+    }
+}

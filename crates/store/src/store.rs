@@ -1,0 +1,148 @@
+//! The handle: hands writes to the writer's thread and reads to the readers. Knows no SQL.
+
+use std::fmt;
+use std::sync::mpsc::{self, SendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use attache_core::ids::{MessageId, SessionId};
+use attache_core::ports::BoxFuture;
+use attache_core::ports::store::{
+    Batch, Done, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowPage, RowRange, SessionQuery,
+    SessionRecord, SessionRow, Store, StoreResult,
+};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::connection::Connector;
+use crate::process_lock::ProcessLock;
+use crate::query;
+use crate::readers::{Readers, closed};
+use crate::writer::{Job, Pending, Write, Writer};
+
+/// One database, shared by everything in this process. Cheap to clone; the last one that is dropped closes it.
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    queue: mpsc::Sender<Job>,
+    readers: Readers,
+    us: Arc<ProcessLock>,
+    /// Why a lock: taken out by the one who waits for the end of the thread.
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SqliteStore {
+    pub(crate) fn start(
+        connector: Connector,
+        us: ProcessLock,
+        connection: Connection,
+    ) -> std::io::Result<Self> {
+        let connector = Arc::new(connector);
+        let us = Arc::new(us);
+        let (queue, jobs) = mpsc::channel();
+        let writer = Writer::new(jobs, Arc::clone(&connector), Arc::clone(&us), connection);
+        let writer = thread::Builder::new().name("store-write".into()).spawn(move || writer.run())?;
+        let readers = Readers::new(connector);
+        Ok(Self { inner: Arc::new(Inner { queue, readers, us, writer: Mutex::new(Some(writer)) }) })
+    }
+
+    /// Finishes everything queued and ends the threads; what is asked for afterwards is refused as unavailable.
+    pub fn shutdown(&self) {
+        self.inner.close();
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        self.readers.close();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(writer) = writer else { return };
+        if self.queue.send(Job::Stop).is_err() {
+            tracing::error!("the writing thread was gone before it was stopped");
+        }
+        // The last handle may die inside a callback on the writer's own thread, which can't wait for itself.
+        if writer.thread().id() != thread::current().id() && writer.join().is_err() {
+            tracing::error!("the writing thread had panicked");
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Store for SqliteStore {
+    fn commit(&self, batch: Batch, done: Done) {
+        let job = Job::Write(Write::Batch { batch, done: Pending::new(done) });
+        if let Err(SendError(job)) = self.inner.queue.send(job) {
+            // After a shutdown dropping the job tells the caller, who must not be called back from in here.
+            drop(thread::Builder::new().spawn(move || drop(job)));
+        }
+    }
+
+    fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>> {
+        let id = id.clone();
+        let us = Arc::clone(&self.inner.us);
+        self.inner.readers.read(move |connection| query::session(connection, &us, &id))
+    }
+
+    fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>> {
+        self.inner.readers.read(move |connection| query::list_sessions(connection, &query))
+    }
+
+    fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>> {
+        let session = session.clone();
+        self.inner.readers.read(move |connection| query::read_rows(connection, &session, &range))
+    }
+
+    fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<(MessageRow, Vec<PartRow>)>>> {
+        let id = id.clone();
+        self.inner.readers.read(move |connection| query::message(connection, &id))
+    }
+
+    fn read_log(
+        &self,
+        session: &SessionId,
+        from: u64,
+        max_bytes: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
+        let session = session.clone();
+        self.inner.readers.read(move |connection| query::read_log(connection, &session, from, max_bytes))
+    }
+}
+
+impl Leases for SqliteStore {
+    fn acquire(
+        &self,
+        session: &SessionId,
+        known: Option<Epoch>,
+    ) -> BoxFuture<'static, StoreResult<LeaseGrant>> {
+        let (answer, answered) = oneshot::channel();
+        let write = Write::Lease { session: session.clone(), known, answer };
+        // A queue that is gone drops the sender, which answers "closed".
+        drop(self.inner.queue.send(Job::Write(write)));
+        Box::pin(async move { answered.await.unwrap_or_else(|_| Err(closed())) })
+    }
+
+    fn changed_elsewhere(&self) -> BoxFuture<'static, ()> {
+        let (answer, answered) = oneshot::channel();
+        let asked = self.inner.queue.send(Job::Follow(answer));
+        Box::pin(async move {
+            // A closed store sees no changes any more; resolving would let the follower spin.
+            if asked.is_err() || answered.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("owner", &self.inner.us.owner()).finish_non_exhaustive()
+    }
+}

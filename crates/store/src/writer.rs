@@ -1,0 +1,272 @@
+//! The one thread that writes: takes everything that waits, commits it in one transaction, then tells each caller.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use attache_core::ids::SessionId;
+use attache_core::ports::store::{Batch, Done, Epoch, LeaseGrant, StoreError, StoreResult};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::connection::Connector;
+use crate::examine;
+use crate::failure::Failure;
+use crate::process_lock::ProcessLock;
+use crate::readers::closed;
+use crate::{apply, lease, limits};
+
+/// What callers put into the queue. The queue has no bound: a caller must never wait here, and each session bounds
+/// what it has under way itself.
+pub(crate) enum Job {
+    Write(Write),
+    /// Answered when another process has changed the database.
+    Follow(oneshot::Sender<()>),
+    /// Everything before it is finished, then the thread ends.
+    Stop,
+}
+
+pub(crate) enum Write {
+    Batch { batch: Batch, done: Pending },
+    Lease { session: SessionId, known: Option<Epoch>, answer: oneshot::Sender<StoreResult<LeaseGrant>> },
+}
+
+/// A caller who waits. Told exactly once, even if the thread ends before its turn came.
+pub(crate) struct Pending(Option<Done>);
+
+impl Pending {
+    pub(crate) fn new(done: Done) -> Self {
+        Self(Some(done))
+    }
+
+    /// A caller's panic is its own: the thread goes on for the others.
+    fn tell(&mut self, result: StoreResult<()>) {
+        let Some(done) = self.0.take() else { return };
+        if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
+            tracing::error!("a caller panicked when it was told about its commit");
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.tell(Err(closed()));
+    }
+}
+
+/// What one write came to.
+enum Outcome {
+    Written,
+    Lease(LeaseGrant),
+}
+
+pub(crate) struct Writer {
+    queue: Receiver<Job>,
+    connector: Arc<Connector>,
+    us: Arc<ProcessLock>,
+    /// `None` after a failure that made it doubtful; opened again for the next group.
+    connection: Option<Connection>,
+    followers: Followers,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        queue: Receiver<Job>,
+        connector: Arc<Connector>,
+        us: Arc<ProcessLock>,
+        connection: Connection,
+    ) -> Self {
+        Self { queue, connector, us, connection: Some(connection), followers: Followers::default() }
+    }
+
+    pub(crate) fn run(mut self) {
+        self.followers.baseline = self.change_counter();
+        self.us.sweep();
+        let mut group = Vec::new();
+        loop {
+            let more = self.collect(&mut group);
+            if !group.is_empty() {
+                let outcomes = self.commit_group(&group);
+                for (write, outcome) in group.drain(..).zip(outcomes) {
+                    answer(write, outcome);
+                }
+            }
+            if let More::Nothing = more {
+                return;
+            }
+            self.follow();
+        }
+    }
+
+    /// Waits for something to do, then takes all that waits.
+    fn collect(&mut self, group: &mut Vec<Write>) -> More {
+        let first = if self.followers.waiting.is_empty() {
+            match self.queue.recv() {
+                Ok(job) => job,
+                Err(_) => return More::Nothing,
+            }
+        } else {
+            match self.queue.recv_timeout(self.followers.due_in()) {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout) => return More::MayCome,
+                Err(RecvTimeoutError::Disconnected) => return More::Nothing,
+            }
+        };
+        let mut next = first;
+        loop {
+            match next {
+                Job::Write(write) => group.push(write),
+                Job::Follow(follower) => self.followers.add(follower),
+                Job::Stop => return More::Nothing,
+            }
+            if group.len() >= limits::GROUP_MAX {
+                return More::MayCome;
+            }
+            next = match self.queue.try_recv() {
+                Ok(job) => job,
+                Err(TryRecvError::Empty) => return More::MayCome,
+                Err(TryRecvError::Disconnected) => return More::Nothing,
+            };
+        }
+    }
+
+    /// One outcome per write. A refused write is undone alone; a failing medium fails the whole group, because its
+    /// transaction is gone.
+    fn commit_group(&mut self, group: &[Write]) -> Vec<StoreResult<Outcome>> {
+        match self.try_group(group) {
+            Ok(outcomes) => outcomes,
+            Err(failure) => {
+                self.recover(&failure);
+                let error = failure.into_error();
+                group.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    fn try_group(&mut self, group: &[Write]) -> Result<Vec<StoreResult<Outcome>>, Failure> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => self.connection.insert(self.connector.writer()?),
+        };
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let mut outcomes = Vec::with_capacity(group.len());
+        for write in group {
+            let outcome = apply_alone(connection, &self.us, write)?;
+            if let Err(Failure::Damaged(reason)) = &outcome {
+                examine::suspect(&self.connector, reason);
+            }
+            outcomes.push(outcome.map_err(Failure::into_error));
+        }
+        connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(outcomes)
+    }
+
+    /// Closing the connection undoes the transaction. Always opened anew, because after an I/O error the connection
+    /// itself may be doubtful (a shared index that could not be mapped), and opening costs less than a millisecond.
+    fn recover(&mut self, failure: &Failure) {
+        tracing::warn!(?failure, "a group of writes failed");
+        if let Failure::Damaged(reason) = failure {
+            examine::suspect(&self.connector, reason);
+        }
+        self.connection = None;
+    }
+
+    /// Looks at the change counter when it is time to, and wakes who waits for it.
+    fn follow(&mut self) {
+        self.followers.waiting.retain(|follower| !follower.is_closed());
+        if self.followers.waiting.is_empty() || !self.followers.due_in().is_zero() {
+            return;
+        }
+        let counter = self.change_counter();
+        self.followers.looked_at = Some(Instant::now());
+        if counter != self.followers.baseline {
+            self.followers.baseline = counter;
+            self.followers.changed_at = Some(Instant::now());
+        }
+        if self.followers.changed_at.is_some_and(|at| at.elapsed() < limits::FOLLOW_MEMORY) {
+            for follower in self.followers.waiting.drain(..) {
+                if follower.send(()).is_err() {
+                    tracing::trace!("a follower left");
+                }
+            }
+        }
+    }
+
+    /// Changes when another connection has committed. Asked on the writer's own connection, because there our own
+    /// commits don't count. `None` (can't be read) counts as a change like any other value.
+    fn change_counter(&mut self) -> Option<i64> {
+        if self.connection.is_none() {
+            self.connection = self.connector.writer().ok();
+        }
+        let connection = self.connection.as_ref()?;
+        let mut statement = connection.prepare_cached("PRAGMA data_version").ok()?;
+        statement.query_row([], |row| row.get(0)).ok()
+    }
+}
+
+enum More {
+    MayCome,
+    Nothing,
+}
+
+#[derive(Default)]
+struct Followers {
+    waiting: Vec<oneshot::Sender<()>>,
+    /// The change counter when it was last looked at.
+    baseline: Option<i64>,
+    looked_at: Option<Instant>,
+    changed_at: Option<Instant>,
+}
+
+impl Followers {
+    fn add(&mut self, follower: oneshot::Sender<()>) {
+        self.waiting.push(follower);
+    }
+
+    fn due_in(&self) -> Duration {
+        match self.looked_at {
+            Some(at) => limits::FOLLOW_INTERVAL.saturating_sub(at.elapsed()),
+            None => Duration::ZERO,
+        }
+    }
+}
+
+/// Applies one write so that a refusal leaves no trace of it. The outer error means that the transaction is lost.
+fn apply_alone(
+    connection: &Connection,
+    us: &ProcessLock,
+    write: &Write,
+) -> Result<Result<Outcome, Failure>, Failure> {
+    connection.prepare_cached("SAVEPOINT one_write")?.execute([])?;
+    let outcome = match write {
+        Write::Batch { batch, .. } => apply::batch(connection, us, batch).map(|()| Outcome::Written),
+        Write::Lease { session, known, .. } => {
+            lease::acquire(connection, us, session, *known).map(Outcome::Lease)
+        }
+    };
+    match &outcome {
+        Ok(_) => {}
+        Err(Failure::Refused(_) | Failure::Damaged(_)) => {
+            connection.prepare_cached("ROLLBACK TO one_write")?.execute([])?;
+        }
+        Err(Failure::Medium(message)) => return Err(Failure::Medium(message.clone())),
+    }
+    connection.prepare_cached("RELEASE one_write")?.execute([])?;
+    Ok(outcome)
+}
+
+fn answer(write: Write, outcome: StoreResult<Outcome>) {
+    match write {
+        Write::Batch { mut done, .. } => done.tell(outcome.map(|_| ())),
+        Write::Lease { answer, .. } => {
+            let granted = outcome.and_then(|outcome| match outcome {
+                Outcome::Lease(grant) => Ok(grant),
+                Outcome::Written => Err(StoreError::Corrupt("a lease was answered like a batch".into())),
+            });
+            if answer.send(granted).is_err() {
+                tracing::debug!("who asked for a lease left before the answer");
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Opening whatever is found: fresh, older, newer, foreign, truncated, overwritten; with the right modes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use attache_core::ports::store::{Change, Store, StoreError};
+use attache_store::{Durability, OpenError, Opened, SqliteStore};
+
+use crate::fixture::*;
+
+async fn home_with_a_session() -> Home {
+    let home = Home::new();
+    let store = home.open();
+    let epoch = create(&store, "a").await;
+    let mut changes = vec![Change::InsertMessage(message("a", "m", Some(1)))];
+    changes.extend((0..50).map(|index| Change::PutPart(part("a", "m", index, &"x".repeat(500)))));
+    fenced(&store, "a", epoch, changes).await.unwrap();
+    home
+}
+
+fn open(home: &Home) -> Result<Opened, OpenError> {
+    SqliteStore::open(&home.location(), Durability::Normal)
+}
+
+/// Opens, expects the old bytes set aside and a fresh store in their place.
+async fn expect_set_aside(home: &Home, old: &[u8]) {
+    let opened = open(home).unwrap();
+    let aside = opened.set_aside.expect("told where it went");
+    assert_eq!(fs::read(&aside).unwrap(), old, "kept byte for byte");
+    assert_eq!(opened.store.session(&session_id("a")).await.unwrap(), None);
+    create(&opened.store, "new").await;
+    drop(opened.store);
+    let again = open(home).unwrap();
+    assert_eq!(again.set_aside, None);
+    assert!(again.store.session(&session_id("new")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_second_start_finds_what_the_first_stored() {
+    let home = home_with_a_session().await;
+    let opened = open(&home).unwrap();
+    assert_eq!(opened.set_aside, None);
+    assert_eq!(read_all(&opened.store, "a", usize::MAX).await[0].1.len(), 50);
+}
+
+#[tokio::test]
+async fn everything_is_for_its_owner_only() {
+    let home = Home::new();
+    let mut location = home.location();
+    location.database = home.directory.path().join("deep/er/sessions.db");
+    let store = SqliteStore::open(&location, Durability::Full).unwrap().store;
+    create(&store, "a").await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let parent = location.database.parent().unwrap();
+    for directory in [parent, parent.parent().unwrap(), &location.locks] {
+        assert_eq!(mode(directory), 0o700, "{}", directory.display());
+    }
+    let files = [parent, &location.locks].map(|directory| fs::read_dir(directory).unwrap());
+    let files: Vec<_> = files.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 4, "database, log, index and lock: {files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused_and_not_touched() {
+    let home = home_with_a_session().await;
+    home.raw().execute_batch("PRAGMA user_version = 99").unwrap();
+    let before = fs::read(home.location().database).unwrap();
+    let error = open(&home).unwrap_err();
+    assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
+    assert!(error.to_string().contains("newer version (schema 99"), "{error}");
+    assert_eq!(fs::read(home.location().database).unwrap(), before);
+}
+
+/// The newer version was killed: its number stands in the write-ahead log only.
+#[tokio::test]
+async fn a_newer_database_known_from_its_log_only_is_not_touched_either() {
+    let home = home_with_a_session().await;
+    let newer = home.raw();
+    newer.execute_batch("PRAGMA user_version = 99").unwrap();
+    let database = home.location().database;
+    let wal = database.with_extension("db-wal");
+    let before = (fs::read(&database).unwrap(), fs::read(&wal).unwrap());
+    assert_eq!(before.0[60..64], [0, 0, 0, 1], "the database file itself is still old");
+    // Copied away while the other connection is open, as if it had been killed there.
+    let killed = Home::new();
+    fs::write(killed.location().database, &before.0).unwrap();
+    fs::write(killed.location().database.with_extension("db-wal"), &before.1).unwrap();
+    let error = open(&killed).unwrap_err();
+    assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
+    let after = killed.location().database;
+    assert_eq!(fs::read(&after).unwrap(), before.0);
+    assert_eq!(fs::read(after.with_extension("db-wal")).unwrap(), before.1);
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_set_aside() {
+    for content in [&b"hello"[..], &[0; 4096], &[b'x'; 10_000]] {
+        let home = Home::new();
+        fs::write(home.location().database, content).unwrap();
+        expect_set_aside(&home, content).await;
+    }
+}
+
+#[tokio::test]
+async fn another_program_s_database_is_set_aside() {
+    let home = Home::new();
+    home.raw().execute_batch("CREATE TABLE notes (x); INSERT INTO notes VALUES (1);").unwrap();
+    let old = fs::read(home.location().database).unwrap();
+    expect_set_aside(&home, &old).await;
+}
+
+#[tokio::test]
+async fn a_truncated_database_is_set_aside() {
+    let whole = fs::read(home_with_a_session().await.location().database).unwrap();
+    for keep in [50, 100, 4096, 4096 + 17, whole.len() / 2, whole.len() - 4096] {
+        let home = Home::new();
+        fs::write(home.location().database, &whole[..keep]).unwrap();
+        expect_set_aside(&home, &whole[..keep]).await;
+    }
+}
+
+#[tokio::test]
+async fn an_overwritten_database_is_set_aside() {
+    let whole = fs::read(home_with_a_session().await.location().database).unwrap();
+    for page in 1..whole.len() / 4096 {
+        let mut damaged = whole.clone();
+        damaged[page * 4096..page * 4096 + 600].fill(0xa5);
+        let home = Home::new();
+        fs::write(home.location().database, &damaged).unwrap();
+        expect_set_aside(&home, &damaged).await;
+    }
+}
+
+/// Too large to be checked at every start: the damage is met in use, told, and found at the next start.
+#[tokio::test]
+async fn damage_deep_in_a_large_database_is_told_and_set_aside_at_the_next_start() {
+    let home = Home::new();
+    let store = home.open();
+    let epoch = create(&store, "a").await;
+    let mut changes = vec![Change::InsertMessage(message("a", "m", Some(1)))];
+    changes.extend((0..2_000).map(|index| Change::PutPart(part("a", "m", index, &"x".repeat(500)))));
+    fenced(&store, "a", epoch, changes).await.unwrap();
+    drop(store);
+    let mut damaged = fs::read(home.location().database).unwrap();
+    let length = damaged.len();
+    damaged[length / 4..length * 3 / 4].fill(0xa5);
+    fs::write(home.location().database, &damaged).unwrap();
+
+    let opened = open(&home).unwrap();
+    assert_eq!(opened.set_aside, None);
+    let met = opened.store.message(&message_id("m")).await;
+    assert!(matches!(met, Err(StoreError::Corrupt(_))), "{met:?}");
+    drop(opened.store);
+    expect_set_aside(&home, &damaged).await;
+}
+
+#[tokio::test]
+async fn several_who_find_the_same_damaged_file_set_it_aside_once() {
+    let home = Home::new();
+    fs::write(home.location().database, b"not a database at all").unwrap();
+    let location = home.location();
+    let threads: Vec<_> = (0..6)
+        .map(|_| {
+            let location = location.clone();
+            std::thread::spawn(move || SqliteStore::open(&location, Durability::Normal).unwrap())
+        })
+        .collect();
+    let opened: Vec<Opened> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert_eq!(opened.iter().filter(|opened| opened.set_aside.is_some()).count(), 1);
+    create(&opened[0].store, "a").await;
+    assert!(opened[5].store.session(&session_id("a")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_place_that_can_not_be_used_is_named() {
+    let home = Home::new();
+    let mut location = home.location();
+    fs::write(home.directory.path().join("file"), "").unwrap();
+    location.database = home.directory.path().join("file/sessions.db");
+    let error = SqliteStore::open(&location, Durability::Normal).unwrap_err().to_string();
+    assert!(error.contains("file") && error.contains("can't be used"), "{error}");
+}
