@@ -1,1 +1,55 @@
-fn main() {}
+//! Guards the house: `cargo xtask test | tidy | peers | fuzz`. Knows the repository, not the product.
+
+use std::process::ExitCode;
+
+mod debian;
+mod fuzz;
+mod house;
+mod limits;
+mod peers;
+mod steps;
+mod test;
+mod tidy;
+
+use fuzz::Effort;
+use house::House;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [--quick]   everything: format, lints, tidy, peers, tests, fuzzing, demo
+  tidy             rules of the house that no compiler checks
+  peers            installs the programs of others that the tests talk to
+  fuzz [--quick]   builds the fuzz targets and runs each for a minute (--quick: 5 s)
+
+example: cargo xtask test --quick
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let house = House::here();
+    let outcome = match arguments.as_slice() {
+        ["test"] => test::run(&house, Effort::Full),
+        ["test", "--quick"] => test::run(&house, Effort::Quick),
+        ["tidy"] => tidy::run(&house),
+        ["peers"] => peers::install(&house).map(drop),
+        ["fuzz"] => fuzz::run(&house, Effort::Full),
+        ["fuzz", "--quick"] => fuzz::run(&house, Effort::Quick),
+        ["--help" | "-h" | "help"] => {
+            eprint!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `cargo xtask test`: everything that must hold before a change lands, from a clean clone on.
+
+use anyhow::Result;
+
+use crate::fuzz::{self, Effort};
+use crate::house::{self, House, is_installed};
+use crate::steps::Steps;
+use crate::{peers, tidy};
+
+pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
+    let mut steps = Steps::default();
+    steps.step("format", || house::run(house.cargo().args(["fmt", "--all", "--check"])));
+    steps.step("format of the fuzz targets", || {
+        house::run(house.cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))
+    });
+    steps.step("lints", || {
+        house::run(house.cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    });
+    steps.step("tidy", || tidy::run(house));
+    steps.step("peers", || peers::install(house).map(drop));
+    steps.step("build", || house::run(house.cargo().args(["build", "--workspace", "--bins"])));
+    steps.step("tests", || tests(house));
+    steps.step("documentation tests", || {
+        house::run(house.cargo().args(["test", "--workspace", "--doc", "--quiet"]))
+    });
+    steps.step("peers' own tests", || peers::test(house));
+    steps.step("fuzzing", || fuzz::run(house, effort));
+    steps.step("demo", || {
+        house::run(house.cargo().args(["run", "--quiet", "--package", "attache", "--", "demo"]))
+    });
+    steps.finish()
+}
+
+/// nextest runs tests side by side in processes of their own; without it cargo's runner does the same work slower.
+fn tests(house: &House) -> Result<()> {
+    match is_installed("cargo-nextest") {
+        true => house::run(house.cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"])),
+        false => house::run(house.cargo().args([
+            "test",
+            "--workspace",
+            "--no-fail-fast",
+            "--lib",
+            "--bins",
+            "--tests",
+        ])),
+    }
+}

@@ -1,0 +1,110 @@
+//! Which room may know which: read from `cargo metadata`, held against the table of ARCHITECTURE.md.
+
+use serde_json::Value;
+
+use super::Finding;
+
+/// Room → rooms it may depend on. A room that is not here may depend on nothing of ours.
+const ALLOWED: [(&str, &[&str]); 9] = [
+    ("attache-core", &[]),
+    ("attache-rpc", &[]),
+    ("attache-models", &["attache-core"]),
+    ("attache-tools", &["attache-core"]),
+    ("attache-store", &["attache-core"]),
+    ("attache-acp", &["attache-core", "attache-rpc"]),
+    ("attache-server", &["attache-core", "attache-rpc", "attache-acp"]),
+    ("attache-testkit", &["attache-core", "attache-rpc"]),
+    (
+        "attache",
+        &[
+            "attache-core",
+            "attache-rpc",
+            "attache-acp",
+            "attache-server",
+            "attache-models",
+            "attache-tools",
+            "attache-store",
+        ],
+    ),
+];
+
+/// Tests may use it wherever they are; the product never.
+const FOR_TESTS: &str = "attache-testkit";
+
+/// Stands outside the house and may look into every room.
+const GUARD: &str = "xtask";
+
+pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
+    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ours: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let mut findings = Vec::new();
+    for package in packages {
+        let Some(name) = package["name"].as_str().filter(|name| *name != GUARD) else { continue };
+        let Some((_, allowed)) = ALLOWED.iter().find(|(room, _)| *room == name) else {
+            findings
+                .push(Finding::new(name, "is not in the table of rooms (xtask/src/tidy/dependencies.rs)"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let Some(on) = dependency["name"].as_str().filter(|on| ours.contains(on)) else { continue };
+            let only_for_tests = dependency["kind"] == "dev" && on == FOR_TESTS;
+            if !only_for_tests && !allowed.contains(&on) {
+                findings.push(Finding::new(name, format!("must not depend on {on}")));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn metadata(edges: &[(&str, &str, Option<&str>)]) -> Value {
+        let names =
+            ["attache-core", "attache-rpc", "attache-acp", "attache-store", "attache-testkit", "xtask"];
+        let packages: Vec<Value> = names
+            .iter()
+            .map(|name| {
+                let dependencies: Vec<Value> = edges
+                    .iter()
+                    .filter(|(from, _, _)| from == name)
+                    .map(|(_, on, kind)| json!({"name": on, "kind": kind}))
+                    .collect();
+                json!({"name": name, "dependencies": dependencies})
+            })
+            .collect();
+        json!({ "packages": packages })
+    }
+
+    #[test]
+    fn the_directions_of_the_house_pass() {
+        let edges = [
+            ("attache-acp", "attache-core", None),
+            ("attache-acp", "serde", None),
+            ("attache-store", "attache-testkit", Some("dev")),
+            ("xtask", "attache-store", None),
+        ];
+        assert_eq!(check(&metadata(&edges)), []);
+    }
+
+    #[test]
+    fn a_room_that_knows_too_much_is_found() {
+        for edge in [
+            ("attache-core", "attache-rpc", None),
+            ("attache-acp", "attache-store", None),
+            ("attache-acp", "attache-store", Some("dev")),
+            ("attache-store", "attache-testkit", None),
+        ] {
+            let found = check(&metadata(&[edge]));
+            assert_eq!(found, [Finding::new(edge.0, format!("must not depend on {}", edge.1))]);
+        }
+    }
+
+    #[test]
+    fn a_new_room_needs_a_line_in_the_table() {
+        let found = check(&json!({"packages": [{"name": "attache-attic", "dependencies": []}]}));
+        assert_eq!(found.len(), 1);
+    }
+}

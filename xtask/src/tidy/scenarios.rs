@@ -1,0 +1,140 @@
+//! Every tool and every chunk type occurs in a scenario: what no transcript shows, no reader has seen work.
+
+use super::{Finding, SourceFile};
+
+/// All built-in tools there may be; those with a file in the tools' room exist. A tool is one file.
+const TOOL_IDS: [&str; 16] = [
+    "read",
+    "write",
+    "edit",
+    "glob",
+    "grep",
+    "bash",
+    "todo",
+    "task",
+    "question",
+    "web_search",
+    "web_fetch",
+    "skill",
+    "tool_search",
+    "view_image",
+    "plan_exit",
+    "apply_patch",
+];
+
+const VOCABULARY: &str = "crates/core/src/chunk.rs";
+
+pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
+    let scenarios: Vec<&SourceFile> = files.iter().filter(|file| is_scenario(&file.path)).collect();
+    // The first room to write scenarios starts the duty to have all of them.
+    if scenarios.is_empty() {
+        return Vec::new();
+    }
+    let mut wanted: Vec<(&str, String)> =
+        existing_tools(files).into_iter().map(|id| ("tool", id.to_owned())).collect();
+    let chunk_types = chunk_types(files);
+    if chunk_types.is_empty() {
+        return vec![Finding::new(VOCABULARY, "holds no `pub enum Chunk` that can be read")];
+    }
+    wanted.extend(chunk_types.into_iter().map(|name| ("chunk", name)));
+    wanted
+        .into_iter()
+        .filter(|(_, name)| !scenarios.iter().any(|scenario| mentions(&scenario.text, name)))
+        .map(|(kind, name)| Finding::new("scenarios", format!("no scenario shows the {kind} `{name}`")))
+        .collect()
+}
+
+fn is_scenario(path: &str) -> bool {
+    path.starts_with("crates/") && path.contains("/scenarios/") && path.ends_with(".md")
+}
+
+fn existing_tools(files: &[SourceFile]) -> Vec<&'static str> {
+    let is_there = |id: &str| {
+        let file_name = format!("/{id}.rs");
+        files.iter().any(|file| file.path.starts_with("crates/tools/src/") && file.path.ends_with(&file_name))
+    };
+    TOOL_IDS.into_iter().filter(|id| is_there(id)).collect()
+}
+
+/// Read from the enum itself, so that a new variant asks for its scenario.
+fn chunk_types(files: &[SourceFile]) -> Vec<String> {
+    let Some(file) = files.iter().find(|file| file.path == VOCABULARY) else { return Vec::new() };
+    file.text
+        .lines()
+        .skip_while(|line| !line.starts_with("pub enum Chunk {"))
+        .skip(1)
+        .take_while(|line| *line != "}")
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()))
+        .filter_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric()).next())
+        .map(wire_name)
+        .collect()
+}
+
+/// `TextDelta` → `text-delta`; `Data` stands for every `data-…`.
+fn wire_name(variant: &str) -> String {
+    let mut name = String::new();
+    for character in variant.chars() {
+        if character.is_ascii_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.push(character.to_ascii_lowercase());
+    }
+    match name.as_str() {
+        "data" => "data-".to_owned(),
+        _ => name,
+    }
+}
+
+fn mentions(text: &str, name: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    text.match_indices(name).any(|(start, _)| {
+        let (before, after) = (text[..start].chars().next_back(), text[start + name.len()..].chars().next());
+        !is_part(before) && (name.ends_with('-') || !is_part(after))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::file;
+    use super::*;
+
+    const CHUNKS: &str = "pub enum Other {\n    Nothing,\n}\npub enum Chunk {\n    /// Begins.\n    Start { rest: Rest },\n    \
+                          TextDelta {\n        Wrapped: String,\n    },\n    Data { name: String },\n}\nimpl Chunk {\n    Foo\n}\n";
+
+    fn house(scenario: Option<&str>) -> Vec<SourceFile> {
+        let mut files = vec![file(VOCABULARY, CHUNKS), file("crates/tools/src/read.rs", "")];
+        files.extend(scenario.map(|text| file("crates/cli/scenarios/a.md", text)));
+        files
+    }
+
+    #[test]
+    fn nothing_is_asked_before_the_first_scenario() {
+        assert_eq!(check(&house(None)), []);
+    }
+
+    #[test]
+    fn a_complete_set_passes() {
+        assert_eq!(check(&house(Some("model call read {}\nstart, text-delta, data-plan"))), []);
+    }
+
+    #[test]
+    fn what_no_scenario_shows_is_found() {
+        let found = check(&house(Some("reads, start-step, text-delta")));
+        let messages: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "no scenario shows the tool `read`",
+                "no scenario shows the chunk `start`",
+                "no scenario shows the chunk `data-`"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_vocabulary_that_cannot_be_read_is_found() {
+        let files = [file("crates/cli/scenarios/a.md", ""), file(VOCABULARY, "")];
+        assert_eq!(check(&files).len(), 1);
+    }
+}
