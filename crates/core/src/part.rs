@@ -156,7 +156,14 @@ impl ToolPart {
 
     /// Whether the call has its one result; live progress is none.
     pub fn is_settled(&self) -> bool {
-        self.state.is_settled() && self.preliminary != Some(true)
+        match self.state {
+            ToolState::OutputAvailable => self.preliminary != Some(true),
+            ToolState::OutputError | ToolState::OutputDenied => true,
+            ToolState::InputStreaming
+            | ToolState::InputAvailable
+            | ToolState::ApprovalRequested
+            | ToolState::ApprovalResponded => false,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 
 use crate::ids::{MessageId, SessionId};
 use crate::limits::INLINE_ATTACHMENT_BYTES;
@@ -48,4 +49,9 @@ pub fn text_of(parts: &[Part]) -> String {
         }
     }
     joined
+}
+
+/// SHA-256 in hex: how blobs are named.
+pub fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use crate::agents::Agent;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::{ToolSpec, Workspace};
+use crate::prompt::digest;
 
 /// An assembled prompt and the SHA-256 (hex) of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +39,7 @@ pub fn assemble(
             text.push_str(&format!("- {}: {first_line}\n", tool.id));
         }
     }
-    let digest = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest(text.as_bytes());
     SystemPrompt { text: text.into(), digest }
 }
 

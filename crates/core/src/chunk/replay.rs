@@ -144,7 +144,11 @@ fn output_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
         }),
         ToolState::OutputDenied => {
             // The AI SDK takes nothing but the id from this chunk; the metadata rides for those who show the call.
-            out.push(Chunk::ToolOutputDenied { call_id, rest: result_rest(tool) });
+            let mut rest = result_rest(tool);
+            if let Some(reason) = tool.approval.as_ref().and_then(|approval| approval.reason.clone()) {
+                rest.0.get_or_insert_default().unknown.insert("errorText".into(), reason.into());
+            }
+            out.push(Chunk::ToolOutputDenied { call_id, rest });
         }
     }
 }

@@ -174,7 +174,7 @@ impl Turn {
         let verdict = self.rules.verdict(accesses);
         if verdict.action == Action::Deny {
             let rule = verdict.rule.map(|rule| rule.pattern).unwrap_or_default();
-            return Gate::Refused(call.denial(&format!("denied by the rule `{rule}` of this session")));
+            return Gate::Refused(call.failure(&format!("denied by the rule `{rule}` of this session")));
         }
         let decided = verdict.rule.is_some();
         match reach(accesses, &self.workspace, &self.granted) {

@@ -1,0 +1,7 @@
+//! In-memory stand-ins for the core's ports: a disk that outlives its processes, a clock, clients. No I/O at all.
+
+pub mod client;
+pub mod clock;
+pub mod disk;
+pub mod random;
+pub mod store;

@@ -1,0 +1,194 @@
+//! The tables of a store in memory. They outlive the processes that use them: a killed one loses only what it had not committed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use attache_core::ids::{MessageId, PartId, SessionId};
+use attache_core::ports::store::{
+    Batch, Change, Epoch, LiveRun, LogSegment, MessageRow, Owner, PartRow, SessionPatch, SessionRecord,
+    SessionRow, StoreError, StoreResult,
+};
+use serde_json::{Map, Value};
+
+/// Names a process that uses the disk.
+pub type ProcessId = u64;
+
+#[derive(Clone, Debug, Default)]
+pub struct Lease {
+    pub owner: Option<ProcessId>,
+    pub epoch: i64,
+    pub run: Option<LiveRun>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    pub sessions: BTreeMap<SessionId, SessionRow>,
+    pub messages: BTreeMap<MessageId, MessageRow>,
+    pub parts: BTreeMap<PartId, PartRow>,
+    pub log: BTreeMap<(SessionId, u64), LogSegment>,
+    pub leases: BTreeMap<SessionId, Lease>,
+    pub system_prompts: BTreeMap<String, String>,
+    pub blobs: BTreeMap<String, (BTreeSet<SessionId>, Vec<u8>)>,
+    pub alive: BTreeSet<ProcessId>,
+}
+
+impl Disk {
+    /// All of the batch or nothing of it.
+    pub fn apply(&mut self, process: ProcessId, batch: Batch) -> StoreResult<()> {
+        if let Some(Epoch(epoch)) = batch.fence {
+            let lease = self.leases.get(&batch.session_id);
+            if !lease.is_some_and(|lease| lease.owner == Some(process) && lease.epoch == epoch) {
+                return Err(StoreError::Fenced(batch.session_id));
+            }
+        }
+        let before = self.clone();
+        for change in batch.changes {
+            if let Err(error) = self.change(&batch.session_id, change) {
+                *self = before;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, session: &SessionId, change: Change) -> StoreResult<()> {
+        match change {
+            Change::CreateSession(row) => {
+                if self.sessions.contains_key(&row.id) {
+                    return Err(StoreError::Conflict(row.id.to_string()));
+                }
+                self.leases.insert(row.id.clone(), Lease::default());
+                self.sessions.insert(row.id.clone(), *row);
+            }
+            Change::PatchSession(patch) => self.patch_session(session, patch)?,
+            Change::DeleteSession => self.delete(session),
+            Change::InsertMessage(row) => {
+                if self.messages.contains_key(&row.id) {
+                    return Err(StoreError::Conflict(row.id.to_string()));
+                }
+                self.messages.insert(row.id.clone(), row);
+            }
+            Change::PatchMessage { id, seq, metadata, updated_at } => {
+                let unknown = || StoreError::Corrupt(format!("no message {id}"));
+                let row = self.messages.get_mut(&id).ok_or_else(unknown)?;
+                row.seq = seq.or(row.seq);
+                row.updated_at = updated_at;
+                merge(&mut row.metadata, metadata);
+            }
+            Change::PutPart(row) => {
+                self.parts.insert(row.id.clone(), row);
+            }
+            Change::PutSystemPrompt { digest, body } => {
+                self.system_prompts.insert(digest, body);
+            }
+            Change::AppendLog(segment) => {
+                let next = self.next_index(session);
+                if segment.first_index != next && next != 0 {
+                    return Err(StoreError::Corrupt(format!("entry {} after {next}", segment.first_index)));
+                }
+                self.log.insert((session.clone(), segment.first_index), segment);
+            }
+            Change::TrimLog { before } => self.trim(session, before),
+            Change::BeginRun(run) => self.lease(session).run = Some(run),
+            Change::EndRun => self.lease(session).run = None,
+            Change::ReleaseLease => self.lease(session).owner = None,
+        }
+        Ok(())
+    }
+
+    fn patch_session(&mut self, session: &SessionId, patch: SessionPatch) -> StoreResult<()> {
+        let unknown = || StoreError::Corrupt(format!("no session {session}"));
+        let row = self.sessions.get_mut(session).ok_or_else(unknown)?;
+        row.model = patch.model.or(row.model.take());
+        row.permissions = patch.permissions.unwrap_or_else(|| row.permissions.take());
+        merge(&mut row.metadata, patch.metadata);
+        row.updated_at = patch.updated_at;
+        row.archived_at = patch.archived_at.unwrap_or(row.archived_at);
+        row.parent_message_id = patch.parent_message_id.or(row.parent_message_id.take());
+        if let Some(usage) = patch.add_usage {
+            row.totals.prompt_tokens += usage.prompt_tokens;
+            row.totals.completion_tokens += usage.completion_tokens;
+            row.totals.reasoning_tokens += usage.reasoning_tokens;
+            row.totals.cache_read += usage.cache_read;
+            row.totals.cache_write += usage.cache_write;
+            row.totals.cost_usd += usage.cost_usd;
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, session: &SessionId) {
+        self.sessions.remove(session);
+        self.leases.remove(session);
+        self.messages.retain(|_, row| row.session_id != *session);
+        self.parts.retain(|_, row| row.session_id != *session);
+        self.log.retain(|(owner, _), _| owner != session);
+    }
+
+    fn trim(&mut self, session: &SessionId, before: u64) {
+        let newest = self.segments(session).map(|segment| segment.first_index).max();
+        self.log.retain(|(owner, first), segment| {
+            owner != session || segment.last_index >= before || Some(*first) == newest
+        });
+    }
+
+    pub fn lease(&mut self, session: &SessionId) -> &mut Lease {
+        self.leases.entry(session.clone()).or_default()
+    }
+
+    pub fn segments(&self, session: &SessionId) -> impl Iterator<Item = &LogSegment> {
+        self.log.iter().filter(move |((owner, _), _)| owner == session).map(|(_, segment)| segment)
+    }
+
+    pub fn next_index(&self, session: &SessionId) -> u64 {
+        self.segments(session).map(|segment| segment.last_index + 1).max().unwrap_or(0)
+    }
+
+    /// Messages in the order of the conversation.
+    pub fn conversation(&self, session: &SessionId) -> Vec<&MessageRow> {
+        let mut rows: Vec<_> =
+            self.messages.values().filter(|row| row.session_id == *session && row.seq.is_some()).collect();
+        rows.sort_by_key(|row| row.seq);
+        rows
+    }
+
+    pub fn parts_of(&self, message: &MessageId) -> Vec<PartRow> {
+        let mut rows: Vec<_> =
+            self.parts.values().filter(|row| row.message_id == *message).cloned().collect();
+        rows.sort_by_key(|row| row.index);
+        rows
+    }
+
+    pub fn record(&self, process: ProcessId, session: &SessionId) -> Option<SessionRecord> {
+        let row = self.sessions.get(session)?.clone();
+        let lease = self.leases.get(session).cloned().unwrap_or_default();
+        let of_session = || self.messages.values().filter(|row| row.session_id == *session);
+        let mut queued: Vec<_> = of_session()
+            .filter(|row| row.seq.is_none() && !row.metadata.contains_key("queue_canceled_at"))
+            .filter_map(|row| Some((row.metadata.get("queued_at")?.as_i64()?, row.id.clone())))
+            .collect();
+        queued.sort();
+        Some(SessionRecord {
+            last_seq: of_session().filter_map(|row| row.seq).max().unwrap_or(0),
+            next_index: self.next_index(session),
+            live_run: lease.run,
+            queued: queued.into_iter().map(|(_, id)| id).collect(),
+            epoch: Epoch(lease.epoch),
+            owner: match lease.owner {
+                None => Owner::Nobody,
+                Some(owner) if owner == process => Owner::Us,
+                Some(owner) if self.alive.contains(&owner) => Owner::Other,
+                Some(_) => Owner::Dead,
+            },
+            row,
+        })
+    }
+}
+
+fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
+    for (key, value) in from {
+        if value.is_null() {
+            into.remove(&key);
+        } else {
+            into.insert(key, value);
+        }
+    }
+}

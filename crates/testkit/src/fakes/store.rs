@@ -1,0 +1,271 @@
+//! One process's view of a `Disk`: commits come back in order after a time the seed decides, until the process is killed.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use attache_core::ids::{MessageId, SessionId};
+use attache_core::ports::BoxFuture;
+use attache_core::ports::store::{
+    Batch, Blobs, Done, Epoch, LeaseGrant, Leases, LogSegment, RowCursor, RowPage, RowRange, SessionQuery,
+    SessionRecord, SessionRow, Store, StoreError, StoreResult, StoredMessage,
+};
+use tokio::sync::mpsc;
+
+use super::disk::{Disk, ProcessId};
+use super::random::Random;
+
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    disk: Arc<Mutex<Disk>>,
+    process: ProcessId,
+    commits: mpsc::UnboundedSender<Pending>,
+    killed: AtomicBool,
+    /// Commits left before one fails; `u64::MAX` for never.
+    fails_in: AtomicU64,
+}
+
+enum Pending {
+    Commit(Batch, Done),
+    Acquire(SessionId, Option<Epoch>, tokio::sync::oneshot::Sender<StoreResult<LeaseGrant>>),
+}
+
+/// The longest a commit takes, in milliseconds of tokio's time.
+const SLOWEST_COMMIT: u64 = 4;
+
+impl MemoryStore {
+    /// A new process on this disk. `seed` decides how long each commit takes.
+    pub fn open(disk: Arc<Mutex<Disk>>, process: ProcessId, seed: u64) -> Self {
+        disk.lock().unwrap().alive.insert(process);
+        let (commits, waiting) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            disk,
+            process,
+            commits,
+            killed: AtomicBool::new(false),
+            fails_in: AtomicU64::new(u64::MAX),
+        });
+        tokio::spawn(write(Arc::downgrade(&shared), waiting, Random::new(seed)));
+        Self { shared }
+    }
+
+    /// SIGKILL: nothing more is committed, nobody is told.
+    pub fn kill(&self) {
+        self.shared.killed.store(true, Ordering::SeqCst);
+        self.disk().alive.remove(&self.shared.process);
+    }
+
+    /// The n-th commit from now on fails, once.
+    pub fn fail_commit(&self, nth: u64) {
+        self.shared.fails_in.store(nth, Ordering::SeqCst);
+    }
+
+    pub fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.shared.disk.lock().unwrap()
+    }
+}
+
+async fn write(
+    shared: std::sync::Weak<Shared>,
+    mut waiting: mpsc::UnboundedReceiver<Pending>,
+    mut random: Random,
+) {
+    while let Some(pending) = waiting.recv().await {
+        tokio::time::sleep(Duration::from_millis(random.below(SLOWEST_COMMIT + 1))).await;
+        let Some(shared) = shared.upgrade() else { return };
+        if shared.killed.load(Ordering::SeqCst) {
+            return;
+        }
+        match pending {
+            Pending::Commit(batch, done) => {
+                let left = shared.fails_in.load(Ordering::SeqCst);
+                shared
+                    .fails_in
+                    .store(if left == u64::MAX { left } else { left.wrapping_sub(1) }, Ordering::SeqCst);
+                let result = if left == 0 {
+                    Err(StoreError::Unavailable("disk full (put in by the test)".into()))
+                } else {
+                    shared.disk.lock().unwrap().apply(shared.process, batch)
+                };
+                done(result);
+            }
+            Pending::Acquire(session, known, reply) => {
+                let granted = acquire(&mut shared.disk.lock().unwrap(), shared.process, &session, known);
+                drop(reply.send(Ok(granted)));
+            }
+        }
+    }
+}
+
+fn acquire(disk: &mut Disk, process: ProcessId, session: &SessionId, known: Option<Epoch>) -> LeaseGrant {
+    if !disk.sessions.contains_key(session) {
+        return LeaseGrant::UnknownSession;
+    }
+    let alive = disk.alive.clone();
+    let lease = disk.lease(session);
+    match lease.owner {
+        Some(owner) if owner == process => {
+            return LeaseGrant::Granted { epoch: Epoch(lease.epoch), moved: false };
+        }
+        Some(owner) if alive.contains(&owner) => return LeaseGrant::Elsewhere,
+        Some(_) | None => {}
+    }
+    let moved = known != Some(Epoch(lease.epoch));
+    lease.owner = Some(process);
+    lease.epoch += 1;
+    LeaseGrant::Granted { epoch: Epoch(lease.epoch), moved }
+}
+
+impl MemoryStore {
+    fn read<T: Send + 'static>(&self, look: impl FnOnce(&Disk) -> T) -> BoxFuture<'static, StoreResult<T>> {
+        let looked = look(&self.disk());
+        let killed = self.shared.killed.load(Ordering::SeqCst);
+        Box::pin(async move {
+            if killed {
+                std::future::pending::<()>().await;
+            }
+            Ok(looked)
+        })
+    }
+}
+
+impl Store for MemoryStore {
+    fn commit(&self, batch: Batch, done: Done) {
+        drop(self.shared.commits.send(Pending::Commit(batch, done)));
+    }
+
+    fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>> {
+        self.read(|disk| disk.record(self.shared.process, id))
+    }
+
+    fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>> {
+        self.read(|disk| {
+            let spoken = |row: &&SessionRow| !disk.conversation(&row.id).is_empty();
+            let wanted = |row: &&SessionRow| {
+                query.workspace_root.as_ref().is_none_or(|root| *root == row.workspace_root)
+                    && (query.include_archived || row.archived_at.is_none())
+            };
+            let mut rows: Vec<_> = disk.sessions.values().filter(spoken).filter(wanted).cloned().collect();
+            rows.sort_by(|a, b| (b.updated_at, &b.id).cmp(&(a.updated_at, &a.id)));
+            if let Some((at, id)) = &query.after {
+                rows.retain(|row| (row.updated_at, &row.id) < (*at, id));
+            }
+            rows.truncate(query.limit);
+            rows
+        })
+    }
+
+    fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>> {
+        self.read(|disk| page(disk, session, &range))
+    }
+
+    fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<StoredMessage>>> {
+        self.read(|disk| disk.messages.get(id).map(|row| (row.clone(), disk.parts_of(id))))
+    }
+
+    fn read_log(
+        &self,
+        session: &SessionId,
+        from: u64,
+        max_bytes: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
+        self.read(|disk| {
+            let mut bytes = 0;
+            let wanted = disk.segments(session).filter(|segment| segment.last_index >= from);
+            wanted
+                .take_while(|segment| {
+                    let first = bytes == 0;
+                    bytes += segment.chunks.len();
+                    first || bytes <= max_bytes
+                })
+                .cloned()
+                .collect()
+        })
+    }
+}
+
+fn page(disk: &Disk, session: &SessionId, range: &RowRange) -> RowPage {
+    let mut page = RowPage::default();
+    let mut bytes = 0;
+    for row in disk.conversation(session) {
+        let seq = row.seq.unwrap_or_default();
+        let after = range.after.map_or((i64::MIN, i64::MIN), |cursor| (cursor.seq, cursor.part_index));
+        if row.metadata.contains_key("hidden_at")
+            || seq < after.0
+            || range.before_seq.is_some_and(|end| seq >= end)
+        {
+            continue;
+        }
+        let mut parts = Vec::new();
+        for part in disk.parts_of(&row.id) {
+            if (seq, part.index) <= after {
+                continue;
+            }
+            if bytes > range.max_bytes {
+                let last: Option<&attache_core::ports::store::PartRow> = parts.last();
+                page.next = match last {
+                    Some(last) => Some(RowCursor { seq, part_index: last.index }),
+                    None => Some(RowCursor { seq: seq - 1, part_index: i64::MAX }),
+                };
+                if !parts.is_empty() {
+                    page.messages.push((row.clone(), parts));
+                }
+                return page;
+            }
+            bytes += part.data_json.len() + 1;
+            parts.push(part);
+        }
+        if seq > after.0 || !parts.is_empty() {
+            page.messages.push((row.clone(), parts));
+        }
+    }
+    page
+}
+
+impl Leases for MemoryStore {
+    fn acquire(
+        &self,
+        session: &SessionId,
+        known: Option<Epoch>,
+    ) -> BoxFuture<'static, StoreResult<LeaseGrant>> {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        drop(self.shared.commits.send(Pending::Acquire(session.clone(), known, reply)));
+        Box::pin(async move {
+            match answer.await {
+                Ok(granted) => granted,
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+
+    fn changed_elsewhere(&self) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(Duration::from_millis(50)))
+    }
+}
+
+impl Blobs for MemoryStore {
+    fn put(&self, session: &SessionId, bytes: Vec<u8>) -> BoxFuture<'static, StoreResult<String>> {
+        let digest = attache_core::prompt::digest(&bytes);
+        let mut disk = self.disk();
+        let blob = disk.blobs.entry(digest.clone()).or_insert_with(|| (Default::default(), bytes));
+        blob.0.insert(session.clone());
+        Box::pin(async move { Ok(digest) })
+    }
+
+    fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
+        self.read(|disk| disk.blobs.get(sha256).map(|(_, bytes)| bytes.clone()))
+    }
+
+    fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
+        self.disk().blobs.retain(|_, (owners, _)| {
+            owners.remove(session);
+            !owners.is_empty()
+        });
+        Box::pin(async { Ok(()) })
+    }
+}
