@@ -13,11 +13,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{REMEMBERED_ATTEMPTS, SCRIPT_CONTEXT, SCRIPT_MAX_OUTPUT};
-use crate::script::play::{DEFAULT_MODEL, END_OF_SCRIPT, Playback};
+use crate::script::play::{END_OF_SCRIPT, Playback};
 use crate::script::{Directive, Script, ScriptError, Step};
 
 #[derive(Debug)]
 pub struct ScriptModel {
+    provider_id: String,
     script: Script,
     models: Arc<[ModelInfo]>,
     end_of_script: Arc<Step>,
@@ -35,31 +36,36 @@ struct Attempts {
 }
 
 impl ScriptModel {
+    /// The model every script has.
+    pub const DEFAULT_MODEL: &str = "default";
+
     pub fn parse(provider_id: &str, text: &str) -> Result<Self, ScriptError> {
         Ok(Self::new(provider_id, Script::parse(text)?))
     }
 
     pub fn new(provider_id: &str, script: Script) -> Self {
         let default = ModelInfo {
-            model: model_ref(provider_id, DEFAULT_MODEL),
             name: "Scripted model".to_owned(),
-            context: SCRIPT_CONTEXT,
-            max_output: SCRIPT_MAX_OUTPUT,
-            images: false,
-            audio: false,
+            ..undeclared_model(provider_id, Self::DEFAULT_MODEL)
         };
         let declared = script.models.iter().map(|model| ModelInfo {
-            model: model_ref(provider_id, &model.name),
-            name: model.name.clone(),
             context: model.context,
             max_output: model.max_output,
             images: model.images,
             audio: model.audio,
+            ..undeclared_model(provider_id, &model.name)
         });
         let models = std::iter::once(default).chain(declared).collect();
         let end_of_script =
             Arc::new(Step { directives: vec![Directive::Text(END_OF_SCRIPT.to_owned())], ..Step::default() });
-        Self { script, models, end_of_script, attempts: Mutex::default() }
+        let provider_id = provider_id.to_owned();
+        Self { provider_id, script, models, end_of_script, attempts: Mutex::default() }
+    }
+
+    /// What is known of a model of this provider; one that nobody declared gets the usual sizes.
+    pub fn info(&self, model_id: &str) -> ModelInfo {
+        let declared = self.models.iter().find(|known| known.model.model_id == model_id);
+        declared.cloned().unwrap_or_else(|| undeclared_model(&self.provider_id, model_id))
     }
 
     /// States a model from elsewhere (the configuration): replaces the one of that name, or comes last.
@@ -108,8 +114,15 @@ impl Model for ScriptModel {
     }
 }
 
-fn model_ref(provider_id: &str, model_id: &str) -> ModelRef {
-    ModelRef { provider_id: provider_id.to_owned(), model_id: model_id.to_owned(), variant: None }
+fn undeclared_model(provider_id: &str, model_id: &str) -> ModelInfo {
+    ModelInfo {
+        model: ModelRef { provider_id: provider_id.to_owned(), model_id: model_id.to_owned(), variant: None },
+        name: model_id.to_owned(),
+        context: SCRIPT_CONTEXT,
+        max_output: SCRIPT_MAX_OUTPUT,
+        images: false,
+        audio: false,
+    }
 }
 
 fn counts_attempts(step: &Step) -> bool {

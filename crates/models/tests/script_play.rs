@@ -317,12 +317,9 @@ async fn a_hundred_thousand_deltas_all_arrive_in_order() {
 #[test]
 fn the_default_model_comes_first_then_the_declared_ones() {
     let model = model("model vision context=8000 images=true\non *");
-    let mut stated = model.available()[1].clone();
+    let mut stated = model.info("vision");
     stated.context = 9000;
-    let extra = attache_core::ports::model::ModelInfo {
-        model: ModelRef { model_id: "extra".into(), ..stated.model.clone() },
-        ..stated.clone()
-    };
+    let extra = model.info("extra");
     let model = model.with_model(stated).with_model(extra);
     let models: Vec<_> = model
         .available()
@@ -336,7 +333,7 @@ fn the_default_model_comes_first_then_the_declared_ones() {
         [
             ("default".into(), "Scripted model".into(), 200_000, 32_000, false),
             ("vision".into(), "vision".into(), 9000, 32_000, true),
-            ("extra".into(), "vision".into(), 9000, 32_000, true),
+            ("extra".into(), "extra".into(), 200_000, 32_000, false),
         ]
     );
 }

@@ -13,6 +13,7 @@ use super::{
     Step,
 };
 use crate::limits::{SCRIPT_CONTEXT, SCRIPT_MAX_OUTPUT};
+use crate::script_model::ScriptModel;
 
 const DIRECTIVES: &str =
     "on, reasoning, text, stream, delay, call, file, source, usage, finish, error, cut, panic, model or ---";
@@ -124,7 +125,7 @@ impl Reader {
             images: false,
             audio: false,
         };
-        if name == super::play::DEFAULT_MODEL || self.script.models.iter().any(|known| known.name == name) {
+        if name == ScriptModel::DEFAULT_MODEL || self.script.models.iter().any(|known| known.name == name) {
             return Err(line.error_at("a model name that is not declared yet", name));
         }
         while let Some((key, value)) = line.option()? {

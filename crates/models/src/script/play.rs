@@ -17,9 +17,6 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::{Directive, ErrorKind, ScriptedCall, ScriptedError, Step};
 use crate::limits::{ARGUMENT_DELTA_BYTES, ARGUMENT_DELTAS, BYTES_PER_TOKEN};
 
-/// The model every script has.
-pub(crate) const DEFAULT_MODEL: &str = "default";
-
 /// What a script answers when it has nothing (more) to say.
 pub(crate) const END_OF_SCRIPT: &str = "(end of script)";
 
