@@ -1,0 +1,231 @@
+//! The command line: what can be typed, with its help. Says nothing about what the commands do.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// A coding agent for editors that speak the Agent Client Protocol
+#[derive(Clone, Debug, Parser)]
+#[command(name = "attache", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "Example:\n  attache demo")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct GlobalArgs {
+    /// Configuration file, instead of the user's config.toml
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// Session database: a path or sqlite:PATH
+    #[arg(long, value_name = "URL", global = true)]
+    pub(crate) store: Option<String>,
+    /// Show the configuration in force and where each value comes from, then exit
+    #[arg(long, global = true)]
+    pub(crate) print_config: bool,
+    /// Log more to stderr; -vv and -vvv still more
+    #[arg(short, long = "verbose", action = ArgAction::Count, global = true)]
+    pub(crate) verbosity: u8,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Be the agent of an editor: ACP on stdin and stdout
+    Acp(AcpArgs),
+    /// Play one full session in this terminal; needs no key and no network
+    #[command(after_help = "Example:\n  attache demo")]
+    Demo,
+    /// Look at stored sessions
+    Sessions(SessionsArgs),
+    /// Write completions for a shell to stdout
+    #[command(
+        after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache"
+    )]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "Example:\n  attache acp --model local/default --trace /tmp/acp.jsonl")]
+pub(crate) struct AcpArgs {
+    /// Model of new sessions
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// Agent of new sessions
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// Write the ACP traffic to this file, one JSON object per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "Example:\n  attache sessions list")]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, the latest first
+    #[command(after_help = "Example:\n  attache sessions list")]
+    List,
+    /// Show one session
+    #[command(after_help = "Example:\n  attache sessions show ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
+    Show {
+        /// Session id
+        id: String,
+    },
+    /// Write one session out
+    #[command(
+        after_help = "Example:\n  attache sessions export ses_019a2b3c4d5e6fAbCdEfGhIjKl --format md -o session.md"
+    )]
+    Export {
+        /// Session id
+        id: String,
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+        /// File to write; stdout if left out
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Jsonl,
+    Json,
+    Md,
+    Csv,
+}
+
+impl Args {
+    /// Reads the process's arguments. Help and version end the process with 0, a usage error with 2.
+    pub(crate) fn from_command_line() -> Self {
+        let args = Self::parse();
+        if args.command.is_none() && !args.global.print_config {
+            let message = "a command is missing: acp, demo, sessions or completions";
+            Self::command().error(clap::error::ErrorKind::MissingSubcommand, message).exit();
+        }
+        args
+    }
+
+    /// The options of `acp`, which `--print-config` takes into account too.
+    pub(crate) fn acp(&self) -> Option<&AcpArgs> {
+        match &self.command {
+            Some(Command::Acp(acp)) => Some(acp),
+            Some(Command::Demo | Command::Sessions(_) | Command::Completions { .. }) | None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Args::try_parse_from(std::iter::once("attache").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_options_of_acp_reach_their_fields() {
+        let args =
+            parse("acp --model a/b --agent plan --trace t.jsonl --config c.toml --store sqlite:s.db -vv")
+                .unwrap();
+        let acp = args.acp().unwrap();
+        assert_eq!(acp.model.as_deref(), Some("a/b"));
+        assert_eq!(acp.agent.as_deref(), Some("plan"));
+        assert_eq!(acp.trace, Some(PathBuf::from("t.jsonl")));
+        assert_eq!(args.global.config, Some(PathBuf::from("c.toml")));
+        assert_eq!(args.global.store.as_deref(), Some("sqlite:s.db"));
+        assert_eq!(args.global.verbosity, 2);
+    }
+
+    #[test]
+    fn print_config_stands_alone_or_behind_a_command() {
+        assert!(parse("--print-config").unwrap().global.print_config);
+        let args = parse("acp --model a/b --print-config").unwrap();
+        assert!(args.global.print_config && args.acp().is_some());
+    }
+
+    #[test]
+    fn export_has_a_format_and_an_output() {
+        let Some(Command::Sessions(sessions)) =
+            parse("sessions export ses_1 --format csv -o x.csv").unwrap().command
+        else {
+            panic!("not sessions");
+        };
+        let SessionsCommand::Export { id, format, output } = sessions.command else { panic!("not export") };
+        assert_eq!((id.as_str(), format, output), ("ses_1", ExportFormat::Csv, Some(PathBuf::from("x.csv"))));
+    }
+
+    #[test]
+    fn usage_errors_exit_with_2_and_answers_with_0() {
+        for line in [
+            "",
+            "nonsense",
+            "acp --approval all",
+            "sessions",
+            "sessions show",
+            "completions tcl",
+            "acp extra",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+        for line in ["--help", "--version", "acp --help", "sessions export --help"] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 0, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_help_fits_a_screen_and_ends_with_an_example() {
+        let commands = [
+            "",
+            "acp",
+            "demo",
+            "sessions",
+            "sessions list",
+            "sessions show",
+            "sessions export",
+            "completions",
+        ];
+        for command in commands {
+            let help = parse(&format!("{command} --help")).unwrap_err().to_string();
+            assert!(help.lines().count() <= 24, "{help}");
+            assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+            let tail: Vec<&str> = help.trim_end().lines().rev().take(2).collect();
+            assert!(tail[1] == "Example:" && tail[0].starts_with("  attache "), "{help}");
+        }
+    }
+
+    #[test]
+    fn the_examples_of_the_help_are_valid_commands() {
+        fn examples(command: &clap::Command, found: &mut Vec<String>) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            found.extend(
+                help.lines().filter_map(|line| line.trim().strip_prefix("attache ")).map(str::to_owned),
+            );
+            command.get_subcommands().for_each(|command| examples(command, found));
+        }
+        let mut found = Vec::new();
+        examples(&Args::command(), &mut found);
+        assert!(found.len() >= 8, "{found:?}");
+        for line in found {
+            let typed = line.split(" > ").next().unwrap();
+            parse(typed).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The environment variables, read once: those of the configuration, and those the directories follow.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::error::{nearest, shown};
+use super::keys::{Input, KEYS};
+use super::{Config, ConfigError, Origin};
+
+/// Variables of ours that are no keys of the configuration.
+const OTHER_VARIABLES: [&str; 2] = ["ATTACHE_HOME", "ATTACHE_LOG"];
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment {
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl Environment {
+    pub(crate) fn of_this_process() -> Self {
+        Self { variables: std::env::vars_os().collect() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_pairs(pairs: &[(&str, &str)]) -> Self {
+        Self { variables: pairs.iter().map(|(name, value)| (name.into(), value.into())).collect() }
+    }
+
+    /// `None` when unset or empty.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+        self.variables.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    /// `None` when unset, empty or not UTF-8.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.variables.get(&OsString::from(name))?.to_str().filter(|value| !value.is_empty())
+    }
+
+    /// Sets what the variables say. One of ours that nobody knows is a slip and an error.
+    pub(super) fn apply(&self, config: &mut Config, errors: &mut Vec<ConfigError>) {
+        let ours = self
+            .variables
+            .iter()
+            .filter(|(name, value)| name.as_encoded_bytes().starts_with(b"ATTACHE_") && !value.is_empty());
+        for (name, value) in ours {
+            let variable = name.to_string_lossy().into_owned();
+            let key = KEYS.iter().find(|key| key.variable() == variable);
+            let origin = Origin::Environment(shown(&variable));
+            match (key, value.to_str()) {
+                (Some(key), Some(text)) => config.assign(key, &Input::Text(text), origin, errors),
+                (Some(_), None) => errors.push(ConfigError { origin, message: "not valid UTF-8".to_owned() }),
+                (None, _) if OTHER_VARIABLES.contains(&variable.as_str()) => {}
+                (None, _) => errors.push(ConfigError { origin, message: unknown_variable(&variable) }),
+            }
+        }
+    }
+}
+
+fn unknown_variable(variable: &str) -> String {
+    let keys: Vec<String> = KEYS.iter().map(super::Key::variable).collect();
+    let valid: Vec<&str> = keys.iter().map(String::as_str).chain(OTHER_VARIABLES).collect();
+    // All share their first letters, which must not count as likeness.
+    let stem = |name: &'_ str| name.strip_prefix("ATTACHE_").unwrap_or(name).to_owned();
+    let stems: Vec<String> = valid.iter().map(|name| stem(name)).collect();
+    let stems: Vec<&str> = stems.iter().map(String::as_str).collect();
+    let near = nearest(&stem(variable), &stems).map(|near| format!(", did you mean ATTACHE_{near}?"));
+    format!("unknown variable{} (valid: {})", near.unwrap_or_default(), valid.join(", "))
+}

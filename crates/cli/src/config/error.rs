@@ -1,0 +1,102 @@
+//! What is wrong with a configuration, in words that name the place and the way out.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use attache_core::ports::store::ModelRef;
+use thiserror::Error;
+
+use super::Origin;
+use super::limits::MAX_SHOWN_CHARACTERS;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfigError {
+    pub(crate) origin: Origin,
+    pub(crate) message: String,
+}
+
+/// Everything that is wrong, one line each. Never empty.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) struct ConfigErrors(pub(crate) Vec<ConfigError>);
+
+impl ConfigError {
+    /// `line` is `None` when the whole file is meant.
+    pub(super) fn in_file(path: &Path, line: Option<usize>, message: String) -> Self {
+        let path: Arc<Path> = path.into();
+        Self { origin: Origin::File { path, line: line.unwrap_or(0) }, message }
+    }
+
+    pub(super) fn line(&self) -> usize {
+        match self.origin {
+            Origin::File { line, .. } => line,
+            Origin::Default | Origin::Environment(_) | Origin::Option(_) => 0,
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::File { path, line: 0 } => write!(f, "{}: {}", path.display(), self.message),
+            origin => write!(f, "{origin}: {}", self.message),
+        }
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// `valid` are the keys of the same table, without their prefix.
+pub(super) fn unknown_key(prefix: &str, key: &str, valid: &[&str]) -> String {
+    let near = match nearest(key, valid) {
+        Some(near) => format!(", did you mean `{prefix}{near}`?"),
+        None => String::new(),
+    };
+    format!("unknown key `{prefix}{}`{near} (valid here: {})", shown(key), valid.join(", "))
+}
+
+pub(super) fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
+    // Enough for a swapped, missing or doubled letter; "model" is not offered for everything with an m.
+    const NEAR: f64 = 0.75;
+    let scored = valid.iter().map(|candidate| (strsim::jaro_winkler(word, candidate), *candidate));
+    scored
+        .filter(|(score, _)| *score >= NEAR)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, near)| near)
+}
+
+/// Foreign text in a message: one line, no control characters, not too much of it.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String =
+        text.chars().take(MAX_SHOWN_CHARACTERS).collect::<String>().escape_debug().to_string();
+    if text.chars().nth(MAX_SHOWN_CHARACTERS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+pub(super) fn unconfigured_provider(model: &ModelRef, providers: &[String], file: &Path) -> String {
+    let provider = shown(&model.provider_id);
+    let model = shown(&format!("{}/{}", model.provider_id, model.model_id));
+    let known = match providers {
+        [] => "no provider is configured".to_owned(),
+        known => format!("configured: {}", known.join(", ")),
+    };
+    let names: Vec<&str> = providers.iter().map(String::as_str).collect();
+    let near = nearest(&provider, &names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!(
+        "model `{model}` needs a provider `{provider}` ({known}{near}); add [providers.{provider}] with dialect = \"script\" and \
+         script = \"FILE\" to {}",
+        file.display()
+    )
+}

@@ -1,0 +1,307 @@
+//! Reads config.toml into the configuration: every unknown key and wrong type becomes an error with its line.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml_edit::{Document, Item, TableLike, Value};
+
+use super::error::{nearest, shown, unknown_key};
+use super::keys::{Input, KEYS, found, mismatch};
+use super::limits::{MAX_CONFIG_BYTES, MAX_TOKENS};
+use super::{Config, ConfigError, Dialect, Origin, Provider, ProviderModel, Sourced};
+
+/// What `dialect` may become; only the first works in this version.
+const DIALECTS: [&str; 5] = ["script", "openai-chat", "openai-responses", "anthropic", "gemini"];
+const PROVIDER_KEYS: [&str; 3] = ["dialect", "script", "models"];
+const MODEL_KEYS: [&str; 4] = ["context", "max_output", "images", "audio"];
+
+/// `None` when there is no such file.
+pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
+    read_text(path, MAX_CONFIG_BYTES).map_err(|message| ConfigError::in_file(path, None, message))
+}
+
+/// A text file of bounded size; `None` when it is not there. Pipes are welcome.
+pub(super) fn read_text(path: &Path, limit: u64) -> Result<Option<String>, String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(size) if size as u64 > limit => {
+            Err(format!("larger than {} MiB: not the right file?", limit / (1024 * 1024)))
+        }
+        Ok(_) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) => {
+                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                Err(format!("not valid UTF-8 in line {}", line_at(valid)))
+            }
+        },
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(format!("can't be read: {error}")),
+    }
+}
+
+/// Sets what the text says; gives the names of all providers it mentions, also of those with errors.
+pub(super) fn apply(text: &str, config: &mut Config, errors: &mut Vec<ConfigError>) -> Vec<String> {
+    let path: Arc<Path> = config.file.as_path().into();
+    let document = match Document::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            let line = error.span().map(|span| line_of(text, span.start));
+            let message = format!("not valid TOML: {}", error.message().replace('\n', "; "));
+            errors.push(ConfigError::in_file(&path, line, message));
+            return Vec::new();
+        }
+    };
+    // Relative paths follow the file, wherever attache was started.
+    let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.to_path_buf());
+    let directory = absolute.parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut reader = Reader { text, path, directory, errors: Vec::new(), providers_named: Vec::new() };
+    reader.table("", document.as_table(), config);
+    reader.errors.sort_by_key(ConfigError::line);
+    errors.append(&mut reader.errors);
+    reader.providers_named
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    path: Arc<Path>,
+    directory: PathBuf,
+    errors: Vec<ConfigError>,
+    providers_named: Vec<String>,
+}
+
+impl Reader<'_> {
+    /// A table of plain keys; `prefix` ends with a dot or is empty.
+    fn table(&mut self, prefix: &str, table: &dyn TableLike, config: &mut Config) {
+        for (name, item) in table.iter() {
+            let path = format!("{prefix}{name}");
+            let origin = self.origin(table, name);
+            if let Some(key) = KEYS.iter().find(|key| key.path == path) {
+                match item.as_value() {
+                    Some(value) => {
+                        let input = Input::Toml { value, directory: &self.directory };
+                        config.assign(key, &input, origin, &mut self.errors);
+                    }
+                    None => self.refuse(origin, mismatch(&path, key.expected, &found_item(item))),
+                }
+            } else if path == "providers" {
+                self.providers(item, origin, config);
+            } else if KEYS
+                .iter()
+                .any(|key| key.path.strip_prefix(&path).is_some_and(|rest| rest.starts_with('.')))
+            {
+                match item.as_table_like() {
+                    Some(table) => self.table(&format!("{path}."), table, config),
+                    None => self.refuse(origin, mismatch(&path, "a table", &found_item(item))),
+                }
+            } else {
+                self.refuse(origin, unknown_key(prefix, name, &valid_keys(prefix)));
+            }
+        }
+    }
+
+    fn providers(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+        let Some(table) = item.as_table_like() else {
+            return self.refuse(origin, mismatch("providers", "a table of providers", &found_item(item)));
+        };
+        for (name, item) in table.iter() {
+            let origin = self.origin(table, name);
+            let path = format!("providers.{}", shown(name));
+            self.providers_named.push(name.to_owned());
+            if name.is_empty()
+                || name.contains('/')
+                || name.chars().any(|c| c.is_whitespace() || c.is_control())
+            {
+                let reason =
+                    "must have a name without slashes and blanks, because models are written provider/model";
+                self.refuse(origin, format!("`{path}` {reason}"));
+                continue;
+            }
+            match item.as_table_like() {
+                Some(table) => {
+                    let provider = self.provider(name, &path, table, origin);
+                    config.providers.extend(provider);
+                }
+                None => self.refuse(origin, mismatch(&path, "a table", &found_item(item))),
+            }
+        }
+    }
+
+    fn provider(
+        &mut self,
+        name: &str,
+        path: &str,
+        table: &dyn TableLike,
+        origin: Origin,
+    ) -> Option<Provider> {
+        self.unknown_keys(path, table, &PROVIDER_KEYS);
+        let dialect = match table.get("dialect") {
+            Some(item) => self.dialect(path, item, self.origin(table, "dialect")),
+            None => {
+                self.refuse(origin.clone(), format!("`{path}` needs dialect = \"script\""));
+                None
+            }
+        };
+        let script = match table.get("script") {
+            Some(item) => self.script(path, item, self.origin(table, "script")),
+            None => {
+                // Said only when the dialect is one that has scripts: one slip, one message.
+                if dialect.is_some() {
+                    self.refuse(
+                        origin,
+                        format!("`{path}` needs script = \"FILE\", the transcript its answers come from"),
+                    );
+                }
+                None
+            }
+        };
+        let models = table.get("models").map(|item| self.models(path, item, self.origin(table, "models")));
+        Some(Provider {
+            name: name.to_owned(),
+            dialect: dialect?,
+            script: script?,
+            models: models.unwrap_or_default(),
+        })
+    }
+
+    fn dialect(&mut self, path: &str, item: &Item, origin: Origin) -> Option<Sourced<Dialect>> {
+        let [works, later @ ..] = &DIALECTS;
+        match item.as_str() {
+            Some("script") => Some(Sourced { value: Dialect::Script, origin }),
+            Some(text) if later.contains(&text) => {
+                let message =
+                    format!("`{path}.dialect` \"{text}\" is not in this version; known here: \"{works}\"");
+                self.refuse(origin, message);
+                None
+            }
+            Some(text) => {
+                let near = nearest(text, &DIALECTS)
+                    .map(|near| format!(", did you mean \"{near}\"?"))
+                    .unwrap_or_default();
+                let message = format!(
+                    "`{path}.dialect` \"{}\" is unknown{near} (known here: \"{works}\"; not in this version: {})",
+                    shown(text),
+                    later.join(", ")
+                );
+                self.refuse(origin, message);
+                None
+            }
+            None => {
+                self.refuse(
+                    origin,
+                    mismatch(&format!("{path}.dialect"), "the string \"script\"", &found_item(item)),
+                );
+                None
+            }
+        }
+    }
+
+    fn script(&mut self, path: &str, item: &Item, origin: Origin) -> Option<Sourced<PathBuf>> {
+        match item.as_str().filter(|text| !text.is_empty() && !text.contains('\0')) {
+            Some(text) => Some(Sourced { value: self.directory.join(text), origin }),
+            None => {
+                let expected = "the path of a script as a string";
+                self.refuse(origin, mismatch(&format!("{path}.script"), expected, &found_item(item)));
+                None
+            }
+        }
+    }
+
+    fn models(&mut self, path: &str, item: &Item, origin: Origin) -> Vec<ProviderModel> {
+        let path = format!("{path}.models");
+        let Some(table) = item.as_table_like() else {
+            self.refuse(origin, mismatch(&path, "a table of models", &found_item(item)));
+            return Vec::new();
+        };
+        let mut models = Vec::new();
+        for (name, item) in table.iter() {
+            let path = format!("{path}.{}", shown(name));
+            match item.as_table_like() {
+                Some(entries) if !name.is_empty() => models.push(self.model(name, &path, entries)),
+                Some(_) => self.refuse(self.origin(table, name), format!("`{path}` must have a name")),
+                None => self.refuse(self.origin(table, name), mismatch(&path, "a table", &found_item(item))),
+            }
+        }
+        models
+    }
+
+    fn model(&mut self, name: &str, path: &str, table: &dyn TableLike) -> ProviderModel {
+        self.unknown_keys(path, table, &MODEL_KEYS);
+        let tokens = "a whole number of tokens from 1 to 1000000000";
+        let number = |item: &Item| {
+            let number = u64::try_from(item.as_integer()?).ok()?;
+            (1..=MAX_TOKENS).contains(&number).then_some(number)
+        };
+        ProviderModel {
+            name: name.to_owned(),
+            context: self.entry(path, table, "context", tokens, number),
+            max_output: self.entry(path, table, "max_output", tokens, number),
+            images: self.entry(path, table, "images", "true or false", Item::as_bool),
+            audio: self.entry(path, table, "audio", "true or false", Item::as_bool),
+        }
+    }
+
+    fn entry<T>(
+        &mut self,
+        path: &str,
+        table: &dyn TableLike,
+        key: &str,
+        expected: &str,
+        convert: impl Fn(&Item) -> Option<T>,
+    ) -> Option<Sourced<T>> {
+        let item = table.get(key)?;
+        let origin = self.origin(table, key);
+        match convert(item) {
+            Some(value) => Some(Sourced { value, origin }),
+            None => {
+                self.refuse(origin, mismatch(&format!("{path}.{key}"), expected, &found_item(item)));
+                None
+            }
+        }
+    }
+
+    fn unknown_keys(&mut self, path: &str, table: &dyn TableLike, valid: &[&str]) {
+        for (name, _) in table.iter().filter(|(name, _)| !valid.contains(name)) {
+            self.refuse(self.origin(table, name), unknown_key(&format!("{path}."), name, valid));
+        }
+    }
+
+    fn refuse(&mut self, origin: Origin, message: String) {
+        self.errors.push(ConfigError { origin, message });
+    }
+
+    /// Where the key stands. A table made by headers only (`[a.b]` for `a`) has no place of its own: its first entry's.
+    fn origin(&self, table: &dyn TableLike, key: &str) -> Origin {
+        let own = table.key(key).and_then(toml_edit::Key::span);
+        let start = own.or_else(|| table.get(key).and_then(Item::span)).map_or(0, |span| span.start);
+        Origin::File { path: self.path.clone(), line: line_of(self.text, start) }
+    }
+}
+
+/// The keys a table may have: those below `prefix`, up to their next dot.
+fn valid_keys(prefix: &str) -> Vec<&'static str> {
+    let below = KEYS.iter().filter_map(|key| key.path.strip_prefix(prefix)?.split('.').next());
+    let mut valid: Vec<&str> = below.chain(prefix.is_empty().then_some("providers")).collect();
+    valid.sort_unstable();
+    valid.dedup();
+    valid
+}
+
+fn found_item(item: &Item) -> String {
+    match item {
+        Item::None => "nothing".to_owned(),
+        Item::Value(value) => found(value as &Value),
+        Item::Table(_) => "a table".to_owned(),
+        Item::ArrayOfTables(_) => "an array of tables".to_owned(),
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    line_at(&text.as_bytes()[..offset.min(text.len())])
+}
+
+fn line_at(before: &[u8]) -> usize {
+    before.iter().filter(|byte| **byte == b'\n').count() + 1
+}

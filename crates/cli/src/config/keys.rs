@@ -1,0 +1,171 @@
+//! The keys that hold one value each: how they are written, what they accept, where they go. One line here makes a key
+//! known to the file, the environment and the messages.
+
+use std::path::Path;
+
+use attache_core::ports::store::ModelRef;
+use toml_edit::Value;
+
+use super::error::shown;
+use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS};
+use super::{Config, Durability, Origin, Sourced, Thoughts, store_path};
+
+pub(super) struct Key {
+    /// Dotted, as in the file.
+    pub(super) path: &'static str,
+    pub(super) expected: &'static str,
+    pub(super) assign: fn(&mut Config, &Input<'_>, Origin) -> Result<(), Refusal>,
+}
+
+/// A value as it was given.
+pub(super) enum Input<'a> {
+    /// From the file; `directory` is where the file is.
+    Toml { value: &'a Value, directory: &'a Path },
+    /// From the environment or an option: numbers come as digits.
+    Text(&'a str),
+}
+
+pub(super) enum Refusal {
+    /// Not what `Key::expected` says.
+    Mismatch,
+    Because(String),
+}
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        path: "model",
+        expected: "a string \"provider/model\"",
+        assign: |config, input, origin| {
+            let value = model_ref(input.text()?).ok_or(Refusal::Mismatch)?;
+            config.model = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    Key {
+        path: "store",
+        expected: "a path or \"sqlite:PATH\"",
+        assign: |config, input, origin| {
+            let value = store_path::parse(input.text()?, input.directory()).map_err(Refusal::Because)?;
+            config.store = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "thoughts",
+        expected: "\"show\" or \"drop\"",
+        assign: |config, input, origin| {
+            let value = one_of(input.text()?, &[Thoughts::Show, Thoughts::Drop], Thoughts::as_str)?;
+            config.thoughts = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "durability",
+        expected: "\"normal\" or \"full\"",
+        assign: |config, input, origin| {
+            let value = one_of(input.text()?, &[Durability::Normal, Durability::Full], Durability::as_str)?;
+            config.durability = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "limits.max_steps",
+        expected: "a whole number from 1 to 100000",
+        assign: |config, input, origin| {
+            let value = input.number(1, MAX_MAX_STEPS.into())?;
+            config.limits.max_steps =
+                Sourced { value: u32::try_from(value).map_err(|_| Refusal::Mismatch)?, origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "limits.max_line_bytes",
+        expected: "a whole number from 65536 to 1073741824",
+        assign: |config, input, origin| {
+            let (smallest, largest) = MAX_LINE_BYTES_RANGE;
+            let value = input.number(smallest as u64, largest as u64)?;
+            let value = usize::try_from(value).map_err(|_| Refusal::Mismatch)?;
+            config.limits.max_line_bytes = Sourced { value, origin };
+            Ok(())
+        },
+    },
+];
+
+impl Key {
+    pub(super) fn variable(&self) -> String {
+        format!("ATTACHE_{}", self.path.to_uppercase().replace('.', "_"))
+    }
+}
+
+impl Refusal {
+    pub(super) fn message(self, key: &Key, input: &Input<'_>) -> String {
+        match self {
+            Self::Mismatch => mismatch(key.path, key.expected, &input.found()),
+            Self::Because(reason) => format!("`{}`: {reason}", key.path),
+        }
+    }
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn text(&self) -> Result<&'a str, Refusal> {
+        match self {
+            Self::Toml { value, .. } => value.as_str().ok_or(Refusal::Mismatch),
+            Self::Text(text) => Ok(text),
+        }
+    }
+
+    pub(super) fn number(&self, smallest: u64, largest: u64) -> Result<u64, Refusal> {
+        let number = match self {
+            Self::Toml { value, .. } => value.as_integer().and_then(|number| u64::try_from(number).ok()),
+            Self::Text(text) => text.parse().ok(),
+        };
+        number.filter(|number| (smallest..=largest).contains(number)).ok_or(Refusal::Mismatch)
+    }
+
+    /// What relative paths are relative to; `None` is the working directory.
+    fn directory(&self) -> Option<&'a Path> {
+        match self {
+            Self::Toml { directory, .. } => Some(directory),
+            Self::Text(_) => None,
+        }
+    }
+
+    fn found(&self) -> String {
+        match self {
+            Self::Toml { value, .. } => found(value),
+            Self::Text(text) => format!("\"{}\"", shown(text)),
+        }
+    }
+}
+
+pub(super) fn mismatch(path: &str, expected: &str, found: &str) -> String {
+    format!("`{path}` must be {expected}, found {found}")
+}
+
+/// A value of the file, in words.
+pub(super) fn found(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("the string \"{}\"", shown(text.value())),
+        Value::Integer(number) => format!("the number {}", number.value()),
+        Value::Float(number) => format!("the number {}", number.value()),
+        Value::Boolean(boolean) => boolean.value().to_string(),
+        Value::Datetime(datetime) => format!("the date {}", datetime.value()),
+        Value::Array(_) => "an array".to_owned(),
+        Value::InlineTable(_) => "a table".to_owned(),
+    }
+}
+
+fn one_of<T: Copy>(text: &str, valid: &[T], name: fn(T) -> &'static str) -> Result<T, Refusal> {
+    valid.iter().copied().find(|value| name(*value) == text).ok_or(Refusal::Mismatch)
+}
+
+/// The model's own name may hold further slashes.
+fn model_ref(text: &str) -> Option<ModelRef> {
+    let (provider_id, model_id) = text.split_once('/')?;
+    let is_name = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control());
+    (is_name(provider_id) && is_name(model_id)).then(|| ModelRef {
+        provider_id: provider_id.to_owned(),
+        model_id: model_id.to_owned(),
+        variant: None,
+    })
+}

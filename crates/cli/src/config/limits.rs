@@ -1,0 +1,25 @@
+//! Defaults and bounds of the settings, each with its reason.
+
+/// Model calls per turn: far beyond honest work, soon enough for a model that runs in circles.
+pub(super) const MAX_STEPS: u32 = 100;
+
+/// More steps than this cost more than any turn is worth; a larger number is a slip.
+pub(super) const MAX_MAX_STEPS: u32 = 100_000;
+
+/// A prompt with a 20 MiB attachment in base64 fits.
+pub(super) const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Below it not even the editor's `initialize` is sure to fit, above it one line could take the whole machine.
+pub(super) const MAX_LINE_BYTES_RANGE: (usize, usize) = (64 * 1024, 1024 * 1024 * 1024);
+
+/// Token counts above this are no model's; they would overflow sums kept as 64-bit numbers.
+pub(super) const MAX_TOKENS: u64 = 1_000_000_000;
+
+/// A configuration is written by hand; anything larger is the wrong file.
+pub(super) const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
+
+/// Scripts of tests may carry attachments; held in memory once.
+pub(super) const MAX_SCRIPT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How much of a wrong value a message repeats.
+pub(super) const MAX_SHOWN_CHARACTERS: usize = 60;
