@@ -5,6 +5,7 @@ pub mod choices;
 pub mod chunk;
 pub mod entry;
 pub mod events;
+pub mod export;
 mod fork;
 pub mod hub;
 pub mod ids;

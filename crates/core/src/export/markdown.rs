@@ -1,0 +1,106 @@
+//! Markdown for people: who said what, calls with their results in fences that their content can't break.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::part::{Part, Role, ToolPart};
+use crate::ports::store::{MessageRow, SessionRow};
+use crate::ports::tool::{Presentation, Shown};
+use crate::system_prompt::date;
+
+pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
+    let title = row.metadata.get("title").and_then(Value::as_str).unwrap_or("Untitled session");
+    let model = row.model.as_ref().map(|model| format!("{}/{}", model.provider_id, model.model_id));
+    writeln!(out, "# {}\n", title.replace(['\n', '\r'], " "))?;
+    writeln!(out, "- session: `{}`", row.id)?;
+    writeln!(out, "- workspace: `{}`", row.workspace_root.display())?;
+    writeln!(out, "- model: `{}`", model.as_deref().unwrap_or("none"))?;
+    writeln!(out, "- made: {}\n", date(row.created_at))
+}
+
+pub(super) fn message(out: &mut dyn Write, message: &MessageRow) -> io::Result<()> {
+    let speaker = match message.role {
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+        Role::System => "System",
+    };
+    writeln!(out, "## {speaker}\n")
+}
+
+pub(super) fn part(out: &mut dyn Write, part: &Part) -> io::Result<()> {
+    match part {
+        Part::StepStart => Ok(()),
+        Part::Text { text, .. } => writeln!(out, "{text}\n"),
+        Part::Reasoning { text, .. } => {
+            let quoted: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
+            writeln!(out, "{}\n", quoted.join("\n"))
+        }
+        Part::Tool(tool) => call(out, tool),
+        Part::SourceUrl { url, title, .. } => writeln!(out, "[{}]({url})\n", title.as_deref().unwrap_or(url)),
+        Part::SourceDocument { title, media_type, .. } => writeln!(out, "Source: {title} ({media_type})\n"),
+        Part::File { media_type, filename, .. } => {
+            writeln!(out, "Attachment: {} ({media_type})\n", filename.as_deref().unwrap_or("file"))
+        }
+        Part::Data { name, data, .. } => data_part(out, name, data),
+    }
+}
+
+fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
+    let shown = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache"));
+    let shown: Presentation =
+        shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
+    let title = if shown.title.is_empty() { tool.tool_name.as_str() } else { shown.title.as_str() };
+    writeln!(out, "### {} · {}\n", title.lines().next().unwrap_or_default(), tool.state.as_str())?;
+    for block in &shown.content {
+        match block {
+            Shown::Text { text } => writeln!(out, "{text}\n")?,
+            Shown::Diff { path, old_text, new_text } => {
+                let removed = old_text.iter().flat_map(|text| text.lines()).map(|line| format!("-{line}"));
+                let added = new_text.lines().map(|line| format!("+{line}"));
+                let lines: Vec<String> = removed.chain(added).collect();
+                fenced(out, "diff", &format!("{}\n{}", path.display(), lines.join("\n")))?;
+            }
+            Shown::Terminal { terminal_id } => writeln!(out, "Terminal `{terminal_id}`\n")?,
+        }
+    }
+    match (&tool.error_text, &tool.approval) {
+        (Some(error), _) => fenced(out, "", error),
+        (None, Some(approval)) if approval.approved == Some(false) => {
+            writeln!(out, "Denied: {}\n", approval.reason.as_deref().unwrap_or("by the user"))
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
+    match name {
+        "plan" => {
+            for entry in data.get("entries").and_then(Value::as_array).into_iter().flatten() {
+                let done = entry.get("status").and_then(Value::as_str) == Some("completed");
+                let content = entry.get("content").and_then(Value::as_str).unwrap_or_default();
+                writeln!(out, "- [{}] {content}", if done { "x" } else { " " })?;
+            }
+            writeln!(out)
+        }
+        "context" => {
+            let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
+            writeln!(out, "Context: `{uri}`\n")?;
+            fenced(out, "", data.get("text").and_then(Value::as_str).unwrap_or_default())
+        }
+        "file-ref" => {
+            let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
+            let title = data.get("name").and_then(Value::as_str).unwrap_or(uri);
+            writeln!(out, "[{title}]({uri})\n")
+        }
+        // Numbers for machines; the JSON forms have them.
+        _ => Ok(()),
+    }
+}
+
+/// A fence longer than any run of backticks inside.
+fn fenced(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
+    let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    writeln!(out, "{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
