@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache_core::chunk::{Chunk, FinishReason};
+use attache_core::chunk::order::OrderChecker;
+use attache_core::chunk::{Chunk, FinishReason, Rest, ToolMarks};
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::part::{Part, Passage, Role};
 use attache_core::ports::store::ModelRef;
@@ -76,39 +77,36 @@ fn usage(events: &[Event]) -> Usage {
     }
 }
 
-/// Starts before deltas, deltas of the open part only, everything closed, the end last and once.
+/// The step inside a run with every call answered, through the checker of the vocabulary; the end comes last and once.
 fn assert_ordered(events: &[Event]) {
-    let mut open: Option<String> = None;
-    let mut call: Option<String> = None;
+    let rest = Rest::none;
+    let mut run = vec![
+        Chunk::Start { message_id: None, message_metadata: None, rest: rest() },
+        Chunk::StartStep { rest: rest() },
+    ];
+    let mut results = Vec::new();
     for (index, event) in events.iter().enumerate() {
         match event.as_ref().unwrap() {
-            StepEvent::End { .. } => {
-                assert_eq!(index, events.len() - 1);
-                assert!(open.is_none() && call.is_none(), "{}", told(events));
+            StepEvent::End { .. } => assert_eq!(index, events.len() - 1),
+            StepEvent::Chunk(chunk) => {
+                if let Chunk::ToolInputAvailable { call_id, .. } = chunk {
+                    let (call_id, error_text) = (call_id.clone(), "x".to_owned());
+                    let marks = ToolMarks::default();
+                    results.push(Chunk::ToolOutputError { call_id, error_text, marks, rest: rest() });
+                }
+                run.push(chunk.clone());
             }
-            StepEvent::Chunk(chunk) => match chunk {
-                Chunk::TextStart { id, .. } | Chunk::ReasoningStart { id, .. } => {
-                    assert!(open.replace(id.to_string()).is_none() && call.is_none());
-                }
-                Chunk::TextDelta { id, .. } | Chunk::ReasoningDelta { id, .. } => {
-                    assert_eq!(open.as_deref(), Some(&**id));
-                }
-                Chunk::TextEnd { id, .. } | Chunk::ReasoningEnd { id, .. } => {
-                    assert_eq!(open.take().as_deref(), Some(&**id));
-                }
-                Chunk::ToolInputStart { call_id, .. } => {
-                    assert!(open.is_none() && call.replace(call_id.to_string()).is_none());
-                }
-                Chunk::ToolInputDelta { call_id, .. } => assert_eq!(call.as_deref(), Some(call_id.as_str())),
-                Chunk::ToolInputAvailable { call_id, .. } => {
-                    assert_eq!(call.take().as_deref(), Some(call_id.as_str()));
-                }
-                Chunk::File { .. } | Chunk::SourceUrl { .. } => assert!(open.is_none() && call.is_none()),
-                other => panic!("not a part chunk: {other:?}"),
-            },
         }
     }
     assert!(matches!(events.last(), Some(Ok(StepEvent::End { .. }))));
+    run.append(&mut results);
+    run.push(Chunk::FinishStep { rest: rest() });
+    run.push(Chunk::Finish { finish_reason: None, message_metadata: None, rest: rest() });
+    let mut checker = OrderChecker::default();
+    for chunk in &run {
+        checker.check(chunk).unwrap_or_else(|error| panic!("{error}: {}", told(events)));
+    }
+    checker.finish().unwrap();
 }
 
 #[tokio::test]
