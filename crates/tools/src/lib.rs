@@ -1,1 +1,35 @@
-//! .
+//! Acts on the machine for the model: files and processes. Decides nothing about permissions and knows no client.
+
+mod arguments;
+mod bash;
+mod bounded;
+mod diff;
+mod edit;
+mod environment;
+mod fence;
+mod files;
+mod limits;
+mod locks;
+mod outcome;
+mod paths;
+mod process;
+mod read;
+mod text;
+mod todo;
+mod write;
+
+use std::sync::Arc;
+
+use attache_core::ports::Tool;
+
+/// The tools every session has. Call it once per process: writes to one path take turns within one family.
+pub fn builtin() -> Vec<Arc<dyn Tool>> {
+    let locks = Arc::new(locks::PathLocks::default());
+    vec![
+        Arc::new(read::Read),
+        Arc::new(write::Write::new(Arc::clone(&locks))),
+        Arc::new(edit::Edit::new(locks)),
+        Arc::new(bash::Bash),
+        Arc::new(todo::Todo),
+    ]
+}

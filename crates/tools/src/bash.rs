@@ -1,0 +1,235 @@
+//! The `bash` tool: one command in a shell of its own, from its start to the end of all it started.
+
+mod capture;
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use attache_core::ids::CallId;
+use attache_core::ports::tool::{Access, Effect, Presentation, Progress, Shown, ToolKind, Workspace};
+use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use rustix::pipe::{PipeFlags, pipe_with};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::arguments::{self, Visibility};
+use crate::bounded::Bounded;
+use crate::environment;
+use crate::fence::{fenced, visible};
+use crate::limits::{COMMAND_TIME, COMMAND_TIME_MAX_MS, ERROR_BYTES, OUTPUT_BYTES, SHOWN_OUTPUT_BYTES};
+use crate::outcome::{Call, refused};
+use crate::process::{Ended, Sink, Tree, watch};
+
+use capture::{Capture, Kept};
+
+/// Runs a command with bash in the workspace root and returns its output and exit code. Each call is a new shell: no
+/// state is kept, standard input is empty, there is no terminal, and whatever it leaves in the background is ended
+/// with it. Output over 200 KB is cut in the middle and kept in a file. Use read, write and edit for files.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    command: String,
+    /// Default 120000.
+    #[schemars(range(min = 1, max = COMMAND_TIME_MAX_MS))]
+    timeout_ms: Option<u64>,
+    /// What it is for, in a few words, for the user.
+    description: Option<String>,
+}
+
+const EXAMPLE: &str = r#"{"command":"cargo test","timeout_ms":300000}"#;
+
+static SPEC: LazyLock<ToolSpec> =
+    LazyLock::new(|| arguments::spec::<Input>("bash", ToolKind::Execute, Effect::Mutates, Visibility::Shown));
+
+#[derive(Debug)]
+pub(crate) struct Bash;
+
+impl Tool for Bash {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let input = parse(input);
+        let directory = workspace.root.clone();
+        Box::pin(async move {
+            let input = input?;
+            let mut presentation = presentation(&input.command);
+            if let Some(description) = input.description.filter(|text| !text.trim().is_empty()) {
+                presentation.content = vec![Shown::Text { text: visible(&description) }];
+            }
+            Ok(ToolPlan {
+                accesses: vec![Access::Execute { command: input.command, directory }],
+                presentation,
+            })
+        })
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let input = match parse(&input) {
+                Ok(input) => input,
+                Err(text) => return refused(text),
+            };
+            let call = Call::started(presentation(&input.command));
+            if runtime.cancel.is_cancelled() {
+                return call.failed("bash: cancelled before it was started");
+            }
+            // Closed when the call is cancelled, and when this future is dropped.
+            let (cancelled, alive) = match pipe_with(PipeFlags::CLOEXEC) {
+                Ok(ends) => ends,
+                Err(error) => return call.failed(format!("bash: could not be started: {error}")),
+            };
+            let timeout = input.timeout_ms.map_or(COMMAND_TIME, Duration::from_millis);
+            let job = Job {
+                command: input.command,
+                directory: runtime.workspace.root.clone(),
+                timeout,
+                live: Live {
+                    capture: Capture::new(spill_path(&runtime.workspace.scratch, &runtime.call_id)),
+                    presentation: call.presentation.clone(),
+                    progress: runtime.progress,
+                },
+            };
+            let mut running = tokio::task::spawn_blocking(move || job.run(&cancelled));
+            let finished = tokio::select! {
+                finished = &mut running => finished,
+                () = runtime.cancel.cancelled() => {
+                    drop(alive);
+                    running.await
+                }
+            };
+            match finished {
+                Ok(Ok((ended, capture))) => outcome(call, ended, &capture, timeout),
+                Ok(Err(error)) => call.failed(format!("bash: could not be started: {error}")),
+                Err(error) => call.failed(format!("bash: the command's supervision failed: {error}")),
+            }
+        })
+    }
+}
+
+fn parse(input: &Value) -> Result<Input, String> {
+    let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+    let problem = if input.command.trim().is_empty() {
+        "field `command` must not be empty"
+    } else if input.command.contains('\0') {
+        "field `command` must not contain a NUL character"
+    } else {
+        return Ok(input);
+    };
+    Err(arguments::rejected(&SPEC, EXAMPLE, problem))
+}
+
+fn presentation(command: &str) -> Presentation {
+    Presentation { title: visible(command), kind: Some(ToolKind::Execute), ..Presentation::default() }
+}
+
+/// The call's id comes from a model: it becomes part of a name only as far as it is harmless.
+fn spill_path(scratch: &Path, call_id: &CallId) -> PathBuf {
+    static COUNTER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let count = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let id: String = call_id.as_str().chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+    scratch.join(format!("bash-{id}-{}-{count}.txt", std::process::id()))
+}
+
+#[derive(Debug)]
+struct Job {
+    command: String,
+    directory: PathBuf,
+    timeout: Duration,
+    live: Live,
+}
+
+impl Job {
+    fn run(mut self, cancel: &OwnedFd) -> io::Result<(Ended, Capture)> {
+        let tree = self.start()?;
+        let ended = watch(tree, cancel, self.timeout, &mut self.live)?;
+        Ok((ended, self.live.capture))
+    }
+
+    fn start(&self) -> io::Result<Tree> {
+        if !self.directory.is_dir() {
+            let text = format!("the workspace root {} is not a directory", self.directory.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        match self.start_with("bash") {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.start_with("sh"),
+            started => started,
+        }
+    }
+
+    fn start_with(&self, shell: &str) -> io::Result<Tree> {
+        let arguments = [OsStr::new("-c"), OsStr::new(&self.command)];
+        let environment = environment::for_command(std::env::vars_os());
+        Tree::start(OsStr::new(shell), &arguments, &self.directory, environment)
+    }
+}
+
+#[derive(Debug)]
+struct Live {
+    capture: Capture,
+    presentation: Presentation,
+    progress: Arc<dyn Progress>,
+}
+
+impl Sink for Live {
+    fn output(&mut self, bytes: &[u8]) {
+        self.capture.push(bytes);
+    }
+
+    fn show(&mut self) {
+        let mut presentation = self.presentation.clone();
+        presentation.content = vec![Shown::Text { text: fenced(&self.capture.latest(), "") }];
+        self.progress.show(presentation);
+    }
+}
+
+fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration) -> ToolOutcome {
+    let bounded = capture.bounded();
+    call.truncated = bounded.is_cut();
+    call.output_path = capture.spilled().map(|(path, _)| path.to_owned());
+    let mut output = bounded.into_text();
+    output.push_str(&spill_note(capture));
+    let problem = match ended {
+        Ended::Exited(code) => {
+            call.presentation.content = shown(&output, &format!("exit status {code}"));
+            return call.done(json!({ "output": output, "exit_code": code }));
+        }
+        Ended::Signalled(signal) => format!("the shell was killed by signal {signal}"),
+        Ended::TimedOut => format!("timed out after {} ms and was ended", timeout.as_millis()),
+        Ended::Cancelled => "cancelled by the user and ended".to_owned(),
+        Ended::Lost => "ended from outside, how is not known".to_owned(),
+    };
+    let text = match output.as_str() {
+        "" => format!("bash: {problem}; there was no output"),
+        output => format!("bash: {problem}; output until then:\n{output}"),
+    };
+    call.failed_within(text, OUTPUT_BYTES + ERROR_BYTES)
+}
+
+/// For the model: where the rest is.
+fn spill_note(capture: &Capture) -> String {
+    match capture.spilled() {
+        None => String::new(),
+        Some((path, Kept::All)) => format!("\n[the whole output is in {}]", path.display()),
+        Some((path, Kept::Beginning(bytes))) => {
+            format!("\n[the first {bytes} bytes of the output are in {}]", path.display())
+        }
+    }
+}
+
+fn shown(output: &str, status: &str) -> Vec<Shown> {
+    let text = match output {
+        "" => status.to_owned(),
+        output => {
+            let output = Bounded::whole(output, SHOWN_OUTPUT_BYTES);
+            format!("{}\n\n{status}", fenced(output.text(), ""))
+        }
+    };
+    vec![Shown::Text { text }]
+}

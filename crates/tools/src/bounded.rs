@@ -1,0 +1,139 @@
+//! Cuts everything that enters the model's context and says what it cut. Never splits a character.
+
+/// Text within its limit, the note about what was left out included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bounded {
+    text: String,
+    left_out: u64,
+}
+
+impl Bounded {
+    /// Keeps the beginning and the end.
+    pub(crate) fn whole(text: impl Into<String>, limit: usize) -> Self {
+        let text = text.into();
+        if text.len() <= limit {
+            return Self { text, left_out: 0 };
+        }
+        let room = limit.saturating_sub(NOTE_BYTES);
+        let head = text.floor_char_boundary(room - room / 2);
+        let tail = text.ceil_char_boundary(text.len() - room / 2);
+        Self::joined(&text[..head], &text[tail..], (tail - head) as u64, limit)
+    }
+
+    /// For bytes that were never whole in memory: their beginning, their end, and how many there were in all.
+    pub(crate) fn from_ends(head: &[u8], tail: &[u8], total: u64, limit: usize) -> Self {
+        let missing = total.saturating_sub((head.len() + tail.len()) as u64);
+        if missing == 0 {
+            return Self::whole(String::from_utf8_lossy(&[head, tail].concat()), limit);
+        }
+        let (head, head_lost) = without_split_end(head);
+        let (tail, tail_lost) = without_split_start(tail);
+        let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
+        let room = limit.saturating_sub(NOTE_BYTES);
+        let head_end = head.floor_char_boundary(room - room / 2);
+        let tail_start = tail.ceil_char_boundary(tail.len().saturating_sub(room / 2));
+        let cut_again = head.len() - head_end + tail_start + head_lost + tail_lost;
+        Self::joined(&head[..head_end], &tail[tail_start..], missing + cut_again as u64, limit)
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.left_out > 0
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    fn joined(head: &str, tail: &str, left_out: u64, limit: usize) -> Self {
+        let mut text = format!("{head}\n[… {left_out} bytes left out …]\n{tail}");
+        text.truncate(text.floor_char_boundary(limit));
+        Self { text, left_out }
+    }
+}
+
+/// The longest the note can be: its words and the digits of the largest number.
+const NOTE_BYTES: usize = 52;
+
+/// `bytes` up to a character that their end cuts in two, and how many bytes that leaves out.
+fn without_split_end(bytes: &[u8]) -> (&[u8], usize) {
+    let from = bytes.len().saturating_sub(3);
+    for start in (from..bytes.len()).rev() {
+        let length = match bytes[start] {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            0x80..=0xbf => continue,
+            _ => break,
+        };
+        if start + length > bytes.len() {
+            return (&bytes[..start], bytes.len() - start);
+        }
+        break;
+    }
+    (bytes, 0)
+}
+
+/// `bytes` from the first character that their beginning does not cut in two, and how many bytes that leaves out.
+fn without_split_start(bytes: &[u8]) -> (&[u8], usize) {
+    let lost = bytes.iter().take(3).take_while(|byte| matches!(byte, 0x80..=0xbf)).count();
+    (&bytes[lost..], lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_note_always_fits_its_reserve() {
+        assert!(Bounded::joined("", "", u64::MAX, 1000).text.len() <= NOTE_BYTES);
+    }
+
+    #[test]
+    fn what_is_cut_is_counted() {
+        let bounded = Bounded::whole("x".repeat(1000), 152);
+        assert_eq!(bounded.text(), format!("{0}\n[… 900 bytes left out …]\n{0}", "x".repeat(50)));
+        assert!(bounded.is_cut());
+    }
+
+    proptest! {
+        #[test]
+        fn never_longer_than_its_limit_and_untouched_when_it_fits(text in any::<String>(), limit in 0usize..200) {
+            let bounded = Bounded::whole(text.clone(), limit);
+            prop_assert!(bounded.text().len() <= limit);
+            prop_assert_eq!(bounded.is_cut(), text.len() > limit);
+            if !bounded.is_cut() {
+                prop_assert_eq!(bounded.text(), text);
+            }
+        }
+
+        /// Cutting a valid text at any two bytes invents no replacement character and loses no byte uncounted.
+        #[test]
+        fn ends_of_a_text_stay_text(text in "[aé€😀]{0,80}", head in 0usize..100, tail in 0usize..100, limit in 60usize..400) {
+            let bytes = text.as_bytes();
+            let head = &bytes[..head.min(bytes.len())];
+            let tail = &bytes[bytes.len() - tail.min(bytes.len() - head.len())..];
+            let bounded = Bounded::from_ends(head, tail, bytes.len() as u64, limit);
+            prop_assert!(bounded.text().len() <= limit);
+            prop_assert_eq!(bounded.text().find(char::REPLACEMENT_CHARACTER), None);
+            if bounded.is_cut() {
+                let note = format!("\n[… {} bytes left out …]\n", bounded.left_out);
+                let kept = bounded.text().len() - note.len();
+                prop_assert!(bounded.text().contains(&note));
+                prop_assert_eq!(kept as u64 + bounded.left_out, bytes.len() as u64);
+            } else {
+                prop_assert_eq!(bounded.text(), text);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_bounded(head in any::<Vec<u8>>(), tail in any::<Vec<u8>>(), more in 0u64..10, limit in 0usize..300) {
+            let total = (head.len() + tail.len()) as u64 + more;
+            prop_assert!(Bounded::from_ends(&head, &tail, total, limit).text().len() <= limit);
+        }
+    }
+}

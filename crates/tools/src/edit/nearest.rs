@@ -1,0 +1,91 @@
+//! Where a string that does not occur nearly does: a hint for the next attempt. Never decides an edit.
+
+use crate::bounded::Bounded;
+use crate::limits::{NEAREST_LINES, QUOTED_LINE_BYTES};
+
+/// Ends the sentence "does not occur in the file".
+pub(super) fn nearest(text: &str, old: &str) -> String {
+    let wanted: Vec<&str> = old.lines().map(str::trim).skip_while(|line| line.is_empty()).collect();
+    let Some(first) = wanted.first() else { return String::new() };
+    let lines: Vec<&str> = text.lines().take(NEAREST_LINES).collect();
+    same_but_for_white_space(&lines, &wanted).unwrap_or_else(|| most_similar(&lines, first))
+}
+
+/// The place where most lines in a row are equal when trimmed.
+fn same_but_for_white_space(lines: &[&str], wanted: &[&str]) -> Option<String> {
+    let first = wanted.first()?;
+    let (start, equal) = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.trim() == *first)
+        .map(|(start, _)| {
+            let pairs = lines[start..].iter().zip(wanted);
+            (start, pairs.take_while(|(line, wanted)| line.trim() == **wanted).count())
+        })
+        .max_by_key(|(start, equal)| (*equal, std::cmp::Reverse(*start)))?;
+    let at = format!("; nearest is line {}: {}", start + 1, quoted(lines[start]));
+    Some(match (wanted.get(equal), lines.get(start + equal)) {
+        (None, _) => format!("{at} (only white space differs)"),
+        (Some(wanted), Some(line)) => {
+            format!("{at}, but line {} is {} and not {}", start + equal + 1, quoted(line), quoted(wanted))
+        }
+        (Some(_), None) => format!("{at}, but the file ends after line {}", start + equal),
+    })
+}
+
+fn most_similar(lines: &[&str], first: &str) -> String {
+    let wanted = shortened(first);
+    let best = lines
+        .iter()
+        .enumerate()
+        .map(|(index, line)| (strsim::sorensen_dice(wanted, shortened(line.trim())), index))
+        .filter(|(score, _)| *score >= 0.5)
+        .max_by(|left, right| left.0.total_cmp(&right.0).then(right.1.cmp(&left.1)));
+    best.map_or_else(String::new, |(_, index)| {
+        format!("; nearest is line {}: {}", index + 1, quoted(lines[index]))
+    })
+}
+
+/// Similarity of long lines is decided by their beginning: the cost is per character.
+fn shortened(line: &str) -> &str {
+    &line[..line.floor_char_boundary(QUOTED_LINE_BYTES)]
+}
+
+fn quoted(line: &str) -> String {
+    format!("`{}`", Bounded::whole(line.trim_end(), QUOTED_LINE_BYTES).text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_is_named_as_the_difference() {
+        assert_eq!(
+            nearest("fn a() {\n\tlet x = 1;\n}\n", "    let x = 1;\n}"),
+            "; nearest is line 2: `\tlet x = 1;` (only white space differs)"
+        );
+    }
+
+    #[test]
+    fn the_first_line_that_differs_is_shown() {
+        assert_eq!(
+            nearest("one\ntwo\none\nthree\n", "one\nthree\nfour"),
+            "; nearest is line 3: `one`, but the file ends after line 4"
+        );
+        assert_eq!(
+            nearest("one\ntwo\nx\n", "one\ntwo\nthree"),
+            "; nearest is line 1: `one`, but line 3 is `x` and not `three`"
+        );
+    }
+
+    #[test]
+    fn otherwise_the_most_similar_line() {
+        assert_eq!(
+            nearest("alpha\nlet count = 10;\n", "let count = 11;"),
+            "; nearest is line 2: `let count = 10;`"
+        );
+        assert_eq!(nearest("alpha\n", "zzz"), "");
+        assert_eq!(nearest("", "\n\n"), "");
+    }
+}

@@ -1,0 +1,70 @@
+//! Fences text so that it cannot break out of Markdown. Does not change or cut the text.
+
+/// `text` as a fenced block of the given language (may be empty).
+pub(crate) fn fenced(text: &str, language: &str) -> String {
+    let fence = "`".repeat(longest_backtick_run(text).max(2) + 1);
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}{language}\n{text}{end}{fence}")
+}
+
+/// `text` on one line, with every character that is invisible or moves others made visible. Never cuts.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\0'..='\x1f' => shown.push(char::from_u32(0x2400 + character as u32).unwrap_or('?')),
+            '\x7f' => shown.push('\u{2421}'),
+            '\u{80}'..='\u{9f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}' => shown.extend(character.escape_unicode()),
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
+fn longest_backtick_run(text: &str) -> usize {
+    text.split(|character| character != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_fence_inside_gets_a_longer_fence_around() {
+        assert_eq!(fenced("```rust\n```\n", "text"), "````text\n```rust\n```\n````");
+    }
+
+    #[test]
+    fn text_without_a_final_newline_still_closes() {
+        assert_eq!(fenced("a", ""), "```\na\n```");
+    }
+
+    #[test]
+    fn control_characters_are_seen() {
+        assert_eq!(visible("a\nb\x1b[2Jc\u{202e}d"), "a␊b␛[2Jc\\u{202e}d");
+    }
+
+    proptest! {
+        /// No line of the text can close the block: a closing fence is at least as long as the opening one.
+        #[test]
+        fn nothing_inside_closes_the_fence(text in "[`~a\n ]{0,60}") {
+            let block = fenced(&text, "");
+            let opening = block.lines().next().unwrap();
+            let inner: Vec<_> = block.lines().collect();
+            for line in &inner[1..inner.len() - 1] {
+                prop_assert!(!line.trim().starts_with(opening));
+            }
+            prop_assert_eq!(*inner.last().unwrap(), opening);
+        }
+
+        #[test]
+        fn a_visible_text_has_one_line_and_no_controls(text in any::<String>()) {
+            prop_assert!(visible(&text).chars().all(|character| !character.is_control()));
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The one place that opens, reads and replaces files for tools. Each is checked against the reach after it was opened.
+//!
+//! Handles, not names, are what is read and written: a directory swapped for a link in between is noticed. Resolution
+//! beneath a directory handle by the kernel would close the rest of the gap, and belongs here.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::limits::EDIT_BYTES;
+use crate::paths::{Reach, is_protected, nearest, real_path};
+use crate::text::NotText;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    #[error("{} does not exist{hint}", path.display())]
+    Missing { path: PathBuf, hint: String },
+    #[error("{} lies outside the session's directories", path.display())]
+    Outside { path: PathBuf },
+    #[error("{} is protected: git runs or obeys it, so it is not written by tools", path.display())]
+    Protected { path: PathBuf },
+    #[error("{} is a directory; list it with a command (ls)", path.display())]
+    Directory { path: PathBuf },
+    #[error("{} is not a regular file", path.display())]
+    Special { path: PathBuf },
+    #[error("{} has {size} bytes, more than the {EDIT_BYTES} that can be edited; use a command", path.display())]
+    TooLarge { path: PathBuf, size: u64 },
+    #[error("{} {reason}", path.display())]
+    NotText { path: PathBuf, reason: NotText },
+    #[error("{} can't be {action}: {source}", path.display())]
+    Io { path: PathBuf, action: &'static str, source: io::Error },
+}
+
+impl FileError {
+    fn io(path: &Path, action: &'static str, source: impl Into<io::Error>) -> Self {
+        Self::Io { path: path.to_owned(), action, source: source.into() }
+    }
+
+    fn missing(path: &Path) -> Self {
+        Self::Missing { path: path.to_owned(), hint: nearest(path) }
+    }
+}
+
+/// Opens a regular file for reading. `path` is absolute; links in it are followed as long as they stay within reach.
+pub(crate) fn open(path: &Path, reach: &Reach) -> Result<File, FileError> {
+    let real = reachable(path, reach)?;
+    let handle = match fs::open(&real, READING, Mode::empty()) {
+        Ok(handle) => handle,
+        Err(Errno::NOENT) => return Err(FileError::missing(path)),
+        Err(error) => return Err(FileError::io(path, "opened", error)),
+    };
+    if !reach.holds(&path_of(&handle).map_err(|error| FileError::io(path, "opened", error))?) {
+        return Err(FileError::Outside { path: path.to_owned() });
+    }
+    regular(handle, path)
+}
+
+/// The whole content of an opened file.
+pub(crate) fn load(file: File, path: &Path) -> Result<Vec<u8>, FileError> {
+    let size = file.metadata().map_err(|error| FileError::io(path, "read", error))?.len();
+    if size > EDIT_BYTES {
+        return Err(FileError::TooLarge { path: path.to_owned(), size });
+    }
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    // The file may grow while it is read; the size seen first is no bound.
+    file.take(EDIT_BYTES + 1)
+        .read_to_end(&mut content)
+        .map_err(|error| FileError::io(path, "read", error))?;
+    match content.len() as u64 {
+        size if size > EDIT_BYTES => Err(FileError::TooLarge { path: path.to_owned(), size }),
+        _ => Ok(content),
+    }
+}
+
+/// What the lock of a file is named after.
+pub(crate) fn lock_key(path: &Path) -> PathBuf {
+    // A path that can't be resolved can't be written either; its own name will do until that is said.
+    real_path(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether directories on the way to a file are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parents {
+    Make,
+    Require,
+}
+
+/// A place for a file: its directory, held open and known to be within reach, and a name in it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    directory: OwnedFd,
+    name: OsString,
+    /// As the caller named it, for errors.
+    path: PathBuf,
+}
+
+impl Target {
+    pub(crate) fn open(path: &Path, reach: &Reach, parents: Parents) -> Result<Self, FileError> {
+        let real = reachable(path, reach)?;
+        if is_protected(&real) {
+            return Err(FileError::Protected { path: path.to_owned() });
+        }
+        let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
+            return Err(FileError::Directory { path: path.to_owned() });
+        };
+        let (mut directory, missing) =
+            deepest(parent).map_err(|error| FileError::io(path, "written", error))?;
+        if parents == Parents::Require && !missing.is_empty() {
+            return Err(FileError::missing(path));
+        }
+        let mut opened = path_of(&directory).map_err(|error| FileError::io(path, "written", error))?;
+        opened.extend(missing.iter().rev());
+        if !reach.holds(&opened.join(name)) {
+            return Err(FileError::Outside { path: path.to_owned() });
+        }
+        for name in missing.iter().rev() {
+            directory = make_directory(&directory, name)
+                .map_err(|error| FileError::io(path, "written (its directory can't be made)", error))?;
+        }
+        Ok(Self { directory, name: name.to_owned(), path: path.to_owned() })
+    }
+
+    /// The file that is there now, if there is one.
+    pub(crate) fn existing(&self) -> Result<Option<File>, FileError> {
+        match fs::openat(&self.directory, &self.name, READING, Mode::empty()) {
+            Ok(handle) => regular(handle, &self.path).map(Some),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(FileError::io(&self.path, "opened", error)),
+        }
+    }
+
+    /// Puts `content` in the file's place in one step: readers see the old file or the new one.
+    ///
+    /// Mode and owner are kept. Other hard links keep the old content; extended attributes are not carried over.
+    pub(crate) fn replace(&self, content: &[u8]) -> Result<(), FileError> {
+        self.try_replace(content, Staging::Nameless)
+            .map_err(|error| FileError::io(&self.path, "written (it is unchanged)", error))
+    }
+
+    fn try_replace(&self, content: &[u8], staging: Staging) -> Result<(), Errno> {
+        let old = match fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT) => None,
+            Err(error) => return Err(error),
+        };
+        if old.is_some() {
+            // A rename would replace a file that forbids writing; whoever set that meant it.
+            fs::accessat(&self.directory, &self.name, fs::Access::WRITE_OK, AtFlags::EACCESS)?;
+        }
+        let temporary = temporary_name();
+        let mut file = match self.stage(&temporary, staging)? {
+            Staged::Nameless(file) => {
+                fill(&file, content, old.as_ref())?;
+                // A name for the shortest possible time: what a kill leaves behind is at most this.
+                let source = format!("/proc/self/fd/{}", file.as_raw_fd());
+                fs::linkat(CWD, source, &self.directory, &temporary, AtFlags::SYMLINK_FOLLOW)?;
+                Ok(file)
+            }
+            Staged::Named(file) => fill(&file, content, old.as_ref()).map(|()| file),
+        };
+        if file.is_ok() {
+            let renamed = fs::renameat(&self.directory, &temporary, &self.directory, &self.name);
+            file = renamed.and(file);
+        }
+        if file.is_err()
+            && let Err(error) = fs::unlinkat(&self.directory, &temporary, AtFlags::empty())
+        {
+            tracing::warn!(path = %self.path.display(), %error, "a temporary file could not be removed");
+        }
+        file.map(drop)
+    }
+
+    fn stage(&self, temporary: &OsString, staging: Staging) -> Result<Staged, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        if staging == Staging::Nameless {
+            match fs::openat(&self.directory, ".", flags | OFlags::TMPFILE, NEW_FILE) {
+                Ok(handle) => return Ok(Staged::Nameless(handle.into())),
+                // File systems without nameless files say so in one of these ways.
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        Ok(Staged::Named(fs::openat(&self.directory, temporary, flags, NEW_FILE)?.into()))
+    }
+}
+
+/// How the new content waits for its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Staging {
+    Nameless,
+    #[cfg_attr(not(test), allow(dead_code))]
+    Named,
+}
+
+#[derive(Debug)]
+enum Staged {
+    Nameless(File),
+    Named(File),
+}
+
+/// Not blocking: the open of a pipe must return so that it can be refused.
+const READING: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+/// What the user's umask makes of it, as for any new file.
+const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
+
+fn fill(mut file: &File, content: &[u8], old: Option<&Stat>) -> Result<(), Errno> {
+    let to_errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    if let Some(old) = old {
+        keep_owner(file, old)?;
+        // After the owner, whose change would clear the set-user bits.
+        fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777))?;
+    }
+    file.write_all(content).map_err(to_errno)?;
+    // Without it a power cut after the rename can leave an empty file on some file systems.
+    file.sync_data().map_err(to_errno)
+}
+
+fn keep_owner(file: &File, old: &Stat) -> Result<(), Errno> {
+    let new = fs::fstat(file)?;
+    if (new.st_uid, new.st_gid) == (old.st_uid, old.st_gid) {
+        return Ok(());
+    }
+    let owner = rustix::fs::Uid::from_raw(old.st_uid);
+    let group = rustix::fs::Gid::from_raw(old.st_gid);
+    match fs::fchown(file, Some(owner), Some(group)) {
+        // Only root may give files away; the editor's own file then is what every other editor leaves, too.
+        Ok(()) | Err(Errno::PERM) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Unique within the machine's life for all practical ends; `EXCL` and `linkat` catch the rest.
+fn temporary_name() -> OsString {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    format!(".attache-{}-{count}.tmp", std::process::id()).into()
+}
+
+fn reachable(path: &Path, reach: &Reach) -> Result<PathBuf, FileError> {
+    let real = real_path(path).map_err(|error| FileError::io(path, "reached", error))?;
+    if reach.holds(&real) { Ok(real) } else { Err(FileError::Outside { path: path.to_owned() }) }
+}
+
+fn regular(handle: OwnedFd, path: &Path) -> Result<File, FileError> {
+    let stat = fs::fstat(&handle).map_err(|error| FileError::io(path, "opened", error))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(handle.into()),
+        FileType::Directory => Err(FileError::Directory { path: path.to_owned() }),
+        _ => Err(FileError::Special { path: path.to_owned() }),
+    }
+}
+
+/// Where an open handle really is.
+fn path_of(handle: &OwnedFd) -> Result<PathBuf, Errno> {
+    let link = fs::readlink(format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())?;
+    Ok(PathBuf::from(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(link.into_bytes())))
+}
+
+const DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The deepest directory of `path` that exists, and the names below it, innermost first.
+fn deepest(path: &Path) -> Result<(OwnedFd, Vec<OsString>), Errno> {
+    let mut missing = Vec::new();
+    let mut current = path;
+    loop {
+        match (fs::open(current, DIRECTORY, Mode::empty()), current.parent(), current.file_name()) {
+            (Ok(handle), ..) => return Ok((handle, missing)),
+            (Err(Errno::NOENT), Some(parent), Some(name)) => {
+                missing.push(name.to_owned());
+                current = parent;
+            }
+            (Err(error), ..) => return Err(error),
+        }
+    }
+}
+
+fn make_directory(parent: impl AsFd, name: &OsString) -> Result<OwnedFd, Errno> {
+    match fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => fs::openat(&parent, name, DIRECTORY, Mode::empty()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

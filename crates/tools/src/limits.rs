@@ -1,0 +1,78 @@
+//! Every size and time this crate holds itself to, with its reason.
+
+use std::time::Duration;
+
+/// Lines of one `read` without a limit: most source files fit whole.
+pub(crate) const READ_LINES: u64 = 2_000;
+
+/// Bytes of one `read` without a limit: about 15,000 tokens, what a model can still use.
+pub(crate) const READ_BYTES: usize = 50_000;
+
+/// Bytes of one `read` whatever it asks for; a single longer line is cut here.
+pub(crate) const READ_HARD_BYTES: usize = 200_000;
+
+/// How much of a file decides whether it is text.
+pub(crate) const SNIFF_BYTES: usize = 8 * 1024;
+
+/// Largest file that `edit` and the preview of `write` load; larger ones are data, not source.
+pub(crate) const EDIT_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Up to here a replaced file is shown as its two whole texts, beyond as hunks.
+pub(crate) const WHOLE_DIFF_BYTES: usize = 16 * 1024;
+
+/// Diff text one call shows at most: it is stored with the call and sent to every client.
+pub(crate) const SHOWN_DIFF_BYTES: usize = 256 * 1024;
+
+/// Lines around a change.
+pub(crate) const DIFF_CONTEXT: usize = 3;
+
+/// After this the line diff is finished roughly instead of minimally.
+pub(crate) const DIFF_TIME: Duration = Duration::from_millis(200);
+
+/// Error text for the model; enough for the reason and a few lines of the file.
+pub(crate) const ERROR_BYTES: usize = 4 * 1024;
+
+/// Bytes of a file's line that an error repeats.
+pub(crate) const QUOTED_LINE_BYTES: usize = 200;
+
+/// Positions an error lists before it says "and more".
+pub(crate) const LISTED_MATCHES: usize = 10;
+
+/// Lines searched for the nearest match of a failed edit.
+pub(crate) const NEAREST_LINES: usize = 50_000;
+
+/// Directory entries compared for the nearest names of a missing file, and names told.
+pub(crate) const NEAREST_ENTRIES: usize = 10_000;
+pub(crate) const NEAREST_NAMES: usize = 3;
+
+/// Symbolic links followed in one path; the kernel's own number.
+pub(crate) const SYMLINK_HOPS: usize = 40;
+
+/// Time of a command that names none, and the most it may name.
+pub(crate) const COMMAND_TIME: Duration = Duration::from_secs(120);
+pub(crate) const COMMAND_TIME_MAX_MS: u64 = 600_000;
+
+/// Output of a command that reaches the model: half of it from the beginning, half from the end.
+pub(crate) const OUTPUT_BYTES: usize = 200_000;
+
+/// Output kept on disk for reading back; beyond it a command only floods.
+pub(crate) const SPILL_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Output shown when a command has ended, and while it runs.
+pub(crate) const SHOWN_OUTPUT_BYTES: usize = 64 * 1024;
+pub(crate) const LIVE_OUTPUT_BYTES: usize = 8 * 1024;
+
+/// Between two views of a running command.
+pub(crate) const LIVE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// One read from a command's output: the size of a pipe on Linux.
+pub(crate) const PIPE_BYTES: usize = 64 * 1024;
+
+/// How long output is awaited after the shell has ended while something still holds the pipe.
+pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// Between asking a process tree to end and killing it.
+pub(crate) const TERM_TIME: Duration = Duration::from_secs(2);
+
+/// How long the death of a killed tree is awaited. With `TERM_TIME` it stays below the 2.5 s a cancelled call has.
+pub(crate) const KILL_TIME: Duration = Duration::from_millis(400);

@@ -1,0 +1,57 @@
+//! How every call ends: bounded text for the model, fenced text for clients, the time it took. Runs nothing.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use attache_core::ports::ToolOutcome;
+use attache_core::ports::tool::{OutcomeMetadata, Presentation, Shown};
+use serde_json::Value;
+
+use crate::bounded::Bounded;
+use crate::fence::fenced;
+use crate::limits::ERROR_BYTES;
+
+/// A call under way: what it looked like when planned, and since when it runs.
+#[derive(Debug)]
+pub(crate) struct Call {
+    started: Instant,
+    pub(crate) presentation: Presentation,
+    pub(crate) truncated: bool,
+    pub(crate) output_path: Option<PathBuf>,
+}
+
+impl Call {
+    pub(crate) fn started(presentation: Presentation) -> Self {
+        Self { started: Instant::now(), presentation, truncated: false, output_path: None }
+    }
+
+    pub(crate) fn done(mut self, data: impl Into<Value>) -> ToolOutcome {
+        self.presentation.metadata = Some(self.metadata());
+        ToolOutcome::Output { data: data.into(), presentation: self.presentation }
+    }
+
+    pub(crate) fn failed(self, text: impl Into<String>) -> ToolOutcome {
+        self.failed_within(text, ERROR_BYTES)
+    }
+
+    /// For errors that carry output: they may be longer than a reason is.
+    pub(crate) fn failed_within(mut self, text: impl Into<String>, limit: usize) -> ToolOutcome {
+        let text = Bounded::whole(text, limit).into_text();
+        self.presentation.content = vec![Shown::Text { text: fenced(&text, "") }];
+        self.presentation.metadata = Some(self.metadata());
+        ToolOutcome::Error { text, presentation: Some(self.presentation) }
+    }
+
+    fn metadata(&self) -> OutcomeMetadata {
+        OutcomeMetadata {
+            duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            truncated: self.truncated,
+            output_path: self.output_path.clone(),
+        }
+    }
+}
+
+/// Arguments that were wrong already when the call was planned.
+pub(crate) fn refused(text: String) -> ToolOutcome {
+    ToolOutcome::Error { text: Bounded::whole(text, ERROR_BYTES).into_text(), presentation: None }
+}

@@ -1,0 +1,245 @@
+//! The guard: a forked process that is the command's parent, adopts what it abandons, and ends it all.
+//!
+//! It runs between `fork` and `exec` in a copy of a process that had other threads, so it must not allocate, lock or
+//! unwind: system calls and the stack only. That is why this module is written against libc and is the only one with
+//! unsafe code. A re-executed helper was rejected for now: this needs no second program to be found at run time.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr;
+
+use libc::{c_int, c_uint, pid_t, sigset_t};
+
+/// Lets `command` be started by a guard that listens to `lifeline` and writes to `report`.
+///
+/// Both must stay open until `spawn` returns. The process that `spawn` returns is the guard.
+pub(super) fn install(command: &mut Command, lifeline: RawFd, report: RawFd) {
+    // SAFETY: the closure and all it calls make system calls on values of the stack; none allocates or takes a lock.
+    unsafe {
+        command.pre_exec(move || fork_guard(lifeline, report));
+    }
+}
+
+/// Returns in the command's process, to be replaced by its program. The process it was called in becomes the guard.
+fn fork_guard(lifeline: RawFd, report: RawFd) -> io::Result<()> {
+    // SAFETY: plain system calls; `fork` is called in a process of one thread.
+    unsafe {
+        // Nothing a terminal or the command sends may end the guard; SIGCHLD is read from a descriptor.
+        let mut all: sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, ptr::null_mut());
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        // A session of its own: a kill of our process group must not take the guard with it.
+        libc::setsid();
+        if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let guard = libc::getpid();
+        match libc::fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => enter_command(guard),
+            command => stand_guard(command, lifeline, report),
+        }
+    }
+}
+
+fn enter_command(guard: pid_t) -> io::Result<()> {
+    // SAFETY: plain system calls.
+    unsafe {
+        libc::setsid();
+        // Should the guard be killed, the command goes too. The guard has one thread, which lives as long as it does.
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if libc::getppid() != guard {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        for signal in 1..=64 {
+            // Fails for the two that can't be changed and the two the C library keeps: none of them is ignored.
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none: sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+    }
+    close_on_exec_from(3);
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Watching,
+    Terminating,
+    Killing,
+}
+
+/// Ten seconds of rounds: what still lives then can't be killed (another user's, or stuck in the kernel).
+const KILL_ROUNDS: u32 = 1000;
+const KILL_ROUND_MS: c_int = 10;
+
+fn stand_guard(command: pid_t, lifeline: RawFd, report: RawFd) -> ! {
+    close_all_but(lifeline, report);
+    // SAFETY: plain system calls; the name and the path end with NUL.
+    let deaths = unsafe {
+        libc::prctl(libc::PR_SET_NAME, c"attache-guard".as_ptr(), 0, 0, 0);
+        libc::chdir(c"/".as_ptr());
+        let mut set: sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        libc::signalfd(-1, &set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC)
+    };
+    let mut phase = Phase::Watching;
+    let mut rounds = 0;
+    loop {
+        let reaped = match reap(command, report) {
+            Reaped::NoChildren => exit(0),
+            Reaped::Some => true,
+            Reaped::None => false,
+        };
+        match phase {
+            Phase::Watching => {}
+            // Whoever a dying parent has left to us hears it, too.
+            Phase::Terminating if reaped => signal_children(libc::SIGTERM),
+            Phase::Terminating => {}
+            Phase::Killing if rounds == KILL_ROUNDS => exit(1),
+            Phase::Killing => {
+                rounds += 1;
+                signal_children(libc::SIGKILL);
+            }
+        }
+        phase = wait(phase, deaths, lifeline);
+    }
+}
+
+/// Waits for a death, a word, or the next round; returns the phase that follows.
+fn wait(phase: Phase, deaths: RawFd, lifeline: RawFd) -> Phase {
+    let killing = phase == Phase::Killing;
+    let mut polled = [
+        libc::pollfd { fd: deaths, events: libc::POLLIN, revents: 0 },
+        // A negative descriptor is not polled: the end of the lifeline would be reported forever.
+        libc::pollfd { fd: if killing { -1 } else { lifeline }, events: libc::POLLIN, revents: 0 },
+    ];
+    // Without a descriptor for deaths they are found by looking from time to time.
+    let timeout = if killing || deaths < 0 { KILL_ROUND_MS } else { -1 };
+    let mut buffer = [0u8; 1024];
+    // SAFETY: both point to arrays of the stated length.
+    let heard = unsafe {
+        libc::poll(polled.as_mut_ptr(), 2, timeout);
+        libc::read(deaths, buffer.as_mut_ptr().cast(), buffer.len());
+        if polled[1].revents == 0 { None } else { Some(libc::read(lifeline, buffer.as_mut_ptr().cast(), 1)) }
+    };
+    match heard {
+        None => phase,
+        Some(1) => {
+            signal_children(libc::SIGTERM);
+            Phase::Terminating
+        }
+        Some(_) => Phase::Killing,
+    }
+}
+
+enum Reaped {
+    Some,
+    None,
+    NoChildren,
+}
+
+fn reap(command: pid_t, report: RawFd) -> Reaped {
+    let mut reaped = Reaped::None;
+    loop {
+        let mut status: c_int = 0;
+        // SAFETY: `status` outlives both calls.
+        let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
+        match pid {
+            0 => return reaped,
+            -1 => return Reaped::NoChildren,
+            _ => reaped = Reaped::Some,
+        }
+        if pid == command {
+            let bytes = status.to_ne_bytes();
+            // SAFETY: as above. Four bytes fit into an empty pipe; if nobody reads, nobody needs them.
+            unsafe { libc::write(report, bytes.as_ptr().cast(), bytes.len()) };
+        }
+    }
+}
+
+/// Signals our children and their process groups. Deeper ones become our children when their parents die.
+///
+/// The groups are the tree's own: the command began a session, and none can leave it but into a new one. A group is
+/// signalled in one step, so that one that forks faster than we read can't outrun it.
+fn signal_children(signal: c_int) {
+    let mut text = [0u8; 4096];
+    // SAFETY: the path ends with NUL, the buffer has the stated length.
+    let length = unsafe {
+        let file = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        usize::try_from(length).unwrap_or(0)
+    };
+    // A number that the buffer's end may have cut is not taken for a process: each one is followed by a space.
+    let mut pid: pid_t = 0;
+    for byte in text.iter().take(length) {
+        match byte {
+            b'0'..=b'9' => pid = pid.wrapping_mul(10).wrapping_add(pid_t::from(byte - b'0')),
+            _ => {
+                signal_child(pid, signal);
+                pid = 0;
+            }
+        }
+    }
+}
+
+fn signal_child(pid: pid_t, signal: c_int) {
+    if pid <= 1 {
+        return;
+    }
+    // SAFETY: plain system calls. The child is not waited for yet, so neither its number nor its group's is reused.
+    unsafe {
+        let group = libc::getpgid(pid);
+        // Right after its fork the command is still in our own session.
+        if group > 1 && group != libc::getpgrp() {
+            libc::kill(-group, signal);
+        }
+        libc::kill(pid, signal);
+    }
+}
+
+/// More descriptors than this only exist where `close_range` does.
+const DESCRIPTORS: c_int = 65_536;
+
+fn close_on_exec_from(first: RawFd) {
+    if close_range(first, c_int::MAX, libc::CLOSE_RANGE_CLOEXEC) {
+        return;
+    }
+    for descriptor in first..DESCRIPTORS {
+        // SAFETY: a plain system call; it fails for numbers that are not open.
+        unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+fn close_all_but(one: RawFd, other: RawFd) {
+    let (low, high) = (one.min(other), one.max(other));
+    for (first, last) in [(0, low - 1), (low + 1, high - 1), (high + 1, c_int::MAX)] {
+        if first > last || close_range(first, last, 0) {
+            continue;
+        }
+        for descriptor in first..=last.min(DESCRIPTORS) {
+            // SAFETY: nothing of this process uses its descriptors but the two that are left out.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+/// By number, since not every C library has the function.
+fn close_range(first: c_int, last: c_int, flags: c_uint) -> bool {
+    // SAFETY: a plain system call; see the callers for what it closes.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
+}
+
+fn exit(code: c_int) -> ! {
+    // SAFETY: ends the process without running anything of the copied program.
+    unsafe { libc::_exit(code) }
+}

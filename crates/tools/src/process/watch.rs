@@ -1,0 +1,220 @@
+//! Follows a running tree to its end: output, time-out, cancellation. Does not decide what the output is for.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::Tree;
+use crate::limits::{DRAIN_TIME, KILL_TIME, LIVE_INTERVAL, PIPE_BYTES, TERM_TIME};
+
+/// How a command came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Exited(i32),
+    Signalled(i32),
+    TimedOut,
+    Cancelled,
+    /// Its guard was killed, so how it ended is not known.
+    Lost,
+}
+
+/// Takes a command's output.
+pub(crate) trait Sink {
+    fn output(&mut self, bytes: &[u8]);
+    /// Called when output has come, at least `LIVE_INTERVAL` after the last time.
+    fn show(&mut self);
+}
+
+/// Returns when the command and all it started are gone. `cancel` fires when it is readable or closed.
+///
+/// Blocks its thread. Time here is real time: processes know no other.
+pub(crate) fn watch(
+    mut tree: Tree,
+    cancel: &OwnedFd,
+    timeout: Duration,
+    sink: &mut dyn Sink,
+) -> io::Result<Ended> {
+    let mut watched = Watched::new(timeout);
+    let mut buffer = vec![0; PIPE_BYTES];
+    loop {
+        let ready = watched.poll(&tree, cancel)?;
+        let now = Instant::now();
+        if ready.output {
+            watched.read_output(&mut tree, &mut buffer, sink)?;
+        }
+        if ready.report {
+            match tree.read_report()? {
+                Some(status) => watched.command_ended(status, now),
+                None => watched.tree_gone = true,
+            }
+        }
+        if watched.tree_gone {
+            // What was written before the last process died is in the pipe by now.
+            while watched.read_output(&mut tree, &mut buffer, sink)? == Read::Some {}
+            return Ok(watched.ended.unwrap_or(Ended::Lost));
+        }
+        if ready.cancel {
+            watched.end(&mut tree, Ended::Cancelled, now);
+        }
+        watched.advance(&mut tree, now);
+        if let Phase::Killed { give_up } = watched.phase
+            && now >= give_up
+        {
+            tracing::warn!("a process could not be killed in time");
+            return Ok(watched.ended.unwrap_or(Ended::Lost));
+        }
+        watched.show(sink, now);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Running {
+        deadline: Instant,
+    },
+    /// The command has exited; something it started still holds the output.
+    Draining {
+        deadline: Instant,
+    },
+    Terminating {
+        deadline: Instant,
+    },
+    Killed {
+        give_up: Instant,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    Some,
+    None,
+}
+
+#[derive(Debug)]
+struct Ready {
+    output: bool,
+    report: bool,
+    cancel: bool,
+}
+
+#[derive(Debug)]
+struct Watched {
+    phase: Phase,
+    ended: Option<Ended>,
+    output_open: bool,
+    tree_gone: bool,
+    /// Output has come that was not shown yet.
+    unshown: bool,
+    shown_at: Instant,
+}
+
+impl Watched {
+    fn new(timeout: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            phase: Phase::Running { deadline: now + timeout },
+            ended: None,
+            output_open: true,
+            tree_gone: false,
+            unshown: false,
+            shown_at: now,
+        }
+    }
+
+    fn poll(&self, tree: &Tree, cancel: &OwnedFd) -> io::Result<Ready> {
+        let cancellable = matches!(self.phase, Phase::Running { .. } | Phase::Draining { .. });
+        let mut polled = vec![PollFd::from_borrowed_fd(tree.report.as_fd(), PollFlags::IN)];
+        if self.output_open {
+            polled.push(PollFd::from_borrowed_fd(tree.output.as_fd(), PollFlags::IN));
+        }
+        if cancellable {
+            polled.push(PollFd::from_borrowed_fd(cancel.as_fd(), PollFlags::IN));
+        }
+        let wake = match self.unshown {
+            true => self.deadline().min(self.shown_at + LIVE_INTERVAL),
+            false => self.deadline(),
+        };
+        let timeout = Timespec::try_from(wake.saturating_duration_since(Instant::now())).ok();
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
+        let mut next = |is_polled: bool| is_polled && ready.next() == Some(true);
+        Ok(Ready { report: next(true), output: next(self.output_open), cancel: next(cancellable) })
+    }
+
+    fn deadline(&self) -> Instant {
+        match self.phase {
+            Phase::Running { deadline } | Phase::Draining { deadline } | Phase::Terminating { deadline } => {
+                deadline
+            }
+            Phase::Killed { give_up } => give_up,
+        }
+    }
+
+    fn read_output(&mut self, tree: &mut Tree, buffer: &mut [u8], sink: &mut dyn Sink) -> io::Result<Read> {
+        match tree.read_output(buffer)? {
+            Some(0) => self.output_open = false,
+            Some(count) => {
+                sink.output(&buffer[..count]);
+                self.unshown = true;
+                return Ok(Read::Some);
+            }
+            None => {}
+        }
+        Ok(Read::None)
+    }
+
+    fn command_ended(&mut self, status: i32, now: Instant) {
+        if let Phase::Running { .. } = self.phase {
+            self.ended = Some(ended(status));
+            self.phase = Phase::Draining { deadline: now + DRAIN_TIME };
+        }
+    }
+
+    fn end(&mut self, tree: &mut Tree, reason: Ended, now: Instant) {
+        // A command that has ended by itself has; only its leftovers are in question.
+        self.ended.get_or_insert(reason);
+        self.phase = Phase::Terminating { deadline: now + TERM_TIME };
+        tree.terminate();
+    }
+
+    fn advance(&mut self, tree: &mut Tree, now: Instant) {
+        match self.phase {
+            Phase::Running { deadline } if now >= deadline => self.end(tree, Ended::TimedOut, now),
+            // Without the output nothing left behind is of interest.
+            Phase::Draining { deadline } if now >= deadline || !self.output_open => self.kill(tree, now),
+            Phase::Terminating { deadline } if now >= deadline => self.kill(tree, now),
+            Phase::Running { .. }
+            | Phase::Draining { .. }
+            | Phase::Terminating { .. }
+            | Phase::Killed { .. } => {}
+        }
+    }
+
+    fn kill(&mut self, tree: &mut Tree, now: Instant) {
+        tree.kill();
+        self.phase = Phase::Killed { give_up: now + KILL_TIME };
+    }
+
+    fn show(&mut self, sink: &mut dyn Sink, now: Instant) {
+        if self.unshown && now >= self.shown_at + LIVE_INTERVAL {
+            sink.show();
+            self.unshown = false;
+            self.shown_at = now;
+        }
+    }
+}
+
+fn ended(status: i32) -> Ended {
+    use std::os::unix::process::ExitStatusExt;
+    let status = std::process::ExitStatus::from_raw(status);
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ended::Exited(code),
+        (None, Some(signal)) => Ended::Signalled(signal),
+        (None, None) => Ended::Lost,
+    }
+}

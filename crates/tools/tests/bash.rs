@@ -1,0 +1,395 @@
+//! `bash`: output, time, trees of processes, and what a command is given.
+
+use std::time::{Duration, Instant};
+
+use attache_core::ports::tool::{Access, Shown};
+use attache_core::ports::{ToolOutcome, ToolRuntime};
+use serde_json::json;
+
+use crate::trial::{Trial, names, shown_text};
+
+async fn output(trial: &Trial, command: &str) -> String {
+    let (data, _) = trial.done("bash", json!({"command": command})).await;
+    data["output"].as_str().unwrap().to_owned()
+}
+
+/// Processes whose command line holds `mark`, zombies aside. Each test marks its own.
+pub(crate) fn alive(mark: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(line) = std::fs::read(entry.path().join("cmdline")) else { continue };
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(mark) && entry.file_name().to_string_lossy() != std::process::id().to_string() {
+            found.push(line);
+        }
+    }
+    found
+}
+
+fn mark(name: &str) -> String {
+    format!("3{:07}.{name}", std::process::id()).replace(|character: char| character.is_alphabetic(), "1")
+}
+
+async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn output_and_exit_code_are_structured() {
+    let trial = Trial::new();
+    let (data, presentation) = trial.done("bash", json!({"command": "echo hello; exit 3"})).await;
+    assert_eq!(data, json!({"output": "hello\n", "exit_code": 3}));
+    assert_eq!(shown_text(&presentation), "```\nhello\n```\n\nexit status 3");
+    assert!(!presentation.metadata.unwrap().truncated);
+    let (data, presentation) = trial.done("bash", json!({"command": "true"})).await;
+    assert_eq!(data, json!({"output": "", "exit_code": 0}));
+    assert_eq!(shown_text(&presentation), "exit status 0");
+}
+
+#[tokio::test]
+async fn the_plan_names_the_command_and_where_it_runs() {
+    let trial = Trial::new();
+    let command = format!("echo one\necho {}", "x".repeat(5_000));
+    let input = json!({"command": command, "description": "Says one"});
+    let plan = trial.plan("bash", input).await.unwrap();
+    assert_eq!(plan.accesses, [Access::Execute { command: command.clone(), directory: trial.root.clone() }]);
+    assert_eq!(plan.presentation.title, command.replace('\n', "␊"));
+    assert_eq!(plan.presentation.content, [Shown::Text { text: "Says one".into() }]);
+}
+
+#[tokio::test]
+async fn both_streams_come_in_the_order_they_were_written() {
+    let trial = Trial::new();
+    let command = "for i in $(seq 1 200); do echo o$i; echo e$i >&2; done";
+    let expected: String = (1..=200).map(|number| format!("o{number}\ne{number}\n")).collect();
+    assert_eq!(output(&trial, command).await, expected);
+}
+
+#[tokio::test]
+async fn it_runs_in_the_root_without_input_or_terminal() {
+    let trial = Trial::new();
+    assert_eq!(output(&trial, "pwd").await, format!("{}\n", trial.root.display()));
+    assert_eq!(output(&trial, "cat; read x; echo $?").await, "1\n");
+    assert_eq!(
+        output(&trial, "tty; (: </dev/tty) 2>/dev/null || echo no terminal").await,
+        "not a tty\nno terminal\n"
+    );
+}
+
+#[tokio::test]
+async fn no_secret_of_ours_reaches_a_command() {
+    if std::env::var_os("CANARY_API_KEY").is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "bash::no_secret_of_ours_reaches_a_command"])
+            .envs([("CANARY_API_KEY", "canary-1"), ("GITHUB_TOKEN", "canary-2"), ("BASH_ENV", "/canary-3")])
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let trial = Trial::new();
+    let environment = output(&trial, "env; cat /proc/self/environ").await;
+    assert!(!environment.contains("canary"), "{environment}");
+    assert!(environment.contains("TERM=dumb") && environment.contains("PATH="), "{environment}");
+}
+
+#[tokio::test]
+async fn only_the_three_standard_descriptors_are_open() {
+    let trial = Trial::new();
+    // One that is inherited unless somebody sees to it.
+    let file = std::fs::File::open("/etc/passwd").unwrap();
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+    // The shell's own, seen from its child while it waits: the child's would hold what it opened itself.
+    assert_eq!(output(&trial, "ls /proc/$$/fd; true").await, "0\n1\n2\n");
+}
+
+#[tokio::test]
+async fn no_signal_is_blocked_or_ignored() {
+    let trial = Trial::new();
+    let masks = output(&trial, "grep -E 'SigBlk|SigIgn' /proc/self/status; true").await;
+    for line in masks.lines() {
+        let mask = u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap();
+        // Signals 32 and 33 belong to the C library, which lets nobody set them.
+        assert_eq!(mask & !(3 << 31), 0, "{masks}");
+    }
+}
+
+#[tokio::test]
+async fn live_output_is_shown_while_it_runs() {
+    let trial = Trial::new();
+    let started = Instant::now();
+    trial.done("bash", json!({"command": "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.05; done"})).await;
+    let elapsed = started.elapsed();
+    let shown = trial.progress.shown.lock().unwrap();
+    assert!(shown.len() >= 2, "{shown:?}");
+    assert!(shown.len() as u128 <= elapsed.as_millis() / 100 + 1, "{} views in {elapsed:?}", shown.len());
+    assert!(shown_text(&shown[0]).starts_with("```\n1\n"), "{shown:?}");
+    assert!(shown.iter().all(|view| view.title.starts_with("for i in")));
+}
+
+#[tokio::test]
+async fn a_flood_is_bounded_in_memory_and_kept_on_disk() {
+    let trial = Trial::new();
+    let before = resident_kilobytes();
+    let (data, presentation) =
+        trial.done("bash", json!({"command": "yes 0123456789 | head -c 200000000; echo the end"})).await;
+    assert!(resident_kilobytes() < before + 8 * 1024, "{before} → {}", resident_kilobytes());
+    let text = data["output"].as_str().unwrap();
+    assert!(text.len() < 201_000);
+    assert!(
+        text.starts_with("0123456789\n") && text.contains("the end\n\n[the first 67108864 bytes"),
+        "{}",
+        &text[text.len() - 300..]
+    );
+    assert!(text.contains("bytes left out"));
+    let metadata = presentation.metadata.clone().unwrap();
+    let path = metadata.output_path.unwrap();
+    assert!(metadata.truncated && path.starts_with(&trial.workspace.scratch));
+    assert_eq!(path.metadata().unwrap().len(), 64 * 1024 * 1024);
+    assert!(shown_text(&presentation).len() < 70_000);
+    let largest =
+        trial.progress.shown.lock().unwrap().iter().map(|view| shown_text(view).len()).max().unwrap();
+    assert!(largest < 9_000, "{largest}");
+}
+
+fn resident_kilobytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn the_whole_output_can_be_read_back() {
+    let trial = Trial::new();
+    let (data, presentation) = trial.done("bash", json!({"command": "seq 1 60000"})).await;
+    let path = presentation.metadata.unwrap().output_path.unwrap();
+    assert!(
+        data["output"].as_str().unwrap().ends_with(&format!("[the whole output is in {}]", path.display()))
+    );
+    let expected: String = (1..=60_000).map(|number| format!("{number}\n")).collect();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+    trial.done("read", json!({"path": path, "offset": 30_000, "limit": 1})).await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_do_not_hurt() {
+    let trial = Trial::new();
+    assert_eq!(output(&trial, r"printf 'a\xff\xfeb'").await, "a\u{fffd}\u{fffd}b");
+}
+
+#[tokio::test]
+async fn time_runs_out() {
+    let trial = Trial::new();
+    let mark = mark("timeout");
+    let started = Instant::now();
+    let error = trial
+        .failed("bash", json!({"command": format!("echo before; sleep {mark}"), "timeout_ms": 300}))
+        .await;
+    assert!(error.contains("timed out after 300 ms") && error.ends_with("before\n"), "{error}");
+    assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
+    assert_eq!(alive(&mark), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_shell_that_is_killed_is_an_error() {
+    let trial = Trial::new();
+    let error = trial.failed("bash", json!({"command": "echo x; kill -9 $$"})).await;
+    assert!(error.contains("killed by signal 9"), "{error}");
+}
+
+#[tokio::test]
+async fn a_root_that_is_gone_is_a_failure_to_start() {
+    let trial = Trial::new();
+    std::fs::remove_dir(&trial.root).unwrap();
+    let error = trial.failed("bash", json!({"command": "true"})).await;
+    assert!(error.contains("could not be started") && error.contains("is not a directory"), "{error}");
+    std::fs::create_dir(&trial.root).unwrap();
+    let error = trial.failed("bash", json!({"command": format!("true {}", "x".repeat(300_000))})).await;
+    assert!(error.contains("could not be started"), "{error}");
+}
+
+#[tokio::test]
+async fn a_grandchild_with_the_pipe_is_waited_for_two_seconds() {
+    let trial = Trial::new();
+    let started = Instant::now();
+    assert_eq!(output(&trial, "(sleep 0.3; echo late) & echo early").await, "early\nlate\n");
+    assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
+    let mark = mark("pipe");
+    let started = Instant::now();
+    assert_eq!(output(&trial, &format!("sleep {mark} & echo early")).await, "early\n");
+    let elapsed = started.elapsed();
+    assert!(elapsed > Duration::from_millis(1_900) && elapsed < Duration::from_millis(2_600), "{elapsed:?}");
+    assert_eq!(alive(&mark), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_grandchild_without_the_pipe_is_not_waited_for() {
+    let trial = Trial::new();
+    let mark = mark("quiet");
+    let started = Instant::now();
+    let command =
+        format!("setsid sleep {mark} >/dev/null 2>&1 & nohup sleep {mark} >/dev/null 2>&1 & sleep 0.2");
+    assert_eq!(output(&trial, &command).await, "");
+    assert!(started.elapsed() < Duration::from_millis(1_200), "{:?}", started.elapsed());
+    assert_eq!(alive(&mark), Vec::<String>::new());
+}
+
+/// Runs a command until `mark` is seen `count` times among the processes, cancels, returns the error and the time.
+async fn cancelled(trial: &Trial, command: String, mark: &str, count: usize) -> (String, Duration) {
+    let (tool, runtime) = (trial.tool("bash").clone(), trial.runtime());
+    let call = tokio::spawn(async move { tool.run(json!({"command": command}), runtime).await });
+    wait_until("the processes did not start", || alive(mark).len() >= count).await;
+    let started = Instant::now();
+    trial.cancel.cancel();
+    match call.await.unwrap() {
+        ToolOutcome::Error { text, .. } => (text, started.elapsed()),
+        ToolOutcome::Output { data, .. } => panic!("{data}"),
+    }
+}
+
+#[tokio::test]
+async fn cancel_ends_an_ordinary_command_at_once() {
+    let trial = Trial::new();
+    let mark = mark("plain");
+    let (error, elapsed) = cancelled(&trial, format!("echo so far; sleep {mark}; true"), &mark, 2).await;
+    assert!(error.contains("cancelled") && error.ends_with("so far\n"), "{error}");
+    assert!(elapsed < Duration::from_millis(500), "{elapsed:?}");
+    assert_eq!(alive(&mark), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_tree_that_ignores_term_dies_within_two_and_a_half_seconds() {
+    let trial = Trial::new();
+    let mark = mark("stubborn");
+    let command =
+        format!("trap '' TERM; (trap '' TERM; sleep {mark}; sleep {mark}) & sleep {mark}; sleep {mark}");
+    let (_, elapsed) = cancelled(&trial, command, &mark, 3).await;
+    assert!(elapsed > Duration::from_millis(1_900) && elapsed < Duration::from_millis(2_500), "{elapsed:?}");
+    assert_eq!(alive(&mark), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_grandchild_in_a_session_of_its_own_is_caught() {
+    let trial = Trial::new();
+    let mark = mark("setsid");
+    let command = format!(
+        "(setsid env -i /bin/sh -c '(sleep {mark} &) ; sleep {mark}' >/dev/null 2>&1 &); sleep {mark}; true"
+    );
+    let (_, elapsed) = cancelled(&trial, command, &mark, 3).await;
+    assert!(elapsed < Duration::from_millis(2_500), "{elapsed:?}");
+    assert_eq!(alive(&mark), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_clean_exit_on_term_is_given_its_time() {
+    let trial = Trial::new();
+    let mark = mark("clean");
+    let command =
+        format!("trap 'sleep 0.3; echo cleaned up; exit 0' TERM; while true; do sleep 0.05; : {mark}; done");
+    let (error, elapsed) = cancelled(&trial, command, &mark, 1).await;
+    assert!(error.ends_with("cleaned up\n"), "{error}");
+    assert!(elapsed < Duration::from_millis(1_500), "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_nothing_behind() {
+    let trial = Trial::new();
+    let mark = mark("dropped");
+    let (tool, runtime): (_, ToolRuntime) = (trial.tool("bash").clone(), trial.runtime());
+    let command = format!("sleep {mark}; true");
+    let call = tokio::spawn(async move { tool.run(json!({"command": command}), runtime).await });
+    wait_until("the process did not start", || alive(&mark).len() >= 2).await;
+    call.abort();
+    wait_until("the process survived", || alive(&mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_tree_that_keeps_forking_is_outrun() {
+    let trial = Trial::new();
+    let mark = mark("forks");
+    let script =
+        format!("f() {{ (sleep 0.02; f {mark}) & (sleep 0.02; setsid sleep {mark}) & }}; f; sleep {mark}");
+    // Bounded: a few doublings a second until the cancel.
+    let (_, elapsed) = cancelled(&trial, format!("ulimit -u 4000; {script}"), &mark, 20).await;
+    assert!(elapsed < Duration::from_millis(2_500), "{elapsed:?}");
+    wait_until("some survived", || alive(&mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_command_that_kills_its_guard_dies_with_it() {
+    let trial = Trial::new();
+    let mark = mark("guard");
+    let error = trial.failed("bash", json!({"command": format!("kill -9 $PPID; sleep {mark}")})).await;
+    assert!(error.contains("ended from outside"), "{error}");
+    wait_until("it survived", || alive(&mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn signals_from_the_command_do_not_reach_the_guard() {
+    let trial = Trial::new();
+    assert_eq!(
+        output(&trial, "kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID; sleep 0.1; echo still here")
+            .await,
+        "still here\n"
+    );
+}
+
+#[tokio::test]
+async fn no_zombie_and_no_descriptor_is_left() {
+    let trial = Trial::new();
+    output(&trial, "true").await;
+    let before = names("/proc/self/fd".as_ref()).len();
+    for _ in 0..20 {
+        output(&trial, "sleep 0.01 & (true &) ; true").await;
+    }
+    assert_eq!(names("/proc/self/fd".as_ref()).len(), before);
+    let zombies = || {
+        let own = format!("PPid:\t{}\n", std::process::id());
+        std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            std::fs::read_to_string(entry.path().join("status"))
+                .is_ok_and(|status| status.contains(&own) && status.contains("State:\tZ"))
+        })
+    };
+    wait_until("a zombie is left", || !zombies()).await;
+}
+
+#[tokio::test]
+async fn many_commands_at_once_do_not_hold_each_other_up() {
+    let trial = Trial::new();
+    let started = Instant::now();
+    let calls: Vec<_> = (0..16)
+        .map(|number| {
+            let (tool, runtime) = (trial.tool("bash").clone(), trial.runtime());
+            tokio::spawn(async move {
+                tool.run(json!({"command": format!("sleep 0.5; echo {number}")}), runtime).await
+            })
+        })
+        .collect();
+    for (number, call) in calls.into_iter().enumerate() {
+        let ToolOutcome::Output { data, .. } = call.await.unwrap() else { panic!("failed") };
+        assert_eq!(data["output"], format!("{number}\n"));
+    }
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn wrong_arguments_name_the_field() {
+    let trial = Trial::new();
+    for (input, expected) in [
+        (json!({}), "field `command` is missing"),
+        (json!({"command": "  "}), "`command` must not be empty"),
+        (json!({"command": "a\u{0}b"}), "NUL"),
+        (json!({"command": "a", "timeout_ms": 600_001}), "`timeout_ms` must be an integer from 1 to 600000"),
+        (
+            json!({"command": "a", "cwd": "/"}),
+            "field `cwd` is unknown; allowed are `command`, `timeout_ms`, `description`",
+        ),
+    ] {
+        let error = trial.plan("bash", input).await.unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,162 @@
+//! `edit`: replacement against the current content, conflicts, what a client is shown.
+
+use std::os::unix::fs::PermissionsExt;
+
+use attache_core::ports::tool::{Access, Location, Shown};
+use serde_json::{Value, json};
+
+use crate::trial::Trial;
+
+fn edit(old: &str, new: &str) -> Value {
+    json!({"path": "a.txt", "old_string": old, "new_string": new})
+}
+
+fn numbered(count: usize) -> String {
+    (1..=count).map(|number| format!("{number:03}\n")).collect()
+}
+
+#[tokio::test]
+async fn the_plan_shows_what_the_call_will_do() {
+    let trial = Trial::with_file("a.txt", numbered(9));
+    let plan = trial.plan("edit", edit("005\n", "five\n")).await.unwrap();
+    assert_eq!(trial.text("a.txt"), numbered(9));
+    let path = trial.root.join("a.txt");
+    assert_eq!(plan.accesses, [Access::WritePath(path.clone())]);
+    let (data, presentation) = trial.done("edit", edit("005\n", "five\n")).await;
+    assert_eq!(data, format!("edited {}: +1 -1 lines", path.display()));
+    assert_eq!(presentation.content, plan.presentation.content);
+    assert_eq!(presentation.locations, plan.presentation.locations);
+    assert_eq!(presentation.locations, [Location { path: path.clone(), line: Some(5) }]);
+    assert_eq!(
+        presentation.content,
+        [Shown::Diff {
+            path: path.clone(),
+            old_text: Some("002\n003\n004\n005\n006\n007\n008\n".into()),
+            new_text: "002\n003\n004\nfive\n006\n007\n008\n".into()
+        }]
+    );
+    assert_eq!(presentation.title, format!("Edit {}", path.display()));
+}
+
+#[tokio::test]
+async fn far_changes_have_a_block_and_a_location_each() {
+    let trial = Trial::with_file("a.txt", numbered(60));
+    let edits = json!({"path": "a.txt", "edits": [
+        {"old_string": "010\n", "new_string": ""},
+        {"old_string": "040\n", "new_string": "040\nnew\n"},
+    ]});
+    let (_, presentation) = trial.done("edit", edits).await;
+    let lines: Vec<_> = presentation.locations.iter().map(|location| location.line.unwrap()).collect();
+    assert_eq!(lines, [10, 40]);
+    assert_eq!(presentation.content.len(), 2);
+}
+
+#[tokio::test]
+async fn a_conflict_leaves_the_file_alone_and_tells_where() {
+    let trial = Trial::with_file("a.txt", "let count = 1;\nx\nx\n");
+    for input in [edit("let count = 2;", "y"), edit("x", "y")] {
+        let planned = trial.plan("edit", input.clone()).await.unwrap_err();
+        assert_eq!(trial.failed("edit", input).await, planned);
+    }
+    let error = trial.failed("edit", edit("let count = 2;", "y")).await;
+    assert!(
+        error.contains("`old_string` does not occur in the file; nearest is line 1: `let count = 1;`"),
+        "{error}"
+    );
+    let error = trial.failed("edit", edit("x", "y")).await;
+    assert!(error.contains("at lines 2, 3;") && error.contains("is unchanged"), "{error}");
+    assert_eq!(trial.text("a.txt"), "let count = 1;\nx\nx\n");
+}
+
+#[tokio::test]
+async fn several_edits_are_all_or_nothing() {
+    let trial = Trial::with_file("a.txt", "a\nb\n");
+    let edits = json!({"path": "a.txt", "edits": [
+        {"old_string": "a", "new_string": "A"},
+        {"old_string": "missing", "new_string": "x"},
+    ]});
+    let error = trial.failed("edit", edits).await;
+    assert!(error.contains("`edits[1].old_string` does not occur"), "{error}");
+    assert_eq!(trial.text("a.txt"), "a\nb\n");
+}
+
+#[tokio::test]
+async fn all_occurrences_are_replaced_when_asked() {
+    let trial = Trial::with_file("a.txt", "x y x");
+    let input = json!({"path": "a.txt", "old_string": "x", "new_string": "z", "replace_all": true});
+    trial.done("edit", input).await;
+    assert_eq!(trial.text("a.txt"), "z y z");
+}
+
+#[tokio::test]
+async fn mark_endings_mode_and_missing_newline_are_kept() {
+    let trial = Trial::with_file("a.txt", "\u{feff}one\r\ntwo\r\nthree");
+    let path = trial.root.join("a.txt");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
+    trial.done("edit", edit("one\ntwo", "1\n1.5\n2")).await;
+    assert_eq!(trial.text("a.txt"), "\u{feff}1\r\n1.5\r\n2\r\nthree");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
+}
+
+#[tokio::test]
+async fn it_is_the_current_content_that_counts() {
+    let trial = Trial::with_file("a.txt", "one\n");
+    trial.plan("edit", edit("one", "two")).await.unwrap();
+    std::fs::write(trial.root.join("a.txt"), "else\n").unwrap();
+    assert!(trial.failed("edit", edit("one", "two")).await.contains("does not occur"));
+    assert_eq!(trial.text("a.txt"), "else\n");
+}
+
+#[tokio::test]
+async fn edits_of_one_file_take_turns() {
+    let trial = Trial::with_file("a.txt", (0..40).map(|number| format!("<{number}>\n")).collect::<String>());
+    let calls = (0..40).map(|number| {
+        let (tool, runtime) = (trial.tool("edit").clone(), trial.runtime());
+        let input = edit(&format!("<{number}>"), &format!("[{number}]"));
+        tokio::spawn(async move { tool.run(input, runtime).await })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        assert!(matches!(call.await.unwrap(), attache_core::ports::ToolOutcome::Output { .. }));
+    }
+    assert_eq!(trial.text("a.txt"), (0..40).map(|number| format!("[{number}]\n")).collect::<String>());
+}
+
+#[tokio::test]
+async fn what_can_not_be_edited_is_said() {
+    let trial = Trial::with_file("main.rs", "x");
+    std::fs::write(trial.root.join("bin"), b"\0\0").unwrap();
+    let input = |path: &str| json!({"path": path, "old_string": "x", "new_string": "y"});
+    assert!(trial.failed("edit", input("mian.rs")).await.contains("nearest names there: main.rs"));
+    assert!(trial.failed("edit", input("bin")).await.contains("binary"));
+    assert!(trial.failed("edit", input("../x")).await.contains("outside"));
+    assert!(trial.plan("edit", input("../x")).await.unwrap().presentation.content.is_empty());
+}
+
+#[tokio::test]
+async fn wrong_arguments_name_the_field() {
+    let trial = Trial::with_file("a.txt", "x");
+    for (input, expected) in [
+        (json!({"path": "a.txt"}), "or `edits`, are missing"),
+        (json!({"path": "a.txt", "old_string": "x"}), "field `new_string` is missing"),
+        (json!({"path": "a.txt", "new_string": "x"}), "field `old_string` is missing"),
+        (json!({"path": "a.txt", "edits": []}), "field `edits` must not be empty"),
+        (
+            json!({"path": "a.txt", "old_string": "x", "edits": [{"old_string": "a", "new_string": "b"}]}),
+            "stands alone",
+        ),
+        (json!({"path": "a.txt", "edits": [{"old_string": "a"}]}), "field `edits[0].new_string` is missing"),
+        (
+            json!({"path": "a.txt", "edits": [{"old_string": "", "new_string": "b"}]}),
+            "`edits[0].old_string` must not be empty",
+        ),
+        (edit("x", "x"), "must differ"),
+        (
+            json!({"path": "a.txt", "old_string": "x", "new_string": "y", "replace_all": "yes"}),
+            "`replace_all` must be true or false",
+        ),
+    ] {
+        let error = trial.plan("edit", input.clone()).await.unwrap_err();
+        assert!(error.contains(expected) && error.contains("for example {"), "{input}: {error}");
+        assert_eq!(trial.failed("edit", input).await, error);
+    }
+}

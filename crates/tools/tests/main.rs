@@ -1,0 +1,11 @@
+//! The tools through their port, as the loop calls them: one behaviour per test.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bash;
+mod edit;
+mod kill;
+mod prompt;
+mod read;
+mod todo;
+mod trial;
+mod write;

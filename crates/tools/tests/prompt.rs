@@ -1,0 +1,23 @@
+//! What the tools cost in every request.
+
+#[test]
+fn descriptions_and_schemas_are_small() {
+    let mut total = 0;
+    for tool in attache_tools::builtin() {
+        let spec = tool.spec();
+        let schema = spec.parameters.to_string();
+        assert!(spec.description.len() > 80, "{} says too little", spec.id);
+        for noise in ["$schema", "title", "null", "format"] {
+            assert!(!schema.contains(&format!("\"{noise}\"")), "{noise} in {schema}");
+        }
+        println!("{} {} {schema}\n  {}", spec.id, spec.description.len() + schema.len(), spec.description);
+        total += spec.description.len() + schema.len();
+    }
+    assert!(total <= 3_500, "{total} bytes");
+}
+
+#[test]
+fn the_family_is_complete() {
+    let ids: Vec<_> = attache_tools::builtin().iter().map(|tool| tool.spec().id).collect();
+    assert_eq!(ids, ["read", "write", "edit", "bash", "todo"]);
+}

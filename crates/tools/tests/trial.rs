@@ -1,0 +1,129 @@
+//! A workspace of its own for each test, and calls as the loop makes them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use attache_core::ids::{CallId, SessionId};
+use attache_core::ports::tool::{Presentation, Progress, Shown, Workspace};
+use attache_core::ports::{Tool, ToolOutcome, ToolPlan, ToolRuntime};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    pub(crate) shown: Mutex<Vec<Presentation>>,
+    pub(crate) data: Mutex<Vec<(String, Value)>>,
+}
+
+impl Progress for Recorder {
+    fn show(&self, presentation: Presentation) {
+        self.shown.lock().unwrap().push(presentation);
+    }
+    fn data(&self, name: &str, data: Value) {
+        self.data.lock().unwrap().push((name.to_owned(), data));
+    }
+}
+
+pub(crate) struct Trial {
+    _directory: tempfile::TempDir,
+    pub(crate) base: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) progress: Arc<Recorder>,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Trial {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        let root = base.join("root");
+        std::fs::create_dir(&root).unwrap();
+        let workspace = Arc::new(Workspace {
+            session_id: SessionId::new("ses_1"),
+            root: root.clone(),
+            additional: vec![],
+            scratch: base.join("scratch"),
+        });
+        Self {
+            _directory: directory,
+            base,
+            root,
+            workspace,
+            tools: attache_tools::builtin(),
+            progress: Arc::default(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn with_file(name: &str, content: impl AsRef<[u8]>) -> Self {
+        let trial = Self::new();
+        std::fs::write(trial.root.join(name), content).unwrap();
+        trial
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.root.join(name)).unwrap()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        names(&self.root)
+    }
+
+    pub(crate) fn tool(&self, id: &str) -> &Arc<dyn Tool> {
+        self.tools.iter().find(|tool| tool.spec().id == id).unwrap()
+    }
+
+    pub(crate) async fn plan(&self, id: &str, input: Value) -> Result<ToolPlan, String> {
+        self.tool(id).plan(&input, &self.workspace).await
+    }
+
+    pub(crate) fn runtime(&self) -> ToolRuntime {
+        ToolRuntime {
+            call_id: CallId::new("call_1"),
+            workspace: Arc::clone(&self.workspace),
+            granted: Arc::new([]),
+            progress: Arc::clone(&self.progress) as Arc<dyn Progress>,
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    pub(crate) async fn run(&self, id: &str, input: Value) -> ToolOutcome {
+        self.tool(id).run(input, self.runtime()).await
+    }
+
+    /// The data and presentation of a call that must succeed.
+    pub(crate) async fn done(&self, id: &str, input: Value) -> (Value, Presentation) {
+        match self.run(id, input).await {
+            ToolOutcome::Output { data, presentation } => (data, presentation),
+            ToolOutcome::Error { text, .. } => panic!("{id} failed: {text}"),
+        }
+    }
+
+    /// The error of a call that must fail.
+    pub(crate) async fn failed(&self, id: &str, input: Value) -> String {
+        match self.run(id, input).await {
+            ToolOutcome::Error { text, .. } => text,
+            ToolOutcome::Output { data, .. } => panic!("{id} succeeded: {data}"),
+        }
+    }
+}
+
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = directory
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The only text block of a presentation.
+pub(crate) fn shown_text(presentation: &Presentation) -> &str {
+    match presentation.content.as_slice() {
+        [Shown::Text { text }] => text,
+        other => panic!("not one text block: {other:?}"),
+    }
+}

@@ -1,0 +1,105 @@
+//! `write`: new files, replaced files, what is answered and what is shown.
+
+use std::os::unix::fs::symlink;
+
+use attache_core::ports::tool::{Access, Location, Shown};
+use serde_json::json;
+
+use crate::trial::{Trial, names};
+
+#[tokio::test]
+async fn a_new_file_is_a_diff_from_nothing() {
+    let trial = Trial::new();
+    let input = json!({"path": "a/b.txt", "content": "one\ntwo\n"});
+    let plan = trial.plan("write", input.clone()).await.unwrap();
+    let path = trial.root.join("a/b.txt");
+    assert_eq!(plan.accesses, [Access::WritePath(path.clone())]);
+    assert!(trial.names().is_empty(), "the plan touched something");
+    let (data, presentation) = trial.done("write", input).await;
+    assert_eq!(data, format!("wrote {}: new file, +2 -0 lines", path.display()));
+    let diff = [Shown::Diff { path: path.clone(), old_text: None, new_text: "one\ntwo\n".into() }];
+    assert_eq!(presentation.content, diff);
+    assert_eq!(plan.presentation.content, diff);
+    assert_eq!(presentation.title, format!("Write {}", path.display()));
+    assert_eq!(presentation.locations, [Location { path, line: Some(1) }]);
+    assert_eq!(trial.text("a/b.txt"), "one\ntwo\n");
+}
+
+#[tokio::test]
+async fn a_replaced_file_shows_both_texts_and_its_lines() {
+    let trial = Trial::with_file("a.txt", "one\ntwo\n");
+    let (data, presentation) = trial.done("write", json!({"path": "a.txt", "content": "one\n2\n"})).await;
+    assert!(data.as_str().unwrap().ends_with("a.txt: +1 -1 lines"), "{data}");
+    let path = trial.root.join("a.txt");
+    assert_eq!(presentation.locations, [Location { path: path.clone(), line: Some(2) }]);
+    assert_eq!(
+        presentation.content,
+        [Shown::Diff { path, old_text: Some("one\ntwo\n".into()), new_text: "one\n2\n".into() }]
+    );
+}
+
+#[tokio::test]
+async fn the_answer_never_echoes_content() {
+    let trial = Trial::with_file("a.txt", "old-canary\n");
+    let (data, _) = trial.done("write", json!({"path": "a.txt", "content": "new-canary\n"})).await;
+    assert!(!data.to_string().contains("canary"));
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_text_is_replaced_without_a_made_up_diff() {
+    let trial = Trial::with_file("a.bin", b"\0\x01\x02");
+    let (data, presentation) = trial.done("write", json!({"path": "a.bin", "content": "text"})).await;
+    assert!(data.as_str().unwrap().contains("not text"), "{data}");
+    assert!(!presentation.content.iter().any(|shown| matches!(shown, Shown::Diff { .. })));
+    assert_eq!(trial.text("a.bin"), "text");
+}
+
+#[tokio::test]
+async fn the_same_content_shows_nothing() {
+    let trial = Trial::with_file("a.txt", "x");
+    let (data, presentation) = trial.done("write", json!({"path": "a.txt", "content": "x"})).await;
+    assert!(data.as_str().unwrap().contains("already had this content"));
+    assert!(presentation.content.is_empty());
+}
+
+#[tokio::test]
+async fn nothing_is_written_outside_or_where_git_looks() {
+    let trial = Trial::new();
+    symlink("..", trial.root.join("up")).unwrap();
+    for path in ["../x", "up/x", "/proc/self/comm"] {
+        let error = trial.failed("write", json!({"path": path, "content": "x"})).await;
+        assert!(error.contains("outside"), "{error}");
+    }
+    let error = trial.failed("write", json!({"path": ".git/hooks/pre-commit", "content": "x"})).await;
+    assert!(error.contains("protected"), "{error}");
+    assert_eq!(names(&trial.base), ["root"]);
+    assert_eq!(trial.names(), ["up"]);
+}
+
+#[tokio::test]
+async fn a_plan_outside_the_roots_reads_nothing() {
+    let trial = Trial::new();
+    std::fs::write(trial.base.join("secret"), "s3cret").unwrap();
+    let plan = trial.plan("write", json!({"path": "../secret", "content": "x"})).await.unwrap();
+    assert_eq!(plan.accesses, [Access::WritePath(trial.base.join("secret"))]);
+    assert!(plan.presentation.content.is_empty());
+}
+
+#[tokio::test]
+async fn a_directory_is_not_written() {
+    let trial = Trial::new();
+    std::fs::create_dir(trial.root.join("d")).unwrap();
+    let error = trial.failed("write", json!({"path": "d", "content": "x"})).await;
+    assert!(error.contains("is a directory"), "{error}");
+    let error = trial.failed("write", json!({"path": ".", "content": "x"})).await;
+    assert!(error.contains("director"), "{error}");
+}
+
+#[tokio::test]
+async fn a_cancelled_write_does_nothing() {
+    let trial = Trial::new();
+    trial.cancel.cancel();
+    let error = trial.failed("write", json!({"path": "a", "content": "x"})).await;
+    assert!(error.contains("cancelled"), "{error}");
+    assert!(trial.names().is_empty());
+}
