@@ -17,7 +17,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn of_this_process() -> Self {
+    pub(crate) fn from_process() -> Self {
         Self { variables: std::env::vars_os().collect() }
     }
 
