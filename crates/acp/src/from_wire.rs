@@ -1,0 +1,277 @@
+//! Parameters of every method to core values. Checks shapes, never whether a session, file or model exists.
+//!
+//! A refused field is named by its path. Keys we do not know are ignored; fields that the protocol lets fall back do so.
+
+use std::path::{Path, PathBuf};
+
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::ClientCapabilities;
+use attache_core::ids::{MessageId, SessionId};
+use attache_core::prompt::Prompt;
+use attache_rpc::ErrorObject;
+use serde_json::value::RawValue;
+
+use crate::limits::ID_BYTES;
+use fields::{Field, Object, quoted};
+
+mod cursor;
+mod fields;
+mod prompt;
+
+pub use cursor::cursor;
+pub use fields::Invalid;
+pub use prompt::MESSAGE_ID_KEY;
+
+/// Everything a client may ask of us.
+#[derive(Debug, PartialEq)]
+pub enum Request {
+    Initialize(Box<Initialize>),
+    Authenticate { method_id: String },
+    Logout,
+    NewSession(Workplace),
+    LoadSession { session_id: SessionId, workplace: Workplace },
+    ResumeSession { session_id: SessionId, workplace: Workplace },
+    ForkSession { session_id: SessionId, workplace: Workplace },
+    ListSessions(ListSessions),
+    DeleteSession { session_id: SessionId },
+    CloseSession { session_id: SessionId },
+    Prompt { session_id: SessionId, prompt: Prompt },
+    SetMode { session_id: SessionId, mode_id: String },
+    SetConfigOption { session_id: SessionId, config_id: String, value: ConfigValue },
+    Status { session_id: SessionId },
+    Export { session_id: SessionId, format: ExportFormat },
+    QueueList { session_id: SessionId },
+    QueueCancel { session_id: SessionId, message_id: MessageId },
+    QueueEdit { session_id: SessionId, message_id: MessageId, prompt: Prompt },
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Initialize {
+    /// What both sides speak.
+    pub version: ProtocolVersion,
+    pub capabilities: ClientCapabilities,
+}
+
+/// Where a session is to work.
+#[derive(Debug, PartialEq)]
+pub struct Workplace {
+    /// Absolute; whether it exists is for the host to say.
+    pub cwd: PathBuf,
+    pub additional_directories: Vec<PathBuf>,
+    /// Names of the MCP servers that the client wants to be started.
+    pub mcp_servers: Vec<String>,
+}
+
+#[derive(Debug, PartialEq)]
+pub struct ListSessions {
+    pub cwd: Option<PathBuf>,
+    /// The place after which the page starts.
+    pub after: Option<(i64, SessionId)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum ConfigValue {
+    Id(String),
+    Boolean(bool),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    Jsonl,
+    Json,
+    Markdown,
+    Csv,
+}
+
+/// Reads one request. An unknown method and a bad field are different errors; nothing has happened in either case.
+pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<Request, ErrorObject> {
+    let read: fn(Object) -> Result<Request, Invalid> = match method {
+        "initialize" => initialize,
+        "authenticate" => {
+            |mut params| Ok(Request::Authenticate { method_id: short(params.required("methodId")?)? })
+        }
+        "logout" => |_| Ok(Request::Logout),
+        "session/new" => |mut params| Ok(Request::NewSession(workplace(&mut params, McpServers::Required)?)),
+        "session/load" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            Ok(Request::LoadSession { session_id, workplace: workplace(&mut params, McpServers::Required)? })
+        },
+        "session/resume" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            Ok(Request::ResumeSession {
+                session_id,
+                workplace: workplace(&mut params, McpServers::Optional)?,
+            })
+        },
+        "session/fork" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            Ok(Request::ForkSession { session_id, workplace: workplace(&mut params, McpServers::Optional)? })
+        },
+        "session/list" => list_sessions,
+        "session/delete" => |mut params| Ok(Request::DeleteSession { session_id: session_id(&mut params)? }),
+        "session/close" => |mut params| Ok(Request::CloseSession { session_id: session_id(&mut params)? }),
+        "session/prompt" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            Ok(Request::Prompt { session_id, prompt: prompt::prompt(&mut params)? })
+        },
+        "session/set_mode" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            Ok(Request::SetMode { session_id, mode_id: short(params.required("modeId")?)? })
+        },
+        "session/set_config_option" => set_config_option,
+        "_attache/session/status" => {
+            |mut params| Ok(Request::Status { session_id: session_id(&mut params)? })
+        }
+        "_attache/session/export" => export,
+        "_attache/queue/list" => |mut params| Ok(Request::QueueList { session_id: session_id(&mut params)? }),
+        "_attache/queue/cancel" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            Ok(Request::QueueCancel {
+                session_id,
+                message_id: prompt::message_id(params.required("messageId")?)?,
+            })
+        },
+        "_attache/queue/edit" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            let message_id = prompt::message_id(params.required("messageId")?)?;
+            Ok(Request::QueueEdit { session_id, message_id, prompt: prompt::prompt(&mut params)? })
+        },
+        _ => return Err(ErrorObject::method_not_found(method)),
+    };
+    Ok(Object::params(params).and_then(read)?)
+}
+
+/// The session that `session/cancel` names.
+pub fn cancel(params: Option<Box<RawValue>>) -> Result<SessionId, Invalid> {
+    session_id(&mut Object::params(params)?)
+}
+
+fn initialize(mut params: Object) -> Result<Request, Invalid> {
+    let wanted = params.required("protocolVersion")?.unsigned_16()?;
+    let ours = ProtocolVersion::V1;
+    // Below the first version there is nothing to speak: the client learns what we support.
+    let version = if wanted == 0 { ours } else { ours.min(ProtocolVersion::from(wanted)) };
+    let capabilities = params.optional("clientCapabilities").map(Field::into_value);
+    let capabilities = capabilities.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
+    Ok(Request::Initialize(Box::new(Initialize { version, capabilities })))
+}
+
+/// Whether a request must say which MCP servers it wants, even if none.
+#[derive(Clone, Copy)]
+enum McpServers {
+    Required,
+    Optional,
+}
+
+fn workplace(params: &mut Object, servers: McpServers) -> Result<Workplace, Invalid> {
+    let cwd = absolute(params.required("cwd")?)?;
+    let additional_directories = match params.optional("additionalDirectories") {
+        Some(directories) => directories.array()?.into_iter().map(absolute).collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    let servers = match servers {
+        McpServers::Required if !params.has("mcpServers") => Some(params.required("mcpServers")?),
+        McpServers::Required | McpServers::Optional => params.optional("mcpServers"),
+    };
+    let mcp_servers = match servers {
+        Some(servers) => servers.array()?.into_iter().map(mcp_server).collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    Ok(Workplace { cwd, additional_directories, mcp_servers })
+}
+
+/// Every agent takes stdio servers; the other transports only where they were advertised, and they are not.
+fn mcp_server(server: Field) -> Result<String, Invalid> {
+    let mut server = server.object()?;
+    if let Some(transport) = server.optional("type") {
+        let path = transport.path().to_owned();
+        let transport = transport.string()?;
+        if transport != "stdio" {
+            let reason = format!("only stdio servers are supported here, not {}", quoted(&transport));
+            return Err(Invalid::new(path, reason));
+        }
+    }
+    let name = server.required("name")?.string()?;
+    server.required("command")?.string()?;
+    // Null stands for an empty list in both.
+    for list in ["args", "env"] {
+        if !server.has(list) {
+            server.required(list)?;
+        }
+    }
+    for argument in server.optional("args").map_or(Ok(Vec::new()), Field::array)? {
+        argument.string()?;
+    }
+    for variable in server.optional("env").map_or(Ok(Vec::new()), Field::array)? {
+        let mut variable = variable.object()?;
+        variable.required("name")?.string()?;
+        variable.required("value")?.string()?;
+    }
+    Ok(name)
+}
+
+fn list_sessions(mut params: Object) -> Result<Request, Invalid> {
+    let cwd = params.optional("cwd").map(absolute).transpose()?;
+    let after = match params.optional("cursor") {
+        None => None,
+        Some(field) => {
+            let unknown = field.invalid("is not a cursor of this agent");
+            Some(cursor::place(&field.string()?).ok_or(unknown)?)
+        }
+    };
+    Ok(Request::ListSessions(ListSessions { cwd, after }))
+}
+
+fn set_config_option(mut params: Object) -> Result<Request, Invalid> {
+    let session_id = session_id(&mut params)?;
+    let config_id = short(params.required("configId")?)?;
+    let boolean = params.lenient_string("type").as_deref() == Some("boolean");
+    let value = params.required("value")?;
+    let value = if boolean { ConfigValue::Boolean(value.boolean()?) } else { ConfigValue::Id(short(value)?) };
+    Ok(Request::SetConfigOption { session_id, config_id, value })
+}
+
+fn export(mut params: Object) -> Result<Request, Invalid> {
+    let session_id = session_id(&mut params)?;
+    let Some(field) = params.optional("format") else {
+        return Ok(Request::Export { session_id, format: ExportFormat::Jsonl });
+    };
+    let path = field.path().to_owned();
+    let format = match field.string()?.as_str() {
+        "jsonl" => ExportFormat::Jsonl,
+        "json" => ExportFormat::Json,
+        "md" => ExportFormat::Markdown,
+        "csv" => ExportFormat::Csv,
+        other => {
+            let reason = format!("must be jsonl, json, md or csv, not {}", quoted(other));
+            return Err(Invalid::new(path, reason));
+        }
+    };
+    Ok(Request::Export { session_id, format })
+}
+
+fn session_id(params: &mut Object) -> Result<SessionId, Invalid> {
+    Ok(SessionId::new(short(params.required("sessionId")?)?))
+}
+
+/// An id: not longer than an error may repeat.
+fn short(field: Field) -> Result<String, Invalid> {
+    let path = field.path().to_owned();
+    let text = field.string()?;
+    match text.len() <= ID_BYTES {
+        true => Ok(text),
+        false => Err(Invalid::new(path, format!("is longer than {ID_BYTES} bytes: {}", quoted(&text)))),
+    }
+}
+
+fn absolute(field: Field) -> Result<PathBuf, Invalid> {
+    let path = field.path().to_owned();
+    let text = field.string()?;
+    match Path::new(&text).is_absolute() && !text.contains('\0') {
+        true => Ok(PathBuf::from(text)),
+        false => Err(Invalid::new(path, format!("must be an absolute path, not {}", quoted(&text)))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

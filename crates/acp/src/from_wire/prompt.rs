@@ -1,0 +1,225 @@
+//! Prompt blocks to typed user parts. Opens, fetches and infers nothing; what a block says is stored as it was said.
+
+use attache_core::ids::MessageId;
+use attache_core::part::Part;
+use attache_core::prompt::Prompt;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use serde_json::{Map, Value, json};
+
+use super::fields::{Field, Invalid, Object, quoted};
+use crate::limits::{ATTACHMENT_BYTES, MEDIA_TYPE_BYTES, MESSAGE_ID_BYTES};
+
+/// The key under `_meta` that carries a client-minted message id, and the stored one in answers.
+pub const MESSAGE_ID_KEY: &str = "attache/messageId";
+
+pub(super) fn prompt(params: &mut Object) -> Result<Prompt, Invalid> {
+    let message_id = match params.meta() {
+        Some(mut meta) => meta.optional(MESSAGE_ID_KEY).map(message_id).transpose()?,
+        None => None,
+    };
+    let runtime_context = match params.optional("runtimeContext") {
+        Some(items) => items.array()?.into_iter().map(runtime_item).collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    let blocks = params.required("prompt")?;
+    let path = blocks.path().to_owned();
+    let blocks = blocks.array()?;
+    if blocks.is_empty() {
+        return Err(Invalid::new(path, "must hold at least one block"));
+    }
+    let parts = blocks.into_iter().map(part).collect::<Result<_, _>>()?;
+    Ok(Prompt { parts, message_id, runtime_context })
+}
+
+pub(super) fn message_id(field: Field) -> Result<MessageId, Invalid> {
+    let path = field.path().to_owned();
+    let text = field.string()?;
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
+    match !text.is_empty() && text.len() <= MESSAGE_ID_BYTES && text.bytes().all(allowed) {
+        true => Ok(MessageId::new(text)),
+        false => Err(Invalid::new(
+            path,
+            format!(
+                "must be 1 to {MESSAGE_ID_BYTES} letters, digits or any of _ . : -, not {}",
+                quoted(&text)
+            ),
+        )),
+    }
+}
+
+fn runtime_item(item: Field) -> Result<(Option<String>, String), Invalid> {
+    let mut item = item.object()?;
+    let title = item.optional("title").map(Field::string).transpose()?;
+    Ok((title, item.required("text")?.string()?))
+}
+
+fn part(block: Field) -> Result<Part, Invalid> {
+    let mut block = block.object()?;
+    let kind = block.required("type")?;
+    let path = kind.path().to_owned();
+    let kind = kind.string()?;
+    match kind.as_str() {
+        "text" => Ok(text_part(block.required("text")?.string()?)),
+        "image" | "audio" => media(&mut block),
+        "resource_link" => file_reference(&mut block),
+        "resource" => resource(block.required("resource")?.object()?),
+        _ => Err(Invalid::new(
+            path,
+            format!("must be text, image, audio, resource_link or resource, not {}", quoted(&kind)),
+        )),
+    }
+}
+
+fn text_part(text: String) -> Part {
+    Part::Text { text, state: None, provider_metadata: None }
+}
+
+fn media(block: &mut Object) -> Result<Part, Invalid> {
+    let media_type = media_type(block.required("mimeType")?)?;
+    let uri = block.lenient_string("uri");
+    file(block.required("data")?, media_type, uri)
+}
+
+fn file_reference(block: &mut Object) -> Result<Part, Invalid> {
+    let mut data = Map::new();
+    data.insert("name".into(), block.required("name")?.string()?.into());
+    data.insert("uri".into(), block.required("uri")?.string()?.into());
+    for (key, stored) in [("title", "title"), ("description", "description"), ("mimeType", "mime")] {
+        if let Some(text) = block.lenient_string(key) {
+            data.insert(stored.into(), text.into());
+        }
+    }
+    if let Some(size) = block.lenient_integer("size") {
+        data.insert("size".into(), size.into());
+    }
+    Ok(Part::Data { name: "file-ref".into(), id: None, data: Value::Object(data) })
+}
+
+fn resource(mut resource: Object) -> Result<Part, Invalid> {
+    let uri = resource.required("uri")?.string()?;
+    if resource.has("text") || !resource.has("blob") {
+        let text = resource.required("text")?.string()?;
+        let mut data = Map::new();
+        data.insert("uri".into(), uri.into());
+        if let Some(mime) = resource.lenient_string("mimeType") {
+            data.insert("mime".into(), mime.into());
+        }
+        data.insert("text".into(), text.into());
+        return Ok(Part::Data { name: "context".into(), id: None, data: Value::Object(data) });
+    }
+    // The media type is lenient here: the schema lets a bad one fall back to none.
+    let media_type = resource
+        .optional("mimeType")
+        .and_then(|field| media_type(field).ok())
+        .unwrap_or_else(|| "application/octet-stream".into());
+    file(resource.required("blob")?, media_type, Some(uri))
+}
+
+fn file(data: Field, media_type: String, uri: Option<String>) -> Result<Part, Invalid> {
+    let path = data.path().to_owned();
+    let data = data.string()?;
+    check_base64(&data).map_err(|reason| Invalid::new(path, reason))?;
+    let mut url = String::with_capacity(data.len() + media_type.len() + 16);
+    url.push_str("data:");
+    url.push_str(&media_type);
+    url.push_str(";base64,");
+    url.push_str(&data);
+    if !data.ends_with('=') {
+        // Stored padded, so that every later reader may be strict.
+        url.extend(std::iter::repeat_n('=', (4 - data.len() % 4) % 4));
+    }
+    Ok(Part::File {
+        media_type,
+        url,
+        filename: uri.as_deref().and_then(name_of_uri),
+        provider_metadata: uri.map(|uri| json!({ "attache": { "uri": uri } })),
+    })
+}
+
+/// Checks without holding the decoded bytes: an attachment may have 20 MiB. Clients disagree about padding, so it may be
+/// missing, but not wrong.
+fn check_base64(data: &str) -> Result<(), String> {
+    let digits = data.trim_end_matches('=');
+    if digits.len() * 3 / 4 > ATTACHMENT_BYTES {
+        return Err(format!("is larger than {} MiB decoded", ATTACHMENT_BYTES / 1024 / 1024));
+    }
+    let padding = data.len() - digits.len();
+    let mut well_formed = padding == 0 || (padding <= 2 && data.len().is_multiple_of(4));
+    let mut decoded = [0; 3 * 1024];
+    for piece in digits.as_bytes().chunks(4 * 1024) {
+        well_formed = well_formed && STANDARD_NO_PAD.decode_slice(piece, &mut decoded).is_ok();
+    }
+    if well_formed { Ok(()) } else { Err("invalid base64".to_owned()) }
+}
+
+/// A type and a subtype, perhaps parameters. It becomes part of a data url, so nothing in it may end one.
+fn media_type(field: Field) -> Result<String, Invalid> {
+    let path = field.path().to_owned();
+    let text = field.string()?;
+    let token = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let well_formed = essence.split_once('/').is_some_and(|(kind, subtype)| token(kind) && token(subtype));
+    match well_formed && text.len() <= MEDIA_TYPE_BYTES {
+        true => Ok(essence.to_ascii_lowercase()),
+        false => {
+            Err(Invalid::new(path, format!("must be a media type like image/png, not {}", quoted(&text))))
+        }
+    }
+}
+
+/// For `file:` and `zed:` the last segment of the path with query and fragment as they stand; others have no name.
+fn name_of_uri(uri: &str) -> Option<String> {
+    let rest = uri.strip_prefix("file:").or_else(|| uri.strip_prefix("zed:"))?;
+    let (path, suffix) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    // A folder is named like a file, its closing slash aside.
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let segment = path.rsplit('/').next().filter(|segment| !segment.is_empty())?;
+    Some(format!("{segment}{suffix}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_from_file_and_zed_uris_only() {
+        for (uri, name) in [
+            ("file:///a/b.rs", Some("b.rs")),
+            ("file:///a/dir/", Some("dir")),
+            ("file:///a/b.rs#L10-20", Some("b.rs#L10-20")),
+            ("zed:///agent/git-diff?base=feature/x", Some("git-diff?base=feature/x")),
+            ("zed:///agent/dir/?x=1", Some("dir?x=1")),
+            ("file:///", None),
+            ("file:", None),
+            ("https://example.org/a.png", None),
+            ("", None),
+        ] {
+            assert_eq!(name_of_uri(uri).as_deref(), name, "{uri}");
+        }
+    }
+
+    #[test]
+    fn base64_is_checked_to_its_last_character() {
+        let long = "QUJD".repeat(5000);
+        assert_eq!(check_base64(&long), Ok(()));
+        assert_eq!(check_base64(&format!("{long}QQ==")), Ok(()));
+        assert_eq!(check_base64(&format!("{long}QQ")), Ok(()));
+        assert_eq!(check_base64(""), Ok(()));
+        for bad in ["Q", "QQ=", "QQ===", "QQ==QUJD", "QR==", "QU D", "QUJD\n", "====", "_-_-"] {
+            assert!(check_base64(bad).is_err(), "{bad}");
+        }
+        let padding_at_a_border = format!("{}QQ=={}", "QUJD".repeat(1023), "QUJD");
+        assert!(check_base64(&padding_at_a_border).is_err());
+    }
+
+    #[test]
+    fn the_size_limit_is_on_decoded_bytes() {
+        let encoded = |bytes: usize| base64::engine::general_purpose::STANDARD.encode(vec![0; bytes]);
+        assert_eq!(check_base64(&encoded(ATTACHMENT_BYTES)), Ok(()));
+        assert!(check_base64(&encoded(ATTACHMENT_BYTES + 1)).unwrap_err().contains("20 MiB"));
+    }
+}

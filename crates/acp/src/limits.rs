@@ -1,0 +1,34 @@
+//! Sizes of the wire, each with its reason.
+
+/// Longest update we send when it can be split or cut: some clients read lines into 64 KiB buffers.
+pub const LINE_BYTES: usize = 48 * 1024;
+
+/// What the envelope around a piece of text may take of a line: ids, keys and the notification's frame.
+pub const ENVELOPE_BYTES: usize = 2 * 1024;
+
+/// Text up to this size fits a line even if each byte becomes a six-byte escape; most deltas end the check here.
+pub const SURELY_FITS_BYTES: usize = (LINE_BYTES - ENVELOPE_BYTES) / 6;
+
+/// Largest attachment once decoded; the base64 of it still fits the line cap of the peer.
+pub const ATTACHMENT_BYTES: usize = 20 * 1024 * 1024;
+
+/// Longest session, method or option id we look at: an error may repeat 200 bytes of input, and ours are 30.
+pub const ID_BYTES: usize = 200;
+
+/// Longest id a client may mint for its message.
+pub const MESSAGE_ID_BYTES: usize = 128;
+
+/// Longest media type; those in use are far shorter, and it becomes part of a data url.
+pub const MEDIA_TYPE_BYTES: usize = 128;
+
+/// Bytes of a value that an error repeats, so that path and reason fit beside it.
+pub const QUOTED_BYTES: usize = 60;
+
+/// Sessions on one page of session/list.
+pub const SESSIONS_PER_PAGE: usize = 50;
+
+/// A run of blanks this long could push the rest of a command out of sight; it is shown as a count instead.
+pub const BLANK_RUN: usize = 40;
+
+/// The same for empty lines.
+pub const EMPTY_LINE_RUN: usize = 4;

@@ -1,0 +1,132 @@
+//! Journal entries to `session/update` lines: one total function, the same live and in replay. Keeps no state; what it
+//! needs stands in the entry or is a constant of the connection.
+
+use std::sync::Arc;
+
+use agent_client_protocol_schema::v1::ClientCapabilities;
+use attache_core::choices::Choices;
+use attache_core::chunk::Chunk;
+use attache_core::entry::Entry;
+use attache_core::part::Role;
+
+mod answers;
+mod content;
+mod data;
+mod fit;
+mod legible;
+mod line;
+mod selection;
+mod time;
+mod tool;
+
+pub use answers::{initialize_response, permission_request, session_info};
+pub use selection::{MODE_OPTION, MODEL_OPTION, config_options, model_value, modes};
+pub use time::iso_8601;
+
+/// What is constant about a connection and changes how entries look to it.
+#[derive(Clone, Debug)]
+pub struct WireView {
+    pub choices: Arc<Choices>,
+    pub thoughts: Thoughts,
+    pub notices: Notices,
+    pub compaction: CompactionUpdates,
+}
+
+/// Whether the client shows what the model thinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thoughts {
+    Show,
+    Drop,
+}
+
+/// Whether the client asked for notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notices {
+    Wanted,
+    Unwanted,
+}
+
+/// Whether the client asked for compaction updates; others get a line of thought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionUpdates {
+    Wanted,
+    Unwanted,
+}
+
+impl WireView {
+    pub fn new(choices: Arc<Choices>, capabilities: &ClientCapabilities, thoughts: Thoughts) -> Self {
+        let session = capabilities.session.as_ref();
+        let notices = match session.and_then(|session| session.notices.as_ref()) {
+            Some(_) => Notices::Wanted,
+            None => Notices::Unwanted,
+        };
+        let compaction = match session.and_then(|session| session.compaction.as_ref()) {
+            Some(_) => CompactionUpdates::Wanted,
+            None => CompactionUpdates::Unwanted,
+        };
+        Self { choices, thoughts, notices, compaction }
+    }
+}
+
+/// Appends the lines that show one entry to a client: none for most chunks that only give structure, one for most
+/// others, more where one would be too long. On an error nothing of this entry is left in `out`.
+pub fn write_updates(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    let written = write_chunk(entry, view, out);
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
+
+fn write_chunk(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    match entry.chunk {
+        Chunk::TextDelta { delta, .. } => match entry.role {
+            Role::Assistant => line::text(entry, line::Speaker::Agent, delta, out),
+            Role::User => line::text(entry, line::Speaker::User, delta, out),
+            Role::System => Ok(()),
+        },
+        Chunk::ReasoningDelta { delta, .. } => line::thought(entry, view, delta, out),
+        Chunk::ToolInputStart { call_id, tool_name, marks, rest, .. } => {
+            tool::started(entry, tool::Call { id: call_id, marks, rest }, tool_name, out)
+        }
+        Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest } => {
+            tool::understood(entry, tool::Call { id: call_id, marks, rest }, tool_name, input, out)
+        }
+        Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, rest } => {
+            let call = tool::Call { id: call_id, marks, rest };
+            tool::misunderstood(entry, call, tool_name, input, error_text, out)
+        }
+        Chunk::ToolOutputAvailable { call_id, output, preliminary, marks, rest } => {
+            let call = tool::Call { id: call_id, marks, rest };
+            match preliminary {
+                Some(true) => tool::progressed(entry, call, out),
+                Some(false) | None => tool::completed(entry, call, output, out),
+            }
+        }
+        Chunk::ToolOutputError { call_id, error_text, marks, rest } => {
+            tool::failed(entry, tool::Call { id: call_id, marks, rest }, error_text, out)
+        }
+        Chunk::ToolOutputDenied { call_id, rest } => tool::denied(entry, call_id, rest, out),
+        Chunk::File { url, media_type, rest } => content::file(entry, url, media_type, rest, out),
+        Chunk::SourceUrl { url, title, .. } => content::source_url(entry, url, title.as_deref(), out),
+        Chunk::SourceDocument { source_id, media_type, title, filename, .. } => {
+            content::source_document(entry, source_id, media_type, title, filename.as_deref(), out)
+        }
+        Chunk::Data { name, id, data, .. } => data::write(entry, view, name, id.as_deref(), data, out),
+        // Structure. Ends answer the prompt; a permission is a request of its own; arguments show when they are whole.
+        Chunk::Start { .. }
+        | Chunk::StartStep { .. }
+        | Chunk::FinishStep { .. }
+        | Chunk::TextStart { .. }
+        | Chunk::TextEnd { .. }
+        | Chunk::ReasoningStart { .. }
+        | Chunk::ReasoningEnd { .. }
+        | Chunk::ToolInputDelta { .. }
+        | Chunk::ToolApprovalRequest { .. }
+        | Chunk::MessageMetadata { .. }
+        | Chunk::Error { .. }
+        | Chunk::Abort { .. }
+        | Chunk::Finish { .. } => Ok(()),
+    }
+}

@@ -1,0 +1,126 @@
+//! Results and requests of ours that are not updates: initialize, session lists, permissions.
+
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::{
+    AgentCapabilities, Implementation, InitializeResponse, McpCapabilities, PermissionOption,
+    PermissionOptionKind, PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
+    SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
+    SessionListCapabilities, SessionResumeCapabilities, ToolCallStatus, ToolCallUpdate,
+};
+use attache_core::choices::Choices;
+use attache_core::chunk::ToolMarks;
+use attache_core::ports::client::PermissionAsk;
+use attache_core::ports::store::SessionRow;
+use attache_core::ports::tool::{Presentation, Shown, ToolKind};
+use serde_json::{Value, json};
+
+use super::fit::{self, Matter};
+use super::legible::{fenced, visible, visible_line};
+use super::time::iso_8601;
+use super::tool;
+
+/// What this very configuration honours, and nothing else.
+pub fn initialize_response(
+    version: ProtocolVersion,
+    choices: &Choices,
+    agent_version: &str,
+) -> Result<Value, serde_json::Error> {
+    let prompts = PromptCapabilities::new()
+        .image(choices.models.iter().any(|model| model.images))
+        .audio(choices.models.iter().any(|model| model.audio))
+        .embedded_context(true);
+    let sessions = SessionCapabilities::new()
+        .list(SessionListCapabilities::new())
+        .delete(SessionDeleteCapabilities::new())
+        .resume(SessionResumeCapabilities::new())
+        .close(SessionCloseCapabilities::new())
+        .additional_directories(SessionAdditionalDirectoriesCapabilities::new())
+        .fork(SessionForkCapabilities::new());
+    let capabilities = AgentCapabilities::new()
+        .load_session(true)
+        .prompt_capabilities(prompts)
+        .mcp_capabilities(McpCapabilities::new().http(false).sse(false))
+        .session_capabilities(sessions);
+    let response = InitializeResponse::new(version)
+        .agent_capabilities(capabilities)
+        .agent_info(Implementation::new("attache", agent_version).title("Attaché".to_owned()));
+    let mut response = serde_json::to_value(response)?;
+    // A proposal that the schema's types do not have yet.
+    if let Some(sessions) =
+        response.pointer_mut("/agentCapabilities/sessionCapabilities").and_then(Value::as_object_mut)
+    {
+        sessions.insert("runtimeContext".to_owned(), json!({}));
+    }
+    Ok(response)
+}
+
+pub fn session_info(row: &SessionRow) -> SessionInfo {
+    // Paths of a row need not be valid UTF-8, those of the wire must.
+    let directories = row.metadata.get("additional_directories").and_then(Value::as_array);
+    let directories =
+        directories.into_iter().flatten().filter_map(|path| path.as_str().map(Into::into)).collect();
+    SessionInfo::new(row.id.as_str().to_owned(), row.workspace_root.to_string_lossy().into_owned())
+        .additional_directories(directories)
+        .title(row.metadata.get("title").and_then(Value::as_str).map(str::to_owned))
+        .updated_at(iso_8601(row.updated_at))
+}
+
+/// The question as the client puts it to its user. The title is never cut and hides nothing; raw data and diffs that
+/// would make the line too long are cut.
+pub fn permission_request(ask: &PermissionAsk) -> Result<Value, serde_json::Error> {
+    let title = match ask.presentation.title.is_empty() {
+        true => &ask.tool_name,
+        false => &ask.presentation.title,
+    };
+    let mut fields =
+        tool::fields(&legible(&ask.presentation), &ToolMarks::default(), ToolCallStatus::Pending)
+            .title(visible_line(title))
+            .name(ask.tool_name.clone())
+            .raw_input(ask.input.clone());
+    if needs_command_block(&ask.presentation) {
+        fields.content.get_or_insert_default().insert(0, fenced(&visible(title)).into());
+    }
+    let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields);
+    let mut call = serde_json::to_value(call)?;
+    tool::name_new_files(&mut call);
+    fit::cut(&mut call, &[Matter::Raw, Matter::Diff]);
+    let options = vec![
+        option("allow_once", "Allow once".to_owned(), PermissionOptionKind::AllowOnce),
+        option("allow_always", always("Always allow", &ask.rule_name), PermissionOptionKind::AllowAlways),
+        option("reject_once", "Reject".to_owned(), PermissionOptionKind::RejectOnce),
+        option("reject_always", always("Always reject", &ask.rule_name), PermissionOptionKind::RejectAlways),
+    ];
+    Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
+}
+
+fn option(id: &'static str, name: String, kind: PermissionOptionKind) -> PermissionOption {
+    PermissionOption::new(id, name, kind)
+}
+
+fn always(verb: &str, rule_name: &str) -> String {
+    match rule_name.is_empty() {
+        true => verb.to_owned(),
+        false => format!("{verb}: {}", visible_line(rule_name)),
+    }
+}
+
+/// A command is shown whole in a block of its own too, since titles get one line, if the tool shows no text itself.
+fn needs_command_block(presentation: &Presentation) -> bool {
+    let says_something = presentation.content.iter().any(|shown| match shown {
+        Shown::Text { .. } => true,
+        Shown::Diff { .. } | Shown::Terminal { .. } => false,
+    });
+    presentation.kind == Some(ToolKind::Execute) && !says_something
+}
+
+/// Texts made visible. Diffs stay: they are what the client compares with the file.
+fn legible(presentation: &Presentation) -> Presentation {
+    let mut presentation = presentation.clone();
+    for shown in &mut presentation.content {
+        match shown {
+            Shown::Text { text } => *text = visible(text),
+            Shown::Diff { .. } | Shown::Terminal { .. } => {}
+        }
+    }
+    presentation
+}

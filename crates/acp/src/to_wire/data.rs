@@ -1,0 +1,212 @@
+//! The `data-*` chunks that clients see. Those of other names are not for them.
+
+use agent_client_protocol_schema::v1::{
+    CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, Cost, CurrentModeUpdate,
+    Meta, Notice, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate,
+    SessionUpdate, UsageUpdate,
+};
+use attache_core::entry::Entry;
+use attache_core::part::Role;
+use serde_json::{Map, Value};
+
+use super::{CompactionUpdates, Notices, WireView, content, line, selection};
+use crate::limits::SURELY_FITS_BYTES;
+
+type Written = Result<(), serde_json::Error>;
+
+pub(super) fn write(
+    entry: Entry<'_>,
+    view: &WireView,
+    name: &str,
+    id: Option<&str>,
+    data: &Value,
+    out: &mut Vec<u8>,
+) -> Written {
+    match name {
+        "plan" => plan(entry, data, out),
+        "title" => title(entry, data, out),
+        "mode" => mode(entry, view, data, out),
+        "usage" => usage(entry, data, out),
+        "compaction" => compaction(entry, view, id, data, out),
+        "notice" => notice(entry, view, data, out),
+        "status" => status(entry, view, data, out),
+        "file-ref" | "context" => attachment(entry, name, data, out),
+        _ => Ok(()),
+    }
+}
+
+/// What the user gave along with a prompt.
+fn attachment(entry: Entry<'_>, name: &str, data: &Value, out: &mut Vec<u8>) -> Written {
+    let block = match (entry.role, name) {
+        (Role::User, "file-ref") => content::file_reference(data),
+        (Role::User, _) => content::context(data),
+        (Role::Assistant | Role::System, _) => None,
+    };
+    block.map_or(Ok(()), |block| line::block(entry, block, out))
+}
+
+fn plan(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
+    let Some(entries) = data.get("entries").and_then(Value::as_array) else { return Ok(()) };
+    let entries = entries.iter().filter_map(plan_entry).collect();
+    line::update(entry, &SessionUpdate::Plan(Plan::new(entries)), out)
+}
+
+fn plan_entry(entry: &Value) -> Option<PlanEntry> {
+    let content = text(entry, "content")?;
+    let priority = match text(entry, "priority") {
+        Some("high") => PlanEntryPriority::High,
+        Some("low") => PlanEntryPriority::Low,
+        Some(_) | None => PlanEntryPriority::Medium,
+    };
+    let status = match text(entry, "status") {
+        Some("in_progress") => PlanEntryStatus::InProgress,
+        // What was given up is no longer to be done; the protocol has no word of its own for it.
+        Some("completed" | "cancelled") => PlanEntryStatus::Completed,
+        Some(_) | None => PlanEntryStatus::Pending,
+    };
+    Some(PlanEntry::new(content, priority, status))
+}
+
+fn title(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
+    let Some(title) = text(data, "title") else { return Ok(()) };
+    line::update(
+        entry,
+        &SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(title.to_owned())),
+        out,
+    )
+}
+
+/// The mode has an update of its own; as an option it comes with the complete list.
+fn mode(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> Written {
+    let Some(agent) = text(data, "agent") else { return Ok(()) };
+    line::update(entry, &SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(agent.to_owned())), out)?;
+    let Some(model) = text(data, "model") else { return Ok(()) };
+    let options = selection::options(&view.choices, agent, model);
+    line::update(entry, &SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options)), out)
+}
+
+fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
+    let count = |key: &str| data.get(key).and_then(Value::as_u64);
+    let (Some(used), Some(size)) = (count("context_used"), count("context_size")) else { return Ok(()) };
+    let cost = data.get("cost_usd").and_then(Value::as_f64).map(|amount| Cost::new(amount, "USD"));
+    let mut step = Map::new();
+    for (key, name) in [
+        ("input", "input"),
+        ("output", "output"),
+        ("reasoning", "reasoning"),
+        ("cache_read", "cacheRead"),
+        ("cache_write", "cacheWrite"),
+    ] {
+        if let Some(tokens) = count(key) {
+            step.insert(name.into(), tokens.into());
+        }
+    }
+    let meta = (!step.is_empty()).then(|| {
+        let ours = Map::from_iter([("stepTokens".to_owned(), Value::Object(step))]);
+        Meta::from_iter([("attache".to_owned(), Value::Object(ours))])
+    });
+    line::update(entry, &SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost).meta(meta)), out)
+}
+
+fn compaction(
+    entry: Entry<'_>,
+    view: &WireView,
+    id: Option<&str>,
+    data: &Value,
+    out: &mut Vec<u8>,
+) -> Written {
+    let status = match text(data, "status") {
+        Some("completed") => CompactionStatus::Completed,
+        Some("failed") => CompactionStatus::Failed,
+        Some("cancelled") => CompactionStatus::Cancelled,
+        Some(_) | None => CompactionStatus::InProgress,
+    };
+    match view.compaction {
+        CompactionUpdates::Unwanted => {
+            let words = match status {
+                CompactionStatus::Completed => "Earlier messages were summarised to make room.\n",
+                CompactionStatus::Failed => "Summarising earlier messages failed.\n",
+                CompactionStatus::Cancelled => "Summarising earlier messages was cancelled.\n",
+                _ => "Summarising earlier messages to make room…\n",
+            };
+            line::thought(entry, view, words, out)
+        }
+        CompactionUpdates::Wanted => {
+            let id = text(data, "id").or(id).unwrap_or(entry.message_id.as_str()).to_owned();
+            let mut update = CompactionUpdate::new(id.clone(), status);
+            if let Some(error) = text(data, "error") {
+                update = update.error(error.to_owned());
+            }
+            match text(data, "summary").filter(|summary| !summary.is_empty()) {
+                Some(summary) if summary.len() <= SURELY_FITS_BYTES => {
+                    let update = update.summary(vec![summary.into()]);
+                    line::update(entry, &SessionUpdate::CompactionUpdate(update), out)
+                }
+                Some(summary) => long_summary(entry, &id, update, summary, out),
+                None => line::update(entry, &SessionUpdate::CompactionUpdate(update), out),
+            }
+        }
+    }
+}
+
+/// Too long for one line: the summary is emptied, then filled piece by piece.
+fn long_summary(
+    entry: Entry<'_>,
+    id: &str,
+    update: CompactionUpdate,
+    summary: &str,
+    out: &mut Vec<u8>,
+) -> Written {
+    line::update(entry, &SessionUpdate::CompactionUpdate(update.summary(Vec::new())), out)?;
+    for piece in line::pieces(summary) {
+        let chunk = CompactionSummaryChunk::new(id.to_owned(), piece.into());
+        line::update(entry, &SessionUpdate::CompactionSummaryChunk(chunk), out)?;
+    }
+    Ok(())
+}
+
+fn notice(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> Written {
+    let Some(title) = text(data, "title") else { return Ok(()) };
+    let severity = match text(data, "severity") {
+        Some("error") => NoticeSeverity::Error,
+        Some("warning") => NoticeSeverity::Warning,
+        Some(_) | None => NoticeSeverity::Info,
+    };
+    match view.notices {
+        Notices::Wanted => {
+            let notice =
+                Notice::new(severity, title).description(text(data, "description").map(str::to_owned));
+            line::update(entry, &SessionUpdate::Notice(notice), out)
+        }
+        Notices::Unwanted => Ok(()),
+    }
+}
+
+/// Only a retry is worth telling while it lasts; the other states show by themselves.
+fn status(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> Written {
+    if text(data, "state") != Some("retrying") {
+        return Ok(());
+    }
+    let title = match data.get("attempt").and_then(Value::as_u64) {
+        Some(attempt) => format!("Retrying (attempt {attempt})"),
+        None => "Retrying".to_owned(),
+    };
+    let message = text(data, "message").filter(|message| !message.is_empty());
+    match view.notices {
+        Notices::Wanted => {
+            let notice = Notice::new(NoticeSeverity::Warning, title).description(message.map(str::to_owned));
+            line::update(entry, &SessionUpdate::Notice(notice), out)
+        }
+        Notices::Unwanted => {
+            // One line, whatever the provider wrote.
+            let message = message.map(|message| message.split_whitespace().collect::<Vec<_>>().join(" "));
+            let words =
+                message.map_or_else(|| format!("{title}\n"), |message| format!("{title}: {message}\n"));
+            line::thought(entry, view, &words, out)
+        }
+    }
+}
+
+fn text<'a>(data: &'a Value, key: &str) -> Option<&'a str> {
+    data.get(key).and_then(Value::as_str)
+}

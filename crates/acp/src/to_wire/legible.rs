@@ -1,0 +1,152 @@
+//! Text that has to be read by a person as it is: fences that can't be left, and nothing invisible. Cuts nothing.
+
+use std::fmt::Write;
+
+use crate::limits::{BLANK_RUN, EMPTY_LINE_RUN};
+
+/// The text in a code fence longer than any run of backticks in it.
+pub(super) fn fenced(text: &str) -> String {
+    let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}\n{text}{newline}{fence}")
+}
+
+/// The whole text with what can't be seen made visible: control, direction and zero-width characters as escapes, long
+/// runs of blanks and of empty lines as counts. Line ends and tabs stay.
+pub(super) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut blanks = Run::default();
+    let mut lines = Run::default();
+    for character in text.chars() {
+        if character == ' ' {
+            lines.end(&mut shown, '\n', EMPTY_LINE_RUN, "line ends");
+            blanks.length += 1;
+            continue;
+        }
+        blanks.end(&mut shown, ' ', BLANK_RUN, "blanks");
+        if character == '\n' {
+            lines.length += 1;
+            continue;
+        }
+        lines.end(&mut shown, '\n', EMPTY_LINE_RUN, "line ends");
+        show(character, &mut shown);
+    }
+    blanks.end(&mut shown, ' ', BLANK_RUN, "blanks");
+    lines.end(&mut shown, '\n', EMPTY_LINE_RUN, "line ends");
+    shown
+}
+
+/// The same on one line, for places that show no second one.
+pub(super) fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "⏎ ")
+}
+
+#[derive(Default)]
+struct Run {
+    length: usize,
+}
+
+impl Run {
+    fn end(&mut self, shown: &mut String, character: char, limit: usize, name: &str) {
+        match std::mem::take(&mut self.length) {
+            length if length >= limit => {
+                if character == '\n' {
+                    shown.push('\n');
+                }
+                shown.push_str(&format!("⟨{length} {name}⟩"));
+                if character == '\n' {
+                    shown.push('\n');
+                }
+            }
+            length => shown.extend(std::iter::repeat_n(character, length)),
+        }
+    }
+}
+
+fn show(character: char, shown: &mut String) {
+    match is_invisible(character) {
+        // Writing to a string can't fail.
+        true => drop(write!(shown, "\\u{{{:x}}}", u32::from(character))),
+        false => shown.push(character),
+    }
+}
+
+/// Characters that take no room, change direction, or stand for other blanks than the usual one.
+fn is_invisible(character: char) -> bool {
+    match character {
+        '\t' => false,
+        // Zero-width, soft hyphen, direction marks and overrides, separators, fillers, tags, selectors, odd blanks.
+        '\u{a0}'
+        | '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{1680}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{2000}'..='\u{200f}'
+        | '\u{2028}'..='\u{202f}'
+        | '\u{205f}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3000}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
+        other => other.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_fence_is_longer_than_any_in_the_text() {
+        assert_eq!(fenced("x"), "```\nx\n```");
+        assert_eq!(fenced("x\n"), "```\nx\n```");
+        assert_eq!(fenced(""), "```\n\n```");
+        assert_eq!(fenced("a\n````\nb"), "`````\na\n````\nb\n`````");
+    }
+
+    #[test]
+    fn nothing_hides_in_a_command() {
+        for (raw, shown) in [
+            ("ls -l\n\tcat", "ls -l\n\tcat"),
+            ("rm \u{202e}gpj", "rm \\u{202e}gpj"),
+            ("a\u{1b}[2Kb\r", "a\\u{1b}[2Kb\\u{d}"),
+            ("x\u{200b}y\u{e0041}\u{feff}", "x\\u{200b}y\\u{e0041}\\u{feff}"),
+            ("echo héllo 🙂", "echo héllo 🙂"),
+            ("\u{85}\u{9b}", "\\u{85}\\u{9b}"),
+        ] {
+            assert_eq!(visible(raw), shown);
+        }
+        let pushed = format!("echo hi{}; rm -rf ~{}evil", " ".repeat(5000), "\n".repeat(300));
+        assert_eq!(visible(&pushed), "echo hi⟨5000 blanks⟩; rm -rf ~\n⟨300 line ends⟩\nevil");
+        assert_eq!(visible_line("a\nb"), "a⏎ b");
+    }
+
+    proptest! {
+        #[test]
+        fn every_visible_character_survives(text in "\\PC{0,200}") {
+            let kept: String = text.chars().filter(|c| !is_invisible(*c) && !c.is_whitespace()).collect();
+            let mut rest = kept.chars().peekable();
+            for character in visible(&text).chars() {
+                rest.next_if_eq(&character);
+            }
+            prop_assert_eq!(rest.next(), None);
+        }
+
+        #[test]
+        fn nothing_invisible_is_left(text in any::<String>()) {
+            let shown = visible(&text);
+            prop_assert!(shown.chars().all(|c| c == '\n' || !is_invisible(c)));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Tool calls as an editor shows them. The tool itself said how it wants to look; this only carries it over.
+
+use agent_client_protocol_schema::v1::{
+    Diff, Meta, SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+};
+use attache_core::chunk::{Rest, ToolMarks};
+use attache_core::entry::Entry;
+use attache_core::ids::CallId;
+use attache_core::ports::tool::{self as core, Presentation, Shown};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::legible::fenced;
+use super::line;
+
+/// What every chunk of a call carries.
+pub(super) struct Call<'a> {
+    pub(super) id: &'a CallId,
+    pub(super) marks: &'a ToolMarks,
+    pub(super) rest: &'a Rest,
+}
+
+type Written = Result<(), serde_json::Error>;
+
+/// The model began to call a tool: title and kind as far as they are known.
+pub(super) fn started(entry: Entry<'_>, call: Call<'_>, tool_name: &str, out: &mut Vec<u8>) -> Written {
+    let Some(shown) = presentation(call.rest) else { return Ok(()) };
+    let title = title(&shown, call.marks).unwrap_or_else(|| tool_name.to_owned());
+    // In a replay the metadata has everything by now; content and locations come once, with the result.
+    let kind = shown.kind.map(kind).unwrap_or_default();
+    let announced = ToolCall::new(call.id.as_str().to_owned(), title).name(tool_name.to_owned());
+    let mut announced = serde_json::to_value(SessionUpdate::ToolCall(announced))?;
+    // The schema's type leaves out what is the default; a client should not have to know it.
+    announced["kind"] = serde_json::to_value(kind)?;
+    announced["status"] = serde_json::to_value(ToolCallStatus::Pending)?;
+    line::update(entry, &announced, out)
+}
+
+/// The arguments are whole: what the call would do.
+pub(super) fn understood(
+    entry: Entry<'_>,
+    call: Call<'_>,
+    tool_name: &str,
+    input: &Value,
+    out: &mut Vec<u8>,
+) -> Written {
+    let Some(shown) = presentation(call.rest) else { return Ok(()) };
+    let fields = fields(&shown, call.marks, ToolCallStatus::Pending)
+        .name(tool_name.to_owned())
+        .raw_input(input.clone());
+    write(entry, call.id, fields, &shown, out)
+}
+
+/// The arguments are no good.
+pub(super) fn misunderstood(
+    entry: Entry<'_>,
+    call: Call<'_>,
+    tool_name: &str,
+    input: &Value,
+    error_text: &str,
+    out: &mut Vec<u8>,
+) -> Written {
+    let Some(shown) = presentation(call.rest) else { return Ok(()) };
+    let fields = failure(&shown, call.marks, error_text).name(tool_name.to_owned()).raw_input(input.clone());
+    write(entry, call.id, fields, &shown, out)
+}
+
+/// The call runs; what it has to show so far.
+pub(super) fn progressed(entry: Entry<'_>, call: Call<'_>, out: &mut Vec<u8>) -> Written {
+    let Some(shown) = presentation(call.rest) else { return Ok(()) };
+    write(entry, call.id, fields(&shown, call.marks, ToolCallStatus::InProgress), &shown, out)
+}
+
+pub(super) fn completed(entry: Entry<'_>, call: Call<'_>, output: &Value, out: &mut Vec<u8>) -> Written {
+    let Some(shown) = presentation(call.rest) else { return Ok(()) };
+    let fields = fields(&shown, call.marks, ToolCallStatus::Completed).raw_output(output.clone());
+    write(entry, call.id, fields, &shown, out)
+}
+
+pub(super) fn failed(entry: Entry<'_>, call: Call<'_>, error_text: &str, out: &mut Vec<u8>) -> Written {
+    let Some(shown) = presentation(call.rest) else { return Ok(()) };
+    write(entry, call.id, failure(&shown, call.marks, error_text), &shown, out)
+}
+
+pub(super) fn denied(entry: Entry<'_>, call_id: &CallId, rest: &Rest, out: &mut Vec<u8>) -> Written {
+    let Some(shown) = presentation(rest) else { return Ok(()) };
+    let reason = rest.0.as_ref().and_then(|rest| rest.unknown.get("errorText")?.as_str());
+    let text = reason.map_or_else(|| "denied".to_owned(), |reason| format!("denied: {reason}"));
+    write(entry, call_id, failure(&shown, &ToolMarks::default(), &text), &shown, out)
+}
+
+fn write(
+    entry: Entry<'_>,
+    call_id: &CallId,
+    fields: ToolCallUpdateFields,
+    shown: &Presentation,
+    out: &mut Vec<u8>,
+) -> Written {
+    let update = ToolCallUpdate::new(call_id.as_str().to_owned(), fields).meta(meta(shown));
+    let mut update = serde_json::to_value(SessionUpdate::ToolCallUpdate(update))?;
+    name_new_files(&mut update);
+    line::update(entry, &update, out)
+}
+
+/// A diff of a new file says so with `oldText: null`; the schema's type would leave it out.
+pub(super) fn name_new_files(call: &mut Value) {
+    let blocks = call.get_mut("content").and_then(Value::as_array_mut);
+    for block in blocks.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if block.get("type").is_some_and(|kind| kind == "diff") {
+            block.entry("oldText").or_insert(Value::Null);
+        }
+    }
+}
+
+/// What the tool said of itself; `None` when clients are not to see the call. What can't be read shows a plain call.
+fn presentation(rest: &Rest) -> Option<Presentation> {
+    let ours = rest.tool_metadata().and_then(|metadata| metadata.get("attache"));
+    let shown = ours.and_then(|ours| Presentation::deserialize(ours).ok()).unwrap_or_default();
+    (!shown.hidden).then_some(shown)
+}
+
+/// Only what is known: an absent field leaves what the client shows already.
+pub(super) fn fields(
+    shown: &Presentation,
+    marks: &ToolMarks,
+    status: ToolCallStatus,
+) -> ToolCallUpdateFields {
+    ToolCallUpdateFields::new()
+        .status(status)
+        .title(title(shown, marks))
+        .kind(shown.kind.map(kind))
+        .locations(locations(shown))
+        .content(content(shown))
+}
+
+/// The error stands behind what the tool had to show, in a fence that its text can't leave.
+fn failure(shown: &Presentation, marks: &ToolMarks, error_text: &str) -> ToolCallUpdateFields {
+    let mut blocks = content(shown).unwrap_or_default();
+    blocks.push(fenced(error_text).into());
+    fields(shown, marks, ToolCallStatus::Failed).content(blocks)
+}
+
+fn title(shown: &Presentation, marks: &ToolMarks) -> Option<String> {
+    Some(&shown.title).filter(|title| !title.is_empty()).or(marks.title.as_ref()).cloned()
+}
+
+fn kind(kind: core::ToolKind) -> ToolKind {
+    match kind {
+        core::ToolKind::Read => ToolKind::Read,
+        core::ToolKind::Edit => ToolKind::Edit,
+        core::ToolKind::Search => ToolKind::Search,
+        core::ToolKind::Execute => ToolKind::Execute,
+        core::ToolKind::Think => ToolKind::Think,
+        core::ToolKind::Fetch => ToolKind::Fetch,
+        core::ToolKind::SwitchMode => ToolKind::SwitchMode,
+        core::ToolKind::Other => ToolKind::Other,
+    }
+}
+
+fn locations(shown: &Presentation) -> Option<Vec<ToolCallLocation>> {
+    let place = |location: &core::Location| ToolCallLocation::new(location.path.clone()).line(location.line);
+    (!shown.locations.is_empty()).then(|| shown.locations.iter().map(place).collect())
+}
+
+fn content(shown: &Presentation) -> Option<Vec<ToolCallContent>> {
+    let block = |shown: &Shown| match shown {
+        Shown::Text { text } => text.clone().into(),
+        Shown::Diff { path, old_text, new_text } => {
+            Diff::new(path.clone(), new_text.clone()).old_text(old_text.clone()).into()
+        }
+        Shown::Terminal { terminal_id } => ToolCallContent::Terminal(Terminal::new(terminal_id.clone())),
+    };
+    (!shown.content.is_empty()).then(|| shown.content.iter().map(block).collect())
+}
+
+/// How the call went, for clients that want to know more.
+fn meta(shown: &Presentation) -> Option<Meta> {
+    let metadata = shown.metadata.as_ref()?;
+    let mut ours = Map::new();
+    ours.insert("durationMs".into(), metadata.duration_ms.into());
+    if metadata.truncated {
+        ours.insert("truncated".into(), true.into());
+    }
+    if let Some(path) = &metadata.output_path {
+        ours.insert("outputPath".into(), path.to_string_lossy().into());
+    }
+    Some(Meta::from_iter([("attache".to_owned(), Value::Object(ours))]))
+}

@@ -1,0 +1,175 @@
+//! Answers and requests of ours, held to the schema.
+
+use attache_acp::from_wire::{self, Request};
+use attache_acp::limits::LINE_BYTES;
+use attache_acp::to_wire::{
+    CompactionUpdates, Notices, Thoughts, WireView, config_options, initialize_response, modes,
+    permission_request, session_info,
+};
+use attache_core::choices::Chosen;
+use attache_core::ids::{CallId, MessageId, SessionId};
+use attache_core::ports::client::PermissionAsk;
+use attache_core::ports::store::{ModelRef, SessionRow, UsageTotals};
+use attache_core::ports::tool::{Presentation, Shown, ToolKind};
+use attache_testkit::schema::Validator;
+use attache_testkit::snake_case::leaked_keys;
+use serde_json::{Value, json};
+
+use crate::choices;
+
+fn checked_response(method: &str, result: &Value) {
+    assert_eq!(Validator::shared().response(method, result), Ok(()), "{result}");
+    assert_eq!(leaked_keys(result), Vec::<String>::new());
+}
+
+fn initialize(params: &Value) -> from_wire::Initialize {
+    let raw = serde_json::value::to_raw_value(params).unwrap();
+    match from_wire::request("initialize", Some(raw)).unwrap() {
+        Request::Initialize(initialize) => *initialize,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn initialize_advertises_what_is_honoured() {
+    for client in [0, 1, 2, 65_535] {
+        let asked = initialize(&json!({ "protocolVersion": client }));
+        let response = initialize_response(asked.version, &choices(), "0.1.0").unwrap();
+        checked_response("initialize", &response);
+        assert_eq!(response["protocolVersion"], 1);
+        let capabilities = &response["agentCapabilities"];
+        assert_eq!(capabilities["loadSession"], true);
+        assert_eq!(
+            capabilities["promptCapabilities"],
+            json!({"image": true, "audio": false, "embeddedContext": true})
+        );
+        assert_eq!(capabilities["mcpCapabilities"], json!({ "http": false, "sse": false }));
+        let sessions =
+            ["list", "delete", "resume", "close", "additionalDirectories", "fork", "runtimeContext"];
+        for name in sessions {
+            assert_eq!(capabilities["sessionCapabilities"][name], json!({}), "{name}");
+        }
+        assert_eq!(capabilities["sessionCapabilities"].as_object().unwrap().len(), sessions.len());
+        assert_eq!(response["agentInfo"]["name"], "attache");
+    }
+}
+
+#[test]
+fn the_view_follows_what_the_client_asked_for() {
+    let view = |capabilities: Value| {
+        let asked = initialize(&json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
+        let view = WireView::new(choices(), &asked.capabilities, Thoughts::Show);
+        (view.notices, view.compaction)
+    };
+    assert_eq!(view(json!({})), (Notices::Unwanted, CompactionUpdates::Unwanted));
+    assert_eq!(view(json!({ "session": { "notices": {} } })), (Notices::Wanted, CompactionUpdates::Unwanted));
+    assert_eq!(
+        view(json!({ "session": { "compaction": {} } })),
+        (Notices::Unwanted, CompactionUpdates::Wanted)
+    );
+    assert_eq!(view(json!({ "session": 5 })), (Notices::Unwanted, CompactionUpdates::Unwanted));
+    assert_eq!(view(json!("nonsense")), (Notices::Unwanted, CompactionUpdates::Unwanted));
+}
+
+#[test]
+fn modes_and_options_are_complete() {
+    let model = ModelRef { provider_id: "other".into(), model_id: "x".into(), variant: Some("high".into()) };
+    let chosen = Chosen { agent: "plan".into(), model };
+    let options = json!(config_options(&choices(), &chosen));
+    let response =
+        json!({ "sessionId": "ses_1", "modes": modes(&choices(), &chosen), "configOptions": options });
+    checked_response("session/new", &response);
+    checked_response("session/set_config_option", &json!({ "configOptions": options }));
+    assert_eq!(response["modes"]["currentModeId"], "plan");
+    assert_eq!(response["modes"]["availableModes"][0]["id"], "build");
+    assert_eq!(options[1]["currentValue"], "other/x#high");
+    assert_eq!(options[1]["options"][1]["options"][0]["value"], "other/x#high");
+}
+
+#[test]
+fn a_session_is_listed_with_its_title_and_time() {
+    let mut row = SessionRow {
+        id: SessionId::new("ses_1"),
+        agent: "build".into(),
+        workspace_root: "/w".into(),
+        model: None,
+        parent_id: None,
+        parent_message_id: None,
+        permissions: json!([]),
+        metadata: serde_json::Map::new(),
+        totals: UsageTotals::default(),
+        created_at: 0,
+        updated_at: 951_782_400_000,
+        archived_at: None,
+    };
+    assert_eq!(
+        json!(session_info(&row)),
+        json!({ "sessionId": "ses_1", "cwd": "/w", "updatedAt": "2000-02-29T00:00:00.000Z" })
+    );
+    row.metadata.insert("title".into(), "A walk".into());
+    row.metadata.insert("additional_directories".into(), json!(["/x"]));
+    let listed = json!(session_info(&row));
+    assert_eq!((&listed["title"], &listed["additionalDirectories"]), (&json!("A walk"), &json!(["/x"])));
+    checked_response("session/list", &json!({ "sessions": [listed], "nextCursor": "x" }));
+}
+
+fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> PermissionAsk {
+    PermissionAsk {
+        session_id: SessionId::new("ses_1"),
+        message_id: MessageId::new("msg_1"),
+        call_id: CallId::new("c1"),
+        approval_id: "apr_1".into(),
+        tool_name: "bash".into(),
+        input,
+        presentation: Presentation {
+            title: title.into(),
+            kind: Some(kind),
+            content,
+            ..Presentation::default()
+        },
+        rule_name: "cargo test".into(),
+    }
+}
+
+fn checked_request(ask: &PermissionAsk) -> Value {
+    let request = permission_request(ask).unwrap();
+    assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
+    assert_eq!(leaked_keys(&request), Vec::<String>::new());
+    request
+}
+
+#[test]
+fn a_permission_has_four_answers_and_the_whole_command() {
+    let command = format!("cargo test{}\u{202e}; rm\n-rf ~", " ".repeat(5000));
+    let request = checked_request(&ask(&command, ToolKind::Execute, vec![], json!({ "command": command })));
+    let options: Vec<_> =
+        request["options"].as_array().unwrap().iter().map(|option| &option["optionId"]).collect();
+    assert_eq!(options, ["allow_once", "allow_always", "reject_once", "reject_always"]);
+    assert_eq!(request["options"][1]["name"], "Always allow: cargo test");
+    assert_eq!(request["toolCall"]["title"], "cargo test⟨5000 blanks⟩\\u{202e}; rm⏎ -rf ~");
+    assert_eq!(
+        request["toolCall"]["content"][0]["content"]["text"],
+        "```\ncargo test⟨5000 blanks⟩\\u{202e}; rm\n-rf ~\n```"
+    );
+    assert_eq!(request["toolCall"]["rawInput"]["command"], json!(command));
+    assert_eq!(request["toolCall"]["status"], "pending");
+}
+
+#[test]
+fn a_command_is_never_cut_however_long() {
+    let command = format!("echo {}; tail", "x".repeat(3 * LINE_BYTES));
+    let request = checked_request(&ask(&command, ToolKind::Execute, vec![], json!({ "command": command })));
+    assert_eq!(request["toolCall"]["title"], json!(command));
+    assert!(request["toolCall"]["content"][0]["content"]["text"].as_str().unwrap().contains("; tail\n"));
+}
+
+#[test]
+fn the_diff_of_a_huge_file_is_cut_and_marked() {
+    let new_text = "line\n".repeat(100_000);
+    let diff = Shown::Diff { path: "/p/a".into(), old_text: None, new_text: new_text.clone() };
+    let request =
+        checked_request(&ask("Write /p/a", ToolKind::Edit, vec![diff], json!({ "content": new_text })));
+    assert!(request.to_string().len() <= LINE_BYTES);
+    assert_eq!(request["toolCall"]["content"][0]["oldText"], Value::Null);
+    assert_eq!(request["toolCall"]["_meta"]["attache"]["cut"]["fields"], json!(["rawInput", "newText"]));
+}
