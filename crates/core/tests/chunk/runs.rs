@@ -1,4 +1,5 @@
 //! Whole runs in the order producers must keep: streams and calls interleave freely, everything opened is closed.
+#![allow(dead_code)] // Each test binary takes what it needs.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::strategies::{any_object, any_rest, any_text, any_value, part_chunk};
 
 /// One wish of the generator; a wish that can't be met in the run's state is passed over, so any list of wishes is a run.
 #[derive(Clone, Debug)]
-pub enum Wish {
+pub(crate) enum Wish {
     OpenText,
     OpenReasoning,
     Delta { which: usize, text: String, rest: Rest },
@@ -32,7 +33,7 @@ pub enum Wish {
 }
 
 #[derive(Clone, Debug)]
-pub enum CallResult {
+pub(crate) enum CallResult {
     Output(Value),
     Error(String),
     Denied,
@@ -71,13 +72,17 @@ fn any_wish() -> impl Strategy<Value = Wish> {
 }
 
 /// A run from `start` to `finish` with every rule kept.
-pub fn any_run() -> impl Strategy<Value = Vec<Chunk>> {
+pub(crate) fn any_run() -> impl Strategy<Value = Vec<Chunk>> {
     vec(any_wish(), 0..40).prop_map(|wishes| run_of(&wishes))
 }
 
-pub fn run_of(wishes: &[Wish]) -> Vec<Chunk> {
+pub(crate) fn run_of(wishes: &[Wish]) -> Vec<Chunk> {
     let mut run = Run::default();
-    run.chunks.push(Chunk::Start { message_id: Some("m1".into()), message_metadata: None, rest: Rest::none() });
+    run.chunks.push(Chunk::Start {
+        message_id: Some("m1".into()),
+        message_metadata: None,
+        rest: Rest::none(),
+    });
     run.chunks.push(Chunk::StartStep { rest: Rest::none() });
     for wish in wishes {
         run.grant(wish);
@@ -144,7 +149,11 @@ impl Run {
                 let Some(call) = self.call(*which, &[Stage::Streaming]) else { return };
                 let taken: String = call.text.drain(..(*characters).min(call.text.len())).collect();
                 let call_id = call.id.clone();
-                self.chunks.push(Chunk::ToolInputDelta { call_id, input_text_delta: taken, rest: Rest::none() });
+                self.chunks.push(Chunk::ToolInputDelta {
+                    call_id,
+                    input_text_delta: taken,
+                    rest: Rest::none(),
+                });
             }
             Wish::Input { which, rest } => {
                 if let Some(call) = self.call(*which, &[Stage::Streaming]) {
@@ -178,7 +187,9 @@ impl Run {
                 self.chunks.push(Chunk::transient_data("approval", data));
             }
             Wish::Progress { which, output } => {
-                let Some(call) = self.call(*which, &[Stage::Whole, Stage::Answered, Stage::Progress]) else { return };
+                let Some(call) = self.call(*which, &[Stage::Whole, Stage::Answered, Stage::Progress]) else {
+                    return;
+                };
                 call.stage = Stage::Progress;
                 let call_id = call.id.clone();
                 self.chunks.push(Chunk::ToolOutputAvailable {
@@ -201,7 +212,9 @@ impl Run {
                 let message_metadata = message_metadata.clone();
                 self.chunks.push(Chunk::MessageMetadata { message_metadata, rest: Rest::none() });
             }
-            Wish::Outside => self.chunks.push(Chunk::data("notice", json!({"severity": "info", "title": "t"}))),
+            Wish::Outside => {
+                self.chunks.push(Chunk::data("notice", json!({"severity": "info", "title": "t"})))
+            }
             Wish::NextStep => {
                 self.finish_step();
                 self.chunks.push(Chunk::data("title", json!({"title": "t"})));
@@ -213,7 +226,9 @@ impl Run {
     fn open(&mut self, kind: Kind) {
         // Ids come back after their part has ended, as with providers that number per step.
         let unused = (0..).map(|number| Arc::<str>::from(number.to_string()));
-        let Some(id) = unused.into_iter().find(|id| !self.open.iter().any(|(_, open)| open == id)) else { return };
+        let Some(id) = unused.into_iter().find(|id| !self.open.iter().any(|(_, open)| open == id)) else {
+            return;
+        };
         self.open.push((kind, id.clone()));
         self.chunks.push(match kind {
             Kind::Text => Chunk::TextStart { id, rest: Rest::none() },
@@ -232,7 +247,13 @@ impl Run {
         self.made += 1;
         let id = CallId::new(format!("c{}", self.made));
         let text = input.to_string().chars().collect();
-        self.calls.push(Call { id: id.clone(), dynamic, input: input.clone(), text, stage: Stage::Streaming });
+        self.calls.push(Call {
+            id: id.clone(),
+            dynamic,
+            input: input.clone(),
+            text,
+            stage: Stage::Streaming,
+        });
         self.chunks.push(Chunk::ToolInputStart {
             call_id: id,
             tool_name: "read".into(),
@@ -243,7 +264,8 @@ impl Run {
     }
 
     fn call(&mut self, which: usize, stages: &[Stage]) -> Option<&mut Call> {
-        let fitting: Vec<&mut Call> = self.calls.iter_mut().filter(|call| stages.contains(&call.stage)).collect();
+        let fitting: Vec<&mut Call> =
+            self.calls.iter_mut().filter(|call| stages.contains(&call.stage)).collect();
         let count = fitting.len();
         fitting.into_iter().nth(which.checked_rem(count)?)
     }
@@ -277,14 +299,13 @@ impl Run {
         for (kind, id) in std::mem::take(&mut self.open) {
             self.close(kind, id, Rest::none());
         }
-        let open: Vec<(CallId, Stage)> = self.calls.drain(..).map(|call| (call.id, call.stage)).collect();
-        for (call_id, stage) in open {
+        for Call { id: call_id, dynamic, stage, .. } in std::mem::take(&mut self.calls) {
             if stage == Stage::Streaming {
                 self.chunks.push(Chunk::ToolInputAvailable {
                     call_id: call_id.clone(),
                     tool_name: "read".into(),
                     input: json!({}),
-                    marks: ToolMarks::default(),
+                    marks: marks(dynamic),
                     rest: Rest::none(),
                 });
             }

@@ -1,4 +1,5 @@
 //! Makes chunks for the property tests: any single chunk, and whole runs in the order producers must keep.
+#![allow(dead_code)] // Each test binary takes what it needs.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-pub fn any_text() -> impl Strategy<Value = String> {
+pub(crate) fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "[a-zA-Z ]{0,12}",
         1 => any::<String>(),
@@ -34,7 +35,7 @@ fn any_key() -> impl Strategy<Value = String> {
     })
 }
 
-pub fn any_value() -> impl Strategy<Value = Value> {
+pub(crate) fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
@@ -49,7 +50,7 @@ pub fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-pub fn any_object() -> impl Strategy<Value = Value> {
+pub(crate) fn any_object() -> impl Strategy<Value = Value> {
     vec((any_key(), any_value()), 0..3).prop_map(|entries| Value::Object(entries.into_iter().collect()))
 }
 
@@ -65,7 +66,7 @@ fn any_unknown() -> impl Strategy<Value = Map<String, Value>> {
     vec((key, any_value()), 0..3).prop_map(|entries| entries.into_iter().collect())
 }
 
-pub fn any_rest() -> impl Strategy<Value = Rest> {
+pub(crate) fn any_rest() -> impl Strategy<Value = Rest> {
     let full = (option::of(any_provider_metadata()), option::of(any_object()), any_unknown());
     let full = full.prop_map(|(provider_metadata, tool_metadata, unknown)| {
         if provider_metadata.is_none() && tool_metadata.is_none() && unknown.is_empty() {
@@ -115,7 +116,7 @@ fn any_json_piece() -> impl Strategy<Value = String> {
     ]
 }
 
-pub fn any_chunk() -> BoxedStrategy<Chunk> {
+pub(crate) fn any_chunk() -> BoxedStrategy<Chunk> {
     prop_oneof![plain_chunk(), stream_chunk(), tool_chunk(), part_chunk()].boxed()
 }
 
@@ -194,7 +195,7 @@ fn tool_chunk() -> BoxedStrategy<Chunk> {
 }
 
 /// Chunks that are a part by themselves.
-pub fn part_chunk() -> BoxedStrategy<Chunk> {
+pub(crate) fn part_chunk() -> BoxedStrategy<Chunk> {
     let data_id = option::of(select(vec!["d1", "d2"]).prop_map(str::to_owned));
     let name = select(vec!["plan", "usage", ""]).prop_map(str::to_owned);
     prop_oneof![

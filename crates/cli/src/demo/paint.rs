@@ -1,0 +1,46 @@
+//! Colours, when somebody can see them.
+
+use std::io::IsTerminal;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colour {
+    Green,
+    Red,
+    Yellow,
+    Blue,
+    Magenta,
+    Cyan,
+    Grey,
+    Bold,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Paint {
+    Coloured,
+    Plain,
+}
+
+impl Paint {
+    /// Colours on a terminal, unless the user said no.
+    pub(super) fn for_stdout() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        if wanted && std::io::stdout().is_terminal() { Self::Coloured } else { Self::Plain }
+    }
+
+    pub(super) fn paint(self, colour: Colour, text: &str) -> String {
+        let code = match colour {
+            Colour::Green => "32",
+            Colour::Red => "31",
+            Colour::Yellow => "33",
+            Colour::Blue => "34",
+            Colour::Magenta => "35",
+            Colour::Cyan => "36",
+            Colour::Grey => "90",
+            Colour::Bold => "1",
+        };
+        match self {
+            Self::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
+            Self::Plain => text.to_owned(),
+        }
+    }
+}

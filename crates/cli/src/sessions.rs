@@ -1,0 +1,225 @@
+//! `attache sessions`: looks at stored sessions without opening them. Reads only.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use attache_core::export::{ExportError, Format, export};
+use attache_core::ids::SessionId;
+use attache_core::journal::replay::parts_of;
+use attache_core::part::{Part, Role, ToolPart};
+use attache_core::ports::store::{
+    MessageRow, Owner, RowRange, SessionQuery, SessionRecord, SessionRow, Store,
+};
+use attache_core::ports::tool::Presentation;
+use serde_json::Value;
+
+use crate::answer;
+use crate::args::{ExportFormat, SessionsCommand};
+use crate::when;
+
+/// Sessions fetched at a time, and bytes of parts: a screenful and more, never everything.
+const PAGE_SESSIONS: usize = 200;
+const PAGE_BYTES: usize = 256 * 1024;
+
+pub(crate) async fn run(store: &dyn Store, command: SessionsCommand) -> Result<()> {
+    match command {
+        SessionsCommand::List => list(store).await,
+        SessionsCommand::Show { id } => show(store, &SessionId::new(id)).await,
+        SessionsCommand::Export { id, format, output } => {
+            let format = match format {
+                ExportFormat::Jsonl => Format::Jsonl,
+                ExportFormat::Json => Format::Json,
+                ExportFormat::Md => Format::Markdown,
+                ExportFormat::Csv => Format::Csv,
+            };
+            write_export(store, &SessionId::new(id), format, output.as_deref()).await
+        }
+    }
+}
+
+async fn list(store: &dyn Store) -> Result<()> {
+    let mut after = None;
+    let mut listed = 0;
+    loop {
+        let query = SessionQuery { after, limit: PAGE_SESSIONS, ..SessionQuery::default() };
+        let rows = store.list_sessions(query).await?;
+        let Some(last) = rows.last() else { break };
+        after = Some((last.updated_at, last.id.clone()));
+        listed += rows.len();
+        let mut text = String::new();
+        for row in &rows {
+            writeln!(
+                text,
+                "{}  {}  {}  {}",
+                row.id,
+                when::minutes(row.updated_at),
+                title(row),
+                row.workspace_root.display()
+            )?;
+        }
+        answer::write(&text)?;
+        if rows.len() < PAGE_SESSIONS {
+            break;
+        }
+    }
+    if listed == 0 {
+        eprintln!("no sessions yet; they appear here after their first prompt");
+    }
+    Ok(())
+}
+
+async fn show(store: &dyn Store, id: &SessionId) -> Result<()> {
+    let Some(record) = store.session(id).await? else { bail!(unknown(id)) };
+    answer::write(&head(&record)?)?;
+    let mut after = None;
+    let mut shown: Option<MessageRow> = None;
+    loop {
+        let page = store.read_rows(id, RowRange { after, before_seq: None, max_bytes: PAGE_BYTES }).await?;
+        let mut text = String::new();
+        for (message, rows) in page.messages {
+            if shown.as_ref().is_none_or(|before| before.id != message.id) {
+                writeln!(text, "\n{}", message_line(&message))?;
+            }
+            for part in parts_of(&rows)? {
+                part_lines(&mut text, &part)?;
+            }
+            shown = Some(message);
+        }
+        answer::write(&text)?;
+        match page.next {
+            Some(cursor) => after = Some(cursor),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn head(record: &SessionRecord) -> Result<String> {
+    let row = &record.row;
+    let mut text = String::new();
+    writeln!(text, "session    {}", row.id)?;
+    writeln!(text, "title      {}", title(row))?;
+    writeln!(text, "workspace  {}", row.workspace_root.display())?;
+    writeln!(text, "agent      {}", row.agent)?;
+    if let Some(model) = &row.model {
+        writeln!(text, "model      {}/{}", model.provider_id, model.model_id)?;
+    }
+    writeln!(text, "made       {}", when::minutes(row.created_at))?;
+    writeln!(text, "changed    {}", when::minutes(row.updated_at))?;
+    let state = match (&record.live_run, record.owner) {
+        (None, _) => "idle",
+        (Some(_), Owner::Other | Owner::Us) => "running",
+        (Some(_), Owner::Nobody | Owner::Dead) => "interrupted; the next load settles it",
+    };
+    writeln!(text, "state      {state}, {} waiting", record.queued.len())?;
+    let totals = &row.totals;
+    writeln!(
+        text,
+        "tokens     {} input, {} output, {} reasoning, {} cache read, {} cache write",
+        totals.prompt_tokens,
+        totals.completion_tokens,
+        totals.reasoning_tokens,
+        totals.cache_read,
+        totals.cache_write
+    )?;
+    for rule in row.permissions.as_array().into_iter().flatten() {
+        let field = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        writeln!(
+            text,
+            "rule       {} {} {}",
+            field("action"),
+            field("permission"),
+            plain(&field("pattern"))
+        )?;
+    }
+    Ok(text)
+}
+
+fn message_line(message: &MessageRow) -> String {
+    let mut line = format!("{}  {}", message.role.as_str(), when::minutes(message.created_at));
+    if let Some(model) = message.metadata.get("model").and_then(Value::as_str) {
+        line.push_str(&format!("  {model}"));
+    }
+    if let Some(usage) = message.metadata.get("usage") {
+        let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
+        line.push_str(&format!("  {} in, {} out", count("input"), count("output")));
+    }
+    if message.role == Role::Assistant && message.metadata.get("refused").is_some() {
+        line.push_str("  refused");
+    }
+    line
+}
+
+fn part_lines(text: &mut String, part: &Part) -> std::fmt::Result {
+    match part {
+        Part::Text { text: said, .. } => indented(text, "  ", said),
+        Part::Reasoning { text: thought, .. } => indented(text, "  ~ ", thought),
+        Part::Tool(tool) => call_line(text, tool),
+        Part::File { media_type, filename, .. } => {
+            writeln!(text, "  [{} {media_type}]", plain(filename.as_deref().unwrap_or("file")))
+        }
+        Part::SourceUrl { url, .. } => writeln!(text, "  [source {}]", plain(url)),
+        Part::SourceDocument { title, .. } => writeln!(text, "  [source {}]", plain(title)),
+        Part::Data { name, .. } => writeln!(text, "  [{name}]"),
+        Part::StepStart => Ok(()),
+    }
+}
+
+fn call_line(text: &mut String, tool: &ToolPart) -> std::fmt::Result {
+    let shown = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache"));
+    let shown: Presentation =
+        shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
+    let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
+    writeln!(text, "  * {}  {}", plain(title), tool.state.as_str())?;
+    match &tool.error_text {
+        Some(error) => indented(text, "    ", error),
+        None => Ok(()),
+    }
+}
+
+fn indented(text: &mut String, indent: &str, said: &str) -> std::fmt::Result {
+    for line in said.lines() {
+        writeln!(text, "{indent}{}", plain(line))?;
+    }
+    Ok(())
+}
+
+/// What a model or a file said, without what a terminal would obey.
+fn plain(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| if c.is_control() && c != '\t' { c.escape_default().collect() } else { vec![c] })
+        .collect()
+}
+
+fn title(row: &SessionRow) -> String {
+    plain(row.metadata.get("title").and_then(Value::as_str).unwrap_or("(no title)"))
+}
+
+async fn write_export(
+    store: &dyn Store,
+    id: &SessionId,
+    format: Format,
+    output: Option<&Path>,
+) -> Result<()> {
+    let result = match output {
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("can't write {}", path.display()))?;
+            export(store, id, format, &mut BufWriter::new(file)).await
+        }
+        None => {
+            let mut stdout = answer::Stdout::new();
+            export(store, id, format, &mut stdout).await
+        }
+    };
+    match result {
+        Err(ExportError::UnknownSession(id)) => bail!(unknown(&id)),
+        Err(ExportError::Write(error)) => Ok(answer::forgive(Err(error))?),
+        other => Ok(other?),
+    }
+}
+
+fn unknown(id: &SessionId) -> String {
+    format!("there is no session {id}; `attache sessions list` shows the ones there are")
+}

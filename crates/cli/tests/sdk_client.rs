@@ -1,0 +1,90 @@
+//! The official TypeScript SDK drives the binary through every method; each line is held to the schema and the order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use attache_testkit::binary::Home;
+use attache_testkit::checker::{Client, Direction, Ending, WireChecker};
+use attache_testkit::schema::{Side, Validator};
+
+const SCRIPT: &str = include_str!("../../../peers/acp-sdk/model.script");
+
+#[tokio::test]
+async fn the_official_sdk_drives_every_method() {
+    let peers = std::env::var_os("ATTACHE_PEERS").expect("ATTACHE_PEERS is not set: run cargo xtask test");
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let output = home
+        .program("node")
+        .arg(PathBuf::from(peers).join("acp-sdk/drive.mjs"))
+        .env("ATTACHE_BINARY", home.binary())
+        .env("ATTACHE_WORKSPACE", home.workspace())
+        .output()
+        .await
+        .expect("node must be installed");
+    let report = String::from_utf8(output.stdout).unwrap();
+    let steps: Vec<&str> = report.lines().filter(|line| !is_traffic(line)).collect();
+    assert!(
+        output.status.success(),
+        "{}\n{}\nlast lines:\n{}",
+        steps.join("\n"),
+        String::from_utf8_lossy(&output.stderr),
+        last_lines(&report)
+    );
+    assert!(steps.iter().filter(|line| line.starts_with("ok ")).count() > 25, "{}", steps.join("\n"));
+    check_wire(&report);
+    check_every_method(&report);
+    assert_eq!(home.orphans(), []);
+}
+
+/// Each connection on its own: `1> …` and `1< …` are what went to and came from the first process.
+fn check_wire(report: &str) {
+    let mut checkers: BTreeMap<&str, WireChecker> = BTreeMap::new();
+    for (connection, direction, line) in report.lines().filter_map(traffic) {
+        checkers
+            .entry(connection)
+            .or_insert_with(|| WireChecker::new(Client::Adversary))
+            .feed(direction, line.as_bytes());
+    }
+    assert_eq!(checkers.len(), 2, "two processes were driven");
+    for (connection, checker) in checkers {
+        let violations: Vec<String> =
+            checker.finish(Ending::Complete).iter().map(|violation| violation.to_string()).collect();
+        assert!(violations.is_empty(), "connection {connection}:\n{}", violations.join("\n"));
+    }
+}
+
+fn check_every_method(report: &str) {
+    let sent: BTreeSet<String> = report
+        .lines()
+        .filter_map(traffic)
+        .filter(|(_, direction, _)| *direction == Direction::FromClient)
+        .filter_map(|(_, _, line)| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|message| message["method"].as_str().map(str::to_owned))
+        .collect();
+    let validator = Validator::shared();
+    let missing: Vec<&str> = validator
+        .methods()
+        .filter(|method| validator.side(method) == Some(Side::Agent) && !sent.contains(*method))
+        .collect();
+    assert!(missing.is_empty(), "never sent: {missing:?}");
+}
+
+fn traffic(line: &str) -> Option<(&str, Direction, &str)> {
+    let (head, message) = line.split_once(' ')?;
+    let connection = &head[..head.len().checked_sub(1)?];
+    let direction = match head.chars().last()? {
+        '>' => Direction::FromClient,
+        '<' => Direction::FromAgent,
+        _ => return None,
+    };
+    connection.parse::<u32>().is_ok().then_some((connection, direction, message))
+}
+
+fn is_traffic(line: &str) -> bool {
+    traffic(line).is_some()
+}
+
+fn last_lines(report: &str) -> String {
+    let lines: Vec<&str> = report.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
