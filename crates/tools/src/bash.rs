@@ -202,7 +202,7 @@ fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration) -
         }
         Ended::Signalled(signal) => format!("the shell was killed by signal {signal}"),
         Ended::TimedOut => format!("timed out after {} ms and was ended", timeout.as_millis()),
-        Ended::Cancelled => "cancelled by the user and ended".to_owned(),
+        Ended::Cancelled => "cancelled and ended".to_owned(),
         Ended::Lost => "ended from outside, how is not known".to_owned(),
     };
     let text = match output.as_str() {

@@ -153,8 +153,10 @@ impl Target {
             // A rename would replace a file that forbids writing; whoever set that meant it.
             fs::accessat(&self.directory, &self.name, fs::Access::WRITE_OK, AtFlags::EACCESS)?;
         }
+        // What replaces a file is nobody else's to read before it has that file's mode.
+        let mode = if old.is_some() { Mode::from_raw_mode(0o600) } else { NEW_FILE };
         let temporary = temporary_name();
-        let mut file = match self.stage(&temporary, staging)? {
+        let mut file = match self.stage(&temporary, staging, mode)? {
             Staged::Nameless(file) => {
                 fill(&file, content, old.as_ref())?;
                 // A name for the shortest possible time: what a kill leaves behind is at most this.
@@ -176,10 +178,10 @@ impl Target {
         file.map(drop)
     }
 
-    fn stage(&self, temporary: &OsString, staging: Staging) -> Result<Staged, Errno> {
+    fn stage(&self, temporary: &OsString, staging: Staging, mode: Mode) -> Result<Staged, Errno> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         if staging == Staging::Nameless {
-            match fs::openat(&self.directory, ".", flags | OFlags::TMPFILE, NEW_FILE) {
+            match fs::openat(&self.directory, ".", flags | OFlags::TMPFILE, mode) {
                 Ok(handle) => return Ok(Staged::Nameless(handle.into())),
                 // File systems without nameless files say so in one of these ways.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
@@ -187,7 +189,7 @@ impl Target {
             }
         }
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        Ok(Staged::Named(fs::openat(&self.directory, temporary, flags, NEW_FILE)?.into()))
+        Ok(Staged::Named(fs::openat(&self.directory, temporary, flags, mode)?.into()))
     }
 }
 
@@ -217,12 +219,12 @@ const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 
 fn fill(mut file: &File, content: &[u8], old: Option<&Stat>) -> Result<(), Errno> {
     let to_errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    file.write_all(content).map_err(to_errno)?;
     if let Some(old) = old {
         keep_owner(file, old)?;
-        // After the owner, whose change would clear the set-user bits.
+        // Last: both writing and a change of owner clear the set-user bits.
         fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777))?;
     }
-    file.write_all(content).map_err(to_errno)?;
     // Without it a power cut after the rename can leave an empty file on some file systems.
     file.sync_data().map_err(to_errno)
 }

@@ -78,6 +78,14 @@ impl Tree {
         self.lifeline = None;
     }
 
+    /// Waits for a guard that has nothing left to guard and exits.
+    fn finish(mut self) -> io::Result<()> {
+        match self.guard.take() {
+            Some(mut guard) => guard.wait().map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// One read of the output: `None` when there is nothing to read now, 0 at its end.
     fn read_output(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.output.read(buffer) {
@@ -105,12 +113,9 @@ impl Drop for Tree {
         self.kill();
         let Some(mut guard) = self.guard.take() else { return };
         // An unkillable child (a hung disk) would hold up the caller; the wait goes on beside it.
-        if !matches!(guard.try_wait(), Ok(Some(_))) {
-            std::thread::spawn(move || {
-                if let Err(error) = guard.wait() {
-                    tracing::warn!(%error, "a guard could not be waited for");
-                }
-            });
+        let waiting = std::thread::Builder::new().name("guard-wait".to_owned()).spawn(move || guard.wait());
+        if let Err(error) = waiting {
+            tracing::warn!(%error, "a guard could not be waited for");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! `bash`: output, time, trees of processes, and what a command is given.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use attache_core::ports::tool::{Access, Shown};
 use attache_core::ports::{ToolOutcome, ToolRuntime};
 use serde_json::json;
 
-use crate::trial::{Trial, names, shown_text};
+use crate::trial::{Alone, Trial, alone, names, shown_text};
 
 async fn output(trial: &Trial, command: &str) -> String {
     let (data, _) = trial.done("bash", json!({"command": command})).await;
@@ -26,8 +27,10 @@ pub(crate) fn alive(mark: &str) -> Vec<String> {
     found
 }
 
-fn mark(name: &str) -> String {
-    format!("3{:07}.{name}", std::process::id()).replace(|character: char| character.is_alphabetic(), "1")
+/// A time to sleep that no other process on the machine sleeps.
+fn mark() -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    format!("3{:07}.{:03}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
 }
 
 async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -82,15 +85,11 @@ async fn it_runs_in_the_root_without_input_or_terminal() {
 
 #[tokio::test]
 async fn no_secret_of_ours_reaches_a_command() {
-    if std::env::var_os("CANARY_API_KEY").is_none() {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "bash::no_secret_of_ours_reaches_a_command"])
-            .envs([("CANARY_API_KEY", "canary-1"), ("GITHUB_TOKEN", "canary-2"), ("BASH_ENV", "/canary-3")])
-            .status()
-            .unwrap();
-        assert!(status.success());
+    let canaries = [("CANARY_API_KEY", "canary-1"), ("GITHUB_TOKEN", "canary-2"), ("BASH_ENV", "/canary-3")];
+    if alone("bash::no_secret_of_ours_reaches_a_command", &canaries) == Alone::Done {
         return;
     }
+    assert!(std::env::var("CANARY_API_KEY").is_ok());
     let trial = Trial::new();
     let environment = output(&trial, "env; cat /proc/self/environ").await;
     assert!(!environment.contains("canary"), "{environment}");
@@ -99,6 +98,9 @@ async fn no_secret_of_ours_reaches_a_command() {
 
 #[tokio::test]
 async fn only_the_three_standard_descriptors_are_open() {
+    if alone("bash::only_the_three_standard_descriptors_are_open", &[]) == Alone::Done {
+        return;
+    }
     let trial = Trial::new();
     // One that is inherited unless somebody sees to it.
     let file = std::fs::File::open("/etc/passwd").unwrap();
@@ -119,6 +121,21 @@ async fn no_signal_is_blocked_or_ignored() {
 }
 
 #[tokio::test]
+async fn without_bash_it_is_sh() {
+    let directory = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/bin/sh", directory.path().join("sh")).unwrap();
+    if alone("bash::without_bash_it_is_sh", &[("PATH", directory.path().to_str().unwrap())]) == Alone::Done {
+        return;
+    }
+    let path = std::env::var_os("PATH").unwrap();
+    let trial = Trial::new();
+    assert_eq!(output(&trial, "echo $0").await, "sh\n");
+    std::fs::remove_file(std::path::Path::new(&path).join("sh")).unwrap();
+    let error = trial.failed("bash", json!({"command": "true"})).await;
+    assert!(error.contains("could not be started: No such file"), "{error}");
+}
+
+#[tokio::test]
 async fn live_output_is_shown_while_it_runs() {
     let trial = Trial::new();
     let started = Instant::now();
@@ -133,6 +150,9 @@ async fn live_output_is_shown_while_it_runs() {
 
 #[tokio::test]
 async fn a_flood_is_bounded_in_memory_and_kept_on_disk() {
+    if alone("bash::a_flood_is_bounded_in_memory_and_kept_on_disk", &[]) == Alone::Done {
+        return;
+    }
     let trial = Trial::new();
     let before = resident_kilobytes();
     let (data, presentation) =
@@ -184,7 +204,7 @@ async fn bytes_that_are_no_text_do_not_hurt() {
 #[tokio::test]
 async fn time_runs_out() {
     let trial = Trial::new();
-    let mark = mark("timeout");
+    let mark = mark();
     let started = Instant::now();
     let error = trial
         .failed("bash", json!({"command": format!("echo before; sleep {mark}"), "timeout_ms": 300}))
@@ -218,7 +238,7 @@ async fn a_grandchild_with_the_pipe_is_waited_for_two_seconds() {
     let started = Instant::now();
     assert_eq!(output(&trial, "(sleep 0.3; echo late) & echo early").await, "early\nlate\n");
     assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
-    let mark = mark("pipe");
+    let mark = mark();
     let started = Instant::now();
     assert_eq!(output(&trial, &format!("sleep {mark} & echo early")).await, "early\n");
     let elapsed = started.elapsed();
@@ -229,7 +249,7 @@ async fn a_grandchild_with_the_pipe_is_waited_for_two_seconds() {
 #[tokio::test]
 async fn a_grandchild_without_the_pipe_is_not_waited_for() {
     let trial = Trial::new();
-    let mark = mark("quiet");
+    let mark = mark();
     let started = Instant::now();
     let command =
         format!("setsid sleep {mark} >/dev/null 2>&1 & nohup sleep {mark} >/dev/null 2>&1 & sleep 0.2");
@@ -254,7 +274,7 @@ async fn cancelled(trial: &Trial, command: String, mark: &str, count: usize) -> 
 #[tokio::test]
 async fn cancel_ends_an_ordinary_command_at_once() {
     let trial = Trial::new();
-    let mark = mark("plain");
+    let mark = mark();
     let (error, elapsed) = cancelled(&trial, format!("echo so far; sleep {mark}; true"), &mark, 2).await;
     assert!(error.contains("cancelled") && error.ends_with("so far\n"), "{error}");
     assert!(elapsed < Duration::from_millis(500), "{elapsed:?}");
@@ -264,7 +284,7 @@ async fn cancel_ends_an_ordinary_command_at_once() {
 #[tokio::test]
 async fn a_tree_that_ignores_term_dies_within_two_and_a_half_seconds() {
     let trial = Trial::new();
-    let mark = mark("stubborn");
+    let mark = mark();
     let command =
         format!("trap '' TERM; (trap '' TERM; sleep {mark}; sleep {mark}) & sleep {mark}; sleep {mark}");
     let (_, elapsed) = cancelled(&trial, command, &mark, 3).await;
@@ -275,7 +295,7 @@ async fn a_tree_that_ignores_term_dies_within_two_and_a_half_seconds() {
 #[tokio::test]
 async fn a_grandchild_in_a_session_of_its_own_is_caught() {
     let trial = Trial::new();
-    let mark = mark("setsid");
+    let mark = mark();
     let command = format!(
         "(setsid env -i /bin/sh -c '(sleep {mark} &) ; sleep {mark}' >/dev/null 2>&1 &); sleep {mark}; true"
     );
@@ -287,7 +307,7 @@ async fn a_grandchild_in_a_session_of_its_own_is_caught() {
 #[tokio::test]
 async fn a_clean_exit_on_term_is_given_its_time() {
     let trial = Trial::new();
-    let mark = mark("clean");
+    let mark = mark();
     let command =
         format!("trap 'sleep 0.3; echo cleaned up; exit 0' TERM; while true; do sleep 0.05; : {mark}; done");
     let (error, elapsed) = cancelled(&trial, command, &mark, 1).await;
@@ -298,7 +318,7 @@ async fn a_clean_exit_on_term_is_given_its_time() {
 #[tokio::test]
 async fn a_dropped_call_leaves_nothing_behind() {
     let trial = Trial::new();
-    let mark = mark("dropped");
+    let mark = mark();
     let (tool, runtime): (_, ToolRuntime) = (trial.tool("bash").clone(), trial.runtime());
     let command = format!("sleep {mark}; true");
     let call = tokio::spawn(async move { tool.run(json!({"command": command}), runtime).await });
@@ -310,7 +330,7 @@ async fn a_dropped_call_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_tree_that_keeps_forking_is_outrun() {
     let trial = Trial::new();
-    let mark = mark("forks");
+    let mark = mark();
     let script =
         format!("f() {{ (sleep 0.02; f {mark}) & (sleep 0.02; setsid sleep {mark}) & }}; f; sleep {mark}");
     // Bounded: a few doublings a second until the cancel.
@@ -322,7 +342,7 @@ async fn a_tree_that_keeps_forking_is_outrun() {
 #[tokio::test]
 async fn a_command_that_kills_its_guard_dies_with_it() {
     let trial = Trial::new();
-    let mark = mark("guard");
+    let mark = mark();
     let error = trial.failed("bash", json!({"command": format!("kill -9 $PPID; sleep {mark}")})).await;
     assert!(error.contains("ended from outside"), "{error}");
     wait_until("it survived", || alive(&mark).is_empty()).await;
@@ -340,6 +360,9 @@ async fn signals_from_the_command_do_not_reach_the_guard() {
 
 #[tokio::test]
 async fn no_zombie_and_no_descriptor_is_left() {
+    if alone("bash::no_zombie_and_no_descriptor_is_left", &[]) == Alone::Done {
+        return;
+    }
     let trial = Trial::new();
     output(&trial, "true").await;
     let before = names("/proc/self/fd".as_ref()).len();

@@ -6,7 +6,7 @@ use std::path::Path;
 use attache_core::ports::tool::Access;
 use serde_json::json;
 
-use crate::trial::{Trial, shown_text};
+use crate::trial::{Alone, Trial, alone, shown_text};
 
 fn numbered(count: usize) -> String {
     (1..=count).map(|number| format!("line {number}\n")).collect()
@@ -203,6 +203,9 @@ fn peak_kilobytes() -> u64 {
 
 #[tokio::test]
 async fn a_huge_file_is_streamed() {
+    if alone("read::a_huge_file_is_streamed", &[]) == Alone::Done {
+        return;
+    }
     let trial = Trial::new();
     let path: &Path = &trial.root.join("huge");
     let block = vec![b'x'; 1024 * 1024];

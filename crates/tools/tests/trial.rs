@@ -127,3 +127,26 @@ pub(crate) fn shown_text(presentation: &Presentation) -> &str {
         other => panic!("not one text block: {other:?}"),
     }
 }
+
+/// Runs the test of that name once more in a process of its own, with `environment` added. For tests that measure their
+/// process, or change what it inherits: neither works beside others.
+pub(crate) fn alone(test: &str, environment: &[(&str, &str)]) -> Alone {
+    const HERE: &str = "ATTACHE_TEST_ALONE";
+    if std::env::var_os(HERE).is_some() {
+        return Alone::Here;
+    }
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(HERE, "1")
+        .envs(environment.iter().copied())
+        .status()
+        .unwrap();
+    assert!(status.success(), "failed in its own process");
+    Alone::Done
+}
+
+#[derive(PartialEq, Eq)]
+pub(crate) enum Alone {
+    Here,
+    Done,
+}

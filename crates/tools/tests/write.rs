@@ -55,10 +55,13 @@ async fn a_file_that_is_not_text_is_replaced_without_a_made_up_diff() {
 }
 
 #[tokio::test]
-async fn the_same_content_shows_nothing() {
+async fn the_same_content_changes_and_shows_nothing() {
     let trial = Trial::with_file("a.txt", "x");
+    let inode = || std::os::unix::fs::MetadataExt::ino(&trial.root.join("a.txt").metadata().unwrap());
+    let before = inode();
     let (data, presentation) = trial.done("write", json!({"path": "a.txt", "content": "x"})).await;
     assert!(data.as_str().unwrap().contains("already had this content"));
+    assert_eq!(inode(), before);
     assert!(presentation.content.is_empty());
 }
 

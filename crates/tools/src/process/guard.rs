@@ -84,7 +84,8 @@ fn stand_guard(command: pid_t, lifeline: RawFd, report: RawFd) -> ! {
     close_all_but(lifeline, report);
     // SAFETY: plain system calls; the name and the path end with NUL.
     let deaths = unsafe {
-        libc::prctl(libc::PR_SET_NAME, c"attache-guard".as_ptr(), 0, 0, 0);
+        // Not our own name: what kills us by name must leave the guards to do their work.
+        libc::prctl(libc::PR_SET_NAME, c"command-guard".as_ptr(), 0, 0, 0);
         libc::chdir(c"/".as_ptr());
         let mut set: sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);

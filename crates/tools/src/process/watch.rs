@@ -53,6 +53,7 @@ pub(crate) fn watch(
         if watched.tree_gone {
             // What was written before the last process died is in the pipe by now.
             while watched.read_output(&mut tree, &mut buffer, sink)? == Read::Some {}
+            tree.finish()?;
             return Ok(watched.ended.unwrap_or(Ended::Lost));
         }
         if ready.cancel {
