@@ -47,6 +47,10 @@ impl Home {
         home
     }
 
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
     /// `ATTACHE_HOME`.
     pub fn home(&self) -> PathBuf {
         self.directory.path().join("home")
@@ -85,7 +89,12 @@ impl Home {
 
     /// Any command of the binary on this home.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.binary);
+        self.program(&self.binary)
+    }
+
+    /// Any other program, such as a client that starts the binary itself, with the home's environment.
+    pub fn program(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
         command
             .env("ATTACHE_HOME", self.home())
             .env(MARKER_VARIABLE, &self.marker)

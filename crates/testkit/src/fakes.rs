@@ -3,5 +3,7 @@
 pub mod client;
 pub mod clock;
 pub mod disk;
+pub mod model;
 pub mod random;
 pub mod store;
+pub mod tools;

@@ -25,11 +25,12 @@ const TOOL_IDS: [&str; 16] = [
 const VOCABULARY: &str = "crates/core/src/chunk.rs";
 
 pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
-    let scenarios: Vec<&SourceFile> = files.iter().filter(|file| is_scenario(&file.path)).collect();
     // The first room to write scenarios starts the duty to have all of them.
-    if scenarios.is_empty() {
+    if !files.iter().any(|file| is_scenario(&file.path)) {
         return Vec::new();
     }
+    let scenarios: Vec<&SourceFile> =
+        files.iter().filter(|file| is_scenario(&file.path) || is_transcript(&file.path)).collect();
     let mut wanted: Vec<(&str, String)> =
         existing_tools(files).into_iter().map(|id| ("tool", id.to_owned())).collect();
     let chunk_types = chunk_types(files);
@@ -46,6 +47,11 @@ pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
 
 fn is_scenario(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/scenarios/") && path.ends_with(".md")
+}
+
+/// Tests that are written as transcripts show a chunk as well as a scenario does.
+fn is_transcript(path: &str) -> bool {
+    path.starts_with("crates/") && path.contains("/tests/") && path.ends_with(".md")
 }
 
 fn existing_tools(files: &[SourceFile]) -> Vec<&'static str> {
@@ -116,6 +122,17 @@ mod tests {
     #[test]
     fn a_complete_set_passes() {
         assert_eq!(check(&house(Some("model call read {}\nstart, text-delta, data-plan"))), []);
+    }
+
+    #[test]
+    fn transcripts_count_but_start_no_duty() {
+        let transcript = file("crates/acp/tests/updates.md", "data-plan");
+        let mut files = house(None);
+        files.push(transcript.clone());
+        assert_eq!(check(&files), []);
+        let mut files = house(Some("call read {}\nstart text-delta"));
+        files.push(transcript);
+        assert_eq!(check(&files), []);
     }
 
     #[test]

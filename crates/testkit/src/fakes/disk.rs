@@ -29,6 +29,8 @@ pub struct Disk {
     pub system_prompts: BTreeMap<String, String>,
     pub blobs: BTreeMap<String, (BTreeSet<SessionId>, Vec<u8>)>,
     pub alive: BTreeSet<ProcessId>,
+    /// Every segment that was ever committed, trimmed ones too: what readers were shown is compared with it.
+    pub archive: BTreeMap<SessionId, Vec<LogSegment>>,
 }
 
 impl Disk {
@@ -40,39 +42,78 @@ impl Disk {
                 return Err(StoreError::Fenced(batch.session_id));
             }
         }
-        let before = self.clone();
+        self.check(&batch)?;
         for change in batch.changes {
-            if let Err(error) = self.change(&batch.session_id, change) {
-                *self = before;
-                return Err(error);
+            self.change(&batch.session_id, change);
+        }
+        Ok(())
+    }
+
+    /// Finds what would make a change of the batch fail, before any is made: cheaper than taking changes back.
+    fn check(&self, batch: &Batch) -> StoreResult<()> {
+        let session = &batch.session_id;
+        let mut made = BTreeSet::new();
+        let mut next = self.next_index(session);
+        for change in &batch.changes {
+            match change {
+                Change::CreateSession(row) if self.sessions.contains_key(&row.id) => {
+                    return Err(StoreError::Conflict(row.id.to_string()));
+                }
+                Change::InsertMessage(row) => {
+                    if self.messages.contains_key(&row.id) || !made.insert(&row.id) {
+                        return Err(StoreError::Conflict(row.id.to_string()));
+                    }
+                }
+                Change::PatchMessage { id, .. } if !self.messages.contains_key(id) && !made.contains(id) => {
+                    return Err(StoreError::Corrupt(format!("no message {id}")));
+                }
+                Change::PatchSession(_) if !self.sessions.contains_key(session) => {
+                    return Err(StoreError::Corrupt(format!("no session {session}")));
+                }
+                Change::AppendLog(segment) => {
+                    let lines = segment.chunks.split('\n').count() as u64;
+                    let dense = segment.first_index == next || next == 0;
+                    if !dense || segment.last_index + 1 - segment.first_index != lines {
+                        return Err(StoreError::Corrupt(format!(
+                            "entry {} after {next}",
+                            segment.first_index
+                        )));
+                    }
+                    next = segment.last_index + 1;
+                }
+                Change::CreateSession(_)
+                | Change::PatchSession(_)
+                | Change::DeleteSession
+                | Change::PatchMessage { .. }
+                | Change::PutPart(_)
+                | Change::PutSystemPrompt { .. }
+                | Change::TrimLog { .. }
+                | Change::BeginRun(_)
+                | Change::EndRun
+                | Change::ReleaseLease => {}
             }
         }
         Ok(())
     }
 
-    fn change(&mut self, session: &SessionId, change: Change) -> StoreResult<()> {
+    /// One change that has been checked.
+    fn change(&mut self, session: &SessionId, change: Change) {
         match change {
             Change::CreateSession(row) => {
-                if self.sessions.contains_key(&row.id) {
-                    return Err(StoreError::Conflict(row.id.to_string()));
-                }
                 self.leases.insert(row.id.clone(), Lease::default());
                 self.sessions.insert(row.id.clone(), *row);
             }
-            Change::PatchSession(patch) => self.patch_session(session, patch)?,
+            Change::PatchSession(patch) => self.patch_session(session, patch),
             Change::DeleteSession => self.delete(session),
             Change::InsertMessage(row) => {
-                if self.messages.contains_key(&row.id) {
-                    return Err(StoreError::Conflict(row.id.to_string()));
-                }
                 self.messages.insert(row.id.clone(), row);
             }
             Change::PatchMessage { id, seq, metadata, updated_at } => {
-                let unknown = || StoreError::Corrupt(format!("no message {id}"));
-                let row = self.messages.get_mut(&id).ok_or_else(unknown)?;
-                row.seq = seq.or(row.seq);
-                row.updated_at = updated_at;
-                merge(&mut row.metadata, metadata);
+                if let Some(row) = self.messages.get_mut(&id) {
+                    row.seq = seq.or(row.seq);
+                    row.updated_at = updated_at;
+                    merge(&mut row.metadata, metadata);
+                }
             }
             Change::PutPart(row) => {
                 self.parts.insert(row.id.clone(), row);
@@ -81,10 +122,7 @@ impl Disk {
                 self.system_prompts.insert(digest, body);
             }
             Change::AppendLog(segment) => {
-                let next = self.next_index(session);
-                if segment.first_index != next && next != 0 {
-                    return Err(StoreError::Corrupt(format!("entry {} after {next}", segment.first_index)));
-                }
+                self.archive.entry(session.clone()).or_default().push(segment.clone());
                 self.log.insert((session.clone(), segment.first_index), segment);
             }
             Change::TrimLog { before } => self.trim(session, before),
@@ -92,12 +130,10 @@ impl Disk {
             Change::EndRun => self.lease(session).run = None,
             Change::ReleaseLease => self.lease(session).owner = None,
         }
-        Ok(())
     }
 
-    fn patch_session(&mut self, session: &SessionId, patch: SessionPatch) -> StoreResult<()> {
-        let unknown = || StoreError::Corrupt(format!("no session {session}"));
-        let row = self.sessions.get_mut(session).ok_or_else(unknown)?;
+    fn patch_session(&mut self, session: &SessionId, patch: SessionPatch) {
+        let Some(row) = self.sessions.get_mut(session) else { return };
         row.model = patch.model.or(row.model.take());
         row.permissions = patch.permissions.unwrap_or_else(|| row.permissions.take());
         merge(&mut row.metadata, patch.metadata);
@@ -112,7 +148,6 @@ impl Disk {
             row.totals.cache_write += usage.cache_write;
             row.totals.cost_usd += usage.cost_usd;
         }
-        Ok(())
     }
 
     fn delete(&mut self, session: &SessionId) {
@@ -124,22 +159,26 @@ impl Disk {
     }
 
     fn trim(&mut self, session: &SessionId, before: u64) {
-        let newest = self.segments(session).map(|segment| segment.first_index).max();
-        self.log.retain(|(owner, first), segment| {
-            owner != session || segment.last_index >= before || Some(*first) == newest
-        });
+        let newest = self.next_index(session);
+        let gone = |segment: &&LogSegment| segment.last_index < before && segment.last_index + 1 < newest;
+        let gone: Vec<u64> = self.segments(session).filter(gone).map(|segment| segment.first_index).collect();
+        for first_index in gone {
+            self.log.remove(&(session.clone(), first_index));
+        }
     }
 
     pub fn lease(&mut self, session: &SessionId) -> &mut Lease {
         self.leases.entry(session.clone()).or_default()
     }
 
-    pub fn segments(&self, session: &SessionId) -> impl Iterator<Item = &LogSegment> {
-        self.log.iter().filter(move |((owner, _), _)| owner == session).map(|(_, segment)| segment)
+    pub fn segments(&self, session: &SessionId) -> impl Iterator<Item = &LogSegment> + use<'_> {
+        let all = (session.clone(), 0)..=(session.clone(), u64::MAX);
+        self.log.range(all).map(|(_, segment)| segment)
     }
 
     pub fn next_index(&self, session: &SessionId) -> u64 {
-        self.segments(session).map(|segment| segment.last_index + 1).max().unwrap_or(0)
+        let all = (session.clone(), 0)..=(session.clone(), u64::MAX);
+        self.log.range(all).next_back().map_or(0, |(_, segment)| segment.last_index + 1)
     }
 
     /// Messages in the order of the conversation.

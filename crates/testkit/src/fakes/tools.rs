@@ -1,0 +1,143 @@
+//! A small family of tools that act on nothing but a counter: one that looks, one that changes, one that hangs, one that
+//! panics. Arguments: `{"path": "a", "ms": 3}`; a path that starts with `/` is taken as it is.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use attache_core::ids::CallId;
+use attache_core::ports::BoxFuture;
+use attache_core::ports::tool::{
+    Access, Effect, Presentation, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec, Workspace,
+};
+use serde_json::{Value, json};
+
+/// How often each call has been run, over all processes that share it.
+#[derive(Clone, Debug, Default)]
+pub struct Runs(Arc<Mutex<BTreeMap<CallId, u32>>>);
+
+impl Runs {
+    pub fn of(&self, call: &str) -> u32 {
+        self.0.lock().unwrap().get(&CallId::new(call)).copied().unwrap_or_default()
+    }
+
+    pub fn all(&self) -> BTreeMap<CallId, u32> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub fn count(&self, call: &CallId) {
+        *self.0.lock().unwrap().entry(call.clone()).or_default() += 1;
+    }
+}
+
+/// The family: `look` (reads), `touch` (writes, asks), `hang` (until cancelled), `deaf` (ignores cancel), `boom` (panics).
+pub fn family(runs: &Runs) -> Arc<[Arc<dyn Tool>]> {
+    let behaviours = [
+        Behaviour::Look,
+        Behaviour::Touch,
+        Behaviour::Hang,
+        Behaviour::Deaf,
+        Behaviour::Boom,
+        Behaviour::BoomInPlan,
+    ];
+    behaviours.into_iter().map(|does| Arc::new(Fake { does, runs: runs.clone() }) as Arc<dyn Tool>).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behaviour {
+    Look,
+    Touch,
+    Hang,
+    Deaf,
+    Boom,
+    BoomInPlan,
+}
+
+#[derive(Debug)]
+struct Fake {
+    does: Behaviour,
+    runs: Runs,
+}
+
+fn specs() -> &'static [ToolSpec; 6] {
+    static SPECS: OnceLock<[ToolSpec; 6]> = OnceLock::new();
+    let spec = |id, kind, effect| ToolSpec {
+        id,
+        description: "A tool for tests.",
+        parameters: json!({ "type": "object" }),
+        kind,
+        effect,
+        hidden: false,
+    };
+    SPECS.get_or_init(|| {
+        [
+            spec("look", ToolKind::Read, Effect::ReadOnly),
+            spec("touch", ToolKind::Edit, Effect::Mutates),
+            spec("hang", ToolKind::Other, Effect::ReadOnly),
+            spec("deaf", ToolKind::Other, Effect::ReadOnly),
+            spec("boom", ToolKind::Other, Effect::ReadOnly),
+            spec("boom_in_plan", ToolKind::Other, Effect::ReadOnly),
+        ]
+    })
+}
+
+impl Tool for Fake {
+    fn spec(&self) -> &ToolSpec {
+        &specs()[self.does as usize]
+    }
+
+    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let path = input.get("path").and_then(Value::as_str).map(|path| workspace.root.join(path));
+        Box::pin(async move {
+            let path = path.ok_or_else(|| "`path` is missing".to_string())?;
+            let accesses = match self.does {
+                Behaviour::Look => vec![Access::ReadPath(path)],
+                Behaviour::Touch => vec![Access::WritePath(path)],
+                Behaviour::Hang | Behaviour::Deaf | Behaviour::Boom => Vec::new(),
+                Behaviour::BoomInPlan => panic!("the tool panics while it plans, as the test wants"),
+            };
+            let presentation = Presentation { title: self.spec().id.into(), ..Presentation::default() };
+            Ok(ToolPlan { accesses, presentation })
+        })
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            self.runs.count(&runtime.call_id);
+            let pause = Duration::from_millis(input.get("ms").and_then(Value::as_u64).unwrap_or_default());
+            let shown = Presentation { title: self.spec().id.into(), ..Presentation::default() };
+            match self.does {
+                Behaviour::Look | Behaviour::Touch => {
+                    if !pause.is_zero() {
+                        runtime.progress.show(shown.clone());
+                    }
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        () = runtime.cancel.cancelled() => {
+                            return ToolOutcome::Error { text: "stopped".into(), presentation: None };
+                        }
+                    }
+                }
+                Behaviour::Hang => {
+                    runtime.cancel.cancelled().await;
+                    return ToolOutcome::Error { text: "stopped".into(), presentation: None };
+                }
+                Behaviour::Deaf => babble(&runtime, &shown).await,
+                Behaviour::Boom | Behaviour::BoomInPlan => panic!("the tool panics, as the test wants"),
+            }
+            ToolOutcome::Output { data: json!(format!("{} done", self.spec().id)), presentation: shown }
+        })
+    }
+}
+
+/// Shows progress for ever from a task of its own, as a tool with a reader thread does, and never returns.
+async fn babble(runtime: &ToolRuntime, shown: &Presentation) {
+    let (progress, shown) = (runtime.progress.clone(), shown.clone());
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            progress.show(shown.clone());
+        }
+    });
+    std::future::pending::<()>().await;
+}
