@@ -1,4 +1,5 @@
 //! The JSON form of chunks and parts: nothing is lost on the way, and what is refused is named.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A broken expectation of a test's own tools fails the test.
 
 use attache_core::chunk::json::{decode, encode_into};
 use attache_core::chunk::{Chunk, FinishReason, Rest};
@@ -141,6 +142,16 @@ fn keys_that_belong_to_other_types_survive() {
 fn the_last_of_a_doubled_key_counts() {
     let chunk = decode(r#"{"delta":"old","type":"text-delta","id":"1","delta":"new"}"#).unwrap();
     assert_eq!(chunk, Chunk::text_delta(&"1".into(), "new"));
+}
+
+#[test]
+fn values_may_nest_126_levels() {
+    let nested = |levels: usize| {
+        let value = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        decode(&format!(r#"{{"type":"data-x","data":{value}}}"#))
+    };
+    assert!(nested(126).is_ok());
+    assert!(nested(127).unwrap_err().to_string().contains("recursion limit"));
 }
 
 #[test]

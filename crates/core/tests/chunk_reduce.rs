@@ -1,4 +1,5 @@
 //! What chunks add up to: the reducer against the slow fold, its inverse, and reading of cut JSON.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A broken expectation of a test's own tools fails the test.
 
 use std::time::Instant;
 

@@ -1,9 +1,7 @@
 //! The JSON form of a chunk, as the AI SDK's wire has it. Writes straight to the writer; does not judge the order of chunks.
 
-use std::io;
-
-use serde::de::{Deserialize, Deserializer, Error as _};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::de::{self, Deserialize, Deserializer};
+use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 use thiserror::Error;
 
 use super::{Chunk, FinishReason, Rest, ToolMarks};
@@ -27,19 +25,24 @@ pub enum ChunkError {
     WrongField { kind: String, field: &'static str, expected: &'static str },
 }
 
-/// Reads one chunk. Keys this version does not know are kept in `rest.unknown`.
+/// Reads one chunk. Keys this version does not know are kept in `rest.unknown`. Values nested deeper than 126 levels are
+/// refused, so a producer must not let them in.
 pub fn decode(text: &str) -> Result<Chunk, ChunkError> {
     serde_json::from_str::<Fields>(text)?.into_chunk()
 }
 
 /// Appends the chunk's JSON text, without a line end.
 pub fn encode_into(chunk: &Chunk, out: &mut String) -> Result<(), serde_json::Error> {
-    serde_json::to_writer(StringWriter(out), chunk)
+    // Through bytes of its own: a `String` can only be written to in checked pieces, and checking the many small ones of
+    // serde_json costs more than one copy; checking the grown buffer would make appending to a long segment quadratic.
+    let bytes = serde_json::to_vec(chunk)?;
+    out.push_str(std::str::from_utf8(&bytes).map_err(serde_json::Error::custom)?);
+    Ok(())
 }
 
 impl<'de> Deserialize<'de> for Chunk {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Fields::deserialize(deserializer)?.into_chunk().map_err(D::Error::custom)
+        Fields::deserialize(deserializer)?.into_chunk().map_err(de::Error::custom)
     }
 }
 
@@ -66,7 +69,7 @@ impl Serialize for FinishReason {
 impl<'de> Deserialize<'de> for FinishReason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom(format!("unknown finish reason `{text}`")))
+        Self::parse(&text).ok_or_else(|| de::Error::custom(format!("unknown finish reason `{text}`")))
     }
 }
 
@@ -191,18 +194,4 @@ fn write_rest<M: SerializeMap>(rest: &Rest, map: &mut M) -> Result<(), M::Error>
         map.serialize_entry(key, value)?;
     }
     Ok(())
-}
-
-/// Lets serde_json append to a `String`: it writes whole fragments of UTF-8, so checking them one by one is enough
-/// (checking the grown buffer at the end would make appending to a long segment quadratic).
-struct StringWriter<'a>(&'a mut String);
-
-impl io::Write for StringWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.push_str(std::str::from_utf8(bytes).map_err(io::Error::other)?);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

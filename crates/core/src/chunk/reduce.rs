@@ -11,10 +11,11 @@ use super::{Chunk, Rest, StreamId};
 use crate::ids::CallId;
 use crate::part::{Part, StreamState, ToolPart};
 
+mod inputs;
 mod metadata;
-mod tools;
+mod results;
 
-use tools::{PartialInput, StepCall, UnreadableInput};
+use inputs::{PartialInput, StepCall, UnreadableInput};
 
 /// A chunk that does not fit what came before it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum ReduceError {
     NoStream { chunk: &'static str, id: String },
     #[error("{chunk}: there is no tool call `{id}`")]
     NoCall { chunk: &'static str, id: String },
+    #[error("{chunk}: the metadata so far are no object that these could be merged with")]
+    Metadata { chunk: &'static str },
     #[error("data-approval: tool call `{id}` has no open question `{approval_id}`")]
     NoQuestion { id: String, approval_id: String },
 }
@@ -140,16 +143,13 @@ impl Reducer {
             }
             Chunk::Start { message_id, message_metadata, rest: _ } => {
                 self.start(message_id.as_deref());
-                self.merge_metadata(message_metadata.as_ref());
-                Ok(Touched::Nothing)
+                self.merge_metadata("start", message_metadata.as_ref())
             }
             Chunk::MessageMetadata { message_metadata, rest: _ } => {
-                self.merge_metadata(Some(message_metadata));
-                Ok(Touched::Nothing)
+                self.merge_metadata("message-metadata", Some(message_metadata))
             }
             Chunk::Finish { message_metadata, .. } => {
-                self.merge_metadata(message_metadata.as_ref());
-                Ok(Touched::Nothing)
+                self.merge_metadata("finish", message_metadata.as_ref())
             }
             Chunk::Error { .. } | Chunk::Abort { .. } => Ok(Touched::Nothing),
         }
@@ -244,12 +244,18 @@ impl Reducer {
         self.message_id = Some(message_id.to_owned());
     }
 
-    fn merge_metadata(&mut self, overrides: Option<&Value>) {
-        let Some(overrides) = overrides.filter(|value| !value.is_null()) else { return };
-        self.metadata = Some(match self.metadata.take() {
-            Some(base) => metadata::merged(base, overrides),
-            None => overrides.clone(),
-        });
+    fn merge_metadata(
+        &mut self,
+        chunk: &'static str,
+        overrides: Option<&Value>,
+    ) -> Result<Touched, ReduceError> {
+        if let Some(overrides) = overrides.filter(|value| !value.is_null()) {
+            self.metadata = Some(match &self.metadata {
+                Some(base) => metadata::merged(base, overrides).ok_or(ReduceError::Metadata { chunk })?,
+                None => overrides.clone(),
+            });
+        }
+        Ok(Touched::Nothing)
     }
 
     fn push(&mut self, part: Part) -> usize {

@@ -6,19 +6,26 @@ use serde_json::{Map, Value};
 const SKIPPED: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
 /// `overrides` wins. Both stand for objects: of a list or a text the entries are taken by position, other values have none.
-pub(super) fn merged(base: Value, overrides: &Value) -> Value {
-    let mut result = entries(base);
-    for (key, value) in entries(overrides.clone()) {
-        if SKIPPED.contains(&key.as_str()) {
-            continue;
-        }
-        let merged = match result.get_mut(&key) {
-            Some(held @ Value::Object(_)) if value.is_object() => merged(held.take(), &value),
-            _ => value,
+/// `None` when there is something to merge but the base has no keys to merge it with.
+pub(super) fn merged(base: &Value, overrides: &Value) -> Option<Value> {
+    let mut new = entries(overrides.clone());
+    new.retain(|key, _| !SKIPPED.contains(&key.as_str()));
+    let has_keys = base.is_object() || base.is_array();
+    (has_keys || new.is_empty()).then(|| Value::Object(with(entries(base.clone()), new)))
+}
+
+fn with(mut result: Map<String, Value>, overrides: Map<String, Value>) -> Map<String, Value> {
+    for (key, value) in overrides {
+        let merged = match (result.get_mut(&key).map(Value::take), value) {
+            (Some(Value::Object(held)), Value::Object(mut new)) => {
+                new.retain(|key, _| !SKIPPED.contains(&key.as_str()));
+                Value::Object(with(held, new))
+            }
+            (_, value) => value,
         };
         result.insert(key, merged);
     }
-    Value::Object(result)
+    result
 }
 
 fn entries(value: Value) -> Map<String, Value> {

@@ -1,11 +1,11 @@
-//! The tool chunks: one part per call, which goes from its streamed input to its one result.
+//! The input of tool calls: one part per call, whose input streams or comes whole. What follows it is in `results`.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{ReduceError, Reducer, Touched, replace_some, unknown};
+use super::{ReduceError, Reducer, Touched, replace_some};
 use crate::chunk::{Rest, ToolMarks, partial_json};
 use crate::ids::CallId;
-use crate::part::{Approval, Part, ToolPart, ToolState};
+use crate::part::{Part, ToolPart, ToolState};
 
 /// The parts of one call in the current step. A call named once as static and once as dynamic has two parts, as with
 /// the AI SDK's clients.
@@ -67,7 +67,8 @@ pub(super) struct PartialInput {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Live {
     index: usize,
-    /// A dynamic part that a delta made (its start was a step ago) has no `rawInput` with the AI SDK's clients.
+    /// A dynamic part that a delta made (its start was a step ago) has no `rawInput` with the AI SDK's clients, until the
+    /// next delta.
     shows_raw: bool,
 }
 
@@ -146,79 +147,6 @@ impl Reducer {
         Touched::Part { index, ended: false }
     }
 
-    pub(super) fn approval_request(
-        &mut self,
-        approval_id: &str,
-        call_id: &CallId,
-        rest: &Rest,
-    ) -> Result<Touched, ReduceError> {
-        let (index, tool) = self.call_mut("tool-approval-request", call_id)?;
-        tool.state = ToolState::ApprovalRequested;
-        tool.approval = Some(question(approval_id, rest));
-        Ok(Touched::Part { index, ended: false })
-    }
-
-    pub(super) fn output(
-        &mut self,
-        call_id: &CallId,
-        output: &Value,
-        preliminary: Option<bool>,
-        marks: &ToolMarks,
-        rest: &Rest,
-    ) -> Result<Touched, ReduceError> {
-        let (index, tool) = self.settled_mut("tool-output-available", call_id, marks, rest)?;
-        tool.state = ToolState::OutputAvailable;
-        tool.output = Some(output.clone());
-        tool.error_text = None;
-        tool.raw_input = None;
-        tool.preliminary = preliminary;
-        Ok(Touched::Part { index, ended: preliminary != Some(true) })
-    }
-
-    pub(super) fn output_error(
-        &mut self,
-        call_id: &CallId,
-        error_text: &str,
-        marks: &ToolMarks,
-        rest: &Rest,
-    ) -> Result<Touched, ReduceError> {
-        let (index, tool) = self.settled_mut("tool-output-error", call_id, marks, rest)?;
-        tool.state = ToolState::OutputError;
-        tool.output = None;
-        tool.error_text = Some(error_text.to_owned());
-        tool.preliminary = None;
-        if tool.dynamic {
-            tool.raw_input = None;
-        }
-        Ok(Touched::Part { index, ended: true })
-    }
-
-    pub(super) fn output_denied(&mut self, call_id: &CallId) -> Result<Touched, ReduceError> {
-        let (index, tool) = self.call_mut("tool-output-denied", call_id)?;
-        tool.state = ToolState::OutputDenied;
-        Ok(Touched::Part { index, ended: true })
-    }
-
-    /// The answer to a question, which the AI SDK has no chunk for. A transient `data-approval` of another shape is
-    /// somebody else's and says nothing about a part.
-    pub(super) fn approval_answer(&mut self, data: &Value) -> Result<Touched, ReduceError> {
-        let text = |key| data.get(key).and_then(Value::as_str);
-        let (Some(approval_id), Some(call_id), Some(approved)) =
-            (text("approval_id"), text("call_id"), data.get("approved").and_then(Value::as_bool))
-        else {
-            return Ok(Touched::Nothing);
-        };
-        let (index, tool) = self.call_mut("data-approval", &CallId::new(call_id))?;
-        let Some(approval) = tool.approval.as_mut().filter(|approval| approval.id == approval_id) else {
-            let (id, approval_id) = (call_id.to_owned(), approval_id.to_owned());
-            return Err(ReduceError::NoQuestion { id, approval_id });
-        };
-        approval.approved = Some(approved);
-        approval.reason = text("reason").map(str::to_owned);
-        tool.state = ToolState::ApprovalResponded;
-        Ok(Touched::Part { index, ended: false })
-    }
-
     /// Where the call's part stands: in the current step, else the latest there is.
     pub(super) fn call_index(&self, call_id: &CallId) -> Option<usize> {
         let in_step = self.step_calls.get(call_id).and_then(|call| call.first());
@@ -239,7 +167,7 @@ impl Reducer {
     }
 
     /// Stores the input read from the call's text so far in its part, which is on its own from then on.
-    fn read_live_input(&mut self, call_id: &CallId) {
+    pub(super) fn read_live_input(&mut self, call_id: &CallId) {
         let Some(partial) = self.partial_inputs.get_mut(call_id) else { return };
         let Some(live) = partial.live else { return };
         let part = live.index.checked_sub(self.base).and_then(|at| self.parts.get_mut(at));
@@ -283,6 +211,7 @@ impl Reducer {
             && let Some(tool) = self.parts.get_mut(index - self.base).and_then(Part::tool_mut)
         {
             partial.text.push_str(delta);
+            partial.live = Some(Live { index, shows_raw: true });
             tool.state = ToolState::InputStreaming;
             return Ok(Touched::Part { index, ended: false });
         }
@@ -375,48 +304,4 @@ impl Reducer {
         self.calls.insert(update.call_id.clone(), index);
         index
     }
-
-    fn call_mut(
-        &mut self,
-        chunk: &'static str,
-        call_id: &CallId,
-    ) -> Result<(usize, &mut ToolPart), ReduceError> {
-        let missing = || ReduceError::NoCall { chunk, id: call_id.to_string() };
-        let index = self.call_index(call_id).ok_or_else(missing)?;
-        let tool = self.part_mut(index).and_then(Part::tool_mut).ok_or_else(missing)?;
-        Ok((index, tool))
-    }
-
-    /// The part a result goes to, with what all results set in the same way.
-    fn settled_mut(
-        &mut self,
-        chunk: &'static str,
-        call_id: &CallId,
-        marks: &ToolMarks,
-        rest: &Rest,
-    ) -> Result<(usize, &mut ToolPart), ReduceError> {
-        let target = self.call_index(call_id);
-        let live = self.partial_inputs.get(call_id).and_then(|partial| partial.live);
-        if live.is_some_and(|live| Some(live.index) == target) {
-            self.read_live_input(call_id);
-        }
-        let (index, tool) = self.call_mut(chunk, call_id)?;
-        tool.input_encoding = None;
-        tool.provider_executed = marks.provider_executed.or(tool.provider_executed);
-        replace_some(&mut tool.tool_metadata, rest.tool_metadata());
-        replace_some(&mut tool.result_provider_metadata, rest.provider_metadata());
-        Ok((index, tool))
-    }
-}
-
-fn question(approval_id: &str, rest: &Rest) -> Approval {
-    let mut kept = Map::new();
-    if let Some(keys) = unknown(rest) {
-        let present = |key: &str| keys.get(key).filter(|value| !value.is_null()).cloned();
-        kept.extend(present("approvalDescriptor").map(|value| ("descriptor".to_owned(), value)));
-        // Null counts here: a schema may allow it as input.
-        kept.extend(keys.get("inputSchemaInput").map(|value| ("inputSchemaInput".to_owned(), value.clone())));
-        kept.extend(present("signature").map(|value| ("signature".to_owned(), value)));
-    }
-    Approval { id: approval_id.to_owned(), approved: None, reason: None, unknown: kept }
 }

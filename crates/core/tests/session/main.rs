@@ -1,0 +1,17 @@
+//! The core through its hub: turns, calls, questions, the queue, storage faults, crashes, several processes. Everything
+//! outside is a fake, time is paused, so that each test takes milliseconds and always comes out the same.
+
+mod broken_models;
+mod calls;
+mod cancel;
+mod choices;
+mod crashes;
+mod faults;
+mod forks;
+mod history;
+mod permissions;
+mod processes;
+mod queue;
+mod readers;
+mod turns;
+mod world;

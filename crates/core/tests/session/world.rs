@@ -1,0 +1,266 @@
+//! A world for one test: a disk, a scripted model, the tool family, and processes that come and go. Decides nothing.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use attache_core::agents::Agents;
+use attache_core::chunk::order::OrderChecker;
+use attache_core::chunk::{Chunk, json};
+use attache_core::events::{EventKind, RunState};
+use attache_core::hub::{
+    AttachFrom, Attachment, Hub, HubError, NewSession, Parts, SessionHandle, Settings, Ticket, TurnOutcome,
+};
+use attache_core::ids::{Ids, MessageId, SessionId};
+use attache_core::part::{Part, Role, ToolPart};
+use attache_core::ports::client::{Answer, Client};
+use attache_core::ports::{Clock, Model};
+use attache_core::prompt::Prompt;
+use attache_core::turn::TurnEnd;
+use attache_models::ScriptModel;
+use attache_testkit::fakes::client::PlannedClient;
+use attache_testkit::fakes::clock::TokioClock;
+use attache_testkit::fakes::disk::Disk;
+use attache_testkit::fakes::model::Remembering;
+use attache_testkit::fakes::store::MemoryStore;
+use attache_testkit::fakes::tools::{Runs, family};
+
+/// Longer than anything takes in paused time; beyond it a test hangs.
+pub const LONG: Duration = Duration::from_secs(600);
+
+pub struct World {
+    pub disk: Arc<Mutex<Disk>>,
+    pub model: Arc<Remembering>,
+    pub runs: Runs,
+    clock: Arc<dyn Clock>,
+    max_steps: u32,
+    processes: Mutex<u64>,
+}
+
+/// One living process on the disk.
+pub struct Process {
+    pub hub: Hub,
+    pub store: MemoryStore,
+}
+
+impl World {
+    pub fn new(script: &str) -> Self {
+        Self::with_model(Arc::new(ScriptModel::parse("script", script).unwrap()))
+    }
+
+    pub fn with_model(model: Arc<dyn Model>) -> Self {
+        Self {
+            disk: Arc::default(),
+            model: Remembering::new(model),
+            runs: Runs::default(),
+            clock: Arc::new(TokioClock::start()),
+            max_steps: 20,
+            processes: Mutex::default(),
+        }
+    }
+
+    pub fn with_max_steps(mut self, max_steps: u32) -> Self {
+        self.max_steps = max_steps;
+        self
+    }
+
+    pub fn process(&self) -> Process {
+        let mut number = self.processes.lock().unwrap();
+        *number += 1;
+        let store = MemoryStore::open(self.disk.clone(), *number, *number);
+        let hub = Hub::new(Parts {
+            store: Arc::new(store.clone()),
+            leases: Arc::new(store.clone()),
+            blobs: Arc::new(store.clone()),
+            model: self.model.clone(),
+            tools: family(&self.runs),
+            agents: Agents::builtin(),
+            clock: self.clock.clone(),
+            ids: Arc::new(Ids::new(self.clock.clone(), *number)),
+            settings: Settings {
+                model: None,
+                agent: "build".into(),
+                max_steps: self.max_steps,
+                scratch: "/scratch".into(),
+                platform: "test".into(),
+            },
+        });
+        Process { hub, store }
+    }
+
+    /// A process with one open session.
+    pub async fn session(&self) -> (Process, SessionHandle) {
+        let process = self.process();
+        let session = process.create().await;
+        (process, session)
+    }
+
+    /// The chunks of a message that were ever committed, in order.
+    pub fn chunks_of(&self, session: &SessionId, message: &MessageId) -> Vec<Chunk> {
+        let disk = self.disk.lock().unwrap();
+        let segments = disk.archive.get(session).into_iter().flatten();
+        segments.filter(|segment| segment.message_id == *message).flat_map(|s| decode(&s.chunks)).collect()
+    }
+
+    /// Parts of the assistant messages of a session, message by message.
+    pub fn answers(&self, session: &SessionId) -> Vec<Vec<Part>> {
+        self.messages(session, Role::Assistant)
+    }
+
+    pub fn messages(&self, session: &SessionId, role: Role) -> Vec<Vec<Part>> {
+        let disk = self.disk.lock().unwrap();
+        let rows = disk.conversation(session).into_iter().filter(|row| row.role == role);
+        rows.map(|row| parts(&disk, &row.id)).collect()
+    }
+
+    pub fn prompts(&self, session: &SessionId) -> Vec<String> {
+        self.messages(session, Role::User).iter().map(|parts| text_of(parts)).collect()
+    }
+
+    /// Everything is at rest: no lease, no live run, each answer in order.
+    pub fn check_rest(&self, session: &SessionId) {
+        let disk = self.disk.lock().unwrap();
+        let lease = disk.leases.get(session).cloned().unwrap_or_default();
+        assert_eq!(lease.owner, None, "the lease is still held");
+        assert_eq!(lease.run, None, "a run is still live");
+        let answers: Vec<_> = disk
+            .conversation(session)
+            .into_iter()
+            .filter(|row| row.role == Role::Assistant)
+            .map(|row| row.id.clone())
+            .collect();
+        drop(disk);
+        for message in answers {
+            check_order(&self.chunks_of(session, &message));
+        }
+    }
+}
+
+impl Process {
+    pub async fn create(&self) -> SessionHandle {
+        self.hub.create(NewSession { root: "/w".into(), additional: Vec::new() }).await.unwrap()
+    }
+
+    /// SIGKILL, as far as the disk and everybody else can see.
+    pub fn kill(self) {
+        self.store.kill();
+    }
+}
+
+pub fn check_order(chunks: &[Chunk]) {
+    let mut checker = OrderChecker::default();
+    for chunk in chunks {
+        if let Err(error) = checker.check(chunk) {
+            panic!("{error}\n{chunks:#?}");
+        }
+    }
+    checker.finish().unwrap();
+}
+
+pub fn decode(text: &str) -> Vec<Chunk> {
+    text.split('\n').map(|line| json::decode(line).unwrap()).collect()
+}
+
+pub fn parts(disk: &Disk, message: &MessageId) -> Vec<Part> {
+    disk.parts_of(message).iter().map(|row| serde_json::from_str(&row.data_json).unwrap()).collect()
+}
+
+pub fn text_of(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+pub fn tools_of(parts: &[Part]) -> Vec<ToolPart> {
+    parts.iter().filter_map(Part::tool).cloned().collect()
+}
+
+pub fn prompt(text: &str) -> Prompt {
+    let text = Part::Text { text: text.into(), state: None, provider_metadata: None };
+    Prompt { parts: vec![text], ..Prompt::default() }
+}
+
+pub fn prompt_with_id(text: &str, id: &str) -> Prompt {
+    Prompt { message_id: Some(MessageId::new(id)), ..prompt(text) }
+}
+
+/// The answer of a prompt: `Err` also when the session ended without giving one.
+pub async fn answer(ticket: Ticket) -> Result<TurnOutcome, HubError> {
+    let answered = tokio::time::timeout(LONG, ticket.outcome).await.expect("the prompt was never answered");
+    answered.unwrap_or_else(|_| Err(HubError::Internal("the session ended".into())))
+}
+
+pub async fn end_of(ticket: Ticket) -> TurnEnd {
+    answer(ticket).await.unwrap().end
+}
+
+pub async fn say(session: &SessionHandle, text: &str) -> TurnEnd {
+    end_of(session.prompt(prompt(text))).await
+}
+
+/// A client that gives these answers at once.
+pub fn answering(answers: &[Answer]) -> Arc<PlannedClient> {
+    PlannedClient::new(answers.iter().map(|answer| (Duration::from_millis(5), answer.clone())))
+}
+
+/// Takes a seat with a client and is ready for questions.
+pub async fn seat(session: &SessionHandle, client: Arc<dyn Client>) -> Attachment {
+    let attachment = session.attach(Some(client), AttachFrom::Now).await.unwrap();
+    attachment.seat.ready();
+    attachment
+}
+
+/// What a reader was shown: (index, message, chunk).
+pub type Shown = Arc<Mutex<Vec<(u64, MessageId, Chunk)>>>;
+
+/// Reads everything live from now on, in a task of its own.
+pub fn read(attachment: Attachment) -> (Shown, tokio::task::JoinHandle<()>) {
+    let shown = Shown::default();
+    let into = shown.clone();
+    let task = tokio::spawn(async move {
+        let mut attachment = attachment;
+        while let Ok(segment) = attachment.live.next().await {
+            let entries = segment.entries();
+            into.lock().unwrap().extend(
+                entries.map(|entry| (entry.index, entry.message_id.clone(), entry.chunk.clone())),
+            );
+        }
+    });
+    (shown, task)
+}
+
+/// Waits until the session's state is as wanted.
+pub async fn until(session: &SessionHandle, wanted: impl Fn(&RunState) -> bool) {
+    let waiting = async {
+        while !wanted(&session.status().await.unwrap().state) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("the state never came");
+}
+
+/// Waits until something holds on the disk.
+pub async fn until_stored(world: &World, holds: impl Fn(&Disk) -> bool) {
+    let waiting = async {
+        while !holds(&world.disk.lock().unwrap()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("it was never stored");
+}
+
+pub async fn pause(milliseconds: u64) {
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+}
+
+/// The states a session went through, from events.
+pub fn states(events: &mut tokio::sync::broadcast::Receiver<attache_core::events::Event>) -> Vec<RunState> {
+    let mut states = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        if let EventKind::Status(status) = event.kind {
+            states.push(status.state);
+        }
+    }
+    states
+}
