@@ -193,16 +193,16 @@ await step("a failing model is an error with its reason", async () => {
   assert.equal((await agent.prompt(session, "hello")).stopReason, "end_turn");
 });
 
-/** Starts a turn that never ends by itself, and waits until it talks. */
+/** Starts a turn that never ends by itself, and waits until it talks; wrapped, since await would wait for its end. */
 async function startWaiting() {
   const mark = agent.updates.length;
   const turn = agent.prompt(session, "wait");
   await agent.until("the first words", () => agent.text(mark, session) === "Waiting.");
-  return turn;
+  return { turn };
 }
 
 await step("session/cancel", async () => {
-  const turn = await startWaiting();
+  const { turn } = await startWaiting();
   const before = Date.now();
   await agent.agent.notify("session/cancel", { sessionId: session });
   assert.equal((await turn).stopReason, "cancelled");
@@ -224,7 +224,7 @@ await step("$/cancel_request", async () => {
 await step("_attache/queue/* and _attache/session/status", async () => {
   const idle = await agent.request("_attache/session/status", { sessionId: session });
   assert.equal(idle.state, "idle");
-  const running = await startWaiting();
+  const { turn: running } = await startWaiting();
   const [edited, cancelled] = ["to be edited", "to be cancelled"].map((text) => agent.prompt(session, text));
   const { queued } = await agent.request("_attache/queue/list", { sessionId: session });
   assert.deepEqual(queued.map((message) => message.prompt[0].text), ["to be edited", "to be cancelled"]);

@@ -75,7 +75,7 @@ fn build(house: &House) -> Result<PathBuf> {
     crate::house::run(
         house
             .cargo()
-            .args(["build", "--quiet", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml"])
+            .args(["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"])
             .args(["--target", &host])
             .arg("--target-dir")
             .arg(&target)
