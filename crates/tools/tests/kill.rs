@@ -1,5 +1,6 @@
 //! What SIGKILL of our own process leaves: files old or new, and no children.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,14 +13,41 @@ use crate::trial::{Trial, names};
 /// Names the directory a victim works in; without it the victims below are no tests.
 const VICTIM: &str = "ATTACHE_TEST_VICTIM";
 
-fn victim(name: &str, argument: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(VICTIM, argument)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+/// A process of this program that runs one of the victims below. Killed at the latest when the test ends, however it ends.
+struct Victim(Child);
+
+impl Victim {
+    fn start(name: &str, argument: &str) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(VICTIM, argument)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    fn kill_group(mut self) {
+        let group = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
 }
 
 fn wait_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) -> Duration {
@@ -35,13 +63,14 @@ fn content(letter: char) -> String {
     format!("{}\n", letter.to_string().repeat(99)).repeat(2_000)
 }
 
-/// Turns a file of one letter into a file of another, for ever.
+/// Turns a file of one letter into a file of another, far longer than any test lets it live.
 #[tokio::test]
 async fn victim_that_edits() {
     let Ok(root) = std::env::var(VICTIM) else { return };
     let trial = Trial::new();
     let path = Path::new(&root).join("a.txt");
-    loop {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(60) {
         for (old, new) in [("a", "b"), ("b", "a")] {
             let mut runtime = trial.runtime();
             runtime.granted = [root.clone().into()].into();
@@ -60,12 +89,11 @@ fn an_edit_under_kill_is_old_or_new() {
     let mut seen = [0, 0];
     for round in 0..50u64 {
         let inode = || std::os::unix::fs::MetadataExt::ino(&path.metadata().unwrap());
-        let mut child = victim("kill::victim_that_edits", directory.path().to_str().unwrap());
+        let victim = Victim::start("kill::victim_that_edits", directory.path().to_str().unwrap());
         let before = inode();
         wait_until("the victim edits nothing", Duration::from_secs(20), || inode() != before);
         std::thread::sleep(Duration::from_micros(round * 397 % 7_000));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        victim.kill();
         let text = std::fs::read_to_string(&path).unwrap();
         let which = valid.iter().position(|valid| *valid == text);
         seen[which.expect("neither old nor new")] += 1;
@@ -91,10 +119,9 @@ async fn victim_that_runs_a_command() {
 fn commands_die_with_us() {
     for round in 0..5 {
         let mark = format!("4{:07}.{round}", std::process::id());
-        let mut child = victim("kill::victim_that_runs_a_command", &mark);
+        let victim = Victim::start("kill::victim_that_runs_a_command", &mark);
         wait_until("the command did not start", Duration::from_secs(20), || alive(&mark).len() >= 4);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        victim.kill();
         let elapsed = wait_until("a process survived", Duration::from_secs(3), || alive(&mark).is_empty());
         println!("all dead after {elapsed:?}");
     }
@@ -103,19 +130,9 @@ fn commands_die_with_us() {
 /// A kill of the whole process group, as an editor does it, must not take the guards before they have done their work.
 #[test]
 fn commands_die_with_our_process_group() {
-    use std::os::unix::process::CommandExt;
     let mark = format!("5{:07}", std::process::id());
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::victim_that_runs_a_command", "--nocapture"])
-        .env(VICTIM, &mark)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .unwrap();
+    let victim = Victim::start("kill::victim_that_runs_a_command", &mark);
     wait_until("the command did not start", Duration::from_secs(20), || alive(&mark).len() >= 4);
-    let group = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
-    child.wait().unwrap();
+    victim.kill_group();
     wait_until("a process survived", Duration::from_secs(3), || alive(&mark).is_empty());
 }
