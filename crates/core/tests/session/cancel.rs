@@ -1,0 +1,150 @@
+//! Cancel at every moment: one answer each, `Aborted` only for the live turn, the next turn unharmed.
+
+use attache_core::chunk::FinishReason;
+use attache_core::events::RunState;
+use attache_core::part::ToolState;
+use attache_core::turn::TurnEnd;
+
+use crate::world::*;
+
+const SCRIPT: &str = "on \"slow\"\n delay 5s\n text \"late\"\non \"talk\"\n stream 1000 \"word \" every 10ms\n\
+                      on \"hang\"\n call id=h hang {\"path\":\"a\"}\non \"ask\"\n call id=t touch {\"path\":\"a\"}\n\
+                      on \"retry\"\n error transient \"busy\"\non *\n text \"fine\"";
+
+fn finished() -> TurnEnd {
+    TurnEnd::Finished(FinishReason::Stop)
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_first_token() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("slow"));
+    session.cancel();
+    assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+    assert_eq!(say(&session, "next").await, finished());
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_the_stream_keeps_the_text() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("talk"));
+    pause(200).await;
+    session.cancel();
+    assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+    assert!(text_of(&world.answers(session.id())[0]).starts_with("word word "));
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_tool_closes_the_call() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("hang"));
+    until_stored(&world, |_| world.runs.of("h") == 1).await;
+    session.cancel();
+    assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+    assert_eq!(tools_of(&world.answers(session.id())[0])[0].state, ToolState::OutputError);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_question_denies_the_call() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("ask"));
+    until(&session, |state| *state == RunState::WaitingOnApproval).await;
+    session.cancel();
+    assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+    assert_eq!(tools_of(&world.answers(session.id())[0])[0].state, ToolState::OutputDenied);
+    assert_eq!(say(&session, "next").await, finished());
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_the_pause_between_two_tries() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("retry"));
+    pause(100).await;
+    let started = tokio::time::Instant::now();
+    session.cancel();
+    assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+    assert!(started.elapsed().as_millis() <= 100);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_end_and_twice() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "one").await, finished());
+    session.cancel();
+    session.cancel();
+    assert_eq!(say(&session, "two").await, finished());
+    let ticket = session.prompt(prompt("talk"));
+    pause(50).await;
+    session.cancel();
+    session.cancel();
+    assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+    assert_eq!(say(&session, "three").await, finished());
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_the_next_prompt_right_behind() {
+    for prompted in ["slow", "talk", "hang", "ask", "retry"] {
+        let world = World::new(SCRIPT);
+        let (_process, session) = world.session().await;
+        for wait in [0, 1, 3, 7, 20] {
+            let first = session.prompt(prompt(prompted));
+            pause(wait).await;
+            session.cancel();
+            let second = session.prompt(prompt("next"));
+            assert_eq!(end_of(first).await, TurnEnd::Aborted, "{prompted} after {wait} ms");
+            assert_eq!(end_of(second).await, finished(), "{prompted} after {wait} ms");
+        }
+        world.check_rest(session.id());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_one_prompt_only() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let live = session.prompt(prompt_with_id("talk", "msg_live"));
+    let waiting = session.prompt(prompt_with_id("one", "msg_waiting"));
+    let last = session.prompt(prompt_with_id("two", "msg_last"));
+    pause(20).await;
+    session.cancel_prompt(attache_core::ids::MessageId::new("msg_waiting"));
+    assert_eq!(end_of(waiting).await, TurnEnd::Aborted);
+    session.cancel_prompt(attache_core::ids::MessageId::new("msg_unknown"));
+    session.cancel_prompt(attache_core::ids::MessageId::new("msg_live"));
+    assert_eq!(end_of(live).await, TurnEnd::Aborted);
+    assert_eq!(end_of(last).await, finished());
+    assert_eq!(world.prompts(session.id()), ["talk", "two"]);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_answers_everybody_and_leaves_nothing() {
+    for prompted in ["slow", "talk", "hang", "ask"] {
+        let world = World::new(SCRIPT);
+        let (process, session) = world.session().await;
+        let live = session.prompt(prompt(prompted));
+        let waiting = (prompted != "ask").then(|| session.prompt(prompt("one")));
+        pause(20).await;
+        session.close().await.unwrap();
+        assert_eq!(end_of(live).await, TurnEnd::Aborted, "{prompted}");
+        if let Some(waiting) = waiting {
+            assert_eq!(end_of(waiting).await, TurnEnd::Aborted, "{prompted}");
+        }
+        world.check_rest(session.id());
+        assert!(session.status().await.is_err());
+        let session = process.hub.open(session.id()).await.unwrap();
+        assert_eq!(say(&session, "next").await, finished());
+        world.check_rest(session.id());
+    }
+}

@@ -1,0 +1,156 @@
+//! Questions to people: what each answer does, who is asked, and that nothing runs without an allow.
+
+use std::time::Duration;
+
+use attache_core::chunk::FinishReason;
+use attache_core::events::RunState;
+use attache_core::hub::AttachFrom;
+use attache_core::part::ToolState;
+use attache_core::ports::client::Answer;
+use attache_core::turn::TurnEnd;
+use attache_testkit::fakes::client::PlannedClient;
+
+use crate::world::*;
+
+const TOUCH: &str = "on *\n call id=t touch {\"path\":\"a\"}\n ---\n text \"on\"";
+
+fn waits(state: &RunState) -> bool {
+    *state == RunState::WaitingOnApproval
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_allowed_call_runs_once() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let client = answering(&[Answer::AllowOnce]);
+    let _seat = seat(&session, client.clone()).await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    assert_eq!(world.runs.of("t"), 1);
+    assert_eq!(client.asked()[0].tool_name, "touch");
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_call_does_not_run_and_the_turn_goes_on() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let _seat = seat(&session, answering(&[Answer::RejectOnce])).await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    assert_eq!(world.runs.of("t"), 0);
+    let parts = &world.answers(session.id())[0];
+    assert_eq!(tools_of(parts)[0].state, ToolState::OutputDenied);
+    assert_eq!(text_of(parts), "on");
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn always_is_not_asked_again_not_even_after_a_restart() {
+    let script = "on *\n call touch {\"path\":\"a\"}\n ---\n call touch {\"path\":\"a\",\"ms\":1}\n ---\n text \"on\"";
+    for (answer, runs) in [(Answer::AllowAlways, 4), (Answer::RejectAlways, 0)] {
+        let world = World::new(script);
+        let (process, session) = world.session().await;
+        let client = answering(&[answer]);
+        let attachment = seat(&session, client.clone()).await;
+        assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+        assert_eq!(client.asked().len(), 1);
+        let id = session.id().clone();
+        drop((attachment, session));
+        process.kill();
+        let session = world.process().hub.open(&id).await.unwrap();
+        assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+        assert_eq!(world.runs.all().values().sum::<u32>(), runs);
+        world.check_rest(&id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_question_ends_the_turn() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let _seat = seat(&session, answering(&[Answer::Cancelled])).await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Aborted);
+    assert_eq!(world.runs.of("t"), 0);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_gone_leaves_the_question_open_for_the_next() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let _seat = seat(&session, answering(&[Answer::Gone])).await;
+    let ticket = session.prompt(prompt("go"));
+    until(&session, waits).await;
+    pause(100).await;
+    assert!(waits(&session.status().await.unwrap().state));
+    let _second = seat(&session, answering(&[Answer::AllowOnce])).await;
+    assert_eq!(end_of(ticket).await, TurnEnd::Finished(FinishReason::Stop));
+    assert_eq!(world.runs.of("t"), 1);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_left_can_not_allow_any_more() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let slow = PlannedClient::new([(Duration::from_millis(200), Answer::AllowOnce)]);
+    let attachment = seat(&session, slow).await;
+    let _ticket = session.prompt(prompt("go"));
+    until(&session, waits).await;
+    drop(attachment);
+    pause(1_000).await;
+    assert_eq!(world.runs.of("t"), 0);
+    assert!(waits(&session.status().await.unwrap().state));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_asked_before_its_load_is_answered() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let client = answering(&[Answer::AllowOnce]);
+    let attachment = session.attach(Some(client.clone()), AttachFrom::Beginning).await.unwrap();
+    let ticket = session.prompt(prompt("go"));
+    until(&session, waits).await;
+    pause(100).await;
+    assert!(client.asked().is_empty());
+    attachment.seat.ready();
+    assert_eq!(end_of(ticket).await, TurnEnd::Finished(FinishReason::Stop));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_of_two_answers_wins() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let _fast = seat(&session, answering(&[Answer::RejectOnce])).await;
+    let slow = PlannedClient::new([(Duration::from_millis(50), Answer::AllowOnce)]);
+    let _slow = seat(&session, slow).await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    pause(200).await;
+    assert_eq!(world.runs.of("t"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_prompt_supersedes_the_question() {
+    let world = World::new("on \"go\"\n call id=t touch {\"path\":\"a\"}\non *\n text \"new\"");
+    let (_process, session) = world.session().await;
+    let first = session.prompt(prompt("go"));
+    until(&session, waits).await;
+    let second = session.prompt(prompt("instead"));
+    assert_eq!(end_of(first).await, TurnEnd::Aborted);
+    assert_eq!(end_of(second).await, TurnEnd::Finished(FinishReason::Stop));
+    let tool = &tools_of(&world.answers(session.id())[0])[0];
+    assert_eq!(tool.state, ToolState::OutputDenied);
+    assert_eq!(tool.approval.as_ref().unwrap().reason.as_deref(), Some("superseded by a new prompt"));
+    assert_eq!(world.runs.of("t"), 0);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_outside_the_roots_asks() {
+    let world = World::new("on *\n call id=l look {\"path\":\"/etc/passwd\"}\n ---\n text \"on\"");
+    let (_process, session) = world.session().await;
+    let client = answering(&[Answer::RejectOnce]);
+    let _seat = seat(&session, client.clone()).await;
+    say(&session, "go").await;
+    assert_eq!(client.asked().len(), 1);
+    assert_eq!(world.runs.of("l"), 0);
+}

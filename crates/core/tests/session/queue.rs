@@ -1,0 +1,163 @@
+//! The queue: first in, first out, one turn at a time, idempotent by message id, survives restarts.
+
+use attache_core::chunk::FinishReason;
+use attache_core::hub::HubError;
+use attache_core::ids::MessageId;
+use attache_core::turn::TurnEnd;
+
+use crate::world::*;
+
+const SCRIPT: &str = "on \"fail\"\n delay 20ms\n error permanent \"no\"\non \"ask\"\n call touch {\"path\":\"a\"}\n\
+                      on *\n delay 20ms\n text \"fine\"";
+
+fn finished() -> TurnEnd {
+    TurnEnd::Finished(FinishReason::Stop)
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_prompts_are_answered_in_order_and_never_interleave() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let tickets: Vec<_> = (0..50).map(|number| session.prompt(prompt(&format!("p{number}")))).collect();
+    let mut last = 0;
+    for ticket in tickets {
+        let outcome = answer(ticket).await.unwrap();
+        assert_eq!(outcome.end, finished());
+        assert!(outcome.after_index > last);
+        last = outcome.after_index;
+    }
+    let expected: Vec<_> = (0..50).map(|number| format!("p{number}")).collect();
+    assert_eq!(world.prompts(session.id()), expected);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_id_and_content_is_one_message() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let first = session.prompt(prompt_with_id("a", "msg_1"));
+    let live_again = session.prompt(prompt_with_id("a", "msg_1"));
+    let queued = session.prompt(prompt_with_id("b", "msg_2"));
+    let queued_again = session.prompt(prompt_with_id("b", "msg_2"));
+    for ticket in [first, live_again, queued, queued_again] {
+        assert_eq!(end_of(ticket).await, finished());
+    }
+    assert_eq!(end_of(session.prompt(prompt_with_id("a", "msg_1"))).await, finished());
+    assert_eq!(world.prompts(session.id()), ["a", "b"]);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_id_with_other_content_is_a_conflict() {
+    let world = World::new(SCRIPT);
+    let (process, session) = world.session().await;
+    assert_eq!(end_of(session.prompt(prompt_with_id("a", "msg_1"))).await, finished());
+    let conflict = answer(session.prompt(prompt_with_id("b", "msg_1"))).await;
+    assert!(matches!(conflict, Err(HubError::Invalid(_))), "{conflict:?}");
+    let other = process.create().await;
+    let conflict = answer(other.prompt(prompt_with_id("a", "msg_1"))).await;
+    assert!(matches!(conflict, Err(HubError::Invalid(_))), "{conflict:?}");
+    assert_eq!(world.prompts(session.id()), ["a"]);
+    world.check_rest(session.id());
+    world.check_rest(other.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_message_never_fires_and_leaves_a_tombstone() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let live = session.prompt(prompt("a"));
+    let waiting = session.prompt(prompt_with_id("b", "msg_b"));
+    session.cancel_queued(MessageId::new("msg_b")).await.unwrap();
+    assert_eq!(end_of(waiting).await, TurnEnd::Aborted);
+    assert_eq!(end_of(live).await, finished());
+    assert!(session.cancel_queued(MessageId::new("msg_b")).await.is_err());
+    assert_eq!(end_of(session.prompt(prompt_with_id("b", "msg_b"))).await, TurnEnd::Aborted);
+    assert_eq!(world.prompts(session.id()), ["a"]);
+    let disk = world.disk.lock().unwrap();
+    assert!(disk.messages[&MessageId::new("msg_b")].metadata.contains_key("hidden_at"));
+    drop(disk);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edited_message_fires_with_its_new_content() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let _live = session.prompt(prompt("a"));
+    let waiting = session.prompt(prompt_with_id("b", "msg_b"));
+    session.edit_queued(MessageId::new("msg_b"), prompt("c")).await.unwrap();
+    assert_eq!(session.queued().await.unwrap()[0].parts, prompt("c").parts);
+    assert_eq!(end_of(waiting).await, finished());
+    assert_eq!(world.prompts(session.id()), ["a", "c"]);
+    assert!(session.edit_queued(MessageId::new("msg_b"), prompt("d")).await.is_err());
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_error_only_messages_somebody_waits_for_fire() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let failing = session.prompt(prompt("fail"));
+    let waiting = session.prompt(prompt("b"));
+    assert!(matches!(end_of(failing).await, TurnEnd::Failed { .. }));
+    assert_eq!(end_of(waiting).await, finished());
+    world.check_rest(session.id());
+}
+
+/// Leaves a queue nobody waits for behind an error: its process dies, the next one's first turn fails.
+async fn paused_queue(world: &World) -> (Process, attache_core::hub::SessionHandle) {
+    let (process, session) = world.session().await;
+    let _live = session.prompt(prompt("a"));
+    let _first = session.prompt(prompt_with_id("fail", "msg_1"));
+    let _second = session.prompt(prompt_with_id("b", "msg_2"));
+    let _third = session.prompt(prompt_with_id("c", "msg_3"));
+    until_stored(world, |disk| disk.messages.contains_key(&MessageId::new("msg_3"))).await;
+    let id = session.id().clone();
+    process.kill();
+    let process = world.process();
+    let session = process.hub.open(&id).await.unwrap();
+    until(&session, |state| matches!(state, attache_core::events::RunState::Error { .. })).await;
+    pause(100).await;
+    assert_eq!(session.queued().await.unwrap().len(), 2);
+    world.check_rest(&id);
+    (process, session)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_queue_goes_on_after_the_next_explicit_turn() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = paused_queue(&world).await;
+    assert_eq!(say(&session, "now").await, finished());
+    pause(1_000).await;
+    assert_eq!(world.prompts(session.id()), ["a", "fail", "now", "b", "c"]);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn changing_a_paused_queue_does_not_keep_the_session_to_ourselves() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = paused_queue(&world).await;
+    session.cancel_queued(MessageId::new("msg_2")).await.unwrap();
+    world.check_rest(session.id());
+    session.edit_queued(MessageId::new("msg_3"), prompt("d")).await.unwrap();
+    world.check_rest(session.id());
+    assert_eq!(session.queued().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_waits_behind_a_queue_that_another_process_left() {
+    let world = World::new(SCRIPT);
+    let (first, session) = world.session().await;
+    let id = session.id().clone();
+    assert_eq!(say(&session, "zero").await, finished());
+    let second = world.process();
+    let elsewhere = second.hub.open(&id).await.unwrap();
+    let _live = session.prompt(prompt("a"));
+    let _queued = session.prompt(prompt_with_id("b", "msg_b"));
+    until_stored(&world, |disk| disk.messages.contains_key(&MessageId::new("msg_b"))).await;
+    first.kill();
+    assert_eq!(say(&elsewhere, "c").await, finished());
+    assert_eq!(world.prompts(&id), ["zero", "a", "b", "c"]);
+    world.check_rest(&id);
+}
