@@ -7,7 +7,9 @@ use anyhow::Result;
 use crate::args::{Args, Command};
 use crate::config::{Config, Environment};
 use crate::dirs::Dirs;
+use crate::setup::Setup;
 
+mod acp;
 mod answer;
 mod args;
 mod completions;
@@ -55,7 +57,12 @@ fn run(args: &Args) -> Result<ExitCode> {
             done.map(|()| ExitCode::SUCCESS)
         }
         Some(Command::Demo) => runtime.block_on(demo::run()).map(|()| ExitCode::SUCCESS),
-        Some(Command::Acp(_) | Command::Completions { .. }) | None => Ok(ExitCode::SUCCESS),
+        Some(Command::Acp(acp_args)) => {
+            let setup = Setup::open(&config, &dirs, acp_args.agent.as_deref())?;
+            tell_set_aside(setup.set_aside.as_deref());
+            runtime.block_on(acp::run(setup, &config, acp_args)).map(|()| ExitCode::SUCCESS)
+        }
+        Some(Command::Completions { .. }) | None => Ok(ExitCode::SUCCESS),
     };
     // A read of stdin that nobody will end must not keep the process.
     runtime.shutdown_background();
