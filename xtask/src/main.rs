@@ -1,7 +1,8 @@
-//! Guards the house: `cargo xtask test | tidy | peers | fuzz`. Knows the repository, not the product.
+//! Guards the house: `cargo xtask test | tidy | bench | peers | fuzz`. Knows the repository, not the product.
 
 use std::process::ExitCode;
 
+mod bench;
 mod debian;
 mod fuzz;
 mod house;
@@ -19,6 +20,7 @@ usage: cargo xtask COMMAND
 
   test [--quick]   everything: format, lints, tidy, peers, tests, fuzzing, demo
   tidy             rules of the house that no compiler checks
+  bench            figures of the release binary beside their limits
   peers            installs the programs of others that the tests talk to
   fuzz [--quick]   builds the fuzz targets and runs each for a minute (--quick: 5 s)
 
@@ -28,11 +30,15 @@ example: cargo xtask test --quick
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let Some(raw) = bench::Raw::from_arguments(&arguments) {
+        return finish(raw.run());
+    }
     let house = House::here();
     let outcome = match arguments.as_slice() {
         ["test"] => test::run(&house, Effort::Full),
         ["test", "--quick"] => test::run(&house, Effort::Quick),
         ["tidy"] => tidy::run(&house),
+        ["bench"] => bench::run(&house),
         ["peers"] => peers::install(&house).map(drop),
         ["fuzz"] => fuzz::run(&house, Effort::Full),
         ["fuzz", "--quick"] => fuzz::run(&house, Effort::Quick),
@@ -45,6 +51,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    finish(outcome)
+}
+
+fn finish(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,0 +1,102 @@
+//! `cargo xtask bench`: figures of the release binary, each beside a limit measured in the same run. Judges, never fails
+//! on a slow machine.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::house::{House, run as run_command};
+
+mod agent;
+mod aims;
+mod driven;
+mod figures;
+mod histories;
+mod raw;
+mod sessions;
+mod streams;
+mod table;
+mod usage;
+
+use agent::Home;
+pub(crate) use raw::Raw;
+use table::Table;
+
+/// Where homes are made and what is measured in them.
+#[derive(Debug)]
+pub(crate) struct Place {
+    binary: PathBuf,
+    target: PathBuf,
+}
+
+impl Place {
+    /// A new one each time: no figure hangs on what another has left.
+    fn home(&self) -> Result<Home> {
+        Home::new(&self.binary, &self.target)
+    }
+}
+
+/// Builds what is measured, and the measuring itself, optimised: a limit must be as fast as it can be.
+pub(crate) fn run(house: &House) -> Result<()> {
+    if cfg!(debug_assertions) {
+        run_command(house.cargo().args(["build", "--quiet", "--release", "--locked", "--package", "xtask"]))?;
+        return run_command(house.program(&release(house, "xtask").to_string_lossy()).arg("bench"));
+    }
+    run_command(house.cargo().args(["build", "--quiet", "--release", "--locked", "--package", "attache"]))?;
+    give_up_after(Duration::from_secs(aims::DEADLINE_SECONDS));
+    let place = Place { binary: release(house, "attache"), target: house.target() };
+    let mut table = Table::default();
+    for (name, measure) in MEASUREMENTS {
+        eprintln!("== {name}");
+        measure(&place, &mut table)?;
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}\n\n{}\n{} short of their aim", machine(), table.text(), table.short())?;
+    Ok(())
+}
+
+type Measure = fn(&Place, &mut Table) -> Result<()>;
+
+const MEASUREMENTS: [(&str, Measure); 3] = [
+    ("processes, sessions, short turns", sessions::measure),
+    ("streams", streams::measure),
+    ("histories", histories::measure),
+];
+
+/// What a turn leaves to be done after its answer, done.
+fn settle() {
+    thread::sleep(Duration::from_millis(aims::SETTLE_MS));
+}
+
+fn release(house: &House, name: &str) -> PathBuf {
+    house.target().join("release").join(name)
+}
+
+/// The children notice that their input has ended.
+fn give_up_after(time: Duration) {
+    thread::spawn(move || {
+        thread::sleep(time);
+        eprintln!("error: not done after {} s; a process does not answer", time.as_secs());
+        std::process::exit(1);
+    });
+}
+
+fn machine() -> String {
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model = model.map_or("unknown processor", |(_, name)| name.trim());
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let compiler = Command::new("rustc").arg("--version").output();
+    let compiler = compiler.map_or_else(|_| String::new(), |output| text(&output.stdout));
+    format!("Machine: {cores} cores of {model}, Linux {}, {compiler}", kernel.trim())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}

@@ -1,0 +1,197 @@
+//! `attache acp` in a home of its own with a scripted model, driven as an editor would. Measures nothing itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::aims::{DELTA, LONG_STREAM, MIDDLE_STREAM, PARTS_PER_TURN, SHORT_STREAM, TOOL_ROUNDS};
+use super::driven::{Driven, Exchange, Until};
+use super::usage::Usage;
+
+/// Settings, database and workspace of the agents that are measured.
+#[derive(Debug)]
+pub(crate) struct Home {
+    directory: TempDir,
+    binary: PathBuf,
+}
+
+/// One running agent, initialized.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    process: Driven,
+    workspace: PathBuf,
+    requests: u64,
+}
+
+/// A prompt the script knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Prompt {
+    OneToken,
+    Deltas(u64),
+    /// The same, and then the model goes silent with the turn still open.
+    DeltasThenSilence(u64),
+    ToolRounds,
+    Parts,
+}
+
+impl Prompt {
+    fn text(self) -> String {
+        match self {
+            Self::OneToken => "one token".to_owned(),
+            Self::Deltas(count) => format!("{count} deltas"),
+            Self::DeltasThenSilence(count) => format!("{count} deltas, then silence"),
+            Self::ToolRounds => "rounds of tools".to_owned(),
+            Self::Parts => "many parts".to_owned(),
+        }
+    }
+}
+
+impl Home {
+    /// Below the build directory: the same disk as the repository, where a temporary one may be memory.
+    pub(crate) fn new(binary: &Path, target: &Path) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("bench-").tempdir_in(target)?;
+        let home = Self { directory, binary: binary.to_path_buf() };
+        fs::create_dir(home.path("home"))?;
+        fs::create_dir(home.path("work"))?;
+        fs::write(home.path("work/a.txt"), "a line to read\n")?;
+        fs::write(home.path("home/bench.script"), script())?;
+        fs::write(
+            home.path("home/config.toml"),
+            "model = \"bench/default\"\n\n[providers.bench]\ndialect = \"script\"\nscript = \"bench.script\"\n",
+        )?;
+        Ok(home)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path("home/sessions.db")
+    }
+
+    pub(crate) fn start(&self) -> Result<Agent> {
+        let errors = fs::File::options().create(true).append(true).open(self.path("stderr.log"))?;
+        let mut command = Command::new(&self.binary);
+        // What a developer has configured must not decide a figure.
+        command.arg("acp").env_clear().env("ATTACHE_HOME", self.path("home")).stderr(errors);
+        if let Some(search) = std::env::var_os("PATH") {
+            command.env("PATH", search);
+        }
+        let process = Driven::start(&mut command)?;
+        let mut agent = Agent { process, workspace: self.path("work"), requests: 0 };
+        let parameters = json!({"protocolVersion": 1, "clientCapabilities": {}});
+        agent.request("initialize", &parameters).with_context(|| self.errors())?;
+        Ok(agent)
+    }
+
+    /// What the agents said besides the protocol.
+    pub(crate) fn errors(&self) -> String {
+        let text = fs::read_to_string(self.path("stderr.log")).unwrap_or_default();
+        format!("stderr of the agent: {:?}", text.lines().last().unwrap_or("(nothing)"))
+    }
+}
+
+impl Agent {
+    pub(crate) fn process(&self) -> &Driven {
+        &self.process
+    }
+
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        self.process.usage()
+    }
+
+    pub(crate) fn new_session(&mut self) -> Result<(String, Exchange)> {
+        let parameters = json!({"cwd": self.workspace, "mcpServers": []});
+        let exchange = self.request("session/new", &parameters)?;
+        let answer: Value = serde_json::from_slice(&exchange.last_line)?;
+        let session = answer["result"]["sessionId"].as_str().context("no sessionId")?;
+        Ok((session.to_owned(), exchange))
+    }
+
+    pub(crate) fn load_session(&mut self, session: &str, record: &mut Vec<u8>) -> Result<Exchange> {
+        let parameters = json!({"sessionId": session, "cwd": self.workspace, "mcpServers": []});
+        let (line, mark) = self.line("session/load", &parameters);
+        answered(self.process.exchange_recorded(&line, Until::Line(&mark), record)?)
+    }
+
+    pub(crate) fn prompt(&mut self, session: &str, prompt: Prompt) -> Result<Exchange> {
+        self.request("session/prompt", &prompt_parameters(session, prompt))
+    }
+
+    /// For turns that are not timed: keeps all that came.
+    pub(crate) fn prompt_recorded(
+        &mut self,
+        session: &str,
+        prompt: Prompt,
+        record: &mut Vec<u8>,
+    ) -> Result<Exchange> {
+        let (line, mark) = self.line("session/prompt", &prompt_parameters(session, prompt));
+        answered(self.process.exchange_recorded(&line, Until::Line(&mark), record)?)
+    }
+
+    /// Comes back after so many updates; the turn stays open.
+    pub(crate) fn prompt_unanswered(&mut self, session: &str, prompt: Prompt, updates: u64) -> Result<()> {
+        let (line, _) = self.line("session/prompt", &prompt_parameters(session, prompt));
+        self.process.exchange(&line, Until::Count(updates)).map(drop)
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        self.process.finish()
+    }
+
+    pub(crate) fn kill(self) -> Result<()> {
+        self.process.kill()
+    }
+
+    fn request(&mut self, method: &str, parameters: &Value) -> Result<Exchange> {
+        let (line, mark) = self.line(method, parameters);
+        answered(self.process.exchange(&line, Until::Line(&mark))?)
+    }
+
+    /// The request, and what only its answer can hold.
+    fn line(&mut self, method: &str, parameters: &Value) -> (Vec<u8>, Vec<u8>) {
+        self.requests += 1;
+        let id = format!("bench-{}-", self.requests);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters});
+        ((message.to_string() + "\n").into_bytes(), id.into_bytes())
+    }
+}
+
+fn prompt_parameters(session: &str, prompt: Prompt) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": prompt.text()}]})
+}
+
+fn answered(exchange: Exchange) -> Result<Exchange> {
+    match memchr::memmem::find(&exchange.last_line, b"\"result\":") {
+        Some(_) => Ok(exchange),
+        None => bail!("answered with an error: {}", String::from_utf8_lossy(&exchange.last_line).trim_end()),
+    }
+}
+
+fn script() -> String {
+    let mut text = format!("on \"{}\"\n  text \"ok\"\n", Prompt::OneToken.text());
+    for stream in [SHORT_STREAM, MIDDLE_STREAM, LONG_STREAM] {
+        let count = stream.deltas;
+        text += &format!("on \"{}\"\n  stream {count} \"{DELTA}\"\n", Prompt::Deltas(count).text());
+        text += &format!("on \"{}\"\n", Prompt::DeltasThenSilence(count).text());
+        text += &format!("  stream {count} \"{DELTA}\"\n  delay 60m\n");
+    }
+    text += &format!("on \"{}\"\n", Prompt::ToolRounds.text());
+    for round in 1..=TOOL_ROUNDS {
+        // A different limit each time: the same call over and over would be stopped as a loop.
+        text += &format!("  call read {{\"path\":\"a.txt\",\"limit\":{round}}}\n  ---\n");
+    }
+    text += "  text \"read\"\n";
+    text += &format!("on \"{}\"\n", Prompt::Parts.text());
+    for pair in 1..=PARTS_PER_TURN / 2 {
+        text += &format!(
+            "  reasoning \"thought {pair} about what to say next\"\n  text \"sentence {pair} of an answer\"\n"
+        );
+    }
+    text
+}

@@ -1,0 +1,99 @@
+//! What the product is held to, and how much is measured to see it. Only numbers, each with its reason.
+
+/// What a figure has to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Aim {
+    Below(f64),
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Aim {
+    pub(crate) fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::Below(aim) => value < aim,
+            Self::AtMost(aim) => value <= aim,
+            Self::AtLeast(aim) => value >= aim,
+        }
+    }
+}
+
+/// An editor starts its agent before the user can type: below one frame.
+pub(crate) const START_MS: Aim = Aim::Below(5.0);
+pub(crate) const SESSION_NEW_MS: Aim = Aim::Below(5.0);
+
+/// The smallest of the field needs three times as much.
+pub(crate) const RSS_MB: Aim = Aim::Below(20.0);
+
+/// A thousand sessions in one process shall fit where others put one.
+pub(crate) const FURTHER_SESSION_KB: Aim = Aim::AtMost(100.0);
+
+pub(crate) const FIRST_UPDATE_MS: Aim = Aim::Below(3.0);
+pub(crate) const TURN_MS: Aim = Aim::Below(4.0);
+pub(crate) const TOOL_ROUNDS_MS: Aim = Aim::Below(60.0);
+pub(crate) const SHORT_STREAM_MS: Aim = Aim::Below(50.0);
+pub(crate) const UPDATES_PER_SECOND: Aim = Aim::AtLeast(100_000.0);
+pub(crate) const CPU_MICROSECONDS: Aim = Aim::AtMost(8.0);
+
+/// Ten times the deltas may cost a tenth more than ten times the bytes.
+pub(crate) const WRITE_GROWTH: Aim = Aim::AtMost(11.0);
+
+pub(crate) const LOAD_MESSAGES_MS: Aim = Aim::Below(20.0);
+
+/// The same 20 ms for each thousand, on the smaller unit.
+pub(crate) const LOAD_PARTS_MS: Aim = Aim::Below(2_000.0);
+
+/// Loading streams: what it takes is bounded, like a stalled reader's 16 MiB on top of an idle process.
+pub(crate) const LOAD_PEAK_MB: Aim = Aim::Below(36.0);
+
+pub(crate) const TURN_GROWTH: Aim = Aim::AtMost(1.2);
+
+/// Process starts are the noisiest figure.
+pub(crate) const STARTS: usize = 41;
+
+pub(crate) const NEW_SESSIONS: usize = 101;
+pub(crate) const IDLE_SESSIONS: usize = 1_000;
+pub(crate) const FIRST_TURNS: usize = 101;
+pub(crate) const ROUND_TRIPS: usize = 201;
+pub(crate) const TOOL_TURNS: usize = 9;
+pub(crate) const TOOL_ROUNDS: usize = 20;
+
+/// Deltas of one turn, and how often that turn is taken: about the same work for each.
+pub(crate) const SHORT_STREAM: Stream = Stream { deltas: 5_000, turns: 15 };
+pub(crate) const MIDDLE_STREAM: Stream = Stream { deltas: 10_000, turns: 10 };
+pub(crate) const LONG_STREAM: Stream = Stream { deltas: 100_000, turns: 5 };
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub(crate) deltas: u64,
+    pub(crate) turns: usize,
+}
+
+/// One token as models send them: a short word with its blank.
+pub(crate) const DELTA: &str = "token ";
+
+/// A user message and an answer each: 1,000 messages.
+pub(crate) const LOADED_TURNS: usize = 500;
+pub(crate) const LOADS: usize = 9;
+
+/// 100 turns of 1,000 parts: many parts per message, as tools and thoughts make them, and many messages.
+pub(crate) const PART_TURNS: usize = 100;
+pub(crate) const PARTS_PER_TURN: usize = 1_000;
+pub(crate) const PART_LOADS: usize = 3;
+
+pub(crate) const HISTORY_TURNS: usize = 1_000;
+
+/// Turns compared at the start and at the end of a long history. Odd, so that the median is one of them.
+pub(crate) const COMPARED_TURNS: usize = 51;
+
+/// What one write of the raw writer carries: what a pipe takes at once.
+pub(crate) const RAW_WRITE_BYTES: usize = 64 * 1024;
+
+/// What the client reads at once: several pipes full, and more than the longest line (48 KiB).
+pub(crate) const READ_BYTES: usize = 256 * 1024;
+
+/// What a turn leaves to be written after its answer is given this long before CPU and bytes are read.
+pub(crate) const SETTLE_MS: u64 = 50;
+
+/// All of it takes about a minute; a process that no longer answers must not keep us for ever.
+pub(crate) const DEADLINE_SECONDS: u64 = 600;

@@ -1,0 +1,67 @@
+//! What a process has used so far, read from `/proc`. Linux only, like the figures.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// User and system time of its threads.
+    pub(crate) cpu: Duration,
+    /// Through write calls, to pipes as to files.
+    pub(crate) written: u64,
+    pub(crate) rss_kb: u64,
+    pub(crate) peak_kb: u64,
+}
+
+impl Usage {
+    pub(crate) fn of(pid: u32) -> Result<Self> {
+        let status = read(&format!("/proc/{pid}/status"))?;
+        let io = read(&format!("/proc/{pid}/io"))?;
+        Ok(Self {
+            cpu: cpu(pid)?,
+            written: number(&io, "wchar:")?,
+            rss_kb: number(&status, "VmRSS:")?,
+            peak_kb: number(&status, "VmHWM:")?,
+        })
+    }
+}
+
+/// From the scheduler's own count: `/proc/PID/stat` knows only hundredths of a second.
+fn cpu(pid: u32) -> Result<Duration> {
+    let mut nanoseconds = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let path = thread?.path().join("schedstat");
+        // A thread may end between the two looks.
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let first = text.split_whitespace().next().context("an empty schedstat")?;
+        nanoseconds += first.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
+}
+
+fn number(text: &str, key: &str) -> Result<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    let word = line.and_then(|rest| rest.split_whitespace().next());
+    Ok(word.with_context(|| format!("no {key} in /proc"))?.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_use_grows() {
+        let before = Usage::of(std::process::id()).unwrap();
+        let mut sum = 0_u64;
+        while Usage::of(std::process::id()).unwrap().cpu < before.cpu + Duration::from_millis(5) {
+            sum = sum.wrapping_add(std::hint::black_box(1));
+        }
+        assert!(sum > 0 && before.peak_kb >= before.rss_kb && before.rss_kb > 0);
+    }
+}
