@@ -266,7 +266,8 @@ pub trait Store: Send + Sync + Debug {
 /// What came of asking for a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseGrant {
-    /// Ours at this epoch. `moved` when somebody else wrote since the epoch we knew: what is in memory is stale.
+    /// Ours at this epoch. `moved` when somebody else took it since the epoch the caller knew: what it has in memory is
+    /// stale. Never for a caller that knew none.
     Granted {
         epoch: Epoch,
         moved: bool,

@@ -29,7 +29,8 @@ impl Session {
             LeaseGrant::UnknownSession => return Err(HubError::UnknownSession(self.id.clone())),
         };
         self.following = None;
-        if moved || self.journal.failure().is_some() {
+        // Without a known epoch there is nothing in memory to trust.
+        if moved || self.known.is_none() || self.journal.failure().is_some() {
             let record = self.hub.parts.store.session(&self.id).await?;
             let record = record.ok_or_else(|| HubError::UnknownSession(self.id.clone()))?;
             self.journal.hold(epoch, record.next_index);

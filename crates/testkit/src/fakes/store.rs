@@ -115,7 +115,7 @@ fn acquire(disk: &mut Disk, process: ProcessId, session: &SessionId, known: Opti
         Some(owner) if alive.contains(&owner) => return LeaseGrant::Elsewhere,
         Some(_) | None => {}
     }
-    let moved = known != Some(Epoch(lease.epoch));
+    let moved = known.is_some_and(|known| known != Epoch(lease.epoch));
     lease.owner = Some(process);
     lease.epoch += 1;
     LeaseGrant::Granted { epoch: Epoch(lease.epoch), moved }
