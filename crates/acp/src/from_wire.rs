@@ -83,6 +83,18 @@ pub enum ExportFormat {
     Csv,
 }
 
+impl ExportFormat {
+    /// As clients write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Json => "json",
+            Self::Markdown => "md",
+            Self::Csv => "csv",
+        }
+    }
+}
+
 /// Reads one request. An unknown method and a bad field are different errors; nothing has happened in either case.
 pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<Request, ErrorObject> {
     let read: fn(Object) -> Result<Request, Invalid> = match method {
@@ -237,17 +249,12 @@ fn export(mut params: Object) -> Result<Request, Invalid> {
         return Ok(Request::Export { session_id, format: ExportFormat::Jsonl });
     };
     let path = field.path().to_owned();
-    let format = match field.string()?.as_str() {
-        "jsonl" => ExportFormat::Jsonl,
-        "json" => ExportFormat::Json,
-        "md" => ExportFormat::Markdown,
-        "csv" => ExportFormat::Csv,
-        other => {
-            let reason = format!("must be jsonl, json, md or csv, not {}", quoted(other));
-            return Err(Invalid::new(path, reason));
-        }
-    };
-    Ok(Request::Export { session_id, format })
+    let name = field.string()?;
+    let formats = [ExportFormat::Jsonl, ExportFormat::Json, ExportFormat::Markdown, ExportFormat::Csv];
+    match formats.into_iter().find(|format| format.name() == name) {
+        Some(format) => Ok(Request::Export { session_id, format }),
+        None => Err(Invalid::new(path, format!("must be jsonl, json, md or csv, not {}", quoted(&name)))),
+    }
 }
 
 fn session_id(params: &mut Object) -> Result<SessionId, Invalid> {

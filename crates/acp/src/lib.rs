@@ -1,7 +1,10 @@
 //! Translates between an editor and the core: ACP in, core values out, and back. Opens no files, knows no tools or providers.
 //!
-//! `from_wire` and `to_wire` are pure and the only modules that know the shapes of the protocol.
+//! `from_wire` and `to_wire` are pure and the only modules that know the shapes of the protocol; `serve` moves what they make.
 
 pub mod from_wire;
 pub mod limits;
+mod serve;
 pub mod to_wire;
+
+pub use serve::{Agent, Host, connect};

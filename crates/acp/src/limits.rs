@@ -32,3 +32,12 @@ pub const BLANK_RUN: usize = 40;
 
 /// The same for empty lines.
 pub const EMPTY_LINE_RUN: usize = 4;
+
+/// Updates that are collected before they are handed to the peer: large enough to make the hand-over cheap.
+pub const BATCH_BYTES: usize = 64 * 1024;
+
+/// Pause after the log could not be read.
+pub const READ_RETRY: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// After this many failures in a row a courier stops waiting for the log: 5 s, longer than any lock is held.
+pub const READ_RETRIES: u32 = 50;

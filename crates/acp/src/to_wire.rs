@@ -19,7 +19,9 @@ mod selection;
 mod time;
 mod tool;
 
-pub use answers::{initialize_response, permission_request, session_info};
+pub use answers::{
+    initialize_response, permission_request, queue_entry, session_info, session_result, status_result,
+};
 pub use selection::{MODE_OPTION, MODEL_OPTION, config_options, model_value, modes};
 pub use time::iso_8601;
 

@@ -1,4 +1,4 @@
-//! Results and requests of ours that are not updates: initialize, session lists, permissions.
+//! Results and requests of ours that are not updates: initialize, sessions, status, queue, permissions.
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
@@ -7,8 +7,11 @@ use agent_client_protocol_schema::v1::{
     SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
     SessionListCapabilities, SessionResumeCapabilities, ToolCallStatus, ToolCallUpdate,
 };
-use attache_core::choices::Choices;
+use attache_core::choices::{Choices, Chosen};
 use attache_core::chunk::ToolMarks;
+use attache_core::events::{RunState, Status};
+use attache_core::hub::QueuedMessage;
+use attache_core::ids::SessionId;
 use attache_core::ports::client::PermissionAsk;
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
@@ -16,8 +19,9 @@ use serde_json::{Value, json};
 
 use super::fit::{self, Matter};
 use super::legible::{fenced, visible, visible_line};
+use super::selection::{config_options, modes};
 use super::time::iso_8601;
-use super::tool;
+use super::{content, tool};
 
 /// What this very configuration honours, and nothing else.
 pub fn initialize_response(
@@ -63,6 +67,42 @@ pub fn session_info(row: &SessionRow) -> SessionInfo {
         .additional_directories(directories)
         .title(row.metadata.get("title").and_then(Value::as_str).map(str::to_owned))
         .updated_at(iso_8601(row.updated_at))
+}
+
+/// What a session is opened with: new, load, resume and fork answer the same, the first and the last with the id.
+pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen: &Chosen) -> Value {
+    let mut result =
+        json!({ "modes": modes(choices, chosen), "configOptions": config_options(choices, chosen) });
+    if let Some(session_id) = session_id {
+        result["sessionId"] = json!(session_id);
+    }
+    result
+}
+
+pub fn status_result(status: &Status) -> Value {
+    let mut result = match &status.state {
+        RunState::Idle => json!({ "state": "idle" }),
+        RunState::Busy => json!({ "state": "busy" }),
+        RunState::Retrying { attempt, message } => {
+            json!({ "state": "retrying", "attempt": attempt, "message": message })
+        }
+        RunState::WaitingOnApproval => json!({ "state": "waiting_on_approval" }),
+        RunState::WaitingOnUserInput => json!({ "state": "waiting_on_user_input" }),
+        RunState::Error { message } => json!({ "state": "error", "message": message }),
+    };
+    if let Some(started_at) = status.started_at {
+        result["startedAt"] = json!(iso_8601(started_at));
+    }
+    if let Some(message_id) = &status.message_id {
+        result["messageId"] = json!(message_id);
+    }
+    result
+}
+
+/// A prompt that waits, with the blocks it was sent as.
+pub fn queue_entry(queued: &QueuedMessage) -> Value {
+    let prompt: Vec<_> = queued.parts.iter().filter_map(content::user_block).collect();
+    json!({ "messageId": queued.message_id, "queuedAt": iso_8601(queued.queued_at), "prompt": prompt })
 }
 
 /// The question as the client puts it to its user. The title is never cut and hides nothing; raw data and diffs that

@@ -6,6 +6,7 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_core::chunk::Rest;
 use attache_core::entry::Entry;
+use attache_core::part::Part;
 use serde_json::Value;
 
 use super::line;
@@ -23,12 +24,7 @@ pub(super) fn file(
     line::block(entry, file_block(url, media_type, filename, uri), out)
 }
 
-pub(super) fn file_block(
-    url: &str,
-    media_type: &str,
-    filename: Option<&str>,
-    uri: Option<&str>,
-) -> ContentBlock {
+fn file_block(url: &str, media_type: &str, filename: Option<&str>, uri: Option<&str>) -> ContentBlock {
     let Some(data) = inline_data(url) else {
         let name = filename.or(uri).unwrap_or(url);
         return ContentBlock::ResourceLink(ResourceLink::new(name, url).mime_type(media_type.to_owned()));
@@ -70,6 +66,26 @@ pub(super) fn source_document(
         .title(title.to_owned())
         .mime_type(media_type.to_owned());
     line::block(entry, ContentBlock::ResourceLink(link), out)
+}
+
+/// A stored part of a prompt as the block it was sent as; `None` for parts that no prompt has.
+pub(super) fn user_block(part: &Part) -> Option<ContentBlock> {
+    match part {
+        Part::Text { text, .. } => Some(text.as_str().into()),
+        Part::File { media_type, url, filename, provider_metadata } => {
+            let uri =
+                provider_metadata.as_ref().and_then(|metadata| metadata.pointer("/attache/uri")?.as_str());
+            Some(file_block(url, media_type, filename.as_deref(), uri))
+        }
+        Part::Data { name, data, .. } if name == "file-ref" => file_reference(data),
+        Part::Data { name, data, .. } if name == "context" => context(data),
+        Part::Data { .. }
+        | Part::StepStart
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. } => None,
+    }
 }
 
 /// `data-file-ref`: a file the user pointed to.

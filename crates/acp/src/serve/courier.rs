@@ -1,0 +1,275 @@
+//! The courier of one session on one connection: brings its entries to the client in order, and the answers that
+//! belong between them. A client that reads slowly holds up its own courier and nothing else.
+
+use std::sync::Arc;
+
+use attache_core::chunk::Chunk;
+use attache_core::entry::Segment;
+use attache_core::hub::{Attachment, Seat};
+use attache_core::ids::CallId;
+use attache_core::journal::reader::Subscription;
+use attache_core::part::Role;
+use attache_core::ports::store::StoreError;
+use attache_rpc::{ErrorObject, Peer, Responder};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::prompt::{Ended, OwnPrompts};
+use crate::limits::{BATCH_BYTES, READ_RETRIES, READ_RETRY};
+use crate::to_wire::{WireView, write_updates};
+
+/// What a courier can be sent for.
+#[derive(Debug)]
+pub(super) enum Errand {
+    /// A new start: the answer's place depends on what is replayed.
+    Start(Box<Start>),
+    /// A question may be asked once its call has been shown.
+    Question {
+        call_id: CallId,
+        go: oneshot::Sender<()>,
+    },
+    Ended(Ended),
+    /// The session is closed: answer this when nothing else is owed, then leave.
+    Leave(Responder),
+}
+
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) attachment: Attachment,
+    pub(super) responder: Responder,
+    pub(super) result: Value,
+}
+
+pub(super) struct Courier {
+    peer: Peer,
+    view: Arc<WireView>,
+    own: Arc<OwnPrompts>,
+    errands: mpsc::UnboundedReceiver<Errand>,
+    place: Option<Place>,
+    /// The last call that a question was recorded for. A turn has one open question at most.
+    asked_about: Option<CallId>,
+    questions: Vec<(CallId, oneshot::Sender<()>)>,
+    ended: Vec<Ended>,
+    leaving: Option<Responder>,
+    buffer: Vec<u8>,
+    failures: u32,
+}
+
+/// Where the courier stands in the journal.
+struct Place {
+    live: Subscription,
+    /// Held to stay in the session.
+    _seat: Seat,
+    /// Below this a load repeats everything, also what this client said itself.
+    own_from: u64,
+}
+
+/// Why a courier stops what it is doing.
+enum Stop {
+    /// The client is gone.
+    Closed,
+    Store(StoreError),
+    Encoding(serde_json::Error),
+    /// The client withdrew its request.
+    Withdrawn,
+}
+
+impl Courier {
+    pub(super) fn start(
+        peer: Peer,
+        view: Arc<WireView>,
+        own: Arc<OwnPrompts>,
+        errands: mpsc::UnboundedReceiver<Errand>,
+    ) {
+        let courier = Self {
+            peer,
+            view,
+            own,
+            errands,
+            place: None,
+            asked_about: None,
+            questions: Vec::new(),
+            ended: Vec::new(),
+            leaving: None,
+            buffer: Vec::new(),
+            failures: 0,
+        };
+        tokio::spawn(courier.run());
+    }
+
+    async fn run(mut self) {
+        loop {
+            if self.leaving.is_some() && self.own.is_empty() {
+                break;
+            }
+            let walked = tokio::select! {
+                biased;
+                errand = self.errands.recv() => match errand {
+                    Some(errand) => self.do_errand(errand).await,
+                    None => break,
+                },
+                segment = next(&mut self.place) => match segment {
+                    Ok(segment) => self.bring(&segment).await,
+                    Err(error) => Err(Stop::Store(error)),
+                },
+            };
+            match walked {
+                Ok(()) => self.failures = 0,
+                Err(Stop::Closed) => break,
+                Err(Stop::Withdrawn) => {}
+                Err(Stop::Encoding(error)) => tracing::error!(%error, "an update could not be encoded"),
+                Err(Stop::Store(error)) => self.wait_for_store(&error).await,
+            }
+        }
+        self.leave();
+    }
+
+    async fn do_errand(&mut self, errand: Errand) -> Result<(), Stop> {
+        match errand {
+            Errand::Start(start) => return self.begin(*start).await,
+            Errand::Question { call_id, go } => self.questions.push((call_id, go)),
+            Errand::Ended(ended) => self.ended.push(ended),
+            Errand::Leave(responder) => self.leaving = Some(responder),
+        }
+        self.give_answers();
+        Ok(())
+    }
+
+    /// Replays what belongs before the answer, answers, and stands where the live entries begin.
+    async fn begin(&mut self, start: Start) -> Result<(), Stop> {
+        let Start { attachment, responder, result } = start;
+        let Attachment { replay, mut live, head, chosen: _, seat } = attachment;
+        let Some(mut replay) = replay else {
+            responder.ok(&result);
+            seat.ready();
+            self.place = Some(Place { live, _seat: seat, own_from: 0 });
+            return Ok(());
+        };
+        // The old place, if any, is left: the replay has everything that it would still have brought.
+        self.place = None;
+        let withdrawn = responder.cancelled();
+        let replayed = async {
+            while let Some(segment) = replay.next().await.map_err(Stop::Store)? {
+                self.show(&segment, u64::MAX).await?;
+                if withdrawn.is_cancelled() {
+                    return Err(Stop::Withdrawn);
+                }
+            }
+            while live.cursor() < head {
+                let segment = live.next().await.map_err(Stop::Store)?;
+                self.show(&segment, u64::MAX).await?;
+            }
+            self.flush().await
+        };
+        match replayed.await {
+            Ok(()) => {
+                responder.ok(&result);
+                seat.ready();
+                self.place = Some(Place { live, _seat: seat, own_from: head });
+                self.give_answers();
+                Ok(())
+            }
+            Err(stop) => {
+                responder.error(match &stop {
+                    Stop::Withdrawn | Stop::Closed => ErrorObject::request_cancelled(),
+                    Stop::Store(error) => ErrorObject::internal(error.to_string()),
+                    Stop::Encoding(error) => ErrorObject::internal(error.to_string()),
+                });
+                // Nothing was shown whole; what is live still reaches the client, so that its prompts are answered.
+                self.buffer.clear();
+                self.place = Some(Place { live, _seat: seat, own_from: head });
+                Err(stop)
+            }
+        }
+    }
+
+    async fn bring(&mut self, segment: &Segment) -> Result<(), Stop> {
+        let own_from = self.place.as_ref().map_or(0, |place| place.own_from);
+        self.show(segment, own_from).await?;
+        self.flush().await?;
+        self.give_answers();
+        Ok(())
+    }
+
+    /// Writes the updates of a segment; what this client said itself from `own_from` on it knows already.
+    async fn show(&mut self, segment: &Segment, own_from: u64) -> Result<(), Stop> {
+        let own = segment.role == Role::User
+            && segment.first_index >= own_from
+            && self.own.sent(&segment.message_id);
+        if own {
+            return Ok(());
+        }
+        self.buffer.reserve(segment.bytes.min(BATCH_BYTES));
+        for entry in segment.entries() {
+            if let Chunk::ToolApprovalRequest { call_id, .. } = entry.chunk {
+                self.asked_about = Some(call_id.clone());
+            }
+            write_updates(entry, &self.view, &mut self.buffer).map_err(Stop::Encoding)?;
+            if self.buffer.len() >= BATCH_BYTES {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Stop> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        // Given away whole: a thousand idle couriers must not keep a thousand buffers.
+        let lines = std::mem::take(&mut self.buffer);
+        self.peer.send_lines(lines).await.map_err(|_| Stop::Closed)
+    }
+
+    /// Answers and questions whose place has been reached.
+    fn give_answers(&mut self) {
+        // Without a place nothing more is brought, so nothing is worth waiting for.
+        let cursor = self.place.as_ref().map_or(u64::MAX, |place| place.live.cursor());
+        for ended in self.ended.extract_if(.., |ended| ended.after_index() <= cursor) {
+            self.own.forget(ended.number);
+            ended.answer();
+        }
+        for (_, go) in
+            self.questions.extract_if(.., |(call_id, _)| Some(&*call_id) == self.asked_about.as_ref())
+        {
+            if go.send(()).is_err() {
+                tracing::debug!("a question was withdrawn before it was asked");
+            }
+        }
+    }
+
+    /// The log can't be read: a little later perhaps. In the end the prompts are answered without their updates, which a
+    /// load will bring.
+    async fn wait_for_store(&mut self, error: &StoreError) {
+        self.failures += 1;
+        tracing::warn!(%error, failures = self.failures, "updates can't be read");
+        tokio::time::sleep(READ_RETRY).await;
+        if self.failures >= READ_RETRIES {
+            self.place = None;
+            for ended in self.ended.drain(..) {
+                self.own.forget(ended.number);
+                ended.responder.error(ErrorObject::internal(format!(
+                    "the turn has ended, but its updates can't be read: {error}; load the session again"
+                )));
+            }
+        }
+    }
+
+    /// What is still owed is answered, whatever came of the updates.
+    fn leave(self) {
+        for ended in self.ended {
+            ended.answer();
+        }
+        if let Some(responder) = self.leaving {
+            responder.ok(&Value::Object(serde_json::Map::new()));
+        }
+    }
+}
+
+/// The next entries; for ever when there is no place to read from.
+async fn next(place: &mut Option<Place>) -> Result<attache_core::entry::SharedSegment, StoreError> {
+    match place {
+        Some(place) => place.live.next().await,
+        None => std::future::pending().await,
+    }
+}

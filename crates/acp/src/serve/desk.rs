@@ -1,0 +1,291 @@
+//! The desk of one connection: takes every request, refuses what can't be right, and sends the rest where it belongs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache_core::hub::{AttachFrom, HubError, SessionHandle};
+use attache_core::ids::SessionId;
+use attache_rpc::{ErrorObject, Handler, Notification, Peer, Request as Incoming, Responder};
+use serde_json::json;
+
+use super::Agent;
+use super::failure::{error_object, unknown_session};
+use super::link::{Link, Opening, Order};
+use crate::from_wire::{self, ConfigValue, Initialize, Request};
+use crate::to_wire::{
+    MODE_OPTION, MODEL_OPTION, WireView, config_options, initialize_response, model_value, queue_entry,
+    status_result,
+};
+
+pub(super) struct Desk {
+    shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    pub(super) agent: Agent,
+    pub(super) peer: Peer,
+    /// Why a lock: the reader routes requests while tasks put sessions in place that have just been opened. Whoever
+    /// holds it only sends; it keeps the order of requests to one session.
+    state: Mutex<State>,
+}
+
+pub(super) struct State {
+    pub(super) phase: Phase,
+    pub(super) links: HashMap<SessionId, Link>,
+}
+
+pub(super) enum Phase {
+    New,
+    Ready(Arc<WireView>),
+    Closed,
+}
+
+impl Phase {
+    pub(super) fn view(&self) -> Option<Arc<WireView>> {
+        match self {
+            Self::Ready(view) => Some(view.clone()),
+            Self::New | Self::Closed => None,
+        }
+    }
+}
+
+impl Desk {
+    pub(super) fn new(agent: Agent, peer: Peer) -> Arc<Self> {
+        let state = State { phase: Phase::New, links: HashMap::new() };
+        Arc::new(Self { shared: Arc::new(Shared { agent, peer, state: Mutex::new(state) }) })
+    }
+}
+
+impl Handler for Desk {
+    fn request(&self, incoming: Incoming) {
+        let Incoming { method, params, responder } = incoming;
+        let before = match (&self.shared.lock().phase, method.as_str()) {
+            (Phase::New, "initialize") | (Phase::Ready(_) | Phase::Closed, _) => None,
+            (Phase::New, _) => Some("the connection has to be initialized first"),
+        };
+        if let Some(reason) = before {
+            return responder.error(ErrorObject::invalid_request(reason));
+        }
+        match from_wire::request(&method, params) {
+            Ok(request) => self.shared.route(request, responder),
+            Err(error) => responder.error(error),
+        }
+    }
+
+    fn notification(&self, notification: Notification) {
+        if notification.method != "session/cancel" {
+            return tracing::debug!(method = notification.method, "a notification was ignored");
+        }
+        match from_wire::cancel(notification.params) {
+            Ok(session_id) => {
+                let mut state = self.shared.lock();
+                if let Some(link) = state.links.get_mut(&session_id) {
+                    self.shared.order(&session_id, link, Order::Cancel);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a cancellation was ignored"),
+        }
+    }
+
+    /// The sessions go on; their couriers leave when they owe no answer any more.
+    fn closed(&self) {
+        let mut state = self.shared.lock();
+        state.phase = Phase::Closed;
+        state.links.clear();
+    }
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn route(self: &Arc<Self>, request: Request, responder: Responder) {
+        match request {
+            Request::Initialize(initialize) => self.initialize(&initialize, responder),
+            Request::Authenticate { method_id } => {
+                let reason = format!("methodId: there is no authentication method {method_id:?}");
+                responder.error(ErrorObject::invalid_params(reason));
+            }
+            // No credentials are kept, so there is nothing to forget.
+            Request::Logout => responder.ok(&json!({})),
+            Request::NewSession(workplace) => self.new_session(None, workplace, responder),
+            Request::ForkSession { session_id, workplace } => {
+                self.new_session(Some(session_id), workplace, responder);
+            }
+            Request::LoadSession { session_id, workplace } => {
+                self.open(&session_id, Opening { from: AttachFrom::Beginning, workplace, responder });
+            }
+            Request::ResumeSession { session_id, workplace } => {
+                self.open(&session_id, Opening { from: AttachFrom::LiveRun, workplace, responder });
+            }
+            Request::ListSessions(list) => self.list(list, responder),
+            Request::DeleteSession { session_id } => self.delete(session_id, responder),
+            Request::CloseSession { session_id } => self.close(session_id, responder),
+            Request::Prompt { session_id, prompt } => {
+                self.linked(&session_id, Order::Prompt { prompt, responder })
+            }
+            Request::SetMode { session_id, mode_id } => {
+                self.set_mode(&session_id, mode_id, "modeId", responder)
+            }
+            Request::SetConfigOption { session_id, config_id, value } => {
+                self.set_config_option(&session_id, &config_id, value, responder);
+            }
+            Request::Status { session_id } => self.with_session(session_id, responder, |handle| async move {
+                Ok(status_result(&handle.status().await?))
+            }),
+            Request::Export { session_id, format } => {
+                let exported = self.agent.host.export(&session_id, format);
+                tokio::spawn(async move {
+                    match exported.await {
+                        Ok(Some(content)) => {
+                            responder.ok(&json!({ "format": format.name(), "content": content }))
+                        }
+                        Ok(None) => responder.error(error_object(&HubError::UnknownSession(session_id))),
+                        Err(reason) => responder.error(ErrorObject::internal(reason)),
+                    }
+                });
+            }
+            Request::QueueList { session_id } => {
+                self.with_session(session_id, responder, |handle| async move {
+                    let queued = handle.queued().await?;
+                    Ok(json!({ "queued": queued.iter().map(queue_entry).collect::<Vec<_>>() }))
+                })
+            }
+            Request::QueueCancel { session_id, message_id } => {
+                self.with_session(session_id, responder, move |handle| async move {
+                    handle.cancel_queued(message_id).await?;
+                    Ok(json!({}))
+                });
+            }
+            Request::QueueEdit { session_id, message_id, prompt } => {
+                self.with_session(session_id, responder, move |handle| async move {
+                    handle.edit_queued(message_id, prompt).await?;
+                    Ok(json!({}))
+                });
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn initialize(&self, initialize: &Initialize, responder: Responder) {
+        let choices = self.agent.hub.choices();
+        let mut state = self.lock();
+        match state.phase {
+            Phase::New => {}
+            Phase::Ready(_) | Phase::Closed => {
+                let error = ErrorObject::invalid_request("the connection has been initialized already");
+                return responder.error(error);
+            }
+        }
+        match initialize_response(initialize.version, choices, self.agent.version) {
+            Ok(response) => {
+                let view = WireView::new(choices.clone(), &initialize.capabilities, self.agent.thoughts);
+                state.phase = Phase::Ready(Arc::new(view));
+                responder.ok(&response);
+            }
+            Err(error) => responder.error(ErrorObject::internal(error.to_string())),
+        }
+    }
+
+    /// For sessions that this connection has opened.
+    fn linked(self: &Arc<Self>, session_id: &SessionId, order: Order) {
+        let mut state = self.lock();
+        match state.links.get_mut(session_id) {
+            Some(link) => self.order(session_id, link, order),
+            None => {
+                drop(state);
+                order.refuse(&unknown_session(session_id));
+            }
+        }
+    }
+
+    /// For any session: in order with what this connection does in it if it is open here, by itself if not.
+    fn with_session<F>(
+        self: &Arc<Self>,
+        session_id: SessionId,
+        responder: Responder,
+        ask: impl FnOnce(SessionHandle) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<serde_json::Value, HubError>> + Send + 'static,
+    {
+        let mut state = self.lock();
+        if let Some(link) = state.links.get_mut(&session_id) {
+            return self.order(&session_id, link, Order::ask(responder, ask));
+        }
+        drop(state);
+        let hub = self.agent.hub.clone();
+        tokio::spawn(async move {
+            let result = match hub.open(&session_id).await {
+                Ok(handle) => ask(handle).await,
+                Err(error) => Err(error),
+            };
+            match result {
+                Ok(result) => responder.ok(&result),
+                Err(error) => responder.error(error_object(&error)),
+            }
+        });
+    }
+
+    fn set_mode(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        mode_id: String,
+        field: &'static str,
+        responder: Responder,
+    ) {
+        let choices = self.agent.hub.choices().clone();
+        if !choices.modes.iter().any(|mode| mode.id == mode_id) {
+            let known: Vec<_> = choices.modes.iter().map(|mode| mode.id.as_str()).collect();
+            let reason = format!("{field}: there is no mode {mode_id:?}; available: {}", known.join(", "));
+            return responder.error(ErrorObject::invalid_params(reason));
+        }
+        let as_option = field != "modeId";
+        let order = Order::ask(responder, move |handle| async move {
+            let chosen = handle.set_mode(mode_id).await?;
+            Ok(match as_option {
+                true => json!({ "configOptions": config_options(&choices, &chosen) }),
+                false => json!({}),
+            })
+        });
+        self.linked(session_id, order);
+    }
+
+    fn set_config_option(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        config_id: &str,
+        value: ConfigValue,
+        responder: Responder,
+    ) {
+        let refuse = |responder: Responder, reason: String| {
+            responder.error(ErrorObject::invalid_params(reason));
+        };
+        let value = match value {
+            ConfigValue::Id(value) => value,
+            ConfigValue::Boolean(_) => {
+                return refuse(responder, "value: no option of this agent is true or false".into());
+            }
+        };
+        match config_id {
+            MODE_OPTION => self.set_mode(session_id, value, "value", responder),
+            MODEL_OPTION => {
+                let choices = self.agent.hub.choices().clone();
+                let chosen = choices.models.iter().find(|info| model_value(&info.model) == value);
+                let Some(model) = chosen.map(|info| info.model.clone()) else {
+                    return refuse(responder, format!("value: there is no model {value:?}"));
+                };
+                let order = Order::ask(responder, move |handle| async move {
+                    let chosen = handle.set_model(model).await?;
+                    Ok(json!({ "configOptions": config_options(&choices, &chosen) }))
+                });
+                self.linked(session_id, order);
+            }
+            _ => refuse(
+                responder,
+                format!("configId: there is no option {config_id:?}; available: mode, model"),
+            ),
+        }
+    }
+}

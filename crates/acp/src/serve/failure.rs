@@ -1,0 +1,58 @@
+//! Failures of the hub and ends of turns as JSON-RPC answers.
+
+use agent_client_protocol_schema::v1::{PromptResponse, StopReason};
+use attache_core::chunk::FinishReason;
+use attache_core::hub::{HubError, TurnOutcome};
+use attache_core::ids::SessionId;
+use attache_core::turn::{FailureKind, TurnEnd};
+use attache_rpc::ErrorObject;
+use serde_json::{Map, json};
+
+use crate::from_wire::MESSAGE_ID_KEY;
+
+pub(super) fn error_object(error: &HubError) -> ErrorObject {
+    match error {
+        HubError::UnknownSession(id) | HubError::Closed(id) => not_found(id, error.to_string()),
+        HubError::Invalid(reason) => ErrorObject::invalid_params(reason),
+        HubError::RunningElsewhere(_) | HubError::Busy(_) => ErrorObject::invalid_request(error.to_string()),
+        HubError::NoModel | HubError::Store(_) | HubError::Internal(_) => {
+            ErrorObject::internal(error.to_string())
+        }
+    }
+}
+
+/// A session that this connection has not opened, or nobody has.
+pub(super) fn unknown_session(id: &SessionId) -> ErrorObject {
+    not_found(id, format!("there is no open session {id}; load or resume it first"))
+}
+
+fn not_found(id: &SessionId, message: String) -> ErrorObject {
+    ErrorObject::resource_not_found(message, json!({ "sessionId": id }))
+}
+
+/// What a prompt is answered with.
+pub(super) fn prompt_answer(outcome: &TurnOutcome) -> Result<PromptResponse, ErrorObject> {
+    let stop_reason = stop_reason(&outcome.end)?;
+    let meta = Map::from_iter([(MESSAGE_ID_KEY.to_owned(), json!(outcome.message_id))]);
+    Ok(PromptResponse::new(stop_reason).meta(meta))
+}
+
+fn stop_reason(end: &TurnEnd) -> Result<StopReason, ErrorObject> {
+    match end {
+        TurnEnd::Finished(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other) => {
+            Ok(StopReason::EndTurn)
+        }
+        TurnEnd::Finished(FinishReason::Length) => Ok(StopReason::MaxTokens),
+        TurnEnd::Finished(FinishReason::ContentFilter) => Ok(StopReason::Refusal),
+        TurnEnd::Finished(FinishReason::Error) => {
+            Err(ErrorObject::internal("the model ended its answer with an error"))
+        }
+        TurnEnd::StepLimit => Ok(StopReason::MaxTurnRequests),
+        TurnEnd::Aborted => Ok(StopReason::Cancelled),
+        TurnEnd::Failed { kind: FailureKind::Auth, message } => Err(ErrorObject::auth_required(message)),
+        TurnEnd::Failed {
+            kind: FailureKind::Model | FailureKind::Store | FailureKind::Internal,
+            message,
+        } => Err(ErrorObject::internal(message)),
+    }
+}

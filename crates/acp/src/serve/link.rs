@@ -1,0 +1,127 @@
+//! The link of a connection to one session: keeps what is asked of it in order, also while the session is being opened.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use attache_core::hub::{AttachFrom, HubError, SessionHandle};
+use attache_core::ids::SessionId;
+use attache_core::ports::BoxFuture;
+use attache_core::prompt::Prompt;
+use attache_rpc::{ErrorObject, Responder};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::courier::{Courier, Errand};
+use super::desk::Shared;
+use super::failure::error_object;
+use super::prompt::OwnPrompts;
+use crate::from_wire::Workplace;
+use crate::to_wire::WireView;
+
+pub(super) struct Link {
+    pub(super) courier: mpsc::UnboundedSender<Errand>,
+    own: Arc<OwnPrompts>,
+    pub(super) stage: Stage,
+}
+
+pub(super) enum Stage {
+    /// Being opened: what is asked meanwhile waits here.
+    Opening(Vec<Order>),
+    Open(SessionHandle),
+}
+
+/// Something a client wants of a session it has opened.
+pub(super) enum Order {
+    Prompt { prompt: Prompt, responder: Responder },
+    Cancel,
+    Ask { ask: Ask, responder: Responder },
+    Open(Opening),
+    Close(Responder),
+}
+
+type Ask = Box<dyn FnOnce(SessionHandle, Responder) -> BoxFuture<'static, ()> + Send>;
+
+/// A load or resume.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) from: AttachFrom,
+    pub(super) workplace: Workplace,
+    pub(super) responder: Responder,
+}
+
+impl Order {
+    /// One question to the session, whose result answers the request.
+    pub(super) fn ask<F>(responder: Responder, ask: impl FnOnce(SessionHandle) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Result<Value, HubError>> + Send + 'static,
+    {
+        let ask = Box::new(move |handle, responder: Responder| -> BoxFuture<'static, ()> {
+            let result = ask(handle);
+            Box::pin(async move {
+                match result.await {
+                    Ok(result) => responder.ok(&result),
+                    Err(error) => responder.error(error_object(&error)),
+                }
+            })
+        });
+        Self::Ask { ask, responder }
+    }
+
+    pub(super) fn refuse(self, error: &ErrorObject) {
+        match self {
+            Self::Prompt { responder, .. }
+            | Self::Ask { responder, .. }
+            | Self::Open(Opening { responder, .. })
+            | Self::Close(responder) => responder.error(error.clone()),
+            Self::Cancel => {}
+        }
+    }
+}
+
+impl Link {
+    /// A link with its courier on the way; the courier leaves when the link is dropped and nothing is owed.
+    pub(super) fn new(shared: &Shared, view: Arc<WireView>, stage: Stage) -> Self {
+        let (courier, errands) = mpsc::unbounded_channel();
+        let own = Arc::new(OwnPrompts::default());
+        Courier::start(shared.peer.clone(), view, own.clone(), errands);
+        Self { courier, own, stage }
+    }
+}
+
+impl Shared {
+    /// Does what is asked, or keeps it until the session is open. Called with the lock held, so in order.
+    pub(super) fn order(self: &Arc<Self>, session_id: &SessionId, link: &mut Link, order: Order) {
+        let handle = match &mut link.stage {
+            Stage::Opening(waiting) => return waiting.push(order),
+            Stage::Open(handle) => handle.clone(),
+        };
+        match order {
+            Order::Prompt { prompt, responder } => {
+                link.own.hand_in(&handle, prompt, responder, &self.peer, &link.courier);
+            }
+            Order::Cancel => handle.cancel(),
+            Order::Ask { ask, responder } => begin(ask(handle, responder)),
+            Order::Open(opening) => match opening.from {
+                AttachFrom::Beginning => {
+                    link.stage = Stage::Opening(Vec::new());
+                    self.open_in_task(session_id.clone(), link.courier.clone(), opening);
+                }
+                AttachFrom::LiveRun | AttachFrom::Now => {
+                    self.resume_again(handle, link.courier.clone(), opening);
+                }
+            },
+            Order::Close(responder) => begin(self.close_open(handle, responder)),
+        }
+    }
+}
+
+/// Starts a future at once: what it sends to the session stands in the order of the calls, not of the tasks.
+fn begin(future: impl Future<Output = ()> + Send + 'static) {
+    let mut future = Box::pin(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(()) => {}
+        // The task polls it again, with a waker that means something.
+        Poll::Pending => drop(tokio::spawn(future)),
+    }
+}

@@ -1,0 +1,131 @@
+//! Prompts of one connection in one session: which messages are its own, and who answers each when its turn has ended.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use attache_core::hub::{HubError, SessionHandle, Ticket, TurnOutcome};
+use attache_core::ids::MessageId;
+use attache_core::prompt::Prompt;
+use attache_rpc::{Peer, Responder};
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use tokio::sync::{mpsc, oneshot};
+
+use super::courier::Errand;
+use super::failure::{error_object, prompt_answer};
+
+/// Prompts that were handed in and not yet answered.
+///
+/// Why a lock: the reader hands prompts in while the courier asks which messages came from here. A prompt is handed to
+/// the session while the lock is held, so that its entries can't be seen before it is listed.
+#[derive(Debug, Default)]
+pub(super) struct OwnPrompts(Mutex<Listed>);
+
+#[derive(Debug, Default)]
+struct Listed {
+    prompts: Vec<Own>,
+    next_number: u64,
+}
+
+#[derive(Debug)]
+struct Own {
+    number: u64,
+    /// Resolves before anybody is shown the message.
+    accepted: Shared<oneshot::Receiver<MessageId>>,
+}
+
+/// A prompt whose turn has ended, on its way to its answer.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) number: u64,
+    pub(super) responder: Responder,
+    pub(super) outcome: Result<TurnOutcome, HubError>,
+}
+
+impl Ended {
+    /// Entries below this index come before the answer.
+    pub(super) fn after_index(&self) -> u64 {
+        self.outcome.as_ref().map_or(0, |outcome| outcome.after_index)
+    }
+
+    pub(super) fn answer(self) {
+        let answer = match &self.outcome {
+            Ok(outcome) => prompt_answer(outcome),
+            Err(error) => Err(error_object(error)),
+        };
+        match answer {
+            Ok(response) => self.responder.ok(&response),
+            Err(error) => self.responder.error(error),
+        }
+    }
+}
+
+impl OwnPrompts {
+    /// Hands a prompt to the session: its place in the order is taken when this returns.
+    pub(super) fn hand_in(
+        &self,
+        handle: &SessionHandle,
+        prompt: Prompt,
+        responder: Responder,
+        peer: &Peer,
+        courier: &mpsc::UnboundedSender<Errand>,
+    ) {
+        let mut listed = self.lock();
+        let Ticket { accepted, outcome } = handle.prompt(prompt);
+        let number = listed.next_number;
+        listed.next_number += 1;
+        let accepted = accepted.shared();
+        listed.prompts.push(Own { number, accepted: accepted.clone() });
+        drop(listed);
+        let waiting = Waiting { number, accepted, outcome, responder };
+        tokio::spawn(waiting.for_end(handle.clone(), peer.clone(), courier.clone()));
+    }
+
+    /// Whether a message came from this connection.
+    pub(super) fn sent(&self, message_id: &MessageId) -> bool {
+        let own =
+            |own: &Own| matches!(own.accepted.clone().now_or_never(), Some(Ok(id)) if id == *message_id);
+        self.lock().prompts.iter().any(own)
+    }
+
+    pub(super) fn forget(&self, number: u64) {
+        self.lock().prompts.retain(|own| own.number != number);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().prompts.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Listed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Waiting {
+    number: u64,
+    accepted: Shared<oneshot::Receiver<MessageId>>,
+    outcome: oneshot::Receiver<Result<TurnOutcome, HubError>>,
+    responder: Responder,
+}
+
+impl Waiting {
+    async fn for_end(mut self, handle: SessionHandle, peer: Peer, courier: mpsc::UnboundedSender<Errand>) {
+        let cancelled = self.responder.cancelled();
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut self.outcome => outcome,
+            () = cancelled.cancelled() => {
+                // The token also fires when the client hangs up, which cancels nothing.
+                if !peer.is_closed() && let Ok(message_id) = self.accepted.clone().await {
+                    handle.cancel_prompt(message_id);
+                }
+                self.outcome.await
+            }
+        };
+        let outcome = outcome.unwrap_or_else(|_| Err(HubError::Closed(handle.id().clone())));
+        let ended = Ended { number: self.number, responder: self.responder, outcome };
+        // Without a courier there are no updates to wait for.
+        if let Err(mpsc::error::SendError(Errand::Ended(ended))) = courier.send(Errand::Ended(ended)) {
+            ended.answer();
+        }
+    }
+}

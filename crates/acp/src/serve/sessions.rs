@@ -1,0 +1,309 @@
+//! Sessions coming and going on a connection: new, fork, load, resume, close, delete, list.
+
+use std::sync::Arc;
+
+use attache_core::hub::{AttachFrom, Attachment, HubError, NewSession, SessionHandle};
+use attache_core::ids::SessionId;
+use attache_core::ports::store::{SessionPatch, SessionQuery};
+use attache_rpc::{ErrorObject, Responder};
+use serde_json::{Map, json};
+use tokio::sync::mpsc;
+
+use super::client::Asker;
+use super::courier::{Errand, Start};
+use super::desk::{Phase, Shared};
+use super::failure::{error_object, unknown_session};
+use super::link::{Link, Opening, Order, Stage};
+use crate::from_wire::{Invalid, ListSessions, Workplace, cursor};
+use crate::limits::SESSIONS_PER_PAGE;
+use crate::to_wire::{session_info, session_result};
+
+impl Shared {
+    /// A new session, or a copy of `origin`.
+    pub(super) fn new_session(
+        self: &Arc<Self>,
+        origin: Option<SessionId>,
+        workplace: Workplace,
+        responder: Responder,
+    ) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = shared.check_directories(&workplace).await {
+                return responder.error(error);
+            }
+            let servers = workplace.mcp_servers;
+            let new = NewSession { root: workplace.cwd, additional: workplace.additional_directories };
+            let made = match &origin {
+                Some(origin) => shared.agent.hub.fork(origin, new).await,
+                None => shared.agent.hub.create(new).await,
+            };
+            match made {
+                Ok(handle) => shared.link_new(handle, &servers, responder).await,
+                Err(error) => responder.error(error_object(&error)),
+            }
+        });
+    }
+
+    async fn link_new(self: &Arc<Self>, handle: SessionHandle, servers: &[String], responder: Responder) {
+        let Some(link) = self.new_link(Stage::Open(handle.clone())) else { return };
+        let asker = Asker::new(self.peer.clone(), &link.courier);
+        let attachment = match handle.attach(Some(asker), AttachFrom::Now).await {
+            Ok(attachment) => attachment,
+            Err(error) => return responder.error(error_object(&error)),
+        };
+        let result = session_result(Some(handle.id()), self.agent.hub.choices(), &attachment.chosen);
+        let mut state = self.lock();
+        if let Phase::Ready(_) = state.phase {
+            send(&link.courier, Errand::Start(Box::new(Start { attachment, responder, result })));
+            state.links.insert(handle.id().clone(), link);
+            tell_of_servers(&handle, servers);
+        }
+    }
+
+    fn new_link(&self, stage: Stage) -> Option<Link> {
+        let view = self.lock().phase.view()?;
+        Some(Link::new(self, view, stage))
+    }
+
+    async fn check_directories(&self, workplace: &Workplace) -> Result<(), ErrorObject> {
+        let cwd = self.agent.host.check_directory(&workplace.cwd).await;
+        cwd.map_err(|reason| Invalid::new("cwd", reason))?;
+        self.check_additional(workplace).await
+    }
+
+    async fn check_additional(&self, workplace: &Workplace) -> Result<(), ErrorObject> {
+        for (index, path) in workplace.additional_directories.iter().enumerate() {
+            let checked = self.agent.host.check_directory(path).await;
+            checked.map_err(|reason| Invalid::new(format!("additionalDirectories[{index}]"), reason))?;
+        }
+        Ok(())
+    }
+
+    /// A load or resume: joins the link that is there, or makes one.
+    pub(super) fn open(self: &Arc<Self>, session_id: &SessionId, opening: Opening) {
+        let mut state = self.lock();
+        if let Some(link) = state.links.get_mut(session_id) {
+            return self.order(session_id, link, Order::Open(opening));
+        }
+        // Without a view the connection is over, and nobody is left to be answered.
+        let Some(view) = state.phase.view() else { return };
+        let link = Link::new(self, view, Stage::Opening(Vec::new()));
+        self.open_in_task(session_id.clone(), link.courier.clone(), opening);
+        state.links.insert(session_id.clone(), link);
+    }
+
+    pub(super) fn open_in_task(
+        self: &Arc<Self>,
+        session_id: SessionId,
+        courier: mpsc::UnboundedSender<Errand>,
+        opening: Opening,
+    ) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let Opening { from, workplace, responder } = opening;
+            if let Err(error) = shared.check_additional(&workplace).await {
+                responder.error(error.clone());
+                return shared.unlink(&session_id, &courier, &error);
+            }
+            match shared.attach(&session_id, &courier, from, &workplace).await {
+                Ok((handle, attachment)) => {
+                    let result = session_result(None, shared.agent.hub.choices(), &attachment.chosen);
+                    let start = Errand::Start(Box::new(Start { attachment, responder, result }));
+                    shared.opened(&session_id, &courier, handle, start, &workplace.mcp_servers);
+                }
+                Err(error) => {
+                    let error = error_object(&error);
+                    responder.error(error.clone());
+                    shared.unlink(&session_id, &courier, &error);
+                }
+            }
+        });
+    }
+
+    async fn attach(
+        &self,
+        session_id: &SessionId,
+        courier: &mpsc::UnboundedSender<Errand>,
+        from: AttachFrom,
+        workplace: &Workplace,
+    ) -> Result<(SessionHandle, Attachment), HubError> {
+        let handle = self.agent.hub.open(session_id).await?;
+        if !workplace.additional_directories.is_empty() {
+            let directories = json!(workplace.additional_directories);
+            let patch = SessionPatch {
+                metadata: Map::from_iter([("additional_directories".to_owned(), directories)]),
+                updated_at: self.agent.clock.now_ms(),
+                ..SessionPatch::default()
+            };
+            match handle.patch(patch).await {
+                // Who only follows a run of another process works in no directory.
+                Ok(()) | Err(HubError::RunningElsewhere(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let asker = Asker::new(self.peer.clone(), courier);
+        let attachment = handle.attach(Some(asker), from).await?;
+        Ok((handle, attachment))
+    }
+
+    /// The session is open: start its courier, then do what has waited, in order.
+    fn opened(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        courier: &mpsc::UnboundedSender<Errand>,
+        handle: SessionHandle,
+        start: Errand,
+        servers: &[String],
+    ) {
+        let mut state = self.lock();
+        let Some(link) = state.links.get_mut(session_id).filter(|link| link.courier.same_channel(courier))
+        else {
+            drop(state);
+            if let Errand::Start(start) = start {
+                start.responder.error(unknown_session(session_id));
+            }
+            return;
+        };
+        send(courier, start);
+        tell_of_servers(&handle, servers);
+        let waiting = match std::mem::replace(&mut link.stage, Stage::Open(handle)) {
+            Stage::Opening(waiting) => waiting,
+            Stage::Open(_) => Vec::new(),
+        };
+        for order in waiting {
+            self.order(session_id, link, order);
+        }
+    }
+
+    /// Takes a link away, if it is still this one; what waits in it is refused.
+    fn unlink(&self, session_id: &SessionId, courier: &mpsc::UnboundedSender<Errand>, error: &ErrorObject) {
+        let mut state = self.lock();
+        let same = state.links.get(session_id).is_some_and(|link| link.courier.same_channel(courier));
+        let link = if same { state.links.remove(session_id) } else { None };
+        drop(state);
+        if let Some(Link { stage: Stage::Opening(waiting), .. }) = link {
+            waiting.into_iter().for_each(|order| order.refuse(error));
+        }
+    }
+
+    /// Resumed where it is attached already: answered, and nothing is sent again.
+    pub(super) fn resume_again(
+        self: &Arc<Self>,
+        handle: SessionHandle,
+        courier: mpsc::UnboundedSender<Errand>,
+        opening: Opening,
+    ) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            // A seat for a moment: it tells what is chosen.
+            match handle.attach(None, AttachFrom::Now).await {
+                Ok(attachment) => {
+                    let choices = shared.agent.hub.choices();
+                    opening.responder.ok(&session_result(None, choices, &attachment.chosen));
+                    tell_of_servers(&handle, &opening.workplace.mcp_servers);
+                }
+                // Somebody else closed it meanwhile: open it anew.
+                Err(HubError::Closed(id)) => {
+                    shared.unlink(&id, &courier, &unknown_session(&id));
+                    shared.open(&id, opening);
+                }
+                Err(error) => opening.responder.error(error_object(&error)),
+            }
+        });
+    }
+
+    pub(super) fn close(self: &Arc<Self>, session_id: SessionId, responder: Responder) {
+        let mut state = self.lock();
+        if let Some(link) = state.links.get_mut(&session_id) {
+            return self.order(&session_id, link, Order::Close(responder));
+        }
+        drop(state);
+        let hub = self.agent.hub.clone();
+        tokio::spawn(async move {
+            let closed = match hub.open(&session_id).await {
+                Ok(handle) => handle.close().await,
+                Err(error) => Err(error),
+            };
+            match closed {
+                Ok(()) => responder.ok(&json!({})),
+                Err(error) => responder.error(error_object(&error)),
+            }
+        });
+    }
+
+    /// Closes a session that is open here; its prompts are answered before the request is.
+    pub(super) fn close_open(
+        self: &Arc<Self>,
+        handle: SessionHandle,
+        responder: Responder,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let shared = self.clone();
+        async move {
+            match handle.close().await {
+                Ok(()) => shared.leave(handle.id(), responder),
+                Err(error) => responder.error(error_object(&error)),
+            }
+        }
+    }
+
+    pub(super) fn delete(self: &Arc<Self>, session_id: SessionId, responder: Responder) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            match shared.agent.hub.delete(&session_id).await {
+                Ok(()) => shared.leave(&session_id, responder),
+                Err(error) => responder.error(error_object(&error)),
+            }
+        });
+    }
+
+    /// The session is gone for this connection: its courier answers last and leaves.
+    fn leave(&self, session_id: &SessionId, responder: Responder) {
+        let link = self.lock().links.remove(session_id);
+        let Some(Link { courier, stage, .. }) = link else { return responder.ok(&json!({})) };
+        if let Stage::Opening(waiting) = stage {
+            waiting.into_iter().for_each(|order| order.refuse(&unknown_session(session_id)));
+        }
+        send(&courier, Errand::Leave(responder));
+    }
+
+    pub(super) fn list(self: &Arc<Self>, list: ListSessions, responder: Responder) {
+        let hub = self.agent.hub.clone();
+        tokio::spawn(async move {
+            let query = SessionQuery {
+                workspace_root: list.cwd,
+                after: list.after,
+                // One more than is shown tells whether another page follows.
+                limit: SESSIONS_PER_PAGE + 1,
+                include_archived: false,
+            };
+            match hub.list(query).await {
+                Ok(mut rows) => {
+                    let more = rows.len() > SESSIONS_PER_PAGE;
+                    rows.truncate(SESSIONS_PER_PAGE);
+                    let mut result = json!({ "sessions": rows.iter().map(session_info).collect::<Vec<_>>() });
+                    if let (true, Some(last)) = (more, rows.last()) {
+                        result["nextCursor"] = json!(cursor(last.updated_at, &last.id));
+                    }
+                    responder.ok(&result);
+                }
+                Err(error) => responder.error(error_object(&error)),
+            }
+        });
+    }
+}
+
+/// A courier that has left answers what it is sent by dropping it; that happens only when the connection is gone.
+fn send(courier: &mpsc::UnboundedSender<Errand>, errand: Errand) {
+    if courier.send(errand).is_err() {
+        tracing::debug!("a courier has left already");
+    }
+}
+
+/// Clients may send servers that nothing here starts yet; their user should not have to guess.
+fn tell_of_servers(handle: &SessionHandle, servers: &[String]) {
+    if servers.is_empty() {
+        return;
+    }
+    let description = format!("Asked for: {}. The session works without them.", servers.join(", "));
+    handle.notice("warning", "MCP servers are not started by this version".to_owned(), Some(description));
+}
