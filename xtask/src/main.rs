@@ -1,4 +1,4 @@
-//! Guards the house: `cargo xtask test | tidy | bench | peers | fuzz`. Knows the repository, not the product.
+//! Guards the house: `cargo xtask test | tidy | bench | peers | fuzz | picture`. Knows the repository, not the product.
 
 use std::process::ExitCode;
 
@@ -8,6 +8,7 @@ mod fuzz;
 mod house;
 mod limits;
 mod peers;
+mod picture;
 mod steps;
 mod test;
 mod tidy;
@@ -22,6 +23,7 @@ usage: cargo xtask COMMAND
   tidy             rules of the house that no compiler checks
   bench            figures of the release binary beside their limits
   peers            installs the programs of others that the tests talk to
+  picture          draws the demo into docs/demo.svg
   fuzz [--quick]   builds the fuzz targets and runs each for a minute (--quick: 5 s)
 
 example: cargo xtask test --quick
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => test::run(&house, Effort::Quick),
         ["tidy"] => tidy::run(&house),
         ["bench"] => bench::run(&house),
+        ["picture"] => picture::draw(&house),
         ["peers"] => peers::install(&house).map(drop),
         ["fuzz"] => fuzz::run(&house, Effort::Full),
         ["fuzz", "--quick"] => fuzz::run(&house, Effort::Quick),
