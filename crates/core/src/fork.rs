@@ -16,6 +16,8 @@ pub(crate) async fn copy(parts: &Parts, from: &SessionId, new: NewSession) -> Re
     if record.live_run.is_some() && matches!(record.owner, Owner::Us | Owner::Other) {
         return Err(HubError::Busy(from.clone()));
     }
+    // What is said from now on is not part of the copy.
+    let before_seq = Some(record.last_seq + 1);
     let row = new_row(parts, record.row, new);
     let id = row.id.clone();
     let creation =
@@ -28,7 +30,7 @@ pub(crate) async fn copy(parts: &Parts, from: &SessionId, new: NewSession) -> Re
         Copying { parts, id: id.clone(), open: None, last: None, usage: UsageTotals::default() };
     let mut after = None;
     loop {
-        let range = RowRange { after, before_seq: None, max_bytes: PAGE_BYTES };
+        let range = RowRange { after, before_seq, max_bytes: PAGE_BYTES };
         let page = parts.store.read_rows(from, range).await?;
         let mut changes = Vec::new();
         for (message, rows) in page.messages {

@@ -15,9 +15,9 @@ use crate::events::{Event, Status};
 use crate::ids::{Ids, MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
-use crate::limits::{EVENTS_BEHIND, SHUTDOWN};
+use crate::limits::{EVENTS_BEHIND, OPEN_TRIES, SHUTDOWN};
 use crate::ports::store::{
-    Batch, Blobs, Change, LeaseGrant, Leases, ModelRef, SessionPatch, SessionQuery, SessionRow, Store,
+    Batch, Blobs, Change, LeaseGrant, Leases, ModelRef, Owner, SessionPatch, SessionQuery, SessionRow, Store,
     StoreError, UsageTotals,
 };
 use crate::ports::{Client, Clock, Model, Tool};
@@ -229,19 +229,40 @@ impl Hub {
 
     /// Opens a stored session, or finds it open. Settles what a dead owner left behind.
     pub async fn open(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
-        if let Some(commands) = self.shared.open_sessions().get(id) {
-            return Ok(SessionHandle { id: id.clone(), commands: commands.clone() });
+        for _ in 0..OPEN_TRIES {
+            let handle = self.find_or_start(id).await?;
+            match handle.ask(Command::Recover).await {
+                Ok(recovered) => return recovered.map(|()| handle),
+                // Somebody closed it while we looked: it is opened anew.
+                Err(HubError::Closed(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(HubError::Closed(id.clone()))
+    }
+
+    async fn find_or_start(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
+        if let Some(commands) = self.living(id) {
+            return Ok(SessionHandle { id: id.clone(), commands });
         }
         let record =
             self.shared.parts.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
-        let commands = {
-            let mut open = self.shared.open_sessions();
-            // Another connection may have opened it while we read.
-            open.entry(id.clone()).or_insert_with(|| session::start(self.shared.clone(), record)).clone()
+        let mut open = self.shared.open_sessions();
+        // Under the lock to the end: another connection may be opening it too.
+        let commands = match open.get(id).filter(|commands| !commands.is_closed()) {
+            Some(commands) => commands.clone(),
+            None => {
+                let commands = session::start(self.shared.clone(), record);
+                open.insert(id.clone(), commands.clone());
+                commands
+            }
         };
-        let handle = SessionHandle { id: id.clone(), commands };
-        handle.ask(Command::Recover).await??;
-        Ok(handle)
+        Ok(SessionHandle { id: id.clone(), commands })
+    }
+
+    /// The task of an open session; one that crashed does not count.
+    fn living(&self, id: &SessionId) -> Option<mpsc::UnboundedSender<Command>> {
+        self.shared.open_sessions().get(id).filter(|commands| !commands.is_closed()).cloned()
     }
 
     pub async fn list(&self, query: SessionQuery) -> Result<Vec<SessionRow>, HubError> {
@@ -267,7 +288,10 @@ impl Hub {
 
     /// Copies the visible messages of a session into a new one; refused while a turn is under way.
     pub async fn fork(&self, id: &SessionId, new: NewSession) -> Result<SessionHandle, HubError> {
-        if self.shared.open_sessions().contains_key(id) {
+        let stored = self.shared.parts.store.session(id).await?;
+        let live = stored.is_some_and(|record| record.live_run.is_some() && record.owner != Owner::Other);
+        if live || self.living(id).is_some() {
+            // Opening it settles what a dead owner left.
             let status = self.open(id).await?.status().await?;
             if status.is_active() {
                 return Err(HubError::Busy(id.clone()));

@@ -266,6 +266,11 @@ impl Journal {
     fn append(&self, state: &mut State, voice: &Voice, chunk: Chunk) -> StoreResult<()> {
         let index = state.next_index;
         let State { waiting, fold, .. } = &mut *state;
+        // First, because it may refuse the chunk: what is refused must leave no trace in the log.
+        if let Some(fold) = fold.as_mut().filter(|fold| fold.message_id() == &voice.message_id) {
+            fold.apply(&chunk, || self.shared.clock.now_ms(), &self.shared.ids, &mut waiting.changes)
+                .map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        }
         let same_voice = waiting.segments.last().is_some_and(|last| last.message_id == voice.message_id);
         if !same_voice {
             waiting.segments.push(Building {
@@ -285,10 +290,6 @@ impl Journal {
         }
         encode_into(&chunk, &mut building.text).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         waiting.bytes += building.text.len() - before;
-        if let Some(fold) = fold.as_mut().filter(|fold| fold.message_id() == &voice.message_id) {
-            fold.apply(&chunk, || self.shared.clock.now_ms(), &self.shared.ids, &mut waiting.changes)
-                .map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        }
         building.chunks.push(chunk);
         state.next_index += 1;
         Ok(())

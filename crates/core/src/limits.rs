@@ -50,8 +50,17 @@ pub const REPEATS_STOPPED: u32 = 10;
 /// Messages that may wait in one session's queue; a prompt beyond it is refused.
 pub const QUEUED_MESSAGES: usize = 1_000;
 
+/// Times a session is opened anew because it was closed in the same moment; more than one is rare, three is a fault.
+pub const OPEN_TRIES: u32 = 3;
+
 /// Events a slow subscriber may fall behind before it loses the oldest.
 pub const EVENTS_BEHIND: usize = 1_024;
+
+/// First pause before a session whose store failed is brought into order by itself; doubles each time.
+pub const MEND_BASE: Duration = Duration::from_secs(1);
+
+/// No pause between two such tries is longer: a disk with room again should be noticed within half a minute.
+pub const MEND_MAX: Duration = Duration::from_secs(30);
 
 /// How long `shutdown` waits for runs to settle: the process has to be gone 3 s after its editor.
 pub const SHUTDOWN: Duration = Duration::from_millis(2_700);

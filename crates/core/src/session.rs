@@ -1,6 +1,6 @@
 //! One task owns one session: it admits prompts, starts turns, asks people and answers callers. It never runs a model itself.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,9 +14,10 @@ use crate::ids::{MessageId, SessionId};
 use crate::journal::Journal;
 use crate::part::Passage;
 use crate::ports::Client;
-use crate::ports::store::{Epoch, LiveRun, ModelRef, SessionPatch, SessionRecord, SessionRow};
+use crate::ports::store::{Epoch, LiveRun, ModelRef, Owner, SessionPatch, SessionRecord, SessionRow};
 use crate::prompt::Prompt;
 use crate::session::ask::{Asking, Seated};
+use crate::session::lease::Unsettled;
 use crate::session::run::Running;
 use crate::watchdog::Rules;
 
@@ -26,6 +27,7 @@ mod attach;
 mod choose;
 pub(crate) mod history;
 mod lease;
+mod leave;
 mod recover;
 mod run;
 
@@ -101,10 +103,15 @@ pub(crate) struct Session {
     pub(crate) journal: Journal,
     /// The lease, while it is ours.
     pub(crate) lease: Option<Epoch>,
-    /// The epoch of what is in memory.
+    /// The epoch of what is in memory; `None` when that may be stale whatever the epoch says.
     pub(crate) known: Option<Epoch>,
+    /// The store could not be brought into order; tried again by itself.
+    pub(crate) unsettled: Unsettled,
     pub(crate) last_seq: i64,
     pub(crate) waiting: VecDeque<Queued>,
+    /// Waiting messages whose callers were told that they failed. They must not run later: they are taken from the stored
+    /// queue as soon as the store can be written again.
+    pub(crate) withdrawn: HashSet<MessageId>,
     /// Who waits for the end of a message's turn.
     pub(crate) callers: HashMap<MessageId, Vec<Reply<TurnOutcome>>>,
     pub(crate) running: Option<Running>,
@@ -148,7 +155,9 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         lease: None,
         known: None,
         last_seq: 0,
+        unsettled: Unsettled::default(),
         waiting: VecDeque::new(),
+        withdrawn: HashSet::new(),
         callers: HashMap::new(),
         running: None,
         asking: None,
@@ -168,6 +177,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
 impl Session {
     async fn live(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
         loop {
+            let mending = self.mending();
             tokio::select! {
                 biased;
                 command = inbox.recv() => {
@@ -179,6 +189,7 @@ impl Session {
                 returned = Running::returned(&mut self.running) => self.turn_returned(returned).await,
                 answer = Asking::answered(&mut self.asking) => self.take_answer(answer).await,
                 () = lease::changed(&self.hub, self.following.is_some()) => self.follow().await,
+                () = lease::pause(mending) => self.mend().await,
             }
         }
         // Whoever still waits learns that the session is closed: their channel ends.
@@ -211,17 +222,19 @@ impl Session {
                 let patched = self.patch(*patch).await;
                 answer(reply, patched);
             }
-            Command::Status(reply) => drop(reply.send(self.status.clone())),
+            Command::Status(reply) => drop(reply.send(self.current_status())),
             Command::QueueList(reply) => {
                 let listed = self.queue_list().await;
                 answer(reply, listed);
             }
             Command::QueueCancel { message_id, reply } => {
                 let cancelled = self.queue_cancel(&message_id).await;
+                self.go_on().await;
                 answer(reply, cancelled);
             }
             Command::QueueEdit { message_id, prompt, reply } => {
                 let edited = self.queue_edit(&message_id, prompt).await;
+                self.go_on().await;
                 answer(reply, edited);
             }
             Command::Notice { severity, title, description } => {
@@ -247,8 +260,14 @@ impl Session {
         self.granted = granted_directories(&record.row.metadata);
         self.row = record.row;
         self.last_seq = record.last_seq;
-        self.known = Some(record.epoch);
+        // While somebody holds the lease more may be written under the same epoch.
+        self.known = (record.owner == Owner::Nobody).then_some(record.epoch);
         self.history = None;
+    }
+
+    fn current_status(&self) -> Status {
+        let retrying = self.running.as_ref().and_then(Running::retrying);
+        Status { state: retrying.unwrap_or_else(|| self.status.state.clone()), ..self.status.clone() }
     }
 
     pub(crate) fn set_state(&mut self, state: RunState) {

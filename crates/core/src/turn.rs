@@ -2,13 +2,14 @@
 //! It neither admits prompts nor waits for people: a call that needs an answer suspends the turn.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::Agent;
 use crate::chunk::{Chunk, FinishReason, Rest};
+use crate::events::RunState;
 use crate::hub;
 use crate::ids::MessageId;
 use crate::journal::{Journal, Voice};
@@ -23,6 +24,7 @@ use crate::watchdog::Rules;
 
 pub(crate) mod calls;
 pub(crate) mod close;
+mod incoming;
 mod progress;
 mod step;
 
@@ -100,7 +102,12 @@ pub(crate) struct Turn {
     pub(crate) repeats: Repeats,
     /// How the model ended the current step.
     pub(crate) reason: FinishReason,
+    /// Set while the model is tried again. Why shared: the session answers `status` from it.
+    pub(crate) retrying: Retrying,
 }
+
+/// The state of a turn that waits between two tries.
+pub(crate) type Retrying = Arc<Mutex<Option<RunState>>>;
 
 /// Why a step could not be finished.
 #[derive(Debug)]
@@ -124,14 +131,20 @@ impl Turn {
             Ok(result) => result,
             Err(stop) => {
                 let end = self.end_of(stop);
-                if let Err(error) = self.close_everything(&end).await {
-                    return TurnResult::Ended(TurnEnd::Failed {
-                        kind: FailureKind::Store,
-                        message: error.to_string(),
-                    });
-                }
-                TurnResult::Ended(end)
+                TurnResult::Ended(match self.close_step(&end).await {
+                    Ok(()) => end,
+                    Err(stop) => self.end_of(stop),
+                })
             }
+        }
+    }
+
+    /// Closes the step that was stopped. A turn that finishes all the same (a refusal) has to end it properly.
+    async fn close_step(&mut self, end: &TurnEnd) -> Result<(), Stop> {
+        self.close_everything(end).await?;
+        match end {
+            TurnEnd::Finished(_) | TurnEnd::StepLimit => self.finish_step().await,
+            TurnEnd::Aborted | TurnEnd::Failed { .. } => Ok(()),
         }
     }
 

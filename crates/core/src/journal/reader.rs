@@ -64,9 +64,6 @@ impl ReaderQueue {
     pub(crate) fn announce_head(&self, head: u64) {
         let mut state = self.lock();
         state.head = state.head.max(head);
-        if state.cursor < state.head && state.segments.is_empty() {
-            state.behind = true;
-        }
         drop(state);
         self.woken.notify_one();
     }
@@ -145,6 +142,11 @@ impl Subscription {
             }
             state.cursor = segment.end_index();
             return Next::Ready(segment);
+        }
+        if state.cursor < state.head {
+            // Somebody else wrote what follows: it was announced, but never queued here.
+            state.behind = true;
+            return Next::ReadLog(state.cursor);
         }
         Next::Wait
     }

@@ -3,18 +3,18 @@
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
-use super::run::{Firing, Remains, patch_message};
+use super::lease::LeaseAfter;
+use super::run::{Firing, patch_message};
 use super::{Queued, Reply, Session};
 use crate::chunk::FinishReason;
 use crate::hub::{HubError, QueuedMessage, TurnOutcome};
 use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
-use crate::limits::{QUEUED_MESSAGES, SHUTDOWN};
+use crate::limits::QUEUED_MESSAGES;
 use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
 use crate::prompt::{Prompt, shelve};
-use crate::session::run::Running;
-use crate::turn::{TurnEnd, TurnResult};
+use crate::turn::TurnEnd;
 
 impl Session {
     /// Stores the prompt, fires it or queues it. The answer comes when its turn ends, or now if it can't be taken.
@@ -24,15 +24,18 @@ impl Session {
         accept: oneshot::Sender<MessageId>,
         answer: Reply<TurnOutcome>,
     ) {
-        match self.try_admit(prompt, accept).await {
-            Ok(Admitted::Waits(message_id)) => self.callers.entry(message_id).or_default().push(answer),
-            Ok(Admitted::Done(outcome)) => super::answer(answer, Ok(outcome)),
-            Err(error) => super::answer(answer, Err(error)),
-        }
-        // Callers of a message that could not be started are answered by `drain`, so it comes last.
-        self.drain().await;
-        if let Err(error) = self.release_when_idle().await {
-            tracing::warn!(%error, "the lease could not be given back");
+        let answered = match self.try_admit(prompt, accept).await {
+            Ok(Admitted::Waits(message_id)) => {
+                self.callers.entry(message_id).or_default().push(answer);
+                None
+            }
+            Ok(Admitted::Done(outcome)) => Some((answer, Ok(outcome))),
+            Err(error) => Some((answer, Err(error))),
+        };
+        self.go_on().await;
+        // Last: who has an answer may find the session at rest.
+        if let Some((answer, result)) = answered {
+            super::answer(answer, result);
         }
     }
 
@@ -56,12 +59,14 @@ impl Session {
         shelve(&mut parts, &self.id, &*self.hub.parts.blobs).await?;
         if self.asking.is_some() {
             // Typing instead of answering is an answer: the call is denied and the new prompt takes over.
-            self.refuse_open_question("superseded by a new prompt").await;
-            self.take_lease().await?;
+            self.refuse_open_question("superseded by a new prompt", LeaseAfter::Keep).await;
+            if let Some(failure) = self.journal.failure() {
+                return Err(failure.into());
+            }
         }
         // Whoever sent it must know its id before anybody can be shown it.
         drop(accept.send(message_id.clone()));
-        if self.running.is_some() {
+        if self.running.is_some() || !self.waiting.is_empty() {
             self.enqueue(&message_id, &parts, runtime_context).await?;
         } else {
             let place = self.insertion(&message_id, &parts, None)?;
@@ -141,17 +146,64 @@ impl Session {
 
     /// Fires what waits, until something runs or nothing may.
     pub(super) async fn drain(&mut self) {
-        while !self.is_active() && self.lease.is_some() {
+        while !self.is_active() && self.next_to_fire(&self.last_end()).is_some() {
+            if let Err(error) = self.take_lease().await {
+                self.withdraw_all(&error);
+                return;
+            }
+            // Taking the lease may have found another queue, or a turn.
+            if self.is_active() {
+                return;
+            }
             let Some(index) = self.next_to_fire(&self.last_end()) else { return };
             let Some(queued) = self.waiting.remove(index) else { return };
             let message_id = queued.message_id.clone();
-            if let Err(error) = self.fire_queued(queued).await {
-                self.answer_callers(&message_id, |_| Err(error.clone()));
-                if self.journal.failure().is_some() {
-                    return;
+            let Err(error) = self.fire_queued(queued).await else { return };
+            let somebody_waits = self.callers.contains_key(&message_id);
+            if somebody_waits {
+                self.withdraw(&message_id, &error);
+            }
+            if self.journal.failure().is_none() {
+                // It can't be started at all: it would block the queue for ever.
+                self.withdrawn.insert(message_id);
+                if let Err(error) = self.bury_withdrawn().await {
+                    tracing::warn!(%error, "a message that can't be started stays in the queue");
                 }
+            } else if !somebody_waits {
+                return;
             }
         }
+    }
+
+    /// Tells the callers of a waiting message that it failed; from then on it must not run.
+    fn withdraw(&mut self, message_id: &MessageId, error: &HubError) {
+        self.withdrawn.insert(message_id.clone());
+        self.answer_callers(message_id, |_| Err(error.clone()));
+    }
+
+    fn withdraw_all(&mut self, error: &HubError) {
+        let callers = &self.callers;
+        let waited_for = |queued: &&Queued| callers.contains_key(&queued.message_id);
+        let given_up: Vec<_> =
+            self.waiting.iter().filter(waited_for).map(|queued| queued.message_id.clone()).collect();
+        for message_id in &given_up {
+            self.withdraw(message_id, error);
+        }
+        self.waiting.retain(|queued| !given_up.contains(&queued.message_id));
+    }
+
+    /// Takes withdrawn messages from the stored queue.
+    pub(super) async fn bury_withdrawn(&mut self) -> Result<(), HubError> {
+        let changes: Vec<_> = self.withdrawn.iter().map(|message_id| self.tombstone(message_id)).collect();
+        self.journal.change(changes)?;
+        self.journal.settle().await?;
+        self.withdrawn.clear();
+        Ok(())
+    }
+
+    fn tombstone(&self, message_id: &MessageId) -> Change {
+        let now = self.hub.parts.clock.now_ms();
+        patch_message(message_id, json!({ "queue_canceled_at": now, "hidden_at": now }), now)
     }
 
     fn last_end(&self) -> TurnEnd {
@@ -200,7 +252,7 @@ impl Session {
         if let Some(running) = &self.running {
             running.cancel.cancel();
         } else if self.asking.is_some() {
-            self.refuse_open_question("the user cancelled the turn").await;
+            self.refuse_open_question("the user cancelled the turn", LeaseAfter::GiveBack).await;
             self.drain().await;
         }
     }
@@ -229,13 +281,13 @@ impl Session {
 
     /// Leaves a hidden tombstone. One that has fired already can't be cancelled here: exactly one of the two wins.
     pub(super) async fn queue_cancel(&mut self, message_id: &MessageId) -> Result<(), HubError> {
-        let index = self.queued_at(message_id)?;
+        self.queued_at(message_id)?;
         self.take_lease().await?;
-        let now = self.hub.parts.clock.now_ms();
-        let tombstone = json!({ "queue_canceled_at": now, "hidden_at": now });
-        self.journal.change(vec![patch_message(message_id, tombstone, now)])?;
+        // Taking the lease may have read the queue anew.
+        self.queued_at(message_id)?;
+        self.journal.change(vec![self.tombstone(message_id)])?;
         self.journal.settle().await?;
-        self.waiting.remove(index);
+        self.waiting.retain(|queued| queued.message_id != *message_id);
         let after_index = self.journal.durable();
         self.answer_callers(message_id, |message_id| {
             Ok(TurnOutcome { message_id, end: TurnEnd::Aborted, after_index })
@@ -250,6 +302,7 @@ impl Session {
     ) -> Result<(), HubError> {
         self.queued_at(message_id)?;
         self.take_lease().await?;
+        self.queued_at(message_id)?;
         let Some((_, old)) = self.hub.parts.store.message(message_id).await? else {
             return Err(HubError::Invalid(format!("no message {message_id} is waiting")));
         };
@@ -272,9 +325,10 @@ impl Session {
         Ok(())
     }
 
-    fn queued_at(&self, message_id: &MessageId) -> Result<usize, HubError> {
-        let position = self.waiting.iter().position(|queued| queued.message_id == *message_id);
-        position.ok_or_else(|| HubError::Invalid(format!("no message {message_id} is waiting")))
+    fn queued_at(&self, message_id: &MessageId) -> Result<i64, HubError> {
+        let queued = self.waiting.iter().find(|queued| queued.message_id == *message_id);
+        let queued_at = queued.map(|queued| queued.queued_at);
+        queued_at.ok_or_else(|| HubError::Invalid(format!("no message {message_id} is waiting")))
     }
 
     pub(super) fn answer_callers(
@@ -284,61 +338,6 @@ impl Session {
     ) {
         for caller in self.callers.remove(message_id).unwrap_or_default() {
             super::answer(caller, outcome(message_id.clone()));
-        }
-    }
-
-    /// Closing: what runs is cancelled, what waits is cancelled with it. The row stays.
-    pub(super) async fn close(&mut self) {
-        let waiting: Vec<_> = self.waiting.iter().map(|queued| queued.message_id.clone()).collect();
-        for message_id in waiting {
-            if let Err(error) = self.queue_cancel(&message_id).await {
-                tracing::warn!(%error, "a waiting prompt could not be cancelled");
-            }
-        }
-        self.cancel().await;
-        self.wait_for_run().await;
-        self.leave().await;
-    }
-
-    /// The host ends: the run is aborted and its calls closed; an open question and the queue are kept for the next owner.
-    pub(super) async fn shut_down(&mut self) {
-        self.waiting.clear();
-        if let Some(running) = &self.running {
-            running.cancel.cancel();
-        }
-        self.wait_for_run().await;
-        self.leave().await;
-    }
-
-    async fn wait_for_run(&mut self) {
-        if self.running.is_none() {
-            return;
-        }
-        let returned = tokio::time::timeout(SHUTDOWN, Running::returned(&mut self.running)).await;
-        let Some(running) = self.running.take() else { return };
-        let (end, remains) = match returned {
-            Ok(Ok((turn, TurnResult::Ended(end)))) => (end, Remains { usage: turn.usage, passages: None }),
-            Ok(Ok((turn, TurnResult::Suspended(ask)))) => {
-                self.asking = Some(super::ask::Asking::new(turn, running.live, ask));
-                return;
-            }
-            Ok(Err(_)) | Err(_) => (TurnEnd::Aborted, Remains::default()),
-        };
-        self.end_run(running.live, end, remains).await;
-    }
-
-    async fn leave(&mut self) {
-        let changes: Vec<_> = self.release().into_iter().collect();
-        if !changes.is_empty() && self.journal.change(changes).is_ok() {
-            drop(self.journal.settle().await);
-        }
-        let mut open = self.hub.open_sessions();
-        // Only our own entry: a session opened anew under the same id has a task of its own.
-        if open
-            .get(&self.id)
-            .is_some_and(|entry| self.commands.upgrade().is_some_and(|own| own.same_channel(entry)))
-        {
-            open.remove(&self.id);
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Questions to people: who sits in the session, who has been asked, and what an answer does.
 
+use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::Session;
+use super::lease::LeaseAfter;
 use super::run::{Remains, Running};
 use crate::events::RunState;
 use crate::ports::Client;
@@ -36,11 +38,13 @@ pub(crate) struct Asking {
     pub(crate) live: LiveRun,
     pub(crate) ask: Arc<PermissionAsk>,
     asked: JoinSet<Answer>,
+    /// By seat: who leaves can't answer any more.
+    asked_at: HashMap<u64, AbortHandle>,
 }
 
 impl Asking {
     pub(crate) fn new(turn: Box<Turn>, live: LiveRun, ask: Arc<PermissionAsk>) -> Self {
-        Self { turn, live, ask, asked: JoinSet::new() }
+        Self { turn, live, ask, asked: JoinSet::new(), asked_at: HashMap::new() }
     }
 
     /// The next answer; for ever when nobody has been asked.
@@ -52,25 +56,26 @@ impl Asking {
             };
             match next {
                 Some(Ok(answer)) => return answer,
-                // A client that panicked has not answered.
+                // A client that panicked or left has not answered.
                 Some(Err(_)) => {}
                 None => pending::<()>().await,
             }
         }
     }
 
-    fn ask(&mut self, client: &Arc<dyn Client>) {
+    fn ask(&mut self, seat: u64, client: &Arc<dyn Client>) {
         let question = client.ask(self.ask.clone());
-        self.asked.spawn(question);
+        let withdraw = self.asked.spawn(question);
+        self.asked_at.insert(seat, withdraw);
     }
 }
 
 impl Session {
     pub(super) fn ask_everybody(&mut self) {
         let Some(asking) = &mut self.asking else { return };
-        for seat in self.seats.values() {
+        for (number, seat) in &self.seats {
             if let (Some(client), Readiness::Ready) = (&seat.client, seat.ready) {
-                asking.ask(client);
+                asking.ask(*number, client);
             }
         }
     }
@@ -82,12 +87,16 @@ impl Session {
         }
         seat.ready = Readiness::Ready;
         if let (Some(asking), Some(client)) = (&mut self.asking, &seat.client) {
-            asking.ask(client);
+            asking.ask(number, client);
         }
     }
 
     pub(super) fn seat_left(&mut self, number: u64) {
         self.seats.remove(&number);
+        let asked = self.asking.as_mut().and_then(|asking| asking.asked_at.remove(&number));
+        if let Some(question) = asked {
+            question.abort();
+        }
     }
 
     /// The first answer wins; the others' questions are withdrawn.
@@ -95,7 +104,7 @@ impl Session {
         let decision = match answer {
             Answer::Gone => return,
             Answer::Cancelled => {
-                self.refuse_open_question("the user cancelled the turn").await;
+                self.refuse_open_question("the user cancelled the turn", LeaseAfter::GiveBack).await;
                 self.drain().await;
                 return;
             }
@@ -145,7 +154,7 @@ impl Session {
     }
 
     /// Denies the open question, for this reason, and ends its turn as cancelled.
-    pub(super) async fn refuse_open_question(&mut self, reason: &'static str) {
+    pub(super) async fn refuse_open_question(&mut self, reason: &'static str, lease: LeaseAfter) {
         let Some(Asking { mut turn, live, ask, .. }) = self.asking.take() else { return };
         let decision = Decision::End(reason);
         let result = turn.run(Entrance::Answered(Box::new(Answered { ask, decision }))).await;
@@ -155,6 +164,6 @@ impl Session {
             TurnResult::Ended(end) => end,
             TurnResult::Suspended(_) => TurnEnd::Aborted,
         };
-        self.end_run(live, end, remains).await;
+        self.end_run(live, end, remains, lease).await;
     }
 }

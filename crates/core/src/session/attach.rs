@@ -18,9 +18,8 @@ impl Session {
         from: AttachFrom,
     ) -> Result<Attachment, HubError> {
         if self.lease.is_none() {
-            // Somebody else may have written since we looked.
-            let record = self.read_record().await?;
-            self.look_at(record);
+            // Somebody else may have written since we looked, or died; or we could not settle it when we opened it.
+            self.recover().await?;
         }
         let live = self.live_run();
         let head = self.journal.durable();

@@ -78,24 +78,40 @@ impl Session {
         apply: impl FnOnce(&mut Session),
     ) -> Result<Chosen, HubError> {
         self.take_lease().await?;
+        let before = self.row.clone();
         apply(self);
+        let stored = self.store_choice(patch).await;
+        if stored.is_err() {
+            // What is not stored is not chosen.
+            self.row = before;
+        }
+        self.go_on().await;
+        stored
+    }
+
+    async fn store_choice(&mut self, patch: SessionPatch) -> Result<Chosen, HubError> {
         let chosen = self.chosen()?;
         let model = format!("{}/{}", chosen.model.provider_id, chosen.model.model_id);
         let said = Chunk::transient_data("mode", json!({ "agent": chosen.agent, "model": model }));
         self.journal.record_with(&aside(), vec![said], vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;
-        self.release_when_idle().await?;
         Ok(chosen)
     }
 
     pub(super) async fn patch(&mut self, patch: SessionPatch) -> Result<(), HubError> {
         self.take_lease().await?;
-        for (key, value) in &patch.metadata {
-            self.row.metadata.insert(key.clone(), value.clone());
-        }
+        let changed = patch.metadata.clone();
         self.journal.change(vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;
-        self.release_when_idle().await
+        for (key, value) in changed {
+            if value.is_null() {
+                self.row.metadata.remove(&key);
+            } else {
+                self.row.metadata.insert(key, value);
+            }
+        }
+        self.go_on().await;
+        Ok(())
     }
 
     /// Tells everybody something that belongs to no turn.
@@ -116,7 +132,7 @@ impl Session {
         if let Err(error) = recorded {
             tracing::debug!(%error, "a notice was lost");
         }
-        drop(self.release_when_idle().await);
+        self.go_on().await;
     }
 
     fn empty_patch(&self) -> SessionPatch {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::ask::Asking;
+use super::lease::LeaseAfter;
 use super::run::Remains;
 use super::{Queued, Session, history};
 use crate::chunk::{Chunk, FinishReason};
@@ -18,13 +19,13 @@ use crate::journal::fold::Fold;
 use crate::journal::reader::decode_segment;
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
-use crate::part::{Passage, Role, ToolPart, ToolState};
+use crate::part::{Role, ToolPart, ToolState};
 use crate::ports::client::PermissionAsk;
 use crate::ports::model::Usage;
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
 use crate::turn::calls::{Call, CallState, Repeats};
 use crate::turn::close::{OpenApprovals, close_message};
-use crate::turn::{Turn, TurnEnd};
+use crate::turn::{Retrying, Turn, TurnEnd};
 use crate::watchdog::rule_name;
 
 /// What the log of an unfinished run adds up to.
@@ -32,8 +33,10 @@ struct Rebuilt {
     fold: Fold,
     /// Row changes that the log holds beyond the rows.
     changes: Vec<Change>,
-    /// Finished steps of the message.
-    steps: Vec<Arc<Passage>>,
+    /// How many steps of the message are finished.
+    steps: usize,
+    /// What its steps have used.
+    usage: Usage,
     /// The last chunk was there: only the bookkeeping is missing.
     ended: bool,
 }
@@ -45,7 +48,7 @@ impl Session {
             return Ok(());
         }
         let record = self.read_record().await?;
-        let left_behind = record.live_run.is_some() || !record.queued.is_empty();
+        let left_behind = record.live_run.is_some() || !record.queued.is_empty() || self.mending().is_some();
         if !left_behind || record.owner == Owner::Other {
             self.look_at(record);
             return Ok(());
@@ -61,14 +64,20 @@ impl Session {
             }
             Err(error) => return Err(error),
         }
-        self.drain().await;
-        self.release_when_idle().await
+        self.go_on().await;
+        Ok(())
     }
 
     /// Under a fresh lease: the queue as stored, and the run that was under way.
     pub(super) async fn settle_leftovers(&mut self, record: SessionRecord) -> Result<(), HubError> {
+        let withdrawn = self.withdrawn.clone();
         let mut waiting = VecDeque::new();
-        for message_id in record.queued {
+        // Only what is still in the queue: a message that fired after all is a run to be settled.
+        self.withdrawn.retain(|message_id| record.queued.contains(message_id));
+        if !self.withdrawn.is_empty() {
+            self.bury_withdrawn().await?;
+        }
+        for message_id in record.queued.into_iter().filter(|id| !withdrawn.contains(id)) {
             let known = self.waiting.iter().position(|queued| queued.message_id == message_id);
             let queued = match known.and_then(|index| self.waiting.remove(index)) {
                 Some(queued) => queued,
@@ -90,7 +99,7 @@ impl Session {
     }
 
     async fn settle_run(&mut self, live: LiveRun) -> Result<(), HubError> {
-        let Rebuilt { fold, changes, steps, ended } = self.rebuild(&live).await?;
+        let Rebuilt { fold, changes, steps, usage, ended } = self.rebuild(&live).await?;
         self.journal.fold_into(fold);
         self.journal.change(changes)?;
         let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
@@ -99,7 +108,8 @@ impl Session {
         }
         let open = self.journal.with_fold(|fold| open_question(fold)).flatten();
         if let Some(part) = open.filter(|_| !ended) {
-            let turn = self.turn_again(&live, steps).await?;
+            self.journal.settle().await?;
+            let turn = self.turn_again(&live, steps, usage).await?;
             self.ask_again(turn, live, part).await;
             return Ok(());
         }
@@ -108,30 +118,13 @@ impl Session {
             self.journal.change(vec![Change::EndRun])?;
             self.journal.settle().await?;
         } else {
-            self.end_run(live, TurnEnd::Aborted, Remains::default()).await;
+            let remains = Remains { usage, passages: None };
+            self.end_run(live, TurnEnd::Aborted, remains, LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
                 return Err(failure.into());
             }
-            // The end of the run gave the lease back when nothing waits; the caller may still want to write.
-            if self.lease.is_none() {
-                self.retake().await?;
-            }
         }
         Ok(())
-    }
-
-    /// Takes the lease again right after giving it back, without looking for leftovers.
-    async fn retake(&mut self) -> Result<(), HubError> {
-        match self.hub.parts.leases.acquire(&self.id, self.known).await? {
-            crate::ports::store::LeaseGrant::Granted { epoch, .. } => {
-                self.journal.hold(epoch, self.journal.next_index());
-                self.lease = Some(epoch);
-                self.known = Some(epoch);
-                Ok(())
-            }
-            crate::ports::store::LeaseGrant::Elsewhere => Err(HubError::RunningElsewhere(self.id.clone())),
-            crate::ports::store::LeaseGrant::UnknownSession => Err(HubError::UnknownSession(self.id.clone())),
-        }
     }
 
     /// Folds the log of the run again; rows keep their ids.
@@ -141,7 +134,8 @@ impl Session {
         if let Some((_, rows)) = parts.store.message(&live.message_id).await? {
             fold.adopt(&rows);
         }
-        let mut rebuilt = Rebuilt { fold, changes: Vec::new(), steps: Vec::new(), ended: false };
+        let mut rebuilt =
+            Rebuilt { fold, changes: Vec::new(), steps: 0, usage: Usage::default(), ended: false };
         let end = self.journal.next_index();
         let mut from = live.first_index;
         while from < end {
@@ -154,7 +148,7 @@ impl Session {
                 from = segment.end_index();
                 if segment.message_id == live.message_id {
                     for chunk in &segment.chunks {
-                        self.refold(&mut rebuilt, live, chunk)?;
+                        self.refold(&mut rebuilt, chunk)?;
                     }
                 }
             }
@@ -162,34 +156,35 @@ impl Session {
         Ok(rebuilt)
     }
 
-    fn refold(&self, rebuilt: &mut Rebuilt, live: &LiveRun, chunk: &Chunk) -> Result<(), HubError> {
+    fn refold(&self, rebuilt: &mut Rebuilt, chunk: &Chunk) -> Result<(), HubError> {
         let parts = &self.hub.parts;
         rebuilt
             .fold
             .apply(chunk, || parts.clock.now_ms(), &parts.ids, &mut rebuilt.changes)
             .map_err(|error| HubError::Internal(error.to_string()))?;
         rebuilt.ended |= chunk.is_terminal();
-        if matches!(chunk, Chunk::FinishStep { .. }) {
-            let step = rebuilt.fold.take_step(parts.clock.now_ms(), &mut rebuilt.changes);
-            let parts = step.unwrap_or_default();
-            rebuilt.steps.push(Arc::new(Passage {
-                message_id: live.message_id.clone(),
-                role: Role::Assistant,
-                parts,
-            }));
+        match chunk {
+            Chunk::FinishStep { .. } => {
+                rebuilt.fold.take_step(parts.clock.now_ms(), &mut rebuilt.changes);
+                rebuilt.steps += 1;
+            }
+            Chunk::Data { name, data, .. } if name == "usage" => rebuilt.usage.add(&usage_of(data)),
+            _ => {}
         }
         Ok(())
     }
 
     /// The turn as it was when its owner died: same message, same step, one call open.
-    async fn turn_again(&self, live: &LiveRun, steps: Vec<Arc<Passage>>) -> Result<Box<Turn>, HubError> {
+    async fn turn_again(&self, live: &LiveRun, steps: usize, usage: Usage) -> Result<Box<Turn>, HubError> {
         let store = &self.hub.parts.store;
         let mut passages = history::load(&**store, &self.id, Some(live.first_seq)).await?;
         if let Some((row, rows)) = store.message(&live.user_message_id).await? {
             passages.extend(history::split(&row, parts_of(&rows)?));
         }
-        let done = steps.len() as u32;
-        passages.extend(steps);
+        // From the rows, which hold everything by now: a step may be too large to have been kept while it was folded.
+        if let Some((row, rows)) = store.message(&live.message_id).await? {
+            passages.extend(history::split(&row, parts_of(&rows)?).into_iter().take(steps));
+        }
         let (agent, model) = (self.current_agent()?, self.current_model()?);
         let (workspace, specs) = (self.workspace(), self.offered(&agent));
         let system = self.system_prompt(&agent, &workspace, &model, &specs);
@@ -208,11 +203,12 @@ impl Session {
             passages: Arc::new(passages),
             runtime_context: Arc::new([]),
             cancel: CancellationToken::new(),
-            steps: done + 1,
-            usage: Usage::default(),
+            steps: steps as u32 + 1,
+            usage,
             calls: Vec::new(),
             repeats: Repeats::default(),
             reason: FinishReason::ToolCalls,
+            retrying: Retrying::default(),
         }))
     }
 
@@ -235,6 +231,18 @@ impl Session {
         self.asking = Some(Asking::new(turn, live, ask));
         self.set_state(RunState::WaitingOnApproval);
         self.ask_everybody();
+    }
+}
+
+/// The five counts of a `data-usage`.
+fn usage_of(data: &Value) -> Usage {
+    let tokens = |key: &str| data.get(key).and_then(Value::as_u64).unwrap_or_default();
+    Usage {
+        input: tokens("input"),
+        output: tokens("output"),
+        reasoning: tokens("reasoning"),
+        cache_read: tokens("cache_read"),
+        cache_write: tokens("cache_write"),
     }
 }
 

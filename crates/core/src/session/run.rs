@@ -1,13 +1,15 @@
 //! Starting and ending turns: one commit opens a run with its user message, one commit ends it with everything it left.
 
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::Asking;
+use super::lease::LeaseAfter;
 use super::{Session, history};
 use crate::agents::Agent;
 use crate::chunk::{Chunk, FinishReason, Rest, replay};
@@ -24,14 +26,25 @@ use crate::prompt::text_of;
 use crate::system_prompt::{self, SystemPrompt};
 use crate::turn::calls::Repeats;
 use crate::turn::close::{OpenApprovals, close_message};
-use crate::turn::{Entrance, FailureKind, Turn, TurnEnd, TurnResult};
+use crate::turn::{Entrance, FailureKind, Retrying, Turn, TurnEnd, TurnResult};
 
 /// A turn that runs in a task of its own.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) live: LiveRun,
     pub(crate) cancel: CancellationToken,
-    task: JoinHandle<(Box<Turn>, TurnResult)>,
+    retrying: Retrying,
+    task: TurnTask,
+}
+
+/// The task of a turn. It must not go on writing when nobody waits for it any more.
+#[derive(Debug)]
+struct TurnTask(JoinHandle<(Box<Turn>, TurnResult)>);
+
+impl Drop for TurnTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 pub(crate) type Returned = Result<(Box<Turn>, TurnResult), JoinError>;
@@ -40,18 +53,29 @@ impl Running {
     /// Waits for the turn to come back; for ever when there is none.
     pub(crate) async fn returned(slot: &mut Option<Running>) -> Returned {
         match slot {
-            Some(running) => (&mut running.task).await,
+            Some(running) => (&mut running.task.0).await,
             None => pending().await,
         }
     }
 
     pub(crate) fn start(mut turn: Box<Turn>, live: LiveRun, entrance: Entrance) -> Self {
-        let cancel = turn.cancel.clone();
+        let (cancel, retrying) = (turn.cancel.clone(), turn.retrying.clone());
         let task = tokio::spawn(async move {
             let result = turn.run(entrance).await;
             (turn, result)
         });
-        Self { live, cancel, task }
+        Self { live, cancel, retrying, task: TurnTask(task) }
+    }
+
+    /// The state while the model is tried again.
+    pub(crate) fn retrying(&self) -> Option<RunState> {
+        self.retrying.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the task where it stands and waits until it has.
+    pub(crate) async fn abort(&mut self, notice: Duration) {
+        self.task.0.abort();
+        drop(tokio::time::timeout(notice, &mut self.task.0).await);
     }
 }
 
@@ -109,6 +133,7 @@ impl Session {
             calls: Vec::new(),
             repeats: Repeats::default(),
             reason: FinishReason::Stop,
+            retrying: Retrying::default(),
         };
         self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
         self.running = Some(Running::start(Box::new(turn), live, Entrance::Beginning));
@@ -180,26 +205,40 @@ impl Session {
             Ok((turn, TurnResult::Ended(end))) => {
                 let remains = Remains { usage: turn.usage, passages: Some(turn.passages.clone()) };
                 drop(turn);
-                self.end_run(running.live, end, remains).await;
+                self.end_run(running.live, end, remains, LeaseAfter::GiveBack).await;
                 self.drain().await;
             }
             Err(_) => {
-                let message = "internal error: the turn crashed; what it had said is kept".to_string();
-                let voice = Voice { message_id: running.live.message_id.clone(), role: Role::Assistant };
-                if let Err(error) = close_message(&self.journal, &voice, &message, OpenApprovals::Close).await
-                {
-                    tracing::warn!(%error, "a crashed turn could not be closed");
-                }
-                let end = TurnEnd::Failed { kind: FailureKind::Internal, message };
-                self.end_run(running.live, end, Remains::default()).await;
+                self.end_crashed(running.live, LeaseAfter::GiveBack).await;
                 self.drain().await;
             }
         }
     }
 
+    pub(super) async fn end_crashed(&mut self, live: LiveRun, lease: LeaseAfter) {
+        let message = "internal error: the turn crashed; what it had said is kept".to_string();
+        let end = TurnEnd::Failed { kind: FailureKind::Internal, message: message.clone() };
+        self.end_unclosed(live, &message, end, lease).await;
+    }
+
+    /// Ends a run whose task is gone and could not close what it had opened.
+    pub(super) async fn end_unclosed(
+        &mut self,
+        live: LiveRun,
+        reason: &str,
+        end: TurnEnd,
+        lease: LeaseAfter,
+    ) {
+        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        if let Err(error) = close_message(&self.journal, &voice, reason, OpenApprovals::Close).await {
+            tracing::warn!(%error, "a turn that stopped could not be closed");
+        }
+        self.end_run(live, end, Remains::default(), lease).await;
+    }
+
     /// Writes the end of a run in one commit and answers who waits for it.
-    pub(super) async fn end_run(&mut self, live: LiveRun, end: TurnEnd, remains: Remains) {
-        let stored = self.store_end(&live, &end, remains).await;
+    pub(super) async fn end_run(&mut self, live: LiveRun, end: TurnEnd, remains: Remains, lease: LeaseAfter) {
+        let stored = self.store_end(&live, &end, remains, lease).await;
         let durable = self.journal.durable();
         let (end, after_index) = match stored {
             Ok(index) => (end, index),
@@ -233,6 +272,7 @@ impl Session {
         live: &LiveRun,
         end: &TurnEnd,
         remains: Remains,
+        lease: LeaseAfter,
     ) -> Result<u64, StoreError> {
         let now = self.hub.parts.clock.now_ms();
         let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
@@ -264,7 +304,7 @@ impl Session {
         // The log of the last run stays for readers in other processes; older ones go when nobody here needs them.
         let before = live.first_index.min(self.journal.passed_by_all());
         changes.push(Change::TrimLog { before });
-        if self.next_to_fire(end).is_none() {
+        if lease == LeaseAfter::GiveBack && self.next_to_fire(end).is_none() {
             changes.extend(self.release());
         }
         said.push(end.chunk());

@@ -1,8 +1,10 @@
 //! Settles the calls of one step: understand, check the grant, ask the watchdog, run, record the one result of each.
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -94,8 +96,16 @@ impl Call {
             return Err(format!("`{tool_name}` is not available to the {} agent", turn.agent.id));
         }
         let input = as_object(input)?;
-        let plan = tool.plan(input, &turn.workspace).await?;
+        // A tool that panics over its arguments fails this call, not the turn.
+        let planned = AssertUnwindSafe(tool.plan(input, &turn.workspace)).catch_unwind().await;
+        let crashed = |_| Err("internal error: the tool crashed over these arguments; it was not run".into());
+        let plan = planned.unwrap_or_else(crashed)?;
         Ok(Planned { tool, plan })
+    }
+
+    /// A call whose arguments could not be read: it has its answer already.
+    pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String) -> Self {
+        Self { call_id, tool_name, input: Value::Null, plan: Err(why), state: CallState::Settled }
     }
 
     /// How the call looks before it runs.
@@ -265,11 +275,15 @@ impl Turn {
             self.journal.settle().await?;
         }
         let cancel = self.cancel.child_token();
+        // A turn that is dropped takes its tools along.
+        let _dropped_with_us = cancel.clone().drop_guard();
+        let recorder = Recorder::new(self.journal.clone(), self.voice.clone(), call.call_id.clone());
+        let recorder = Arc::new(recorder);
         let runtime = ToolRuntime {
             call_id: call.call_id.clone(),
             workspace: self.workspace.clone(),
             granted: self.granted.iter().cloned().chain(granted).collect(),
-            progress: Arc::new(Recorder::new(self.journal.clone(), self.voice.clone(), call.call_id.clone())),
+            progress: recorder.clone(),
             cancel: cancel.clone(),
         };
         let (tool, input) = (planned.tool.clone(), call.input.clone());
@@ -281,10 +295,12 @@ impl Turn {
                 Ok(outcome) => outcome,
                 Err(_) => {
                     running.abort();
+                    recorder.close();
                     return Ok(call.failure("aborted"));
                 }
             },
         };
+        recorder.close();
         Ok(match outcome {
             Ok(outcome) => finished(call, outcome, self.repeat_warning(call)),
             Err(_) => call.failure("internal error: the tool crashed; its outcome is unknown"),

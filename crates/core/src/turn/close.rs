@@ -7,7 +7,7 @@ use crate::chunk::reduce::StreamKind;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
 use crate::journal::{Journal, Voice};
-use crate::part::ToolState;
+use crate::part::{ToolPart, ToolState};
 use crate::ports::store::StoreResult;
 
 impl Turn {
@@ -19,6 +19,18 @@ impl Turn {
 
     pub(crate) async fn close_streams(&self) -> StoreResult<()> {
         close_streams(&self.journal, &self.voice).await
+    }
+
+    /// Fails the calls whose arguments are still streaming; gives them with their tools.
+    pub(crate) async fn close_inputs(&self, reason: &str) -> StoreResult<Vec<(CallId, String)>> {
+        let mut closed = Vec::new();
+        for open in open_calls(&self.journal) {
+            if open.state == ToolState::InputStreaming {
+                closed.push((open.call_id.clone(), open.tool_name.clone()));
+                self.journal.record(&self.voice, cut_input(open, reason)).await?;
+            }
+        }
+        Ok(closed)
     }
 }
 
@@ -47,19 +59,10 @@ pub(crate) async fn close_message(
     approvals: OpenApprovals,
 ) -> StoreResult<()> {
     close_streams(journal, voice).await?;
-    let open = journal.with_fold(|fold| {
-        let reducer = fold.reducer();
-        let tools = reducer.open_calls().into_iter().filter_map(|call| reducer.tool(&call));
-        tools
-            .map(|tool| (tool.call_id.clone(), tool.tool_name.clone(), tool.state, tool.input.clone()))
-            .collect::<Vec<_>>()
-    });
-    for (call_id, tool_name, state, input) in open.unwrap_or_default() {
-        match (state, approvals) {
+    for open in open_calls(journal) {
+        match (open.state, approvals) {
             (ToolState::ApprovalRequested, OpenApprovals::Keep) => {}
-            (ToolState::InputStreaming, _) => {
-                journal.record(voice, cut_input(call_id, tool_name, input, reason)).await?;
-            }
+            (ToolState::InputStreaming, _) => journal.record(voice, cut_input(open, reason)).await?,
             (
                 ToolState::ApprovalRequested
                 | ToolState::InputAvailable
@@ -68,10 +71,33 @@ pub(crate) async fn close_message(
                 | ToolState::OutputError
                 | ToolState::OutputDenied,
                 _,
-            ) => journal.record(voice, failed(call_id, reason)).await?,
+            ) => journal.record(voice, failed(open.call_id, reason)).await?,
         }
     }
     Ok(())
+}
+
+/// A call without its result.
+struct OpenCall {
+    call_id: CallId,
+    tool_name: String,
+    state: ToolState,
+    input: Option<Value>,
+}
+
+fn open_calls(journal: &Journal) -> Vec<OpenCall> {
+    let open = journal.with_fold(|fold| {
+        let reducer = fold.reducer();
+        let tools = reducer.open_calls().into_iter().filter_map(|call| reducer.tool(&call));
+        let open = |tool: &ToolPart| OpenCall {
+            call_id: tool.call_id.clone(),
+            tool_name: tool.tool_name.clone(),
+            state: tool.state,
+            input: tool.input.clone(),
+        };
+        tools.map(open).collect()
+    });
+    open.unwrap_or_default()
 }
 
 async fn close_streams(journal: &Journal, voice: &Voice) -> StoreResult<()> {
@@ -87,11 +113,11 @@ async fn close_streams(journal: &Journal, voice: &Voice) -> StoreResult<()> {
 }
 
 /// A call whose arguments never became complete: it was never run and never will be.
-fn cut_input(call_id: CallId, tool_name: String, input: Option<Value>, reason: &str) -> Chunk {
+fn cut_input(open: OpenCall, reason: &str) -> Chunk {
     Chunk::ToolInputError {
-        call_id,
-        tool_name,
-        input: input.unwrap_or(json!(null)),
+        call_id: open.call_id,
+        tool_name: open.tool_name,
+        input: open.input.unwrap_or(json!(null)),
         error_text: reason.to_string(),
         marks: ToolMarks::default(),
         rest: Rest::none(),

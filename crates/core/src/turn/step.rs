@@ -1,24 +1,18 @@
 //! One model call: tries, streaming into the journal, splitting of long parts. What a call does is `calls`' business.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::calls::Call;
+use super::incoming::Incoming;
 use super::{Stop, Turn};
 use crate::chunk::{Chunk, Rest, StreamId};
 use crate::events::{Event, EventKind, RunState, Status};
 use crate::limits::{MODEL_TRIES, PART_BYTES, RETRY_BASE, RETRY_MAX};
 use crate::ports::model::{ModelError, StepEvent};
-
-/// A text or reasoning part that is open on our side; long ones go on under another id.
-struct OpenStream {
-    theirs: StreamId,
-    ours: StreamId,
-    bytes: usize,
-    pieces: u32,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -46,7 +40,7 @@ impl Turn {
     async fn stream_once(&mut self, spoken: &mut Spoken) -> Result<(), Stop> {
         let cancel = self.cancel.child_token();
         let mut stream = self.hub.parts.model.stream(self.request(), cancel.clone());
-        let mut open: Vec<OpenStream> = Vec::new();
+        let mut incoming = Incoming::new(&self.passages);
         loop {
             let event = tokio::select! {
                 biased;
@@ -56,10 +50,12 @@ impl Turn {
             match event {
                 Some(Ok(StepEvent::Chunk(chunk))) => {
                     *spoken = Spoken::Something;
-                    self.take_chunk(chunk, &mut open).await?;
+                    let chunk = incoming.check(chunk).map_err(Stop::Model)?;
+                    self.take_chunk(chunk, &mut incoming).await?;
                 }
                 Some(Ok(StepEvent::End { reason, usage })) => {
                     self.close_streams().await?;
+                    self.fail_unfinished_inputs().await?;
                     self.record_usage(usage)?;
                     self.reason = reason;
                     return Ok(());
@@ -70,31 +66,34 @@ impl Turn {
         }
     }
 
-    async fn take_chunk(&mut self, chunk: Chunk, open: &mut Vec<OpenStream>) -> Result<(), Stop> {
+    async fn take_chunk(&mut self, chunk: Chunk, incoming: &mut Incoming) -> Result<(), Stop> {
         match chunk {
             Chunk::TextStart { ref id, .. } | Chunk::ReasoningStart { ref id, .. } => {
-                open.push(OpenStream { theirs: id.clone(), ours: id.clone(), bytes: 0, pieces: 1 });
+                incoming.open(id);
                 self.record(chunk).await
             }
             Chunk::TextDelta { id, delta, rest } => {
-                let ours = self.make_room(Kind::Text, &id, delta.len(), open).await?;
+                let ours = self.make_room(Kind::Text, &id, delta.len(), incoming).await?;
                 self.record(Chunk::TextDelta { id: ours, delta, rest }).await
             }
             Chunk::ReasoningDelta { id, delta, rest } => {
-                let ours = self.make_room(Kind::Reasoning, &id, delta.len(), open).await?;
+                let ours = self.make_room(Kind::Reasoning, &id, delta.len(), incoming).await?;
                 self.record(Chunk::ReasoningDelta { id: ours, delta, rest }).await
             }
             Chunk::TextEnd { id, rest } => {
-                let ours = close(open, &id);
+                let ours = incoming.close(&id);
                 self.record(Chunk::TextEnd { id: ours, rest }).await
             }
             Chunk::ReasoningEnd { id, rest } => {
-                let ours = close(open, &id);
+                let ours = incoming.close(&id);
                 self.record(Chunk::ReasoningEnd { id: ours, rest }).await
             }
             Chunk::ToolInputStart { call_id, tool_name, input_encoding, marks, mut rest } => {
                 self.decorate(&tool_name, &mut rest);
                 self.record(Chunk::ToolInputStart { call_id, tool_name, input_encoding, marks, rest }).await
+            }
+            Chunk::ToolInputAvailable { ref marks, .. } if marks.provider_executed == Some(true) => {
+                self.record(chunk).await
             }
             Chunk::ToolInputAvailable { call_id, tool_name, input, marks, mut rest } => {
                 let call = Call::understand(self, call_id.clone(), tool_name.clone(), input.clone()).await;
@@ -102,8 +101,22 @@ impl Turn {
                 self.calls.push(call);
                 self.record(Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }).await
             }
+            Chunk::ToolInputError { ref call_id, ref tool_name, ref error_text, .. } => {
+                // An answer in itself; the model has to see it, so the turn goes on.
+                self.calls.push(Call::unreadable(call_id.clone(), tool_name.clone(), error_text.clone()));
+                self.record(chunk).await
+            }
             other => self.record(other).await,
         }
+    }
+
+    /// Arguments that began and never became whole: such a call is never run, and the model is told.
+    async fn fail_unfinished_inputs(&mut self) -> Result<(), Stop> {
+        let text = "the arguments of this call never became complete; it was not run";
+        for (call_id, tool_name) in self.close_inputs(text).await? {
+            self.calls.push(Call::unreadable(call_id, tool_name, text.into()));
+        }
+        Ok(())
     }
 
     /// Closes a part that would grow beyond its bound and opens the next; gives the id to write under.
@@ -112,9 +125,9 @@ impl Turn {
         kind: Kind,
         id: &StreamId,
         more: usize,
-        open: &mut [OpenStream],
+        incoming: &mut Incoming,
     ) -> Result<StreamId, Stop> {
-        let Some(stream) = open.iter_mut().find(|stream| stream.theirs == *id) else { return Ok(id.clone()) };
+        let Some(stream) = incoming.stream(id) else { return Ok(id.clone()) };
         if stream.bytes > 0 && stream.bytes + more > PART_BYTES {
             stream.pieces += 1;
             stream.bytes = 0;
@@ -152,6 +165,7 @@ impl Turn {
 
     async fn pause(&self, attempt: u32, message: &str, retry_after: Option<Duration>) -> Result<(), Stop> {
         let state = RunState::Retrying { attempt, message: message.to_string() };
+        self.set_retrying(Some(state.clone()));
         self.publish(state);
         let status = json!({ "state": "retrying", "attempt": attempt, "message": message });
         self.record(Chunk::transient_data("status", status)).await?;
@@ -162,14 +176,20 @@ impl Turn {
         tokio::select! {
             () = self.cancel.cancelled() => Err(Stop::Aborted),
             () = tokio::time::sleep(pause) => {
+                self.set_retrying(None);
                 self.publish(RunState::Busy);
                 Ok(())
             }
         }
     }
 
+    fn set_retrying(&self, state: Option<RunState>) {
+        *self.retrying.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
     fn publish(&self, state: RunState) {
-        let status = Status { state, started_at: None, message_id: Some(self.user_message_id.clone()) };
+        let started_at = Some(self.hub.parts.clock.now_ms());
+        let status = Status { state, started_at, message_id: Some(self.user_message_id.clone()) };
         let session_id = self.workspace.session_id.clone();
         // Nobody listening is fine.
         drop(self.hub.events.send(Event { session_id, kind: EventKind::Status(status) }));
@@ -180,13 +200,6 @@ impl Turn {
 enum Spoken {
     Nothing,
     Something,
-}
-
-fn close(open: &mut Vec<OpenStream>, id: &StreamId) -> StreamId {
-    match open.iter().position(|stream| stream.theirs == *id) {
-        Some(index) => open.swap_remove(index).ours,
-        None => id.clone(),
-    }
 }
 
 fn cut() -> ModelError {

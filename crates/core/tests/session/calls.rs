@@ -46,7 +46,7 @@ async fn bad_arguments_and_unknown_tools_are_answers_to_the_model() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_talks_on_after_its_end_is_not_heard() {
-    let world = World::new("on \"go\"\n call id=c deaf {\"path\":\"a\"}\non *\n text \"next\"");
+    let world = World::new("on \"go\"\n call id=c deaf {\"path\":\"a\"}\non *\n delay 1s\n text \"next\"");
     let (_process, session) = world.session().await;
     let ticket = session.prompt(prompt("go"));
     until_stored(&world, |_| world.runs.of("c") == 1).await;

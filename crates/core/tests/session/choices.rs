@@ -6,7 +6,8 @@ use attache_core::ports::store::ModelRef;
 
 use crate::world::*;
 
-const SCRIPT: &str = "model big context=9000 max_output=100\non *\n call touch {\"path\":\"a\"}\n ---\n text \"fine\"";
+const SCRIPT: &str =
+    "model big context=9000 max_output=100\non *\n call touch {\"path\":\"a\"}\n ---\n text \"fine\"";
 
 fn model(name: &str) -> ModelRef {
     ModelRef { provider_id: "script".into(), model_id: name.into(), variant: None }

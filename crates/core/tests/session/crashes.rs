@@ -121,7 +121,11 @@ async fn the_history_of_a_continued_turn_is_what_it_was() {
         let request = world.model.requests().pop().unwrap();
         let parts = request.passages.iter().map(|passage| passage.parts.clone());
         // Approval ids are made anew in every world.
-        format!("{:?}", parts.collect::<Vec<_>>()).split("apr_").map(|text| text.get(26..).unwrap_or(text).to_owned()).collect::<Vec<_>>()[1..].to_vec()
+        format!("{:?}", parts.collect::<Vec<_>>())
+            .split("apr_")
+            .map(|text| text.get(26..).unwrap_or(text).to_owned())
+            .collect::<Vec<_>>()[1..]
+            .to_vec()
     };
     assert_eq!(request(&interrupted), request(&world));
 }

@@ -114,6 +114,7 @@ async fn a_session_at_rest_after_a_fault_is_free_for_others() {
     for nth in 0..12 {
         let world = World::new(SCRIPT);
         let (process, session) = world.session().await;
+        let _seat = seat(&session, answering(&vec![Answer::AllowOnce; 4])).await;
         process.store.fail_commit(nth);
         drop(answer(session.prompt(prompt("tools"))).await);
         process.store.fail_commit(u64::MAX);

@@ -45,7 +45,8 @@ async fn a_rejected_call_does_not_run_and_the_turn_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn always_is_not_asked_again_not_even_after_a_restart() {
-    let script = "on *\n call touch {\"path\":\"a\"}\n ---\n call touch {\"path\":\"a\",\"ms\":1}\n ---\n text \"on\"";
+    let script =
+        "on *\n call touch {\"path\":\"a\"}\n ---\n call touch {\"path\":\"a\",\"ms\":1}\n ---\n text \"on\"";
     for (answer, runs) in [(Answer::AllowAlways, 4), (Answer::RejectAlways, 0)] {
         let world = World::new(script);
         let (process, session) = world.session().await;

@@ -86,6 +86,7 @@ async fn a_reader_gets_our_entries_and_then_theirs() {
     pause(100).await;
     let _look = session.attach(None, AttachFrom::LiveRun).await.unwrap();
     let outcome = answer(ticket).await.unwrap();
+    pause(500).await;
     let mut next = 0;
     while next < outcome.after_index {
         let segment = tokio::time::timeout(LONG, attachment.live.next()).await.expect("stuck").unwrap();

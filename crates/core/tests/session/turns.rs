@@ -41,7 +41,8 @@ async fn a_call_is_answered_before_the_next_step() {
 
 #[tokio::test(start_paused = true)]
 async fn the_step_limit_ends_the_turn() {
-    let script = "on *\n call look {\"path\":\"a\"}\n ---\n call look {\"path\":\"b\"}\n ---\n text \"never\"";
+    let script =
+        "on *\n call look {\"path\":\"a\"}\n ---\n call look {\"path\":\"b\"}\n ---\n text \"never\"";
     let world = World::new(script).with_max_steps(2);
     let (_process, session) = world.session().await;
     assert_eq!(say(&session, "go").await, TurnEnd::StepLimit);
@@ -61,7 +62,9 @@ async fn a_transient_error_is_tried_again_and_told() {
     let retries = states(&mut events);
     let attempts: Vec<_> = retries
         .iter()
-        .filter_map(|state| if let RunState::Retrying { attempt, .. } = state { Some(*attempt) } else { None })
+        .filter_map(
+            |state| if let RunState::Retrying { attempt, .. } = state { Some(*attempt) } else { None },
+        )
         .collect();
     assert_eq!(attempts, [1, 2]);
     assert!(!matches!(session.status().await.unwrap().state, RunState::Retrying { .. }));

@@ -222,9 +222,9 @@ pub fn read(attachment: Attachment) -> (Shown, tokio::task::JoinHandle<()>) {
         let mut attachment = attachment;
         while let Ok(segment) = attachment.live.next().await {
             let entries = segment.entries();
-            into.lock().unwrap().extend(
-                entries.map(|entry| (entry.index, entry.message_id.clone(), entry.chunk.clone())),
-            );
+            into.lock()
+                .unwrap()
+                .extend(entries.map(|entry| (entry.index, entry.message_id.clone(), entry.chunk.clone())));
         }
     });
     (shown, task)

@@ -1,0 +1,85 @@
+//! Leaving a session: closing it, ending with the host, and stopping a turn that can't go on.
+
+use std::time::Duration;
+
+use super::lease::LeaseAfter;
+use super::run::{Remains, Running};
+use super::{Session, ask::Asking};
+use crate::hub::TurnOutcome;
+use crate::limits::SHUTDOWN;
+use crate::turn::{TurnEnd, TurnResult};
+
+/// How long a task that was aborted may take to notice; it does at its next wait.
+const NOTICE: Duration = Duration::from_millis(100);
+
+impl Session {
+    /// Closing: what runs is cancelled, what waits is cancelled with it. The row stays.
+    pub(super) async fn close(&mut self) {
+        let waiting: Vec<_> = self.waiting.iter().map(|queued| queued.message_id.clone()).collect();
+        for message_id in waiting {
+            if let Err(error) = self.queue_cancel(&message_id).await {
+                tracing::warn!(%error, "a waiting prompt could not be cancelled");
+                self.withdrawn.insert(message_id.clone());
+                let after_index = self.journal.durable();
+                self.answer_callers(&message_id, |message_id| {
+                    Ok(TurnOutcome { message_id, end: TurnEnd::Aborted, after_index })
+                });
+            }
+        }
+        self.waiting.clear();
+        self.stop_run().await;
+        if self.mending().is_some()
+            && let Err(error) = self.take_lease().await
+        {
+            tracing::warn!(%error, "the session is closed with its store out of order");
+        }
+        if self.asking.is_some() {
+            self.refuse_open_question("the session was closed", LeaseAfter::GiveBack).await;
+        }
+        self.leave().await;
+    }
+
+    /// The host ends: the run is aborted and its calls closed; an open question and the queue are kept for the next owner.
+    pub(super) async fn shut_down(&mut self) {
+        self.waiting.clear();
+        self.stop_run().await;
+        self.leave().await;
+    }
+
+    /// Cancels the turn that runs and waits for its end. It may come back with a question instead.
+    pub(super) async fn stop_run(&mut self) {
+        let Some(running) = &self.running else { return };
+        running.cancel.cancel();
+        let returned = tokio::time::timeout(SHUTDOWN, Running::returned(&mut self.running)).await;
+        let Some(mut running) = self.running.take() else { return };
+        match returned {
+            Ok(Ok((turn, TurnResult::Suspended(ask)))) => {
+                self.asking = Some(Asking::new(turn, running.live, ask));
+            }
+            Ok(Ok((turn, TurnResult::Ended(end)))) => {
+                let remains = Remains { usage: turn.usage, passages: None };
+                self.end_run(running.live, end, remains, LeaseAfter::GiveBack).await;
+            }
+            Ok(Err(_)) => self.end_crashed(running.live, LeaseAfter::GiveBack).await,
+            Err(_) => {
+                running.abort(NOTICE).await;
+                self.end_unclosed(running.live, "aborted", TurnEnd::Aborted, LeaseAfter::GiveBack).await;
+            }
+        }
+    }
+
+    async fn leave(&mut self) {
+        let changes: Vec<_> = self.release().into_iter().collect();
+        if !changes.is_empty() && self.journal.change(changes).is_ok() {
+            drop(self.journal.settle().await);
+        }
+        let mut open = self.hub.open_sessions();
+        // Only our own entry: a session opened anew under the same id has a task of its own.
+        if open
+            .get(&self.id)
+            .is_some_and(|entry| self.commands.upgrade().is_some_and(|own| own.same_channel(entry)))
+        {
+            open.remove(&self.id);
+        }
+    }
+}

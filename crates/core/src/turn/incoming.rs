@@ -1,0 +1,135 @@
+//! Looks over what a model says in one step before it is recorded: its order, its calls' ids, the pieces of its long parts.
+//! Records nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::chunk::order::{OrderChecker, OrderError};
+use crate::chunk::{Chunk, Rest, StreamId};
+use crate::ids::CallId;
+use crate::part::{Part, Passage};
+use crate::ports::model::ModelError;
+
+/// A text or reasoning part that is open on our side; long ones go on under another id.
+pub(super) struct OpenStream {
+    theirs: StreamId,
+    pub(super) ours: StreamId,
+    pub(super) bytes: usize,
+    pub(super) pieces: u32,
+}
+
+pub(super) struct Incoming {
+    order: OrderChecker,
+    open: Vec<OpenStream>,
+    /// Ids that calls of the conversation have already. Models repeat ids; clients and providers go by them.
+    taken: HashSet<CallId>,
+    /// What a call of this step is called here, by the model's id for it.
+    names: HashMap<CallId, Named>,
+}
+
+struct Named {
+    ours: CallId,
+    /// Its whole input has come: the next input under this id is another call.
+    whole: bool,
+}
+
+impl Incoming {
+    pub(super) fn new(passages: &[Arc<Passage>]) -> Self {
+        let mut order = OrderChecker::default();
+        let start = Chunk::Start { message_id: None, message_metadata: None, rest: Rest::none() };
+        let begun = order.check(&start).and_then(|()| order.check(&Chunk::StartStep { rest: Rest::none() }));
+        debug_assert!(begun.is_ok());
+        let parts = passages.iter().flat_map(|passage| &passage.parts);
+        let taken = parts.filter_map(Part::tool).map(|tool| tool.call_id.clone()).collect();
+        Self { order, open: Vec::new(), taken, names: HashMap::new() }
+    }
+
+    /// The chunk under our names, if it may stand here.
+    pub(super) fn check(&mut self, mut chunk: Chunk) -> Result<Chunk, ModelError> {
+        if is_the_loops_own(&chunk) {
+            return Err(ModelError::Permanent(format!("the model sent a {} of its own", chunk.kind())));
+        }
+        self.rename(&mut chunk);
+        self.order.check(&chunk).map_err(|error| out_of_order(&error))?;
+        Ok(chunk)
+    }
+
+    pub(super) fn open(&mut self, id: &StreamId) {
+        self.open.push(OpenStream { theirs: id.clone(), ours: id.clone(), bytes: 0, pieces: 1 });
+    }
+
+    pub(super) fn stream(&mut self, id: &StreamId) -> Option<&mut OpenStream> {
+        self.open.iter_mut().find(|stream| stream.theirs == *id)
+    }
+
+    /// Forgets an open part; gives the id it has on our side.
+    pub(super) fn close(&mut self, id: &StreamId) -> StreamId {
+        match self.open.iter().position(|stream| stream.theirs == *id) {
+            Some(index) => self.open.swap_remove(index).ours,
+            None => id.clone(),
+        }
+    }
+
+    fn rename(&mut self, chunk: &mut Chunk) {
+        match chunk {
+            Chunk::ToolInputStart { call_id, .. } => *call_id = self.name(call_id).ours.clone(),
+            Chunk::ToolInputAvailable { call_id, .. } | Chunk::ToolInputError { call_id, .. } => {
+                let named = self.name(call_id);
+                named.whole = true;
+                *call_id = named.ours.clone();
+            }
+            Chunk::ToolInputDelta { call_id, .. }
+            | Chunk::ToolApprovalRequest { call_id, .. }
+            | Chunk::ToolOutputAvailable { call_id, .. }
+            | Chunk::ToolOutputError { call_id, .. }
+            | Chunk::ToolOutputDenied { call_id, .. } => {
+                if let Some(named) = self.names.get(call_id) {
+                    *call_id = named.ours.clone();
+                }
+            }
+            Chunk::Start { .. }
+            | Chunk::StartStep { .. }
+            | Chunk::FinishStep { .. }
+            | Chunk::TextStart { .. }
+            | Chunk::TextDelta { .. }
+            | Chunk::TextEnd { .. }
+            | Chunk::ReasoningStart { .. }
+            | Chunk::ReasoningDelta { .. }
+            | Chunk::ReasoningEnd { .. }
+            | Chunk::SourceUrl { .. }
+            | Chunk::SourceDocument { .. }
+            | Chunk::File { .. }
+            | Chunk::Data { .. }
+            | Chunk::MessageMetadata { .. }
+            | Chunk::Error { .. }
+            | Chunk::Abort { .. }
+            | Chunk::Finish { .. } => {}
+        }
+    }
+
+    /// The call whose input this is: the one that is still streaming, or a new one with an id nobody has.
+    fn name(&mut self, theirs: &CallId) -> &mut Named {
+        let goes_on = self.names.get(theirs).is_some_and(|named| !named.whole);
+        if !goes_on {
+            let mut ours = theirs.clone();
+            let mut number = 1;
+            while !self.taken.insert(ours.clone()) {
+                number += 1;
+                // Letters, digits and underscores only: some providers take nothing else.
+                ours = CallId::new(format!("{theirs}_{number}"));
+            }
+            self.names.insert(theirs.clone(), Named { ours, whole: false });
+        }
+        self.names.entry(theirs.clone()).or_insert_with(|| Named { ours: theirs.clone(), whole: false })
+    }
+}
+
+/// A model makes parts; where steps and messages begin and end is the loop's business.
+fn is_the_loops_own(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Start { .. } | Chunk::StartStep { .. } | Chunk::FinishStep { .. })
+        || chunk.is_terminal()
+}
+
+fn out_of_order(error: &OrderError) -> ModelError {
+    ModelError::Permanent(format!("the model's answer came out of order: {error}"))
+}
