@@ -1,6 +1,5 @@
 //! Draws the demo as an SVG for the README: runs it on a terminal, turns its colours into text spans.
 
-use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
@@ -73,10 +72,8 @@ fn svg(text: &str) -> String {
             if span.text.trim().is_empty() {
                 continue;
             }
-            // Writing to a String does not fail.
-            drop(writeln!(
-                out,
-                "<text x=\"{x:.1}\" y=\"{y}\" fill=\"{}\" font-weight=\"{}\" textLength=\"{:.1}\" xml:space=\"preserve\">{}</text>",
+            out.push_str(&format!(
+                "<text x=\"{x:.1}\" y=\"{y}\" fill=\"{}\" font-weight=\"{}\" textLength=\"{:.1}\" xml:space=\"preserve\">{}</text>\n",
                 span.colour,
                 span.weight,
                 length as f32 * CHARACTER,

@@ -33,6 +33,7 @@ pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result
     };
     let agent = Agent {
         hub: setup.hub.clone(),
+        clock: setup.clock.clone(),
         host: Arc::new(Machine { store: setup.store.clone() }),
         version: env!("CARGO_PKG_VERSION"),
         thoughts: match config.thoughts.value {

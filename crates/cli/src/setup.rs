@@ -20,6 +20,7 @@ use crate::dirs::Dirs;
 pub(crate) struct Setup {
     pub(crate) hub: Hub,
     pub(crate) store: SqliteStore,
+    pub(crate) clock: Arc<dyn Clock>,
     /// A damaged database was moved here; the user has to be told.
     pub(crate) set_aside: Option<PathBuf>,
 }
@@ -54,7 +55,7 @@ impl Setup {
             tools: attache_tools::builtin().into(),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),
-            clock,
+            clock: clock.clone(),
             settings: Settings {
                 model: config.model.as_ref().map(|model| model.value.clone()),
                 agent: agent.to_owned(),
@@ -64,7 +65,7 @@ impl Setup {
             },
             store: Arc::new(store.clone()),
         });
-        Ok(Self { hub, store, set_aside })
+        Ok(Self { hub, store, clock, set_aside })
     }
 }
 
