@@ -3,7 +3,6 @@
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::store::{
     Batch, Change, LiveRun, LogSegment, MessageRow, PartRow, SessionPatch, SessionRow, StoreError,
-    UsageTotals,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
@@ -101,7 +100,7 @@ fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionP
     let mut stored = transaction.prepare_cached("SELECT metadata_json FROM chat_sessions WHERE id = ?1")?;
     let stored = stored.query_row([session.as_str()], |row| row.get::<_, String>(0)).optional()?;
     let stored = stored.ok_or_else(|| Failure::corrupt(format!("session {session} is not stored")))?;
-    let usage = patch.add_usage.unwrap_or_else(UsageTotals::default);
+    let usage = patch.add_usage.unwrap_or_default();
     let mut update = transaction.prepare_cached(
         "UPDATE chat_sessions SET model_json = coalesce(?2, model_json), \
          permissions_json = coalesce(?3, permissions_json), metadata_json = ?4, \
@@ -225,12 +224,21 @@ fn append_log(transaction: &Connection, session: &SessionId, segment: &LogSegmen
     if last < first {
         return Err(Failure::corrupt(format!("a log segment from {first} to {last}")));
     }
+    // Two statements and not one: an insert that selects from its own table goes through a temporary one.
+    let mut end = transaction.prepare_cached(
+        "SELECT last_index + 1 FROM run_chunks WHERE session_id = ?1 ORDER BY first_index DESC LIMIT 1",
+    )?;
+    let end: Option<i64> = end.query_row([session.as_str()], |row| row.get(0)).optional()?;
+    if first != end.unwrap_or(0) {
+        return Err(Failure::Refused(StoreError::Conflict(format!(
+            "the log of session {session} at index {first}"
+        ))));
+    }
     let mut append = transaction.prepare_cached(
         "INSERT INTO run_chunks (session_id, first_index, last_index, message_id, role, chunks) \
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?2 = coalesce((SELECT last_index + 1 FROM run_chunks \
-         WHERE session_id = ?1 ORDER BY first_index DESC LIMIT 1), 0)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
-    let appended = append.execute(params![
+    append.execute(params![
         session.as_str(),
         first,
         last,
@@ -238,12 +246,7 @@ fn append_log(transaction: &Connection, session: &SessionId, segment: &LogSegmen
         rows::role_text(segment.role),
         segment.chunks,
     ])?;
-    match appended {
-        0 => Err(Failure::Refused(StoreError::Conflict(format!(
-            "the log of session {session} at index {first}"
-        )))),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// The newest segment always stays: the next index is told by it.

@@ -39,6 +39,11 @@ impl Connector {
     /// Makes an observer the writer.
     pub(crate) fn promote(&self, connection: Connection) -> rusqlite::Result<Connection> {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+        let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        if pages == 0 && self.durability == Durability::Normal {
+            // An empty file has nothing to lose, and the syncs of its making would be most of the first start.
+            connection.execute_batch("PRAGMA synchronous = OFF")?;
+        }
         write_ahead(&connection)?;
         let synchronous = match self.durability {
             Durability::Normal => "NORMAL",

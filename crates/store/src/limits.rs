@@ -15,12 +15,19 @@ pub(crate) const WRITER_CACHE_KIB: i64 = 1_024;
 /// Page cache of one reader in KiB: reading is sequential, a large cache would only raise the resident size.
 pub(crate) const READER_CACHE_KIB: i64 = 512;
 
-/// The write-ahead log is folded into the database when it has this many pages (4 MiB): smaller means more
-/// syncs per byte, larger means slower reads and a longer recovery.
-pub(crate) const WAL_CHECKPOINT_PAGES: i64 = 1_000;
+/// Under load the write-ahead log is folded into the database when it has this many pages (16 MiB). Folding syncs twice
+/// and holds up the writer for some milliseconds, so a turn of usual length shall not meet it; what a killed process
+/// leaves is still read again in about 10 ms.
+pub(crate) const WAL_CHECKPOINT_PAGES: i64 = 4_000;
+
+/// Otherwise it is folded when nothing was written for this long …
+pub(crate) const IDLE_CHECKPOINT_AFTER: Duration = Duration::from_millis(500);
+
+/// … and this many commits have gathered: fewer are not worth two syncs.
+pub(crate) const IDLE_CHECKPOINT_COMMITS: usize = 256;
 
 /// A write-ahead log that once grew beyond this (a long reader, a huge batch) is cut back when it starts anew.
-pub(crate) const WAL_KEEP_BYTES: i64 = 8 * 1024 * 1024;
+pub(crate) const WAL_KEEP_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Statements kept prepared per connection: more than there are in this crate.
 pub(crate) const CACHED_STATEMENTS: usize = 48;

@@ -68,6 +68,9 @@ pub(crate) struct Writer {
     /// `None` after a failure that made it doubtful; opened again for the next group.
     connection: Option<Connection>,
     followers: Followers,
+    /// Commits since the write-ahead log was last folded by us, and when the last one was.
+    unfolded: usize,
+    written_at: Option<Instant>,
 }
 
 impl Writer {
@@ -77,7 +80,8 @@ impl Writer {
         us: Arc<ProcessLock>,
         connection: Connection,
     ) -> Self {
-        Self { queue, connector, us, connection: Some(connection), followers: Followers::default() }
+        let followers = Followers::default();
+        Self { queue, connector, us, connection: Some(connection), followers, unfolded: 0, written_at: None }
     }
 
     pub(crate) fn run(mut self) {
@@ -88,6 +92,8 @@ impl Writer {
             let more = self.collect(&mut group);
             if !group.is_empty() {
                 let outcomes = self.commit_group(&group);
+                self.unfolded += 1;
+                self.written_at = Some(Instant::now());
                 for (write, outcome) in group.drain(..).zip(outcomes) {
                     answer(write, outcome);
                 }
@@ -101,17 +107,19 @@ impl Writer {
 
     /// Waits for something to do, then takes all that waits.
     fn collect(&mut self, group: &mut Vec<Write>) -> More {
-        let first = if self.followers.waiting.is_empty() {
-            match self.queue.recv() {
+        let first = match self.patience() {
+            Some(patience) => match self.queue.recv_timeout(patience) {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.fold_when_idle();
+                    return More::MayCome;
+                }
+                Err(RecvTimeoutError::Disconnected) => return More::Nothing,
+            },
+            None => match self.queue.recv() {
                 Ok(job) => job,
                 Err(_) => return More::Nothing,
-            }
-        } else {
-            match self.queue.recv_timeout(self.followers.due_in()) {
-                Ok(job) => job,
-                Err(RecvTimeoutError::Timeout) => return More::MayCome,
-                Err(RecvTimeoutError::Disconnected) => return More::Nothing,
-            }
+            },
         };
         let mut next = first;
         loop {
@@ -131,20 +139,47 @@ impl Writer {
         }
     }
 
-    /// One outcome per write. A refused write is undone alone; a failing medium fails the whole group, because its
-    /// transaction is gone.
-    fn commit_group(&mut self, group: &[Write]) -> Vec<StoreResult<Outcome>> {
-        match self.try_group(group) {
-            Ok(outcomes) => outcomes,
-            Err(failure) => {
-                self.recover(&failure);
-                let error = failure.into_error();
-                group.iter().map(|_| Err(error.clone())).collect()
-            }
+    /// How long to wait for a job before there is something else to do; `None` for as long as it takes.
+    fn patience(&self) -> Option<Duration> {
+        let follow = (!self.followers.waiting.is_empty()).then(|| self.followers.due_in());
+        let fold =
+            (self.unfolded >= limits::IDLE_CHECKPOINT_COMMITS).then_some(limits::IDLE_CHECKPOINT_AFTER);
+        follow.into_iter().chain(fold).min()
+    }
+
+    /// Folds the write-ahead log into the database while nobody waits. Failing is no harm: it is tried again, at the
+    /// latest by SQLite itself when the log has grown large.
+    fn fold_when_idle(&mut self) {
+        let idle = self.written_at.is_some_and(|at| at.elapsed() >= limits::IDLE_CHECKPOINT_AFTER);
+        if !idle || self.unfolded < limits::IDLE_CHECKPOINT_COMMITS {
+            return;
+        }
+        self.unfolded = 0;
+        let Some(connection) = &self.connection else { return };
+        if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+            tracing::debug!(%error, "the write-ahead log was not folded");
         }
     }
 
-    fn try_group(&mut self, group: &[Write]) -> Result<Vec<StoreResult<Outcome>>, Failure> {
+    /// One outcome per write. A refused write is undone alone; a failing medium fails the whole group, because its
+    /// transaction is gone.
+    fn commit_group(&mut self, group: &[Write]) -> Vec<StoreResult<Outcome>> {
+        // Refusals are rare: first without savepoints, which cost a copy of every page a write touches.
+        let outcomes = match self.try_group(group, Isolation::None) {
+            Ok(Tried::Refused) => self.try_group(group, Isolation::Savepoints),
+            tried => tried,
+        };
+        let failure = match outcomes {
+            Ok(Tried::Committed(outcomes)) => return outcomes,
+            Ok(Tried::Refused) => Failure::Medium("a refusal was not isolated".into()),
+            Err(failure) => failure,
+        };
+        self.recover(&failure);
+        let error = failure.into_error();
+        group.iter().map(|_| Err(error.clone())).collect()
+    }
+
+    fn try_group(&mut self, group: &[Write], isolation: Isolation) -> Result<Tried, Failure> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             None => self.connection.insert(self.connector.writer()?),
@@ -152,24 +187,39 @@ impl Writer {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut outcomes = Vec::with_capacity(group.len());
         for write in group {
-            let outcome = apply_alone(connection, &self.us, write)?;
+            let outcome = match isolation {
+                Isolation::None => match apply_write(connection, &self.us, write) {
+                    Err(Failure::Refused(_) | Failure::Damaged(_)) => {
+                        connection.prepare_cached("ROLLBACK")?.execute([])?;
+                        return Ok(Tried::Refused);
+                    }
+                    outcome => Ok(outcome?),
+                },
+                Isolation::Savepoints => apply_isolated(connection, &self.us, write)?,
+            };
             if let Err(Failure::Damaged(reason)) = &outcome {
                 examine::suspect(&self.connector, reason);
             }
             outcomes.push(outcome.map_err(Failure::into_error));
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(outcomes)
+        Ok(Tried::Committed(outcomes))
     }
 
-    /// Closing the connection undoes the transaction. Always opened anew, because after an I/O error the connection
-    /// itself may be doubtful (a shared index that could not be mapped), and opening costs less than a millisecond.
+    /// Ends the transaction. A connection that can't even do that, or can't read afterwards, is opened anew with the
+    /// next group. Not without need: a fresh connection reads the write-ahead log from its file, and might find there
+    /// what has just been told to be lost.
     fn recover(&mut self, failure: &Failure) {
         tracing::warn!(?failure, "a group of writes failed");
         if let Failure::Damaged(reason) = failure {
             examine::suspect(&self.connector, reason);
         }
-        self.connection = None;
+        let Some(connection) = &self.connection else { return };
+        let ended = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+        let reads = || connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+        if !ended || reads().is_err() {
+            self.connection = None;
+        }
     }
 
     /// Looks at the change counter when it is time to, and wakes who waits for it.
@@ -232,19 +282,36 @@ impl Followers {
     }
 }
 
+/// Whether each write of a group can be undone alone.
+#[derive(Clone, Copy)]
+enum Isolation {
+    None,
+    Savepoints,
+}
+
+enum Tried {
+    Committed(Vec<StoreResult<Outcome>>),
+    /// Undone as a whole, because one write was refused and nothing held it apart from the others.
+    Refused,
+}
+
+fn apply_write(connection: &Connection, us: &ProcessLock, write: &Write) -> Result<Outcome, Failure> {
+    match write {
+        Write::Batch { batch, .. } => apply::batch(connection, us, batch).map(|()| Outcome::Written),
+        Write::Lease { session, known, .. } => {
+            lease::acquire(connection, us, session, *known).map(Outcome::Lease)
+        }
+    }
+}
+
 /// Applies one write so that a refusal leaves no trace of it. The outer error means that the transaction is lost.
-fn apply_alone(
+fn apply_isolated(
     connection: &Connection,
     us: &ProcessLock,
     write: &Write,
 ) -> Result<Result<Outcome, Failure>, Failure> {
     connection.prepare_cached("SAVEPOINT one_write")?.execute([])?;
-    let outcome = match write {
-        Write::Batch { batch, .. } => apply::batch(connection, us, batch).map(|()| Outcome::Written),
-        Write::Lease { session, known, .. } => {
-            lease::acquire(connection, us, session, *known).map(Outcome::Lease)
-        }
-    };
+    let outcome = apply_write(connection, us, write);
     match &outcome {
         Ok(_) => {}
         Err(Failure::Refused(_) | Failure::Damaged(_)) => {

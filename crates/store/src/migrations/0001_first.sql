@@ -61,7 +61,9 @@ CREATE TABLE system_prompts (
     body TEXT NOT NULL
 );
 
--- The log of live runs: one row per commit. No foreign key: the fence has already found the session.
+-- The log of live runs: one row per commit. No foreign key: the fence has already found the session. Without rowid,
+-- because a commit then touches one page and not two; measured 6.2 against 9.0 KB written for a commit of one chunk,
+-- and 305 against 243 bytes per chunk for commits of a hundred.
 CREATE TABLE run_chunks (
     session_id TEXT NOT NULL,
     first_index INTEGER NOT NULL,
