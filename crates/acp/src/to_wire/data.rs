@@ -166,7 +166,8 @@ fn long_summary(
 }
 
 fn notice(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> Written {
-    let Some(title) = text(data, "title") else { return Ok(()) };
+    // The schema wants a title that stands alone.
+    let Some(title) = text(data, "title").filter(|title| !title.is_empty()) else { return Ok(()) };
     let severity = match text(data, "severity") {
         Some("error") => NoticeSeverity::Error,
         Some("warning") => NoticeSeverity::Warning,

@@ -1,0 +1,182 @@
+//! A world for one test: a disk, a scripted model, processes on it and clients that connect to them.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use attache_acp::from_wire::ExportFormat;
+use attache_acp::to_wire::Thoughts;
+use attache_acp::{Agent, Host, connect};
+use attache_core::agents::Agents;
+use attache_core::hub::{Hub, Parts, Settings};
+use attache_core::ids::{Ids, SessionId};
+use attache_core::ports::{BoxFuture, Clock};
+use attache_models::ScriptModel;
+use attache_rpc::{Connection, Options, duplex};
+use attache_testkit::client::TestClient;
+use attache_testkit::fakes::clock::TokioClock;
+use attache_testkit::fakes::disk::Disk;
+use attache_testkit::fakes::store::MemoryStore;
+use attache_testkit::fakes::tools::{Runs, family};
+use serde_json::{Value, json};
+
+pub struct World {
+    disk: Arc<Mutex<Disk>>,
+    model: Arc<ScriptModel>,
+    pub runs: Runs,
+    clock: Arc<dyn Clock>,
+    processes: Mutex<u64>,
+}
+
+/// One living process with its hub.
+pub struct Process {
+    pub hub: Hub,
+    store: MemoryStore,
+    clock: Arc<dyn Clock>,
+}
+
+/// One connection and its client.
+pub struct Line {
+    pub client: TestClient,
+    pub connection: Connection,
+}
+
+impl World {
+    pub fn new(script: &str) -> Self {
+        Self {
+            disk: Arc::default(),
+            model: Arc::new(ScriptModel::parse("script", script).unwrap()),
+            runs: Runs::default(),
+            clock: Arc::new(TokioClock::start()),
+            processes: Mutex::default(),
+        }
+    }
+
+    pub fn process(&self) -> Process {
+        let mut number = self.processes.lock().unwrap();
+        *number += 1;
+        let store = MemoryStore::open(self.disk.clone(), *number, *number);
+        let hub = Hub::new(Parts {
+            store: Arc::new(store.clone()),
+            leases: Arc::new(store.clone()),
+            blobs: Arc::new(store.clone()),
+            model: self.model.clone(),
+            tools: family(&self.runs),
+            agents: Agents::builtin(),
+            clock: self.clock.clone(),
+            ids: Arc::new(Ids::new(self.clock.clone(), *number)),
+            settings: Settings {
+                model: None,
+                agent: "build".into(),
+                max_steps: 5,
+                scratch: "/scratch".into(),
+                platform: "test".into(),
+            },
+        });
+        Process { hub, store, clock: self.clock.clone() }
+    }
+
+    pub fn messages(&self) -> usize {
+        self.disk.lock().unwrap().messages.len()
+    }
+}
+
+impl Process {
+    /// SIGKILL, as far as the disk and everybody else can see.
+    pub fn kill(self) {
+        self.store.kill();
+    }
+
+    /// A connection that has not been initialized.
+    pub fn connect_raw(&self) -> Line {
+        let agent = Agent {
+            hub: self.hub.clone(),
+            host: Arc::new(TestHost),
+            clock: self.clock.clone(),
+            version: "0.0.0",
+            thoughts: Thoughts::Show,
+        };
+        let (ours, theirs) = duplex(64 * 1024);
+        let connection = connect(agent, ours.0, ours.1, Options::default());
+        Line { client: TestClient::connect(theirs.0, theirs.1), connection }
+    }
+
+    pub async fn connect(&self) -> Line {
+        let line = self.connect_raw();
+        let capabilities = json!({ "session": { "notices": {} } });
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
+        line.client.expect("initialize", params).await;
+        line
+    }
+
+    /// A connection with a new session.
+    pub async fn session(&self) -> (Line, String) {
+        let line = self.connect().await;
+        let id = line.new_session().await;
+        (line, id)
+    }
+}
+
+impl Line {
+    pub async fn new_session(&self) -> String {
+        let result = self.client.expect("session/new", json!({ "cwd": "/w", "mcpServers": [] })).await;
+        result["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn load(&self, session: &str) -> Value {
+        let params = json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] });
+        self.client.expect("session/load", params).await
+    }
+
+    pub async fn resume(&self, session: &str) -> Value {
+        self.client.expect("session/resume", json!({ "sessionId": session, "cwd": "/w" })).await
+    }
+
+    /// Prompts and waits; gives the stop reason.
+    pub async fn say(&self, session: &str, text: &str) -> String {
+        let result = self.client.expect("session/prompt", prompt(session, text)).await;
+        result["stopReason"].as_str().unwrap().to_owned()
+    }
+
+    /// The kinds of updates of a session so far, runs of the same kind counted once.
+    pub fn kinds(&self, session: &str) -> Vec<String> {
+        kinds(&self.client.updates(session))
+    }
+}
+
+/// Titles come when they come; they are left out.
+pub fn kinds(updates: &[Value]) -> Vec<String> {
+    let kinds = updates.iter().map(|update| update["sessionUpdate"].as_str().unwrap().to_owned());
+    let mut kinds: Vec<String> = kinds.filter(|kind| kind != "session_info_update").collect();
+    kinds.dedup();
+    kinds
+}
+
+pub fn prompt(session: &str, text: &str) -> Value {
+    json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] })
+}
+
+pub fn prompt_with_id(session: &str, text: &str, id: &str) -> Value {
+    let mut params = prompt(session, text);
+    params["_meta"] = json!({ "attache/messageId": id });
+    params
+}
+
+/// Every directory exists but `/missing`; every session's export is its id.
+#[derive(Debug)]
+struct TestHost;
+
+impl Host for TestHost {
+    fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
+        let missing = path.starts_with("/missing");
+        Box::pin(async move { if missing { Err("is not a directory".into()) } else { Ok(()) } })
+    }
+
+    fn export(
+        &self,
+        session: &SessionId,
+        format: ExportFormat,
+    ) -> BoxFuture<'static, Result<Option<String>, String>> {
+        let content = session.as_str().starts_with("ses_").then(|| format!("{session} as {}", format.name()));
+        Box::pin(async move { Ok(content) })
+    }
+}
