@@ -124,13 +124,24 @@ impl Home {
             .append(true)
             .open(self.log_path())
             .expect("open the log of stderr");
+        self.start_logging_to(log.into(), arguments)
+    }
+
+    /// Starts `attache acp` with a stderr that nobody reads: whatever it writes there meets a broken pipe.
+    pub fn start_with_closed_stderr(&self, arguments: &[&str]) -> Agent {
+        let mut agent = self.start_logging_to(Stdio::piped(), arguments);
+        drop(agent.child.stderr.take());
+        agent
+    }
+
+    fn start_logging_to(&self, stderr: Stdio, arguments: &[&str]) -> Agent {
         let mut child = self
             .command()
             .arg("acp")
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(log)
+            .stderr(stderr)
             .spawn()
             .unwrap_or_else(|error| panic!("start {}: {error}", self.binary.display()));
         let stdin = child.stdin.take().expect("a piped stdin");
@@ -251,6 +262,10 @@ impl Agent {
 
     pub fn resident_bytes(&self) -> u64 {
         processes::resident_bytes(self.pid).expect("a running agent")
+    }
+
+    pub fn peak_resident_bytes(&self) -> u64 {
+        processes::peak_resident_bytes(self.pid).expect("a running agent")
     }
 
     pub fn descriptor_count(&self) -> usize {

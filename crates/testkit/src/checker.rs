@@ -140,6 +140,11 @@ impl WireChecker {
         }
     }
 
+    /// A line that is not fed, because it never ends or is sent in pieces, may cost one error without an id.
+    pub fn expect_refusal(&mut self) {
+        self.answers.client_sent_garbage(None);
+    }
+
     /// Violations so far.
     pub fn violations(&self) -> &[Violation] {
         &self.violations

@@ -139,6 +139,13 @@ impl TestClient {
         self.send(&mut self.shared.lock(), line.to_vec());
     }
 
+    /// Tells the checker that a line which it is not shown may be refused once.
+    pub fn expect_refusal(&self) {
+        if let Some(checker) = &mut self.shared.lock().checker {
+            checker.expect_refusal();
+        }
+    }
+
     /// Sends bytes the checker does not see: pieces of lines, endless lines.
     pub fn send_unwatched(&self, bytes: Vec<u8>) {
         // A closed pipe shows as a missing answer, where it can be explained.
@@ -157,6 +164,11 @@ impl TestClient {
 
     pub fn read_again(&self) {
         self.reading.send_replace(Reading::Going);
+    }
+
+    /// Closes the agent's output from this end: it has nobody to write to any more.
+    pub fn close_output(&self) {
+        self.reading.send_replace(Reading::Closed);
     }
 
     /// Every message received so far, in order.

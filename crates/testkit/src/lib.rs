@@ -4,6 +4,7 @@
 pub mod binary;
 pub mod checker;
 pub mod client;
+pub mod database;
 pub mod fakes;
 pub mod limits;
 pub mod processes;

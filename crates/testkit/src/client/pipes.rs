@@ -16,6 +16,8 @@ pub(super) enum Outgoing {
 pub(super) enum Reading {
     Going,
     Paused,
+    /// For good, as an editor that crashed: the agent's next write finds a broken pipe.
+    Closed,
 }
 
 pub(super) async fn write_all<W: AsyncWrite + Unpin>(
@@ -43,14 +45,21 @@ pub(super) async fn read_all<R: AsyncRead + Unpin>(
     let mut reader = BufReader::with_capacity(64 * 1024, reader);
     let mut line = Vec::new();
     loop {
-        if gate.wait_for(|reading| *reading == Reading::Going).await.is_err() {
-            break;
+        match gate.wait_for(|reading| *reading != Reading::Paused).await.map(|reading| *reading) {
+            Ok(Reading::Going) => {}
+            Ok(Reading::Paused | Reading::Closed) | Err(_) => break,
         }
         line.clear();
-        match reader.read_until(b'\n', &mut line).await {
+        let read = tokio::select! {
+            read = reader.read_until(b'\n', &mut line) => read,
+            // Whatever was read of a line is lost with it, which is the point.
+            _ = gate.wait_for(|reading| *reading == Reading::Closed) => break,
+        };
+        match read {
             Ok(0) | Err(_) => break,
             Ok(_) => client.receive(&line),
         }
     }
+    drop(reader);
     client.ended();
 }

@@ -28,6 +28,8 @@ struct Shared {
     killed: AtomicBool,
     /// Commits left before one fails; `u64::MAX` for never.
     fails_in: AtomicU64,
+    /// Decides how long each read takes.
+    reads: Mutex<Random>,
 }
 
 enum Pending {
@@ -37,6 +39,9 @@ enum Pending {
 
 /// The longest a commit takes, in milliseconds of tokio's time.
 const SLOWEST_COMMIT: u64 = 4;
+
+/// The longest a read takes; most take no time at all.
+const SLOWEST_READ: u64 = 2;
 
 impl MemoryStore {
     /// A new process on this disk. `seed` decides how long each commit takes.
@@ -49,6 +54,7 @@ impl MemoryStore {
             commits,
             killed: AtomicBool::new(false),
             fails_in: AtomicU64::new(u64::MAX),
+            reads: Mutex::new(Random::new(!seed)),
         });
         tokio::spawn(write(Arc::downgrade(&shared), waiting, Random::new(seed)));
         Self { shared }
@@ -122,14 +128,25 @@ fn acquire(disk: &mut Disk, process: ProcessId, session: &SessionId, known: Opti
 }
 
 impl MemoryStore {
-    fn read<T: Send + 'static>(&self, look: impl FnOnce(&Disk) -> T) -> BoxFuture<'static, StoreResult<T>> {
-        let looked = look(&self.disk());
-        let killed = self.shared.killed.load(Ordering::SeqCst);
+    /// Looks at the disk as it is when the read is done, which may be later than it was asked for.
+    fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Disk) -> T + Send + 'static,
+    ) -> BoxFuture<'static, StoreResult<T>> {
+        let shared = self.shared.clone();
         Box::pin(async move {
-            if killed {
+            let pause = {
+                let mut random = shared.reads.lock().unwrap();
+                if random.one_in(3) { random.below(SLOWEST_READ + 1) } else { 0 }
+            };
+            if pause > 0 {
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+            }
+            if shared.killed.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
             }
-            Ok(looked)
+            let disk = shared.disk.lock().unwrap();
+            Ok(look(&disk))
         })
     }
 }
@@ -140,11 +157,12 @@ impl Store for MemoryStore {
     }
 
     fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>> {
-        self.read(|disk| disk.record(self.shared.process, id))
+        let (process, id) = (self.shared.process, id.clone());
+        self.read(move |disk| disk.record(process, &id))
     }
 
     fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>> {
-        self.read(|disk| {
+        self.read(move |disk| {
             let spoken = |row: &&SessionRow| !disk.conversation(&row.id).is_empty();
             let wanted = |row: &&SessionRow| {
                 query.workspace_root.as_ref().is_none_or(|root| *root == row.workspace_root)
@@ -161,11 +179,13 @@ impl Store for MemoryStore {
     }
 
     fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>> {
-        self.read(|disk| page(disk, session, &range))
+        let session = session.clone();
+        self.read(move |disk| page(disk, &session, &range))
     }
 
     fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<StoredMessage>>> {
-        self.read(|disk| disk.messages.get(id).map(|row| (row.clone(), disk.parts_of(id))))
+        let id = id.clone();
+        self.read(move |disk| disk.messages.get(&id).map(|row| (row.clone(), disk.parts_of(&id))))
     }
 
     fn read_log(
@@ -174,9 +194,10 @@ impl Store for MemoryStore {
         from: u64,
         max_bytes: usize,
     ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
-        self.read(|disk| {
+        let session = session.clone();
+        self.read(move |disk| {
             let mut bytes = 0;
-            let wanted = disk.segments(session).filter(|segment| segment.last_index >= from);
+            let wanted = disk.segments(&session).filter(|segment| segment.last_index >= from);
             wanted
                 .take_while(|segment| {
                     let first = bytes == 0;
@@ -258,7 +279,8 @@ impl Blobs for MemoryStore {
     }
 
     fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
-        self.read(|disk| disk.blobs.get(sha256).map(|(_, bytes)| bytes.clone()))
+        let sha256 = sha256.to_string();
+        self.read(move |disk| disk.blobs.get(&sha256).map(|(_, bytes)| bytes.clone()))
     }
 
     fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>> {

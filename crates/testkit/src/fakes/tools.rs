@@ -112,6 +112,7 @@ impl Tool for Fake {
                         runtime.progress.show(shown.clone());
                     }
                     tokio::select! {
+                        biased;
                         () = tokio::time::sleep(pause) => {}
                         () = runtime.cancel.cancelled() => {
                             return ToolOutcome::Error { text: "stopped".into(), presentation: None };

@@ -1,0 +1,11 @@
+//! Rows P8–P12 at the binary: many prompts, cancellation, silent and lying clients, stalled readers, sudden ends.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
+
+mod cancel;
+mod endings;
+mod permission;
+mod queue;
+mod requests;
+mod stage;
+mod stalled_reader;
+mod trace;
