@@ -290,6 +290,7 @@ impl Turn {
         // A task of its own: a tool that panics fails its call, not the turn.
         let mut running = tokio::spawn(async move { tool.run(input, runtime).await });
         let outcome = tokio::select! {
+            biased;
             outcome = &mut running => outcome,
             () = cancel.cancelled() => match tokio::time::timeout(TOOL_ABORT, &mut running).await {
                 Ok(outcome) => outcome,

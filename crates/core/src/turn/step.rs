@@ -174,6 +174,7 @@ impl Turn {
         let jitter = backoff.mul_f64((self.hub.parts.clock.now_ms() % 100) as f64 / 400.0);
         let pause = retry_after.unwrap_or(backoff + jitter).min(RETRY_MAX);
         tokio::select! {
+            biased;
             () = self.cancel.cancelled() => Err(Stop::Aborted),
             () = tokio::time::sleep(pause) => {
                 self.set_retrying(None);

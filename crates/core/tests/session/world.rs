@@ -25,29 +25,29 @@ use attache_testkit::fakes::store::MemoryStore;
 use attache_testkit::fakes::tools::{Runs, family};
 
 /// Longer than anything takes in paused time; beyond it a test hangs.
-pub const LONG: Duration = Duration::from_secs(600);
+pub(crate) const LONG: Duration = Duration::from_secs(600);
 
-pub struct World {
-    pub disk: Arc<Mutex<Disk>>,
-    pub model: Arc<Remembering>,
-    pub runs: Runs,
+pub(crate) struct World {
+    pub(crate) disk: Arc<Mutex<Disk>>,
+    pub(crate) model: Arc<Remembering>,
+    pub(crate) runs: Runs,
     clock: Arc<dyn Clock>,
     max_steps: u32,
     processes: Mutex<u64>,
 }
 
 /// One living process on the disk.
-pub struct Process {
-    pub hub: Hub,
-    pub store: MemoryStore,
+pub(crate) struct Process {
+    pub(crate) hub: Hub,
+    pub(crate) store: MemoryStore,
 }
 
 impl World {
-    pub fn new(script: &str) -> Self {
+    pub(crate) fn new(script: &str) -> Self {
         Self::with_model(Arc::new(ScriptModel::parse("script", script).unwrap()))
     }
 
-    pub fn with_model(model: Arc<dyn Model>) -> Self {
+    pub(crate) fn with_model(model: Arc<dyn Model>) -> Self {
         Self {
             disk: Arc::default(),
             model: Remembering::new(model),
@@ -58,12 +58,12 @@ impl World {
         }
     }
 
-    pub fn with_max_steps(mut self, max_steps: u32) -> Self {
+    pub(crate) fn with_max_steps(mut self, max_steps: u32) -> Self {
         self.max_steps = max_steps;
         self
     }
 
-    pub fn process(&self) -> Process {
+    pub(crate) fn process(&self) -> Process {
         let mut number = self.processes.lock().unwrap();
         *number += 1;
         let store = MemoryStore::open(self.disk.clone(), *number, *number);
@@ -88,36 +88,36 @@ impl World {
     }
 
     /// A process with one open session.
-    pub async fn session(&self) -> (Process, SessionHandle) {
+    pub(crate) async fn session(&self) -> (Process, SessionHandle) {
         let process = self.process();
         let session = process.create().await;
         (process, session)
     }
 
     /// The chunks of a message that were ever committed, in order.
-    pub fn chunks_of(&self, session: &SessionId, message: &MessageId) -> Vec<Chunk> {
+    pub(crate) fn chunks_of(&self, session: &SessionId, message: &MessageId) -> Vec<Chunk> {
         let disk = self.disk.lock().unwrap();
         let segments = disk.archive.get(session).into_iter().flatten();
         segments.filter(|segment| segment.message_id == *message).flat_map(|s| decode(&s.chunks)).collect()
     }
 
     /// Parts of the assistant messages of a session, message by message.
-    pub fn answers(&self, session: &SessionId) -> Vec<Vec<Part>> {
+    pub(crate) fn answers(&self, session: &SessionId) -> Vec<Vec<Part>> {
         self.messages(session, Role::Assistant)
     }
 
-    pub fn messages(&self, session: &SessionId, role: Role) -> Vec<Vec<Part>> {
+    pub(crate) fn messages(&self, session: &SessionId, role: Role) -> Vec<Vec<Part>> {
         let disk = self.disk.lock().unwrap();
         let rows = disk.conversation(session).into_iter().filter(|row| row.role == role);
         rows.map(|row| parts(&disk, &row.id)).collect()
     }
 
-    pub fn prompts(&self, session: &SessionId) -> Vec<String> {
+    pub(crate) fn prompts(&self, session: &SessionId) -> Vec<String> {
         self.messages(session, Role::User).iter().map(|parts| text_of(parts)).collect()
     }
 
     /// Everything is at rest: no lease, no live run, each answer in order.
-    pub fn check_rest(&self, session: &SessionId) {
+    pub(crate) fn check_rest(&self, session: &SessionId) {
         let disk = self.disk.lock().unwrap();
         let lease = disk.leases.get(session).cloned().unwrap_or_default();
         assert_eq!(lease.owner, None, "the lease is still held");
@@ -136,17 +136,17 @@ impl World {
 }
 
 impl Process {
-    pub async fn create(&self) -> SessionHandle {
+    pub(crate) async fn create(&self) -> SessionHandle {
         self.hub.create(NewSession { root: "/w".into(), additional: Vec::new() }).await.unwrap()
     }
 
     /// SIGKILL, as far as the disk and everybody else can see.
-    pub fn kill(self) {
+    pub(crate) fn kill(self) {
         self.store.kill();
     }
 }
 
-pub fn check_order(chunks: &[Chunk]) {
+pub(crate) fn check_order(chunks: &[Chunk]) {
     let mut checker = OrderChecker::default();
     for chunk in chunks {
         if let Err(error) = checker.check(chunk) {
@@ -156,15 +156,15 @@ pub fn check_order(chunks: &[Chunk]) {
     checker.finish().unwrap();
 }
 
-pub fn decode(text: &str) -> Vec<Chunk> {
+pub(crate) fn decode(text: &str) -> Vec<Chunk> {
     text.split('\n').map(|line| json::decode(line).unwrap()).collect()
 }
 
-pub fn parts(disk: &Disk, message: &MessageId) -> Vec<Part> {
+pub(crate) fn parts(disk: &Disk, message: &MessageId) -> Vec<Part> {
     disk.parts_of(message).iter().map(|row| serde_json::from_str(&row.data_json).unwrap()).collect()
 }
 
-pub fn text_of(parts: &[Part]) -> String {
+pub(crate) fn text_of(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text { text, .. } => Some(text.as_str()),
         _ => None,
@@ -172,50 +172,50 @@ pub fn text_of(parts: &[Part]) -> String {
     texts.collect()
 }
 
-pub fn tools_of(parts: &[Part]) -> Vec<ToolPart> {
+pub(crate) fn tools_of(parts: &[Part]) -> Vec<ToolPart> {
     parts.iter().filter_map(Part::tool).cloned().collect()
 }
 
-pub fn prompt(text: &str) -> Prompt {
+pub(crate) fn prompt(text: &str) -> Prompt {
     let text = Part::Text { text: text.into(), state: None, provider_metadata: None };
     Prompt { parts: vec![text], ..Prompt::default() }
 }
 
-pub fn prompt_with_id(text: &str, id: &str) -> Prompt {
+pub(crate) fn prompt_with_id(text: &str, id: &str) -> Prompt {
     Prompt { message_id: Some(MessageId::new(id)), ..prompt(text) }
 }
 
 /// The answer of a prompt: `Err` also when the session ended without giving one.
-pub async fn answer(ticket: Ticket) -> Result<TurnOutcome, HubError> {
+pub(crate) async fn answer(ticket: Ticket) -> Result<TurnOutcome, HubError> {
     let answered = tokio::time::timeout(LONG, ticket.outcome).await.expect("the prompt was never answered");
     answered.unwrap_or_else(|_| Err(HubError::Internal("the session ended".into())))
 }
 
-pub async fn end_of(ticket: Ticket) -> TurnEnd {
+pub(crate) async fn end_of(ticket: Ticket) -> TurnEnd {
     answer(ticket).await.unwrap().end
 }
 
-pub async fn say(session: &SessionHandle, text: &str) -> TurnEnd {
+pub(crate) async fn say(session: &SessionHandle, text: &str) -> TurnEnd {
     end_of(session.prompt(prompt(text))).await
 }
 
 /// A client that gives these answers at once.
-pub fn answering(answers: &[Answer]) -> Arc<PlannedClient> {
+pub(crate) fn answering(answers: &[Answer]) -> Arc<PlannedClient> {
     PlannedClient::new(answers.iter().map(|answer| (Duration::from_millis(5), answer.clone())))
 }
 
 /// Takes a seat with a client and is ready for questions.
-pub async fn seat(session: &SessionHandle, client: Arc<dyn Client>) -> Attachment {
+pub(crate) async fn seat(session: &SessionHandle, client: Arc<dyn Client>) -> Attachment {
     let attachment = session.attach(Some(client), AttachFrom::Now).await.unwrap();
     attachment.seat.ready();
     attachment
 }
 
 /// What a reader was shown: (index, message, chunk).
-pub type Shown = Arc<Mutex<Vec<(u64, MessageId, Chunk)>>>;
+pub(crate) type Shown = Arc<Mutex<Vec<(u64, MessageId, Chunk)>>>;
 
 /// Reads everything live from now on, in a task of its own.
-pub fn read(attachment: Attachment) -> (Shown, tokio::task::JoinHandle<()>) {
+pub(crate) fn read(attachment: Attachment) -> (Shown, tokio::task::JoinHandle<()>) {
     let shown = Shown::default();
     let into = shown.clone();
     let task = tokio::spawn(async move {
@@ -231,7 +231,7 @@ pub fn read(attachment: Attachment) -> (Shown, tokio::task::JoinHandle<()>) {
 }
 
 /// Waits until the session's state is as wanted.
-pub async fn until(session: &SessionHandle, wanted: impl Fn(&RunState) -> bool) {
+pub(crate) async fn until(session: &SessionHandle, wanted: impl Fn(&RunState) -> bool) {
     let waiting = async {
         while !wanted(&session.status().await.unwrap().state) {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -241,7 +241,7 @@ pub async fn until(session: &SessionHandle, wanted: impl Fn(&RunState) -> bool) 
 }
 
 /// Waits until something holds on the disk.
-pub async fn until_stored(world: &World, holds: impl Fn(&Disk) -> bool) {
+pub(crate) async fn until_stored(world: &World, holds: impl Fn(&Disk) -> bool) {
     let waiting = async {
         while !holds(&world.disk.lock().unwrap()) {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -250,12 +250,14 @@ pub async fn until_stored(world: &World, holds: impl Fn(&Disk) -> bool) {
     tokio::time::timeout(LONG, waiting).await.expect("it was never stored");
 }
 
-pub async fn pause(milliseconds: u64) {
+pub(crate) async fn pause(milliseconds: u64) {
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
 }
 
 /// The states a session went through, from events.
-pub fn states(events: &mut tokio::sync::broadcast::Receiver<attache_core::events::Event>) -> Vec<RunState> {
+pub(crate) fn states(
+    events: &mut tokio::sync::broadcast::Receiver<attache_core::events::Event>,
+) -> Vec<RunState> {
     let mut states = Vec::new();
     while let Ok(event) = events.try_recv() {
         if let EventKind::Status(status) = event.kind {
