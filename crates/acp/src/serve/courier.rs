@@ -69,7 +69,6 @@ enum Stop {
     /// The client is gone.
     Closed,
     Store(StoreError),
-    Encoding(serde_json::Error),
     /// The client withdrew its request.
     Withdrawn,
 }
@@ -117,7 +116,6 @@ impl Courier {
                 Ok(()) => self.failures = 0,
                 Err(Stop::Closed) => break,
                 Err(Stop::Withdrawn) => {}
-                Err(Stop::Encoding(error)) => tracing::error!(%error, "an update could not be encoded"),
                 Err(Stop::Store(error)) => self.wait_for_store(&error).await,
             }
         }
@@ -173,7 +171,6 @@ impl Courier {
                 responder.error(match &stop {
                     Stop::Withdrawn | Stop::Closed => ErrorObject::request_cancelled(),
                     Stop::Store(error) => ErrorObject::internal(error.to_string()),
-                    Stop::Encoding(error) => ErrorObject::internal(error.to_string()),
                 });
                 // Nothing was shown whole; what is live still reaches the client, so that its prompts are answered.
                 self.buffer.clear();
@@ -204,7 +201,9 @@ impl Courier {
             if let Chunk::ToolApprovalRequest { call_id, .. } = entry.chunk {
                 self.asked_about = Some(call_id.clone());
             }
-            write_updates(entry, &self.view, &mut self.buffer).map_err(Stop::Encoding)?;
+            if let Err(error) = write_updates(entry, &self.view, &mut self.buffer) {
+                tracing::error!(%error, index = entry.index, "an update could not be encoded and is left out");
+            }
             if self.buffer.len() >= BATCH_BYTES {
                 self.flush().await?;
             }

@@ -9,6 +9,7 @@ use attache_core::ids::SessionId;
 use attache_core::ports::BoxFuture;
 use attache_core::prompt::Prompt;
 use attache_rpc::{ErrorObject, Responder};
+use futures_util::future::maybe_done;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -40,7 +41,7 @@ pub(super) enum Order {
     Close(Responder),
 }
 
-type Ask = Box<dyn FnOnce(SessionHandle, Responder) -> BoxFuture<'static, ()> + Send>;
+type Ask = Box<dyn FnOnce(SessionHandle) -> BoxFuture<'static, Result<Value, HubError>> + Send>;
 
 /// A load or resume.
 #[derive(Debug)]
@@ -56,15 +57,7 @@ impl Order {
     where
         F: Future<Output = Result<Value, HubError>> + Send + 'static,
     {
-        let ask = Box::new(move |handle, responder: Responder| -> BoxFuture<'static, ()> {
-            let result = ask(handle);
-            Box::pin(async move {
-                match result.await {
-                    Ok(result) => responder.ok(&result),
-                    Err(error) => responder.error(error_object(&error)),
-                }
-            })
-        });
+        let ask = Box::new(move |handle| -> BoxFuture<'static, _> { Box::pin(ask(handle)) });
         Self::Ask { ask, responder }
     }
 
@@ -101,7 +94,10 @@ impl Shared {
                 link.own.hand_in(&handle, prompt, responder, &self.peer, &link.courier);
             }
             Order::Cancel => handle.cancel(),
-            Order::Ask { ask, responder } => begin(ask(handle, responder)),
+            Order::Ask { ask, responder } => begin(ask(handle), |result| match result {
+                Ok(result) => responder.ok(&result),
+                Err(error) => responder.error(error_object(&error)),
+            }),
             Order::Open(opening) => match opening.from {
                 AttachFrom::Beginning => {
                     link.stage = Stage::Opening(Vec::new());
@@ -111,17 +107,33 @@ impl Shared {
                     self.resume_again(handle, link.courier.clone(), opening);
                 }
             },
-            Order::Close(responder) => begin(self.close_open(handle, responder)),
+            Order::Close(responder) => {
+                let shared = self.clone();
+                let id = session_id.clone();
+                begin(async move { handle.close().await }, move |closed| match closed {
+                    Ok(()) => shared.leave(&id, responder),
+                    Err(error) => responder.error(error_object(&error)),
+                });
+            }
         }
     }
 }
 
-/// Starts a future at once: what it sends to the session stands in the order of the calls, not of the tasks.
-fn begin(future: impl Future<Output = ()> + Send + 'static) {
-    let mut future = Box::pin(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(()) => {}
-        // The task polls it again, with a waker that means something.
-        Poll::Pending => drop(tokio::spawn(future)),
+/// Asks a session something at once, so that the questions stand in the order of the calls, not of the tasks. What comes
+/// of it happens in a task: whoever calls this holds the lock.
+fn begin<T: Send + 'static>(
+    question: impl Future<Output = T> + Send + 'static,
+    then: impl FnOnce(T) + Send + 'static,
+) {
+    let mut question = Box::pin(maybe_done(question));
+    match question.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        // Either way the task goes on with it, with a waker that means something.
+        Poll::Ready(()) | Poll::Pending => {}
     }
+    tokio::spawn(async move {
+        question.as_mut().await;
+        if let Some(answer) = question.as_mut().take_output() {
+            then(answer);
+        }
+    });
 }

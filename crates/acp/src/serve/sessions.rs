@@ -231,21 +231,6 @@ impl Shared {
         });
     }
 
-    /// Closes a session that is open here; its prompts are answered before the request is.
-    pub(super) fn close_open(
-        self: &Arc<Self>,
-        handle: SessionHandle,
-        responder: Responder,
-    ) -> impl Future<Output = ()> + Send + 'static {
-        let shared = self.clone();
-        async move {
-            match handle.close().await {
-                Ok(()) => shared.leave(handle.id(), responder),
-                Err(error) => responder.error(error_object(&error)),
-            }
-        }
-    }
-
     pub(super) fn delete(self: &Arc<Self>, session_id: SessionId, responder: Responder) {
         let shared = self.clone();
         tokio::spawn(async move {
@@ -256,8 +241,8 @@ impl Shared {
         });
     }
 
-    /// The session is gone for this connection: its courier answers last and leaves.
-    fn leave(&self, session_id: &SessionId, responder: Responder) {
+    /// The session is gone for this connection: its courier answers what it owes, then this, and leaves.
+    pub(super) fn leave(&self, session_id: &SessionId, responder: Responder) {
         let link = self.lock().links.remove(session_id);
         let Some(Link { courier, stage, .. }) = link else { return responder.ok(&json!({})) };
         if let Stage::Opening(waiting) = stage {

@@ -186,3 +186,28 @@ async fn a_client_that_does_not_read_gets_everything_later() {
     fast.client.finish();
     slow.client.finish();
 }
+
+/// In real time on several threads: nobody is shown what they said themselves, everybody what the others said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn own_words_do_not_come_back_in_any_order_of_threads() {
+    let world = World::new("on *\n text \"ok\"");
+    let process = world.process();
+    let (one, session) = process.session().await;
+    let two = process.connect().await;
+    two.resume(&session).await;
+    for number in 0..40 {
+        let first = one.client.start("session/prompt", prompt(&session, &format!("one {number}")));
+        let second = two.client.start("session/prompt", prompt(&session, &format!("two {number}")));
+        for pending in [first, second] {
+            assert_eq!(pending.answer().await.unwrap()["stopReason"], "end_turn");
+        }
+    }
+    for (line, other) in [(&one, "two"), (&two, "one")] {
+        let updates = line.client.updates(&session);
+        let heard = updates.iter().filter(|update| update["sessionUpdate"] == "user_message_chunk");
+        let heard: Vec<_> = heard.map(|update| update["content"]["text"].as_str().unwrap().to_owned()).collect();
+        let said: Vec<_> = (0..40).map(|number| format!("{other} {number}")).collect();
+        assert_eq!(heard, said);
+        line.client.finish();
+    }
+}

@@ -158,8 +158,25 @@ async fn a_session_closed_elsewhere_can_be_resumed() {
     assert_eq!(one.client.request("session/prompt", prompt(&session, "hi")).await.unwrap_err().code, -32002);
     one.resume(&session).await;
     assert_eq!(one.say(&session, "hi").await, "end_turn");
+    two.client.expect("session/close", json!({ "sessionId": session })).await;
+    one.client.expect("session/close", json!({ "sessionId": session })).await;
+    one.load(&session).await;
+    assert_eq!(one.say(&session, "hi").await, "end_turn");
     one.client.finish();
     two.client.finish();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_behind_a_close_finds_nothing() {
+    let world = World::new(TALK);
+    let (line, session) = world.process().session().await;
+    let before = line.client.start("session/prompt", prompt(&session, "long"));
+    let close = line.client.start("session/close", json!({ "sessionId": session }));
+    let behind = line.client.start("session/prompt", prompt(&session, "hi"));
+    assert_eq!(before.answer().await.unwrap()["stopReason"], "cancelled");
+    assert_eq!(close.answer().await, Ok(json!({})));
+    assert_eq!(behind.answer().await.unwrap_err().code, -32002);
+    line.client.finish();
 }
 
 #[tokio::test(start_paused = true)]
