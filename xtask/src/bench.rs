@@ -16,6 +16,7 @@ mod agent;
 mod aims;
 mod driven;
 mod figures;
+mod floor;
 mod histories;
 mod raw;
 mod sessions;

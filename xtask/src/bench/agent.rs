@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::aims::{DELTA, LONG_STREAM, MIDDLE_STREAM, PARTS_PER_TURN, SHORT_STREAM, TOOL_ROUNDS};
+use super::aims::{DELTA, LONG_STREAM, PARTS_PER_TURN, SHORT_STREAM, TOOL_ROUNDS, WRITTEN_DELTAS};
 use super::driven::{Driven, Exchange, Until};
 use super::usage::Usage;
 
@@ -144,6 +144,11 @@ impl Agent {
         self.process.finish()
     }
 
+    /// As `finish`; gives the bytes written until the very end.
+    pub(crate) fn finish_measured(self) -> Result<u64> {
+        self.process.finish_measured()
+    }
+
     pub(crate) fn kill(self) -> Result<()> {
         self.process.kill()
     }
@@ -175,8 +180,7 @@ fn answered(exchange: Exchange) -> Result<Exchange> {
 
 fn script() -> String {
     let mut text = format!("on \"{}\"\n  text \"ok\"\n", Prompt::OneToken.text());
-    for stream in [SHORT_STREAM, MIDDLE_STREAM, LONG_STREAM] {
-        let count = stream.deltas;
+    for count in [SHORT_STREAM.deltas, WRITTEN_DELTAS, LONG_STREAM.deltas] {
         text += &format!("on \"{}\"\n  stream {count} \"{DELTA}\"\n", Prompt::Deltas(count).text());
         text += &format!("on \"{}\"\n", Prompt::DeltasThenSilence(count).text());
         text += &format!("  stream {count} \"{DELTA}\"\n  delay 60m\n");

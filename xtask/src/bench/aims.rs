@@ -60,7 +60,6 @@ pub(crate) const TOOL_ROUNDS: usize = 20;
 
 /// Deltas of one turn, and how often that turn is taken: about the same work for each.
 pub(crate) const SHORT_STREAM: Stream = Stream { deltas: 5_000, turns: 15 };
-pub(crate) const MIDDLE_STREAM: Stream = Stream { deltas: 10_000, turns: 10 };
 pub(crate) const LONG_STREAM: Stream = Stream { deltas: 100_000, turns: 5 };
 
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +67,9 @@ pub(crate) struct Stream {
     pub(crate) deltas: u64,
     pub(crate) turns: usize,
 }
+
+/// What is written for so many, and for ten times as many.
+pub(crate) const WRITTEN_DELTAS: u64 = 10_000;
 
 /// One token as models send them: a short word with its blank.
 pub(crate) const DELTA: &str = "token ";

@@ -148,6 +148,15 @@ impl Driven {
         }
     }
 
+    /// As `finish`, with the bytes written until the very end: a process that has gone can be looked at until it is waited for.
+    pub(crate) fn finish_measured(mut self) -> Result<u64> {
+        drop(self.stdin.take());
+        while self.stdout.read(&mut self.buffer)? > 0 {}
+        let written = Usage::written_by(self.child.id())?;
+        self.finish()?;
+        Ok(written)
+    }
+
     /// Ends it on the spot, in whatever it is doing.
     pub(crate) fn kill(mut self) -> Result<()> {
         self.child.kill()?;

@@ -13,6 +13,7 @@ use super::aims::{
 };
 use super::driven::Until;
 use super::figures::{median, median_ms, megabytes, milliseconds};
+use super::floor::{COMMITS_OF_A_TURN, Floor};
 use super::raw::{self, Raw};
 use super::table::{Limit, Row, Table};
 use super::{Place, settle};
@@ -47,7 +48,7 @@ pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
         aim: aims::LOAD_PARTS_MS,
     };
     loads(&home, &parts, table)?;
-    growth(&home, table)
+    growth(&home, Floor::measure(place)?, table)
 }
 
 fn many_turns(home: &Home, turns: usize) -> Result<String> {
@@ -130,7 +131,7 @@ fn pipe(file: &Path, bytes: &[u8], runs: usize) -> Result<Duration> {
 }
 
 /// The same process and session from the first turn on: the last turns against the first.
-fn growth(home: &Home, table: &mut Table) -> Result<()> {
+fn growth(home: &Home, floor: Floor, table: &mut Table) -> Result<()> {
     let mut agent = home.start()?;
     let (session, _) = agent.new_session()?;
     let first = turns(&mut agent, &session, COMPARED_TURNS)?;
@@ -140,16 +141,18 @@ fn growth(home: &Home, table: &mut Table) -> Result<()> {
     agent.finish()?;
     let (first, last) = (median_ms(&first)?, median_ms(&last)?);
     let row = |figure: &str, unit, value, limit, aim| Row { figure: figure.into(), unit, value, limit, aim };
-    table.push(row("turn at a history of 0", "ms", first, None, Some(aims::TURN_MS)));
+    table.push(row(
+        "turn at a history of 0",
+        "ms",
+        first,
+        floor.of_commits(COMMITS_OF_A_TURN),
+        Some(aims::TURN_MS),
+    ));
     let limit = Limit::new(first, "turn at a history of 0");
     table.push(row("turn at a history of 1,000 turns", "ms", last, limit, Some(aims::TURN_MS)));
-    table.push(row(
-        "growth of a turn over 1,000 turns",
-        "times",
-        last / first,
-        None,
-        Some(aims::TURN_GROWTH),
-    ));
+    let growth = last / first;
+    let limit = Limit::new(1.0, "no growth");
+    table.push(row("growth of a turn over 1,000 turns", "times", growth, limit, Some(aims::TURN_GROWTH)));
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Raw {
     Answer,
     /// Writes the file's bytes to the pipe for each line.
     Pipe(PathBuf),
-    /// Commits the file's batches to a new database for each line, then answers.
+    /// Commits the file's batches to a database for each line, then answers.
     Commits { batches: PathBuf, database: PathBuf },
 }
 
@@ -62,10 +62,8 @@ impl Raw {
             }
             Self::Commits { batches, database } => {
                 let batches: Vec<String> = serde_json::from_slice(&fs::read(&batches)?)?;
-                let mut run = 0;
+                let mut connection = new_database(&database)?;
                 each_line(|out| {
-                    run += 1;
-                    let mut connection = new_database(&database.with_extension(format!("{run}.db")))?;
                     batches.iter().try_for_each(|batch| commit(&mut connection, batch))?;
                     write_all(out, ANSWER)
                 })
@@ -138,6 +136,15 @@ pub(crate) fn recorded_batches(database: &Path) -> Result<Vec<String>> {
         connection.prepare("SELECT chunks FROM run_chunks ORDER BY session_id, first_index")?;
     let rows = statement.query_map([], |row| row.get(0))?;
     rows.collect::<Result<_, _>>().context("cannot read the run log")
+}
+
+/// What the rows and indexes of a database take up.
+pub(crate) fn used_bytes(database: &Path) -> Result<u64> {
+    let connection = open_existing(database)?;
+    let ask =
+        |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, u32>(0));
+    let pages = ask("page_count")? - ask("freelist_count")?;
+    Ok(u64::from(pages) * u64::from(ask("page_size")?))
 }
 
 /// Reads a conversation in its order and throws it away.

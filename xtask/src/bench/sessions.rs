@@ -3,38 +3,20 @@
 use anyhow::Result;
 
 use super::agent::{Home, Prompt};
-use super::aims::{self, FIRST_TURNS, IDLE_SESSIONS, NEW_SESSIONS, ROUND_TRIPS, STARTS, TOOL_TURNS};
+use super::aims::{self, FIRST_TURNS, IDLE_SESSIONS, NEW_SESSIONS, STARTS, TOOL_TURNS};
 use super::driven::Until;
 use super::figures::{median_ms, megabytes};
+use super::floor::{
+    COMMITS_BEFORE_AN_UPDATE, COMMITS_OF_A_SESSION, COMMITS_OF_A_TOOL_ROUND, COMMITS_OF_A_TURN, Floor,
+};
 use super::raw::{self, Raw};
 use super::table::{Limit, Row, Table};
 use super::{Place, settle};
 
-/// What the shortest exchanges can't do without.
-#[derive(Clone, Copy, Debug)]
-struct Floor {
-    round_trip_ms: f64,
-    commit_ms: f64,
-}
-
-impl Floor {
-    fn of_commits(self, commits: f64) -> Option<Limit> {
-        let what = match commits {
-            0.0 => "line there and back".to_owned(),
-            1.0 => "line there and back + 1 raw commit".to_owned(),
-            many => format!("line there and back + {many} raw commits"),
-        };
-        Limit::new(self.round_trip_ms + commits * self.commit_ms, what)
-    }
-}
-
 pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
     let home = place.home()?;
     starts(place, &home, table)?;
-    let floor = Floor {
-        round_trip_ms: median_ms(&raw::round_trips(ROUND_TRIPS)?)?,
-        commit_ms: median_ms(&raw::single_commits(&home.path("single.db"), ROUND_TRIPS)?)?,
-    };
+    let floor = Floor::measure(place)?;
     new_sessions(&home, floor, table)?;
     memory(place, table)?;
     short_turns(&home, floor, table)
@@ -84,7 +66,7 @@ fn new_sessions(home: &Home, floor: Floor, table: &mut Table) -> Result<()> {
         figure: "session/new".into(),
         unit: "ms",
         value: median_ms(&times)?,
-        limit: floor.of_commits(1.0),
+        limit: floor.of_commits(COMMITS_OF_A_SESSION),
         aim: Some(aims::SESSION_NEW_MS),
     });
     Ok(())
@@ -98,31 +80,38 @@ fn memory(place: &Place, table: &mut Table) -> Result<()> {
     bare.finish()?;
     let home = place.home()?;
     let mut agent = home.start()?;
-    let mut weights = Vec::new();
+    let (mut weights, mut stored) = (Vec::new(), Vec::new());
     for count in 1..=IDLE_SESSIONS {
         let (session, _) = agent.new_session()?;
         agent.prompt(&session, Prompt::OneToken)?;
         if count == 1 || count == IDLE_SESSIONS {
             settle();
             weights.push(agent.usage()?.rss_kb);
+            stored.push(raw::used_bytes(&home.database())?);
         }
     }
     agent.finish()?;
-    let [one, many] = weights[..] else { anyhow::bail!("the memory was not read twice") };
-    for (sessions, weight, aim) in [(1, one, Some(aims::RSS_MB)), (IDLE_SESSIONS, many, None)] {
+    let ([one, many], [few_rows, rows]) = (&weights[..], &stored[..]) else {
+        anyhow::bail!("the memory was not read twice");
+    };
+    for (sessions, weight, aim) in [(1, *one, Some(aims::RSS_MB)), (IDLE_SESSIONS, *many, None)] {
         table.push(Row {
-            figure: format!("resident with {sessions} idle session{}", if sessions == 1 { "" } else { "s" }),
+            figure: format!("resident, idle sessions: {sessions}"),
             unit: "MB",
             value: megabytes(weight),
             limit: limit.clone(),
             aim,
         });
     }
+    let further = (IDLE_SESSIONS - 1) as f64;
     table.push(Row {
         figure: "each further idle session".into(),
         unit: "KB",
-        value: many.saturating_sub(one) as f64 / (IDLE_SESSIONS - 1) as f64,
-        limit: None,
+        value: many.saturating_sub(*one) as f64 / further,
+        limit: Limit::new(
+            rows.saturating_sub(*few_rows) as f64 / 1024.0 / further,
+            "its rows in the database",
+        ),
         aim: Some(aims::FURTHER_SESSION_KB),
     });
     Ok(())
@@ -143,14 +132,13 @@ fn short_turns(home: &Home, floor: Floor, table: &mut Table) -> Result<()> {
         rounds.push(agent.prompt(&session, Prompt::ToolRounds)?.time);
     }
     agent.finish()?;
-    // The user's message has to be stored before the model sees it, its answer before it is shown.
     let row = |figure: &str, times: &[_], commits, aim| -> Result<Row> {
         let value = median_ms(times)?;
         Ok(Row { figure: figure.into(), unit: "ms", value, limit: floor.of_commits(commits), aim: Some(aim) })
     };
-    table.push(row("first update of a turn", &shown, 2.0, aims::FIRST_UPDATE_MS)?);
-    table.push(row("turn of one token", &answered, 3.0, aims::TURN_MS)?);
-    let commits = 3.0 * aims::TOOL_ROUNDS as f64;
+    table.push(row("first update of a turn", &shown, COMMITS_BEFORE_AN_UPDATE, aims::FIRST_UPDATE_MS)?);
+    table.push(row("turn of one token", &answered, COMMITS_OF_A_TURN, aims::TURN_MS)?);
+    let commits = COMMITS_OF_A_TURN + COMMITS_OF_A_TOOL_ROUND * aims::TOOL_ROUNDS;
     table.push(row("turn of 20 tool rounds", &rounds, commits, aims::TOOL_ROUNDS_MS)?);
     Ok(())
 }

@@ -18,13 +18,16 @@ pub(crate) struct Usage {
 impl Usage {
     pub(crate) fn of(pid: u32) -> Result<Self> {
         let status = read(&format!("/proc/{pid}/status"))?;
-        let io = read(&format!("/proc/{pid}/io"))?;
         Ok(Self {
             cpu: cpu(pid)?,
-            written: number(&io, "wchar:")?,
+            written: Self::written_by(pid)?,
             rss_kb: number(&status, "VmRSS:")?,
             peak_kb: number(&status, "VmHWM:")?,
         })
+    }
+
+    pub(crate) fn written_by(pid: u32) -> Result<u64> {
+        number(&read(&format!("/proc/{pid}/io"))?, "wchar:")
     }
 }
 
