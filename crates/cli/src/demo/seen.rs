@@ -8,7 +8,7 @@ use super::paint::Colour;
 use super::stage::Stage;
 
 /// A streamed answer is shown up to here; the rest is counted, not printed.
-const SHOWN_CHARACTERS: usize = 400;
+const SHOWN_CHARACTERS: usize = 180;
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
