@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
@@ -163,6 +164,8 @@ pub(crate) struct Shared {
     pub(crate) events: broadcast::Sender<Event>,
     /// Why a lock: connections open and close sessions at the same time. Held for look-ups only.
     open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Command>>>,
+    /// Set by `shutdown`, under the lock of `open`: a session opened after that would have two tasks.
+    ending: AtomicBool,
 }
 
 impl Shared {
@@ -182,7 +185,15 @@ impl Hub {
     pub fn new(parts: Parts) -> Self {
         let choices = Arc::new(Choices { modes: parts.agents.modes(), models: parts.model.available() });
         let (events, _) = broadcast::channel(EVENTS_BEHIND);
-        Self { shared: Arc::new(Shared { parts, choices, events, open: Mutex::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                parts,
+                choices,
+                events,
+                open: Mutex::default(),
+                ending: AtomicBool::new(false),
+            }),
+        }
     }
 
     pub fn choices(&self) -> &Arc<Choices> {
@@ -248,6 +259,9 @@ impl Hub {
         let record =
             self.shared.parts.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
         let mut open = self.shared.open_sessions();
+        if self.shared.ending.load(Ordering::SeqCst) {
+            return Err(HubError::Closed(id.clone()));
+        }
         // Under the lock to the end: another connection may be opening it too.
         let commands = match open.get(id).filter(|commands| !commands.is_closed()) {
             Some(commands) => commands.clone(),
@@ -303,7 +317,11 @@ impl Hub {
 
     /// Aborts all runs, closes their calls, keeps open approvals and queues. The host is about to end.
     pub async fn shutdown(&self) {
-        let sessions: Vec<_> = self.shared.open_sessions().drain().collect();
+        let sessions: Vec<_> = {
+            let open = self.shared.open_sessions();
+            self.shared.ending.store(true, Ordering::SeqCst);
+            open.iter().map(|(id, commands)| (id.clone(), commands.clone())).collect()
+        };
         let mut ends = Vec::new();
         for (id, commands) in sessions {
             let handle = SessionHandle { id, commands };

@@ -106,7 +106,9 @@ impl Session {
         parts: &[Part],
         runtime_context: Vec<(Option<String>, String)>,
     ) -> Result<(), HubError> {
-        let queued_at = self.hub.parts.clock.now_ms();
+        // Strictly growing: ids of one millisecond, some of them minted by clients, say nothing about who came first.
+        let behind = self.waiting.back().map_or(i64::MIN, |last| last.queued_at + 1);
+        let queued_at = self.hub.parts.clock.now_ms().max(behind);
         let changes = self.insertion(message_id, parts, Some(queued_at))?;
         self.journal.change(changes)?;
         self.journal.settle().await?;

@@ -9,7 +9,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::Session;
 use super::lease::LeaseAfter;
-use super::run::{Remains, Running};
+use super::remains::Remains;
+use super::run::Running;
 use crate::events::RunState;
 use crate::ports::Client;
 use crate::ports::client::{Answer, PermissionAsk};
@@ -158,7 +159,7 @@ impl Session {
         let Some(Asking { mut turn, live, ask, .. }) = self.asking.take() else { return };
         let decision = Decision::End(reason);
         let result = turn.run(Entrance::Answered(Box::new(Answered { ask, decision }))).await;
-        let remains = Remains { usage: turn.usage, passages: Some(turn.passages.clone()) };
+        let remains = Remains::of(&turn);
         drop(turn);
         let end = match result {
             TurnResult::Ended(end) => end,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::lease::LeaseAfter;
-use super::run::{Remains, Running};
+use super::remains::Remains;
+use super::run::Running;
 use super::{Session, ask::Asking};
 use crate::hub::TurnOutcome;
 use crate::limits::SHUTDOWN;
@@ -57,7 +58,7 @@ impl Session {
                 self.asking = Some(Asking::new(turn, running.live, ask));
             }
             Ok(Ok((turn, TurnResult::Ended(end)))) => {
-                let remains = Remains { usage: turn.usage, passages: None };
+                let remains = Remains::used(turn.usage);
                 self.end_run(running.live, end, remains, LeaseAfter::GiveBack).await;
             }
             Ok(Err(_)) => self.end_crashed(running.live, LeaseAfter::GiveBack).await,

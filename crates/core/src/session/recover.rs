@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ask::Asking;
 use super::lease::LeaseAfter;
-use super::run::Remains;
+use super::remains::Remains;
 use super::{Queued, Session, history};
 use crate::chunk::{Chunk, FinishReason};
 use crate::events::RunState;
@@ -118,7 +118,7 @@ impl Session {
             self.journal.change(vec![Change::EndRun])?;
             self.journal.settle().await?;
         } else {
-            let remains = Remains { usage, passages: None };
+            let remains = Remains::used(usage);
             self.end_run(live, TurnEnd::Aborted, remains, LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
                 return Err(failure.into());
@@ -209,6 +209,7 @@ impl Session {
             repeats: Repeats::default(),
             reason: FinishReason::ToolCalls,
             retrying: Retrying::default(),
+            last_step_left_out: false,
         }))
     }
 

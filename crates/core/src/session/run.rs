@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ask::Asking;
 use super::lease::LeaseAfter;
+use super::remains::Remains;
 use super::{Session, history};
 use crate::agents::Agent;
 use crate::chunk::{Chunk, FinishReason, Rest, replay};
@@ -79,13 +80,6 @@ impl Running {
     }
 }
 
-/// What is left of a turn when it ends.
-#[derive(Debug, Default)]
-pub(crate) struct Remains {
-    pub(crate) usage: Usage,
-    pub(crate) passages: Option<Arc<Vec<Arc<Passage>>>>,
-}
-
 /// A user message that takes its place now.
 pub(crate) struct Firing {
     pub(crate) message_id: MessageId,
@@ -134,6 +128,7 @@ impl Session {
             repeats: Repeats::default(),
             reason: FinishReason::Stop,
             retrying: Retrying::default(),
+            last_step_left_out: false,
         };
         self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
         self.running = Some(Running::start(Box::new(turn), live, Entrance::Beginning));
@@ -203,7 +198,7 @@ impl Session {
                 }
             }
             Ok((turn, TurnResult::Ended(end))) => {
-                let remains = Remains { usage: turn.usage, passages: Some(turn.passages.clone()) };
+                let remains = Remains::of(&turn);
                 drop(turn);
                 self.end_run(running.live, end, remains, LeaseAfter::GiveBack).await;
                 self.drain().await;
@@ -317,6 +312,9 @@ impl Session {
     /// Keeps the conversation for the next turn if it is small, complete and agreed upon.
     fn keep_history(&mut self, live: &LiveRun, remains: Remains, rest: Option<Vec<Part>>, refused: bool) {
         self.history = None;
+        if remains.last_step_left_out {
+            return;
+        }
         let (Some(mut passages), Some(rest)) = (remains.passages, rest) else { return };
         if refused {
             return;

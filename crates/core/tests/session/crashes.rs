@@ -191,3 +191,15 @@ async fn a_session_that_could_not_be_settled_is_settled_by_the_next_look() {
         world.check_rest(&id);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_opened_while_the_host_ends() {
+    let world = World::new(SCRIPT);
+    let (process, session) = world.session().await;
+    let _live = session.prompt(prompt("talk"));
+    pause(50).await;
+    let (_, opened) = tokio::join!(process.hub.shutdown(), process.hub.open(session.id()));
+    drop(opened);
+    assert!(process.hub.open(session.id()).await.is_err());
+    world.check_rest(session.id());
+}

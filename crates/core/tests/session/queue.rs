@@ -161,3 +161,19 @@ async fn a_prompt_waits_behind_a_queue_that_another_process_left() {
     assert_eq!(world.prompts(&id), ["zero", "a", "b", "c"]);
     world.check_rest(&id);
 }
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_one_moment_keep_their_order_over_a_restart() {
+    let world = World::new(SCRIPT);
+    let (process, session) = world.session().await;
+    let _live = session.prompt(prompt("a"));
+    for id in ["msg_9", "msg_5", "msg_7", "msg_1"] {
+        drop(session.prompt(prompt_with_id(id, id)));
+    }
+    until_stored(&world, |disk| disk.messages.contains_key(&MessageId::new("msg_1"))).await;
+    let id = session.id().clone();
+    process.kill();
+    let session = world.process().hub.open(&id).await.unwrap();
+    until(&session, |state| *state == attache_core::events::RunState::Idle).await;
+    assert_eq!(world.prompts(&id), ["a", "msg_9", "msg_5", "msg_7", "msg_1"]);
+}

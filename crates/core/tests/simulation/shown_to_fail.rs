@@ -176,7 +176,8 @@ fn a_doubled_user_message_is_seen() {
 #[test]
 fn a_lease_or_a_run_left_behind_is_seen() {
     let mut observed = rich();
-    observed.disk.leases.values_mut().next().unwrap().owner = Some(1);
+    let living = observed.disk.alive.first().copied();
+    observed.disk.leases.values_mut().next().unwrap().owner = living;
     assert!(check::everything_is_at_rest(&observed).is_err());
     let mut observed = rich();
     let id = attache_core::ids::MessageId::new("msg_x");

@@ -258,6 +258,12 @@ impl Story {
             process.store.fail_commit(u64::MAX);
         }
         tokio::time::sleep(Duration::from_secs(5)).await;
+        for process in 0..self.processes.len() {
+            for session in 0..self.sessions.len() {
+                // Settles what a process left that died while nobody looked.
+                self.open(process, session);
+            }
+        }
         for round in 0..40 {
             for process in 0..self.processes.len() {
                 for session in 0..self.sessions.len() {
