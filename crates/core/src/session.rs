@@ -29,6 +29,7 @@ pub(crate) mod history;
 mod lease;
 mod leave;
 mod recover;
+mod remains;
 mod run;
 
 type Reply<T> = oneshot::Sender<Result<T, HubError>>;

@@ -104,6 +104,15 @@ pub(crate) struct Turn {
     pub(crate) reason: FinishReason,
     /// Set while the model is tried again. Why shared: the session answers `status` from it.
     pub(crate) retrying: Retrying,
+    /// The last step was too large to keep and no request needed it: it is not among the passages.
+    pub(crate) last_step_left_out: bool,
+}
+
+/// Whether the model is called again after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    AnotherStep,
+    TheEnd,
 }
 
 /// The state of a turn that waits between two tries.
@@ -143,7 +152,7 @@ impl Turn {
     async fn close_step(&mut self, end: &TurnEnd) -> Result<(), Stop> {
         self.close_everything(end).await?;
         match end {
-            TurnEnd::Finished(_) | TurnEnd::StepLimit => self.finish_step().await,
+            TurnEnd::Finished(_) | TurnEnd::StepLimit => self.finish_step(After::TheEnd).await,
             TurnEnd::Aborted | TurnEnd::Failed { .. } => Ok(()),
         }
     }
@@ -166,31 +175,36 @@ impl Turn {
                 Settled::All => {}
                 Settled::Waiting(ask) => return Ok(TurnResult::Suspended(ask)),
                 Settled::Repeating(message) => {
-                    self.finish_step().await?;
+                    self.finish_step(After::TheEnd).await?;
                     return Ok(TurnResult::Ended(TurnEnd::Failed { kind: FailureKind::Model, message }));
                 }
             }
-            let more = !self.calls.is_empty();
-            self.finish_step().await?;
-            if !more {
+            let after = if self.calls.is_empty() { After::TheEnd } else { After::AnotherStep };
+            self.finish_step(after).await?;
+            if after == After::TheEnd {
                 return Ok(TurnResult::Ended(TurnEnd::Finished(self.reason)));
             }
         }
     }
 
     /// Ends the step: its parts become a passage of the history for the next request.
-    async fn finish_step(&mut self) -> Result<(), Stop> {
+    async fn finish_step(&mut self, after: After) -> Result<(), Stop> {
         self.calls.clear();
         self.record(Chunk::FinishStep { rest: Rest::none() }).await?;
         let now = self.hub.parts.clock.now_ms();
         let mut changes = Vec::new();
         let taken = self.journal.with_fold(|fold| fold.take_step(now, &mut changes));
         self.journal.change(changes)?;
-        let parts = match taken {
-            Some(Some(parts)) => parts,
-            Some(None) | None => {
+        let parts = match (taken.flatten(), after) {
+            (Some(parts), _) => parts,
+            (None, After::AnotherStep) => {
                 self.journal.settle().await?;
                 self.read_back().await?
+            }
+            // Reading back what nobody asks for would hold a whole large step in memory.
+            (None, After::TheEnd) => {
+                self.last_step_left_out = true;
+                return Ok(());
             }
         };
         let passage = Passage { message_id: self.voice.message_id.clone(), role: Role::Assistant, parts };

@@ -17,10 +17,8 @@ impl Session {
         client: Option<Arc<dyn Client>>,
         from: AttachFrom,
     ) -> Result<Attachment, HubError> {
-        if self.lease.is_none() {
-            // Somebody else may have written since we looked, or died; or we could not settle it when we opened it.
-            self.recover().await?;
-        }
+        // Somebody else may have written since we looked, or died; or we could not settle it ourselves.
+        self.recover().await?;
         let live = self.live_run();
         let head = self.journal.durable();
         let start = match (from, live) {

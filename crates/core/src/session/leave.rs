@@ -6,7 +6,7 @@ use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::run::Running;
 use super::{Session, ask::Asking};
-use crate::hub::TurnOutcome;
+use crate::hub::{HubError, TurnOutcome};
 use crate::limits::SHUTDOWN;
 use crate::turn::{TurnEnd, TurnResult};
 
@@ -69,10 +69,23 @@ impl Session {
         }
     }
 
+    async fn give_back(&mut self) -> Result<(), HubError> {
+        let Some(change) = self.release() else { return Ok(()) };
+        self.journal.change(vec![change])?;
+        self.journal.settle().await?;
+        Ok(())
+    }
+
     async fn leave(&mut self) {
-        let changes: Vec<_> = self.release().into_iter().collect();
-        if !changes.is_empty() && self.journal.change(changes).is_ok() {
-            drop(self.journal.settle().await);
+        if self.give_back().await.is_err() {
+            // Once more: a store that failed may work again, and nobody comes back to this.
+            let again = match self.take_lease().await {
+                Ok(()) => self.give_back().await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = again {
+                tracing::warn!(%error, "the lease of a closed session could not be given back");
+            }
         }
         let mut open = self.hub.open_sessions();
         // Only our own entry: a session opened anew under the same id has a task of its own.

@@ -44,11 +44,15 @@ struct Rebuilt {
 impl Session {
     /// Called when a client opens the session. Takes the lease only when something is left to do.
     pub(super) async fn recover(&mut self) -> Result<(), HubError> {
-        if self.lease.is_some() {
+        if self.running.is_some() || (self.lease.is_some() && self.mending().is_none()) {
             return Ok(());
         }
         let record = self.read_record().await?;
-        let left_behind = record.live_run.is_some() || !record.queued.is_empty() || self.mending().is_some();
+        // A lease in our own name that we do not know of could not be given back when the session was closed.
+        let left_behind = record.live_run.is_some()
+            || !record.queued.is_empty()
+            || record.owner == Owner::Us
+            || self.mending().is_some();
         if !left_behind || record.owner == Owner::Other {
             self.look_at(record);
             return Ok(());
