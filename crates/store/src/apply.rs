@@ -148,7 +148,7 @@ fn insert_message(transaction: &Connection, session: &SessionId, row: &MessageRo
         row.id.as_str(),
         session.as_str(),
         row.seq,
-        rows::role_text(row.role),
+        row.role.as_str(),
         rows::json_text(&row.metadata)?,
         row.created_at,
         row.updated_at,
@@ -243,7 +243,7 @@ fn append_log(transaction: &Connection, session: &SessionId, segment: &LogSegmen
         first,
         last,
         segment.message_id.as_str(),
-        rows::role_text(segment.role),
+        segment.role.as_str(),
         segment.chunks,
     ])?;
     Ok(())

@@ -1,11 +1,11 @@
 //! Opens connections to the one database file with the settings of their use. Does not judge what the file holds.
 
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::limits;
 
@@ -36,7 +36,7 @@ impl Connector {
         Ok(connection)
     }
 
-    /// Makes an observer the writer.
+    /// Makes an observer the writer. `synchronize` must follow, after whatever an empty file is filled with first.
     pub(crate) fn promote(&self, connection: Connection) -> rusqlite::Result<Connection> {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
@@ -45,24 +45,57 @@ impl Connector {
             connection.execute_batch("PRAGMA synchronous = OFF")?;
         }
         write_ahead(&connection)?;
-        let synchronous = match self.durability {
-            Durability::Normal => "NORMAL",
-            Durability::Full => "FULL",
-        };
         connection.execute_batch(&format!(
-            "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
-             PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{}; PRAGMA wal_autocheckpoint = {}; \
-             PRAGMA journal_size_limit = {};",
+            "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; \
+             PRAGMA cache_size = -{}; PRAGMA journal_size_limit = {};",
             limits::WRITER_CACHE_KIB,
-            limits::WAL_CHECKPOINT_PAGES,
             limits::WAL_KEEP_BYTES,
         ))?;
         connection.set_prepared_statement_cache_capacity(limits::CACHED_STATEMENTS);
         Ok(connection)
     }
 
+    /// From here on commits are as safe as was asked for.
+    pub(crate) fn synchronize(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let level = match self.durability {
+            Durability::Normal => "NORMAL",
+            Durability::Full => "FULL",
+        };
+        connection.execute_batch(&format!(
+            "PRAGMA synchronous = {level}; PRAGMA wal_autocheckpoint = {};",
+            limits::WAL_CHECKPOINT_PAGES
+        ))
+    }
+
+    /// Begins the transaction that may start a new write-ahead log. SQLite syncs the header of every new log before its
+    /// first frame, because frames of an older log may follow in the same file. In an empty file there are none, so
+    /// the sync, which would be nearly all of the time a first session takes, is left out there; checkpoints are held
+    /// back meanwhile, because those do need theirs. `synchronize` must follow the commit.
+    pub(crate) fn begin_first(&self, connection: &Connection) -> rusqlite::Result<()> {
+        if self.durability == Durability::Normal && self.log_is_empty() {
+            connection
+                .execute_batch("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0; BEGIN IMMEDIATE;")?;
+            // Asked again under the write lock: another process may have begun it meanwhile.
+            if self.log_is_empty() {
+                return Ok(());
+            }
+            connection.execute_batch("ROLLBACK")?;
+        }
+        self.synchronize(connection)?;
+        connection.execute_batch("BEGIN IMMEDIATE")
+    }
+
+    fn log_is_empty(&self) -> bool {
+        match fs::metadata(self.beside("-wal")) {
+            Ok(log) => log.len() == 0,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
     pub(crate) fn writer(&self) -> rusqlite::Result<Connection> {
-        self.promote(self.observer()?)
+        let connection = self.promote(self.observer()?)?;
+        self.synchronize(&connection)?;
+        Ok(connection)
     }
 
     pub(crate) fn reader(&self) -> rusqlite::Result<Connection> {
@@ -120,7 +153,13 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     loop {
         match connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)) {
             Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
-            Ok(_) => return Err(rusqlite::Error::InvalidQuery),
+            Ok(mode) => {
+                let reason = format!("the file system does not allow write-ahead logging (mode {mode})");
+                return Err(rusqlite::Error::SqliteFailure(
+                    ffi::Error::new(ffi::SQLITE_CANTOPEN),
+                    Some(reason),
+                ));
+            }
             Err(error) if is_busy(&error) && since.elapsed() < limits::BUSY_TIMEOUT => {
                 thread::sleep(limits::BUSY_SLEEP_MAX);
             }
@@ -134,4 +173,38 @@ fn is_busy(error: &rusqlite::Error) -> bool {
         error.sqlite_error_code(),
         Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(connection: &Connection) -> i64 {
+        connection.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn only_the_first_commit_into_an_empty_log_goes_without_a_sync() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sessions.db");
+        fs::write(&path, "").unwrap();
+        let connector = Connector { path, durability: Durability::Normal, vfs: None };
+        let first = connector.writer().unwrap();
+        assert_eq!(level(&first), 1);
+        connector.begin_first(&first).unwrap();
+        assert_eq!(level(&first), 0);
+        first.execute_batch("CREATE TABLE a (x); COMMIT;").unwrap();
+        connector.synchronize(&first).unwrap();
+        assert_eq!(level(&first), 1);
+
+        let second = connector.writer().unwrap();
+        connector.begin_first(&second).unwrap();
+        assert_eq!(level(&second), 1, "the log has frames");
+        drop(second);
+        drop(first);
+        let careful = Connector { durability: Durability::Full, ..connector };
+        let third = careful.writer().unwrap();
+        careful.begin_first(&third).unwrap();
+        assert_eq!(level(&third), 2);
+    }
 }

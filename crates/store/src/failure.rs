@@ -79,10 +79,7 @@ pub(crate) fn medium_message(error: &rusqlite::Error) -> String {
         },
         Some(_) | None => return error.to_string(),
     };
-    match extended_code(error) {
-        Some(code) => format!("{plain} (SQLite code {code})"),
-        None => plain.to_owned(),
-    }
+    format!("{plain} ({error})")
 }
 
 fn extended_code(error: &rusqlite::Error) -> Option<i32> {

@@ -123,6 +123,7 @@ fn try_database(connector: &Connector) -> Result<Connection, Trouble> {
     examine::schema(&connection)?;
     let mut connection = connector.promote(connection)?;
     migrations::apply(&mut connection)?;
+    connector.synchronize(&connection)?;
     examine::content(&connection, connector)?;
     Ok(connection)
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use attache_core::ids::{MessageId, PartId, SessionId};
-use attache_core::part::Role;
+use attache_core::part::{Role, ToolState};
 use attache_core::ports::store::{LogSegment, MessageRow, ModelRef, PartRow, SessionRow, UsageTotals};
 use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
@@ -101,14 +101,6 @@ pub(crate) fn segment(row: &Row<'_>) -> Result<LogSegment, Failure> {
     })
 }
 
-pub(crate) fn role_text(role: Role) -> &'static str {
-    match role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::System => "system",
-    }
-}
-
 #[derive(Deserialize, Serialize)]
 struct ModelJson {
     provider_id: String,
@@ -184,24 +176,10 @@ fn model(text: &str) -> Result<ModelRef, Failure> {
 }
 
 fn role(text: &str) -> Result<Role, Failure> {
-    match text {
-        "user" => Ok(Role::User),
-        "assistant" => Ok(Role::Assistant),
-        "system" => Ok(Role::System),
-        other => Err(Failure::corrupt(format!("role {other:?}"))),
-    }
+    Role::parse(text).ok_or_else(|| Failure::corrupt(format!("role {text:?}")))
 }
 
 fn tool_state(text: &str) -> Result<&'static str, Failure> {
-    const STATES: [&str; 7] = [
-        "input-streaming",
-        "input-available",
-        "approval-requested",
-        "approval-responded",
-        "output-available",
-        "output-error",
-        "output-denied",
-    ];
-    let known = STATES.into_iter().find(|state| *state == text);
+    let known = ToolState::parse(text).map(ToolState::as_str);
     known.ok_or_else(|| Failure::corrupt(format!("tool state {text:?}")))
 }

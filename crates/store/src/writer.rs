@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::connection::Connector;
 use crate::examine;
 use crate::failure::Failure;
+use crate::migrations::APPLICATION_ID;
 use crate::process_lock::ProcessLock;
 use crate::readers::closed;
 use crate::{apply, lease, limits};
@@ -67,6 +68,7 @@ pub(crate) struct Writer {
     us: Arc<ProcessLock>,
     /// `None` after a failure that made it doubtful; opened again for the next group.
     connection: Option<Connection>,
+    log: Log,
     followers: Followers,
     /// Commits since the write-ahead log was last folded by us, and when the last one was.
     unfolded: usize,
@@ -81,7 +83,9 @@ impl Writer {
         connection: Connection,
     ) -> Self {
         let followers = Followers::default();
-        Self { queue, connector, us, connection: Some(connection), followers, unfolded: 0, written_at: None }
+        let connection = Some(connection);
+        let log = Log::ToBegin;
+        Self { queue, connector, us, connection, log, followers, unfolded: 0, written_at: None }
     }
 
     pub(crate) fn run(mut self) {
@@ -156,7 +160,10 @@ impl Writer {
         }
         self.unfolded = 0;
         let Some(connection) = &self.connection else { return };
-        if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        let folded = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        // Written again as it is, so that the sync a new log begins with is not paid by the next turn.
+        let begun = folded.and_then(|()| connection.pragma_update(None, "application_id", APPLICATION_ID));
+        if let Err(error) = begun {
             tracing::debug!(%error, "the write-ahead log was not folded");
         }
     }
@@ -184,7 +191,10 @@ impl Writer {
             Some(connection) => connection,
             None => self.connection.insert(self.connector.writer()?),
         };
-        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        match self.log {
+            Log::ToBegin => self.connector.begin_first(connection)?,
+            Log::Begun => drop(connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?),
+        }
         let mut outcomes = Vec::with_capacity(group.len());
         for write in group {
             let outcome = match isolation {
@@ -203,6 +213,14 @@ impl Writer {
             outcomes.push(outcome.map_err(Failure::into_error));
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
+        if let Log::ToBegin = self.log {
+            self.log = Log::Begun;
+            // What was committed stays committed: a failure here must not be told as one of the group.
+            if let Err(error) = self.connector.synchronize(connection) {
+                tracing::warn!(%error, "the connection is opened anew");
+                self.connection = None;
+            }
+        }
         Ok(Tried::Committed(outcomes))
     }
 
@@ -253,6 +271,12 @@ impl Writer {
         let mut statement = connection.prepare_cached("PRAGMA data_version").ok()?;
         statement.query_row([], |row| row.get(0)).ok()
     }
+}
+
+/// Whether this process has committed before.
+enum Log {
+    ToBegin,
+    Begun,
 }
 
 enum More {

@@ -443,3 +443,21 @@ async fn lists_show_newest_first_in_pages_without_empty_or_archived_sessions() {
     assert_eq!(names(SessionQuery { workspace_root: root.clone(), ..all.clone() }).await, "d c a");
     assert_eq!(names(SessionQuery { workspace_root: root, after, limit: 1, ..all }).await, "c");
 }
+
+#[tokio::test]
+async fn a_quiet_store_folds_its_log_into_the_database() {
+    let home = Home::new();
+    let store = home.open();
+    let epoch = create(&store, "a").await;
+    for index in 0..300 {
+        fenced(&store, "a", epoch, vec![Change::AppendLog(segment(index, index))]).await.unwrap();
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+    // The database file alone, without the log beside it.
+    let copy = home.directory.path().join("copy.db");
+    std::fs::copy(home.location().database, &copy).unwrap();
+    let copy = rusqlite::Connection::open(copy).unwrap();
+    let rows: i64 = copy.query_row("SELECT count(*) FROM run_chunks", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 300);
+    fenced(&store, "a", epoch, vec![Change::AppendLog(segment(300, 300))]).await.unwrap();
+}

@@ -184,3 +184,54 @@ async fn a_place_that_can_not_be_used_is_named() {
     let error = SqliteStore::open(&location, Durability::Normal).unwrap_err().to_string();
     assert!(error.contains("file") && error.contains("can't be used"), "{error}");
 }
+
+/// The schema is a public interface: people inspect it with the `sqlite3` tool.
+#[tokio::test]
+async fn tables_columns_and_indexes_are_those_of_the_contract() {
+    let home = Home::new();
+    drop(home.open());
+    let raw = home.raw();
+    let lines = |sql: &str| -> Vec<String> {
+        let mut statement = raw.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let tables = lines(
+        "SELECT t.name || ': ' || (SELECT group_concat(name, ' ') FROM pragma_table_xinfo(t.name)) \
+         FROM sqlite_schema t WHERE type = 'table' ORDER BY t.rowid",
+    );
+    assert_eq!(
+        tables,
+        [
+            "chat_sessions: id agent workspace_root model_json parent_id parent_message_id permissions_json \
+             metadata_json prompt_tokens completion_tokens reasoning_tokens cache_read cache_write total_tokens \
+             cost_usd created_at updated_at archived_at",
+            "chat_messages: id session_id seq role metadata_json created_at updated_at",
+            "chat_parts: id message_id session_id index type data_json tool_call_id tool_state created_at \
+             updated_at",
+            "system_prompts: digest body",
+            "run_chunks: session_id first_index last_index message_id role chunks",
+            "leases: session_id owner epoch run_message_id run_user_message_id run_first_index run_first_seq",
+        ]
+    );
+    let indexes = lines(
+        "SELECT i.tbl_name || ': ' || (SELECT group_concat(name, ' ') FROM pragma_index_info(i.name)) \
+         FROM sqlite_schema i WHERE type = 'index' AND sql IS NOT NULL ORDER BY i.rowid",
+    );
+    assert_eq!(
+        indexes,
+        [
+            "chat_sessions: agent updated_at",
+            "chat_sessions: workspace_root updated_at",
+            "chat_sessions: parent_id",
+            "chat_sessions: archived_at",
+            "chat_messages: session_id created_at",
+            "chat_messages: session_id seq",
+            "chat_parts: message_id index",
+            "chat_parts: session_id",
+            "chat_parts: tool_call_id",
+        ]
+    );
+    let mode: String = raw.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+}
