@@ -162,3 +162,21 @@ async fn a_fault_while_a_question_is_superseded_leaves_one_turn() {
         assert!(world.prompts(session.id()).len() <= if one { 3 } else { 2 });
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_closed_while_its_store_fails_is_free_for_others() {
+    for nth in 0..8 {
+        let world = World::new("on \"hang\"\n call id=h hang {\"path\":\"a\"}\non *\n text \"fine\"");
+        let (process, session) = world.session().await;
+        let _live = session.prompt(prompt("hang"));
+        let _waiting = session.prompt(prompt("one"));
+        until_stored(&world, |_| world.runs.of("h") == 1).await;
+        process.store.fail_commit(nth);
+        session.close().await.unwrap();
+        process.store.fail_commit(u64::MAX);
+        world.check_rest(session.id());
+        let elsewhere = world.process().hub.open(session.id()).await.unwrap();
+        assert_eq!(say(&elsewhere, "x").await, TurnEnd::Finished(FinishReason::Stop), "commit {nth}");
+        assert_eq!(world.prompts(session.id()), ["hang", "x"], "commit {nth}");
+    }
+}

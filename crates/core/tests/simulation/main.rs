@@ -53,6 +53,14 @@ fn seeds_8() {
     run(7);
 }
 
+/// Each of these found a fault when it was first run.
+#[test]
+fn seeds_that_failed_once() {
+    for seed in [288, 501, 1_823, 12_338, 16_085, 22_533] {
+        assert_eq!(check::everything(&simulate(seed)), Ok(()), "seed {seed}");
+    }
+}
+
 /// The same seed gives the same run, entry by entry; else no failure could be replayed.
 #[test]
 fn a_seed_replays_itself() {
