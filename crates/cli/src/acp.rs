@@ -23,7 +23,9 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 
 pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result<()> {
     let trace = match &args.trace {
-        Some(path) => Some(Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))?),
+        Some(path) => {
+            Some(Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))?)
+        }
         None => None,
     };
     let options = Options {
@@ -41,7 +43,8 @@ pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result
             Thoughts::Drop => to_wire::Thoughts::Drop,
         },
     };
-    let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut terminated, mut interrupted) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (reader, writer) = attache_rpc::stdio();
     let mut connection = connect(agent, reader, writer, options);
     tokio::select! {

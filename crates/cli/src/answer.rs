@@ -1,6 +1,6 @@
 //! What a command answers on stdout. The only way there for everything that is not the protocol.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 /// Writes the answer; a reader that has seen enough (`| head`) is no error.
 pub(crate) fn write(text: &str) -> io::Result<()> {
@@ -8,22 +8,14 @@ pub(crate) fn write(text: &str) -> io::Result<()> {
     forgive(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Stdout for an answer that is too long to be held.
-pub(crate) struct Stdout(BufWriter<io::Stdout>);
-
-impl Stdout {
-    pub(crate) fn new() -> Self {
-        Self(BufWriter::new(io::stdout()))
-    }
+/// For an answer that is too long to be held.
+pub(crate) fn stream() -> impl Write + Send {
+    BufWriter::new(io::stdout())
 }
 
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
+/// Whether a person sees it.
+pub(crate) fn is_seen() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// A closed pipe ends the answer, not the program.

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<ExitCode> {
     let environment = Environment::from_process();
     if let Some(Command::Completions { shell }) = &args.command {
-        answer::forgive(completions::write(*shell, &mut std::io::stdout()))?;
+        answer::forgive(completions::write(*shell, &mut answer::stream()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let dirs = Dirs::from_environment(&environment)?;

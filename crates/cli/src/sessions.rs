@@ -208,10 +208,7 @@ async fn write_export(
             let file = File::create(path).with_context(|| format!("can't write {}", path.display()))?;
             export(store, id, format, &mut BufWriter::new(file)).await
         }
-        None => {
-            let mut stdout = answer::Stdout::new();
-            export(store, id, format, &mut stdout).await
-        }
+        None => export(store, id, format, &mut answer::stream()).await,
     };
     match result {
         Err(ExportError::UnknownSession(id)) => bail!(unknown(&id)),

@@ -1,3 +1,5 @@
+//! What each method's parameters become, and how each bad one is named.
+
 use attache_core::part::Part;
 use attache_rpc::code;
 use proptest::prelude::*;

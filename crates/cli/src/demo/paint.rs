@@ -1,6 +1,6 @@
 //! Colours, when somebody can see them.
 
-use std::io::IsTerminal;
+use crate::answer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Colour {
@@ -22,9 +22,9 @@ pub(super) enum Paint {
 
 impl Paint {
     /// Colours on a terminal, unless the user said no.
-    pub(super) fn for_stdout() -> Self {
+    pub(super) fn for_answers() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        if wanted && std::io::stdout().is_terminal() { Self::Coloured } else { Self::Plain }
+        if wanted && answer::is_seen() { Self::Coloured } else { Self::Plain }
     }
 
     pub(super) fn paint(self, colour: Colour, text: &str) -> String {

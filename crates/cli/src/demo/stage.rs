@@ -1,10 +1,9 @@
 //! Where the demo is seen: lines with a gutter that says who speaks, and checks that must hold.
 
-use std::io::{self, Write};
-
 use anyhow::{Result, ensure};
 
 use super::paint::{Colour, Paint};
+use crate::answer;
 
 pub(super) struct Stage {
     paint: Paint,
@@ -15,7 +14,7 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn new() -> Self {
-        Self { paint: Paint::for_stdout(), checks: 0, in_line: false }
+        Self { paint: Paint::for_answers(), checks: 0, in_line: false }
     }
 
     pub(super) fn title(&mut self, text: &str) {
@@ -105,8 +104,7 @@ impl Stage {
     }
 
     fn raw(&mut self, text: &str) {
-        let mut stdout = io::stdout().lock();
         // A reader that has gone sees nothing more; the checks still count.
-        drop(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+        drop(answer::write(text));
     }
 }
