@@ -222,6 +222,7 @@ impl Excerpt {
             call.presentation.content = vec![Shown::Text { text: fenced(&self.text, "") }];
         }
         let note = self.note();
+        call.presentation.note_bytes = note.len();
         let mut data = Bounded::whole(self.text, READ_HARD_BYTES).into_text();
         data.push_str(&note);
         call.done(data)

@@ -112,11 +112,31 @@ fn tool_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
                 tool_name: tool.tool_name.clone(),
                 input: tool.input.clone().unwrap_or(Value::Null),
                 marks: input_marks(tool),
-                rest: rest(tool.call_provider_metadata.clone(), tool.tool_metadata.clone(), Map::new()),
+                rest: rest(tool.call_provider_metadata.clone(), planned_metadata(tool), Map::new()),
             });
             output_chunks(tool, out);
         }
     }
+}
+
+/// What a call shows belongs to its result; only one without a result shows it with its input.
+fn planned_metadata(tool: &ToolPart) -> Option<Value> {
+    let mut metadata = tool.tool_metadata.clone();
+    let ended = match tool.state {
+        ToolState::OutputAvailable => tool.preliminary != Some(true),
+        ToolState::OutputError => true,
+        ToolState::InputStreaming
+        | ToolState::InputAvailable
+        | ToolState::ApprovalRequested
+        | ToolState::ApprovalResponded
+        | ToolState::OutputDenied => false,
+    };
+    let shown = metadata.as_mut().filter(|_| ended).and_then(|metadata| metadata.get_mut("attache"));
+    if let Some(shown) = shown.and_then(Value::as_object_mut) {
+        shown.remove("content");
+        shown.remove("metadata");
+    }
+    metadata
 }
 
 fn output_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {

@@ -44,6 +44,18 @@ pub struct ToolSpec {
     pub hidden: bool,
 }
 
+impl ToolSpec {
+    /// How a call looks before its arguments are understood.
+    pub fn presentation(&self) -> Presentation {
+        Presentation {
+            title: self.id.to_string(),
+            kind: Some(self.kind),
+            hidden: self.hidden,
+            ..Presentation::default()
+        }
+    }
+}
+
 /// A place in a file; `line` is 1-based.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
@@ -85,8 +97,15 @@ pub struct Presentation {
     /// No tool call is shown to clients.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// How many bytes at the end of a textual result are notes for the model; clients do not get them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub note_bytes: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<OutcomeMetadata>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What a call would touch; the capability layer and the watchdog judge these, not the tool's arguments.

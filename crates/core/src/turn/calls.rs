@@ -26,6 +26,8 @@ pub(crate) struct Call {
     pub(crate) call_id: CallId,
     pub(crate) tool_name: String,
     pub(crate) input: Value,
+    /// How it looks as long as nobody has understood it.
+    bare: Presentation,
     /// The error is the answer to the model.
     pub(crate) plan: Result<Planned, String>,
     pub(crate) state: CallState,
@@ -84,7 +86,11 @@ impl Call {
     /// Finds the tool and lets it read the arguments; nothing is changed by this.
     pub(crate) async fn understand(turn: &Turn, call_id: CallId, tool_name: String, input: Value) -> Self {
         let plan = Self::plan(turn, &tool_name, &input).await;
-        Self { call_id, tool_name, input, plan, state: CallState::Open }
+        let bare = match turn.tool(&tool_name) {
+            Some(tool) => tool.spec().presentation(),
+            None => bare(&tool_name),
+        };
+        Self { call_id, tool_name, input, bare, plan, state: CallState::Open }
     }
 
     async fn plan(turn: &Turn, tool_name: &str, input: &Value) -> Result<Planned, String> {
@@ -105,14 +111,26 @@ impl Call {
 
     /// A call whose arguments could not be read: it has its answer already.
     pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String) -> Self {
-        Self { call_id, tool_name, input: Value::Null, plan: Err(why), state: CallState::Settled }
+        let bare = bare(&tool_name);
+        Self { call_id, tool_name, input: Value::Null, bare, plan: Err(why), state: CallState::Settled }
     }
 
     /// How the call looks before it runs.
     pub(crate) fn presentation(&self) -> Presentation {
         match &self.plan {
             Ok(planned) => planned.plan.presentation.clone(),
-            Err(_) => Presentation { title: self.tool_name.clone(), ..Presentation::default() },
+            Err(_) => self.bare.clone(),
+        }
+    }
+
+    /// What a tool left out of the presentation of its result stays as it was planned.
+    fn complete(&self, result: Presentation) -> Presentation {
+        let planned = self.presentation();
+        Presentation {
+            title: if result.title.is_empty() { planned.title } else { result.title },
+            kind: result.kind.or(planned.kind),
+            hidden: result.hidden || planned.hidden,
+            ..result
         }
     }
 
@@ -341,6 +359,11 @@ impl Turn {
     }
 }
 
+/// A call of a tool that nobody knows.
+fn bare(tool_name: &str) -> Presentation {
+    Presentation { title: tool_name.to_owned(), ..Presentation::default() }
+}
+
 /// The transient chunk that stores an answer; it makes no part of its own.
 pub(crate) fn approval(ask: &PermissionAsk, approved: bool, reason: Option<&str>) -> Chunk {
     let data = json!({
@@ -364,27 +387,31 @@ pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chun
 
 fn finished(call: &Call, outcome: ToolOutcome, warning: Option<String>) -> Chunk {
     match outcome {
-        ToolOutcome::Output { data, presentation } => Chunk::ToolOutputAvailable {
+        ToolOutcome::Output { data, mut presentation } => Chunk::ToolOutputAvailable {
             call_id: call.call_id.clone(),
-            output: with_warning(data, warning),
+            output: with_warning(data, warning, &mut presentation),
             preliminary: None,
             marks: ToolMarks::default(),
-            rest: Rest::with_tool_metadata(json!({ "attache": presentation })),
+            rest: Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) })),
         },
         ToolOutcome::Error { text, presentation } => {
             let mut chunk = call.failure(&text);
             if let (Chunk::ToolOutputError { rest, .. }, Some(presentation)) = (&mut chunk, presentation) {
-                *rest = Rest::with_tool_metadata(json!({ "attache": presentation }));
+                *rest = Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) }));
             }
             chunk
         }
     }
 }
 
-fn with_warning(data: Value, warning: Option<String>) -> Value {
+fn with_warning(data: Value, warning: Option<String>, presentation: &mut Presentation) -> Value {
     match (data, warning) {
         (data, None) => data,
-        (Value::String(text), Some(warning)) => Value::String(format!("{text}\n\n{warning}")),
+        (Value::String(text), Some(warning)) => {
+            let note = format!("\n\n{warning}");
+            presentation.note_bytes += note.len();
+            Value::String(text + &note)
+        }
         (Value::Object(mut fields), Some(warning)) => {
             fields.insert("warning".into(), Value::String(warning));
             Value::Object(fields)

@@ -153,14 +153,7 @@ impl Turn {
     /// What is known of a call before its arguments are: its kind, and that some are not shown at all.
     fn decorate(&self, tool_name: &str, rest: &mut Rest) {
         let Some(tool) = self.tool(tool_name) else { return };
-        let spec = tool.spec();
-        let presentation = crate::ports::tool::Presentation {
-            title: spec.id.to_string(),
-            kind: Some(spec.kind),
-            hidden: spec.hidden,
-            ..Default::default()
-        };
-        rest.set_tool_metadata(json!({ "attache": presentation }));
+        rest.set_tool_metadata(json!({ "attache": tool.spec().presentation() }));
     }
 
     async fn pause(&self, attempt: u32, message: &str, retry_after: Option<Duration>) -> Result<(), Stop> {
