@@ -1,14 +1,13 @@
-//! How every call ends: bounded text for the model, fenced text for clients, the time it took. Runs nothing.
+//! How every call ends: bounded text for the model, what clients are shown, the time it took. Runs nothing.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use attache_core::ports::ToolOutcome;
-use attache_core::ports::tool::{OutcomeMetadata, Presentation, Shown};
+use attache_core::ports::tool::{OutcomeMetadata, Presentation};
 use serde_json::Value;
 
 use crate::bounded::Bounded;
-use crate::fence::fenced;
 use crate::limits::ERROR_BYTES;
 
 /// A call under way: what it looked like when planned, and since when it runs.
@@ -37,7 +36,8 @@ impl Call {
     /// For errors that carry output: they may be longer than a reason is.
     pub(crate) fn failed_within(mut self, text: impl Into<String>, limit: usize) -> ToolOutcome {
         let text = Bounded::whole(text, limit).into_text();
-        self.presentation.content = vec![Shown::Text { text: fenced(&text, "") }];
+        // The text itself is shown by whoever shows the call; the preview did not happen.
+        self.presentation.content.clear();
         self.presentation.metadata = Some(self.metadata());
         ToolOutcome::Error { text, presentation: Some(self.presentation) }
     }
