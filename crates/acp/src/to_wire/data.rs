@@ -1,15 +1,15 @@
 //! The `data-*` chunks that clients see. Those of other names are not for them.
 
 use agent_client_protocol_schema::v1::{
-    CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, Cost, CurrentModeUpdate,
-    Meta, Notice, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate,
-    SessionUpdate, UsageUpdate,
+    CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, ContentChunk, Cost,
+    CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus,
+    SessionInfoUpdate, SessionUpdate, UsageUpdate,
 };
 use attache_core::entry::Entry;
 use attache_core::part::Role;
 use serde_json::{Map, Value};
 
-use super::{CompactionUpdates, Notices, WireView, content, line, selection};
+use super::{CompactionUpdates, Notices, Thoughts, WireView, content, line, selection};
 use crate::limits::SURELY_FITS_BYTES;
 
 type Written = Result<(), serde_json::Error>;
@@ -203,9 +203,20 @@ fn status(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) ->
             let message = message.map(|message| message.split_whitespace().collect::<Vec<_>>().join(" "));
             let words =
                 message.map_or_else(|| format!("{title}\n"), |message| format!("{title}: {message}\n"));
-            line::thought(entry, view, &words, out)
+            match view.thoughts {
+                Thoughts::Show => line::update(entry, &passing_thought(entry, words), out),
+                Thoughts::Drop => Ok(()),
+            }
         }
     }
+}
+
+/// A line of the moment, marked as one that no load repeats.
+fn passing_thought(entry: Entry<'_>, words: String) -> SessionUpdate {
+    let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
+    let meta = Meta::from_iter([("attache".to_owned(), Value::Object(ours))]);
+    let chunk = ContentChunk::new(words.into()).message_id(entry.message_id.as_str()).meta(meta);
+    SessionUpdate::AgentThoughtChunk(chunk)
 }
 
 fn text<'a>(data: &'a Value, key: &str) -> Option<&'a str> {

@@ -74,8 +74,19 @@ pub(super) fn progressed(entry: Entry<'_>, call: Call<'_>, out: &mut Vec<u8>) ->
 
 pub(super) fn completed(entry: Entry<'_>, call: Call<'_>, output: &Value, out: &mut Vec<u8>) -> Written {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
-    let fields = fields(&shown, call.marks, ToolCallStatus::Completed).raw_output(output.clone());
+    let fields =
+        fields(&shown, call.marks, ToolCallStatus::Completed).raw_output(without_notes(output, &shown));
     write(entry, call.id, fields, &shown, out)
+}
+
+/// Notes at the end of a text are for the model.
+fn without_notes(output: &Value, shown: &Presentation) -> Value {
+    let text = output.as_str().filter(|_| shown.note_bytes > 0);
+    let end = text.and_then(|text| text.len().checked_sub(shown.note_bytes));
+    match text.zip(end).and_then(|(text, end)| text.get(..end)) {
+        Some(text) => Value::String(text.to_owned()),
+        None => output.clone(),
+    }
 }
 
 pub(super) fn failed(entry: Entry<'_>, call: Call<'_>, error_text: &str, out: &mut Vec<u8>) -> Written {
@@ -84,7 +95,9 @@ pub(super) fn failed(entry: Entry<'_>, call: Call<'_>, error_text: &str, out: &m
 }
 
 pub(super) fn denied(entry: Entry<'_>, call_id: &CallId, rest: &Rest, out: &mut Vec<u8>) -> Written {
+    // Live the preview is gone by now, in a replay it is what the call has: neither shows what did not happen.
     let Some(shown) = presentation(rest) else { return Ok(()) };
+    let shown = Presentation { content: Vec::new(), ..shown };
     let reason = rest.0.as_ref().and_then(|rest| rest.unknown.get("errorText")?.as_str());
     let text = reason.map_or_else(|| "denied".to_owned(), |reason| format!("denied: {reason}"));
     write(entry, call_id, failure(&shown, &ToolMarks::default(), &text), &shown, out)
