@@ -1,0 +1,409 @@
+//! Reads scenarios: Markdown to directives. Every mistake is named by file and line; nothing is played here.
+
+use std::time::Duration;
+
+use attache_models::ScriptModel;
+use serde_json::Value;
+
+use crate::script::{self, Script};
+
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) title: String,
+    /// Of its heading, from 1.
+    pub(crate) line: usize,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) options: Options,
+    pub(crate) script: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// From 1.
+    pub(crate) number: usize,
+    /// Lines of the file it takes, with its continuations.
+    pub(crate) count: usize,
+    pub(crate) directive: Directive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Client,
+    Second,
+}
+
+#[derive(Debug)]
+pub(crate) enum Directive {
+    Make {
+        path: String,
+        content: String,
+    },
+    /// `None`: it is not there.
+    Check {
+        path: String,
+        content: Option<String>,
+    },
+    Say {
+        who: Who,
+        saying: Saying,
+    },
+    Model,
+    WaitFor {
+        who: Who,
+        item: String,
+    },
+    Pause(Duration),
+    Host(HostEvent),
+    Expect {
+        who: Who,
+        items: String,
+    },
+    Setting,
+}
+
+#[derive(Debug)]
+pub(crate) enum Saying {
+    Request {
+        method: String,
+        params: Value,
+        times: usize,
+    },
+    Prompt {
+        params: Value,
+        label: Option<String>,
+    },
+    Cancel(Value),
+    Permission(Permission),
+    Line(String),
+    /// Goes away without a word.
+    Leave,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Permission {
+    Choose(String),
+    Cancelled,
+    /// An option nobody offered.
+    Unknown,
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostEvent {
+    /// Ends in order, as when its editor leaves; a new one takes its place.
+    Restart,
+    /// Ends in the middle of whatever it does; a new one takes its place.
+    Kill,
+}
+
+/// What differs from an ordinary host and client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) max_steps: Option<u32>,
+    pub(crate) drop_thoughts: bool,
+    pub(crate) notices: bool,
+    /// The client's first words are in the transcript.
+    pub(crate) silent_start: bool,
+    /// Header lines of the script.
+    pub(crate) models: Vec<(usize, String)>,
+    pub(crate) shown: Vec<String>,
+}
+
+const SHOWABLE: [&str; 5] = ["usage", "titles", "ids", "raw", "options"];
+
+/// Reads a file; the error is `file:line: reason`.
+pub(crate) fn scenarios(name: &str, text: &str) -> Result<Vec<Scenario>, String> {
+    let mut scenarios: Vec<Scenario> = Vec::new();
+    let mut inside = false;
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        let fail = |reason: String| format!("{name}:{number}: {reason}");
+        if let Some(title) = line.strip_prefix("## ").filter(|_| !inside) {
+            scenarios.push(Scenario {
+                title: title.to_owned(),
+                line: number,
+                lines: Vec::new(),
+                options: Options::default(),
+                script: String::new(),
+            });
+        } else if line.starts_with("```") {
+            inside = !inside && line == "```text";
+        } else if inside && !line.trim().is_empty() && !line.starts_with('#') {
+            let scenario = scenarios.last_mut().ok_or_else(|| fail("a transcript without a title".into()))?;
+            match line.starts_with(' ') {
+                true => scenario.raw_continue(line).map_err(fail)?,
+                false => scenario.lines.push(Line { number, count: 1, directive: Directive::Setting }),
+            }
+        }
+    }
+    let source: Vec<&str> = text.lines().collect();
+    for scenario in &mut scenarios {
+        scenario.understand(&source).map_err(|(line, reason)| format!("{name}:{line}: {reason}"))?;
+    }
+    scenarios.retain(|scenario| !scenario.lines.is_empty());
+    Ok(scenarios)
+}
+
+type Mistake = (usize, String);
+
+impl Scenario {
+    fn raw_continue(&mut self, line: &str) -> Result<(), String> {
+        match self.lines.last_mut() {
+            Some(last) => {
+                last.count += 1;
+                Ok(())
+            }
+            None => Err(format!("nothing to continue with {:?}", line.trim())),
+        }
+    }
+
+    fn understand(&mut self, source: &[&str]) -> Result<(), Mistake> {
+        let mut script = Script::default();
+        for line in &mut self.lines {
+            let text = source[line.number - 1..][..line.count].iter().map(|text| text.trim());
+            let text = text.collect::<Vec<_>>().join(" ");
+            let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
+            let fail = |reason: String| (line.number, reason);
+            line.directive = match word {
+                "with" => {
+                    self.options.set(line.number, rest.trim()).map_err(fail)?;
+                    Directive::Setting
+                }
+                "model" => {
+                    script.say(line.number, rest.trim())?;
+                    Directive::Model
+                }
+                "show" => {
+                    self.options.show(rest.trim()).map_err(fail)?;
+                    Directive::Setting
+                }
+                _ => directive(word, rest.trim()).map_err(fail)?,
+            };
+            if let Directive::Say { saying, .. } = &line.directive {
+                script.heard(line.number, saying);
+            }
+        }
+        let (text, origins) = script.text(&self.options.models);
+        if let Err(error) = ScriptModel::parse("script", &text) {
+            let line = origins.get(error.line - 1).copied().unwrap_or(self.line);
+            return Err((line, format!("expected {}, found {}", error.expected, error.found)));
+        }
+        self.script = text;
+        Ok(())
+    }
+}
+
+impl Options {
+    fn set(&mut self, line: usize, option: &str) -> Result<(), String> {
+        let (name, value) = option.split_once(' ').unwrap_or((option, ""));
+        match (name, value) {
+            ("max_steps", steps) => {
+                self.max_steps = Some(steps.parse().map_err(|_| format!("`{steps}` is no number"))?);
+            }
+            ("thoughts", "dropped") => self.drop_thoughts = true,
+            ("notices", "") => self.notices = true,
+            ("nothing", "") => self.silent_start = true,
+            ("model", header) => self.models.push((line, format!("model {header}"))),
+            _ => return Err(format!("there is no option `{option}`")),
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, names: &str) -> Result<(), String> {
+        for name in names.split_whitespace() {
+            if !SHOWABLE.contains(&name) {
+                return Err(format!("there is nothing called `{name}` to show"));
+            }
+            self.shown.push(name.to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn directive(word: &str, rest: &str) -> Result<Directive, String> {
+    match word {
+        "files" => files(rest),
+        "client" => Ok(Directive::Say { who: Who::Client, saying: saying(rest)? }),
+        "second" => Ok(Directive::Say { who: Who::Second, saying: saying(rest)? }),
+        "wait" => match duration(rest) {
+            Some(duration) => Ok(Directive::Pause(duration)),
+            None => {
+                let (who, item) = speaker(rest);
+                Ok(Directive::WaitFor { who, item })
+            }
+        },
+        "host" => match rest {
+            "restarts" => Ok(Directive::Host(HostEvent::Restart)),
+            "is killed" => Ok(Directive::Host(HostEvent::Kill)),
+            _ => Err(format!("a host does not `{rest}`")),
+        },
+        "=>" => {
+            let (who, items) = speaker(rest);
+            Ok(Directive::Expect { who, items })
+        }
+        _ => Err(format!("there is no directive `{word}`")),
+    }
+}
+
+fn speaker(rest: &str) -> (Who, String) {
+    match rest.strip_prefix("second: ") {
+        Some(rest) => (Who::Second, rest.to_owned()),
+        None => (Who::Client, rest.to_owned()),
+    }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    text.strip_suffix("ms").and_then(|number| number.parse().ok()).map(Duration::from_millis)
+}
+
+fn files(rest: &str) -> Result<Directive, String> {
+    let (path, content) = rest.split_once(' ').ok_or("a file needs its content")?;
+    let (path, content) = (path.to_owned(), content.trim());
+    if let Some(count) = content.strip_prefix("of ").and_then(|rest| rest.strip_suffix(" lines")) {
+        let count: usize = count.parse().map_err(|_| format!("`{count}` is no number"))?;
+        let content = (1..=count).map(|number| format!("line {number}\n")).collect();
+        return Ok(Directive::Make { path, content });
+    }
+    if content == "is missing" {
+        return Ok(Directive::Check { path, content: None });
+    }
+    let text = |text: &str| serde_json::from_str(text).map_err(|error| format!("{text}: {error}"));
+    match content.strip_prefix("is ") {
+        Some(content) => Ok(Directive::Check { path, content: Some(text(content)?) }),
+        None => Ok(Directive::Make { path, content: text(content)? }),
+    }
+}
+
+fn saying(rest: &str) -> Result<Saying, String> {
+    let (method, arguments) = rest.split_once(' ').unwrap_or((rest, ""));
+    let arguments = arguments.trim();
+    match method {
+        "permission" => permission(arguments).map(Saying::Permission),
+        "line" => Ok(Saying::Line(arguments.to_owned())),
+        "leaves" => Ok(Saying::Leave),
+        "session/cancel" => Ok(Saying::Cancel(Arguments::read(arguments)?.params("session/cancel")?)),
+        "session/prompt" => prompt(Arguments::read(arguments)?),
+        _ if method == "initialize"
+            || method == "authenticate"
+            || method == "logout"
+            || method.starts_with("session/")
+            || method.starts_with('_') =>
+        {
+            let mut arguments = Arguments::read(arguments)?;
+            let times = arguments.take_times()?;
+            Ok(Saying::Request { method: method.to_owned(), params: arguments.params(method)?, times })
+        }
+        _ => Err(format!("there is no request `{method}`")),
+    }
+}
+
+fn permission(answer: &str) -> Result<Permission, String> {
+    match answer {
+        "allow_once" | "allow_always" | "reject_once" | "reject_always" => {
+            Ok(Permission::Choose(answer.to_owned()))
+        }
+        "cancelled" => Ok(Permission::Cancelled),
+        "unknown" => Ok(Permission::Unknown),
+        "error" => Ok(Permission::Error),
+        _ => Err(format!("there is no answer `{answer}`")),
+    }
+}
+
+/// `JSON? word* (in ses_N)? (id=LABEL)?`
+#[derive(Debug, Default)]
+struct Arguments {
+    json: Option<Value>,
+    words: Vec<String>,
+    session: Option<String>,
+    label: Option<String>,
+}
+
+impl Arguments {
+    fn read(text: &str) -> Result<Self, String> {
+        let mut arguments = Self::default();
+        let mut rest = text;
+        if text.starts_with(['{', '[', '"']) {
+            let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+            let value = values.next().ok_or("no value")?.map_err(|error| format!("{text}: {error}"))?;
+            arguments.json = Some(value);
+            rest = &text[values.byte_offset()..];
+        }
+        let mut words = rest.split_whitespace();
+        while let Some(word) = words.next() {
+            if word == "in" {
+                arguments.session = Some(words.next().ok_or("`in` needs a session")?.to_owned());
+            } else if let Some(label) = word.strip_prefix("id=") {
+                arguments.label = Some(label.to_owned());
+            } else {
+                arguments.words.push(word.to_owned());
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// `… 51 times` at the end.
+    fn take_times(&mut self) -> Result<usize, String> {
+        let end = self.words.iter().position(|word| word == "times");
+        let Some(count) = end.and_then(|end| end.checked_sub(1)) else { return Ok(1) };
+        let number = self.words.drain(count..).next().unwrap_or_default();
+        number.parse().map_err(|_| format!("`{number}` is no number"))
+    }
+
+    /// The params of a request: as written, with what every request of its kind needs.
+    fn params(self, method: &str) -> Result<Value, String> {
+        let mut params = match self.json {
+            None => serde_json::Map::new(),
+            Some(Value::Object(params)) => params,
+            Some(other) => return Err(format!("the parameters of {method} are an object, not {other}")),
+        };
+        let mut put = |key: &str, value: Value| {
+            params.entry(key).or_insert(value);
+        };
+        let mut words = self.words.into_iter();
+        match method {
+            "session/set_mode" => put("modeId", words.next().into()),
+            "session/set_config_option" => {
+                put("configId", words.next().into());
+                put("value", words.next().into());
+            }
+            _ => {}
+        }
+        if let Some(word) = words.next() {
+            return Err(format!("{method} does not know what to do with `{word}`"));
+        }
+        let of_a_session = (method.starts_with("session/") || method.starts_with("_attache/"))
+            && !matches!(method, "session/new" | "session/list");
+        if of_a_session {
+            put("sessionId", self.session.unwrap_or_else(|| "ses_1".to_owned()).into());
+        }
+        if matches!(method, "session/new" | "session/load" | "session/resume" | "session/fork") {
+            put("cwd", "$ROOT".into());
+            put("mcpServers", Value::Array(Vec::new()));
+        }
+        params.retain(|_, value| *value != Value::from("$ABSENT"));
+        Ok(Value::Object(params))
+    }
+}
+
+fn prompt(mut arguments: Arguments) -> Result<Saying, String> {
+    let label = arguments.label.take();
+    let written = arguments.json.take().ok_or("a prompt needs its words")?;
+    let mut params = match written {
+        Value::String(text) => serde_json::json!({ "prompt": [{ "type": "text", "text": text }] }),
+        blocks @ Value::Array(_) => serde_json::json!({ "prompt": blocks }),
+        params => params,
+    };
+    if let Some(label) = &label {
+        params["_meta"] = serde_json::json!({ "attache/messageId": label });
+    }
+    arguments.json = Some(params);
+    Ok(Saying::Prompt { params: arguments.params("session/prompt")?, label })
+}
+
+/// What the model gets to see as the words of a prompt.
+pub(crate) fn words_of(params: &Value) -> String {
+    let blocks = params["prompt"].as_array().map(Vec::as_slice).unwrap_or_default();
+    blocks.iter().filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str()).collect()
+}
+
+pub(crate) use script::quoted;

@@ -1,0 +1,174 @@
+//! The rooms composed as the binary composes them, on a temporary home, with a runtime of their own that can be killed.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use attache_acp::from_wire::ExportFormat;
+use attache_acp::to_wire::Thoughts;
+use attache_acp::{Agent, connect};
+use attache_core::agents::{Agents, DEFAULT_AGENT};
+use attache_core::export::{ExportError, Format, export};
+use attache_core::hub::{Hub, Parts, Settings};
+use attache_core::ids::{Ids, SessionId};
+use attache_core::limits::MAX_STEPS;
+use attache_core::ports::{BoxFuture, Clock};
+use attache_models::{Providers, ScriptModel};
+use attache_rpc::{Connection, duplex};
+use attache_store::{Durability, FileBlobs, Location, SqliteStore};
+use attache_testkit::client::TestClient;
+use tokio::runtime::Runtime;
+
+use crate::grammar::Options;
+
+/// One process' worth of agent.
+pub(crate) struct Host {
+    process: Process,
+    agent: Agent,
+    store: SqliteStore,
+    connections: Vec<Connection>,
+}
+
+/// A runtime that may also be dropped where waiting is not allowed: a failed scenario ends wherever it is.
+struct Process(Option<Runtime>);
+
+impl Process {
+    fn start() -> Self {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        Self(Some(builder.worker_threads(1).enable_all().build().unwrap()))
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.0.as_ref().unwrap()
+    }
+
+    /// Returns when none of its tasks runs any more.
+    fn kill(mut self) {
+        let runtime = self.0.take().unwrap();
+        std::thread::spawn(move || runtime.shutdown_timeout(Duration::from_secs(5))).join().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
+    }
+}
+
+impl Host {
+    pub(crate) fn start(home: &Path, script: &str, options: &Options) -> Self {
+        let location = Location {
+            database: home.join("sessions.db"),
+            locks: home.join("locks"),
+            blobs: home.join("blobs"),
+        };
+        let opened = SqliteStore::open(&location, Durability::Normal).unwrap();
+        assert_eq!(opened.set_aside, None, "the database was found damaged");
+        let store = opened.store;
+        let mut providers = Providers::new();
+        providers.insert("script", Arc::new(ScriptModel::parse("script", script).unwrap()));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let parts = Parts {
+            leases: Arc::new(store.clone()),
+            blobs: Arc::new(FileBlobs::new(location.blobs)),
+            model: Arc::new(providers),
+            tools: attache_tools::builtin().into(),
+            agents: Agents::builtin(),
+            ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),
+            clock: clock.clone(),
+            settings: Settings {
+                model: None,
+                agent: DEFAULT_AGENT.to_owned(),
+                max_steps: options.max_steps.unwrap_or(MAX_STEPS),
+                scratch: home.join("scratch"),
+                platform: "linux x86_64".to_owned(),
+            },
+            store: Arc::new(store.clone()),
+        };
+        let thoughts = if options.drop_thoughts { Thoughts::Drop } else { Thoughts::Show };
+        let host = Arc::new(Machine { store: store.clone() });
+        let agent = Agent { hub: Hub::new(parts), host, clock, version: "1.2.3", thoughts };
+        Self { process: Process::start(), agent, store, connections: Vec::new() }
+    }
+
+    /// A new client; its own tasks live on the caller's runtime.
+    pub(crate) fn connect(&mut self) -> TestClient {
+        let ((our_reader, our_writer), (reader, writer)) = duplex(64 * 1024);
+        let entered = self.process.runtime().enter();
+        let connection = connect(self.agent.clone(), our_reader, our_writer, attache_rpc::Options::default());
+        drop(entered);
+        self.connections.push(connection);
+        TestClient::connect(reader, writer)
+    }
+
+    /// As when the editor leaves: runs are aborted, calls closed, questions and the queue kept.
+    pub(crate) async fn stop(self) {
+        let hub = self.agent.hub.clone();
+        self.process.runtime().spawn(async move { hub.shutdown().await }).await.unwrap();
+        for connection in self.connections {
+            connection.drain(Duration::from_millis(250)).await;
+        }
+        drop(self.agent);
+        self.store.shutdown();
+    }
+
+    /// Nothing more is done, wherever it was.
+    pub(crate) fn kill(self) {
+        self.process.kill();
+        drop((self.agent, self.connections));
+        self.store.shutdown();
+    }
+}
+
+/// What the adapter asks of the machine, answered as the binary answers it.
+#[derive(Debug)]
+struct Machine {
+    store: SqliteStore,
+}
+
+impl attache_acp::Host for Machine {
+    fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
+        let path: PathBuf = path.to_owned();
+        Box::pin(async move {
+            match std::fs::metadata(path) {
+                Ok(metadata) if metadata.is_dir() => Ok(()),
+                Ok(_) => Err("is not a directory".to_owned()),
+                Err(_) => Err("does not exist".to_owned()),
+            }
+        })
+    }
+
+    fn export(
+        &self,
+        session: &SessionId,
+        format: ExportFormat,
+    ) -> BoxFuture<'static, Result<Option<String>, String>> {
+        let (store, session) = (self.store.clone(), session.clone());
+        let format = match format {
+            ExportFormat::Jsonl => Format::Jsonl,
+            ExportFormat::Json => Format::Json,
+            ExportFormat::Markdown => Format::Markdown,
+            ExportFormat::Csv => Format::Csv,
+        };
+        Box::pin(async move {
+            let mut text = Vec::new();
+            match export(&store, &session, format, &mut text).await {
+                Ok(()) => String::from_utf8(text).map(Some).map_err(|error| error.to_string()),
+                Err(ExportError::UnknownSession(_)) => Ok(None),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+}

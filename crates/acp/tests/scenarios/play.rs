@@ -1,0 +1,316 @@
+//! Plays one scenario from its first line to its last, and at the end holds every session to what it loads as.
+
+use std::path::{Path, PathBuf};
+
+use attache_testkit::client::TestClient;
+use attache_testkit::replay::{Transcript, UserMessages};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::grammar::{Directive, HostEvent, Saying, Scenario, Who};
+use crate::host::Host;
+use crate::limits::{AFTERMATH, LOOK, PATIENCE, SETTLING};
+use crate::names::Names;
+use crate::seat::Seat;
+use crate::show::Live;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Compare,
+    /// Expectations are written, not compared.
+    Write,
+}
+
+/// Expectations as they should be: first line, number of lines, text.
+type Written = Vec<(usize, usize, String)>;
+
+/// What to write, and the first thing that did not hold, with its line.
+pub(crate) fn play(scenario: &Scenario, mode: Mode) -> (Written, Result<(), (usize, String)>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut written = Vec::new();
+    let played = runtime.block_on(async {
+        let mut stage = Stage::set(scenario).await;
+        for line in &scenario.lines {
+            let done = match &line.directive {
+                Directive::Expect { who, items } => match mode {
+                    Mode::Compare => stage.compare(*who, items).await,
+                    Mode::Write => {
+                        written.push((line.number, line.count, stage.actual(*who).await));
+                        Ok(())
+                    }
+                },
+                other => stage.follow(other).await,
+            };
+            done.map_err(|reason| (line.number, reason))?;
+        }
+        stage.finish().await.map_err(|reason| (scenario.line, reason))
+    });
+    (written, played)
+}
+
+struct Stage<'a> {
+    scenario: &'a Scenario,
+    directory: TempDir,
+    script: String,
+    names: Names,
+    host: Option<Host>,
+    client: Seat,
+    second: Option<Seat>,
+    /// The first client saw everything from the start, so a load must tell the same.
+    saw_all: bool,
+}
+
+impl<'a> Stage<'a> {
+    async fn set(scenario: &'a Scenario) -> Self {
+        let directory = tempfile::Builder::new().prefix("scenario").tempdir().unwrap();
+        let [root, outside, home] = directories(directory.path());
+        for folder in [&root, &outside, &home] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let mut names = Names::new(&root, &outside, &home);
+        let script = names.lengthen(&scenario.script);
+        let mut host = Host::start(&home, &script, &scenario.options);
+        let mut client = Seat::take(host.connect(), &scenario.options).await;
+        if !scenario.options.silent_start {
+            let new = json!({ "cwd": root, "mcpServers": [] });
+            let made = client.client.expect("session/new", new).await;
+            names.shorten(made["sessionId"].as_str().unwrap());
+        }
+        client.skip();
+        Self { scenario, directory, script, names, host: Some(host), client, second: None, saw_all: true }
+    }
+
+    async fn follow(&mut self, directive: &Directive) -> Result<(), String> {
+        match directive {
+            Directive::Make { path, content } => self.make(path, content),
+            Directive::Check { path, content } => self.check(path, content.as_deref()),
+            Directive::Say { who, saying } => self.say(*who, saying).await,
+            Directive::WaitFor { who, item } => {
+                let item = item.clone();
+                let (seat, names) = self.seat(*who).await;
+                seat.wait_for(&item, names).await
+            }
+            Directive::Pause(duration) => {
+                tokio::time::sleep(*duration).await;
+                Ok(())
+            }
+            Directive::Host(event) => {
+                self.host_event(*event).await;
+                Ok(())
+            }
+            Directive::Model | Directive::Setting | Directive::Expect { .. } => Ok(()),
+        }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        let path = self.names.lengthen(path);
+        directories(self.directory.path())[0].join(path)
+    }
+
+    fn make(&self, path: &str, content: &str) -> Result<(), String> {
+        let path = self.path(path);
+        let folder = path.parent().ok_or("a file needs a folder")?;
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&path, content))
+            .map_err(|e| e.to_string())
+    }
+
+    fn check(&self, path: &str, content: Option<&str>) -> Result<(), String> {
+        let found = std::fs::read(self.path(path)).ok();
+        let found = found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let expected = content.map(|content| self.names.lengthen(content));
+        if found == expected {
+            return Ok(());
+        }
+        let told = |content: Option<String>| content.map_or("missing".to_owned(), |text| format!("{text:?}"));
+        Err(format!("  {path} is {}, not {}", told(found), told(expected)))
+    }
+
+    async fn seat(&mut self, who: Who) -> (&mut Seat, &mut Names) {
+        let seat = match who {
+            Who::Client => &mut self.client,
+            Who::Second => {
+                if self.second.is_none() {
+                    let client = self.host.as_mut().unwrap().connect();
+                    let mut seat = Seat::take(client, &self.scenario.options).await;
+                    seat.skip();
+                    self.second = Some(seat);
+                }
+                self.second.as_mut().unwrap()
+            }
+        };
+        (seat, &mut self.names)
+    }
+
+    async fn say(&mut self, who: Who, saying: &Saying) -> Result<(), String> {
+        if let (Who::Client, Saying::Request { method, .. }) = (who, saying) {
+            self.saw_all &= !matches!(method.as_str(), "session/load" | "session/resume" | "session/delete");
+        }
+        let (seat, names) = self.seat(who).await;
+        match saying {
+            Saying::Request { method, params, times } => {
+                for _ in 0..*times {
+                    seat.ask(method, names.lengthen_json(params), None);
+                }
+            }
+            Saying::Prompt { params, label } => {
+                seat.ask("session/prompt", names.lengthen_json(params), label.clone());
+            }
+            Saying::Cancel(params) => seat.client.notify("session/cancel", names.lengthen_json(params)),
+            Saying::Permission(permission) => seat.reply(permission).await?,
+            Saying::Line(line) => seat.send_line(&names.lengthen(line)),
+            Saying::Leave => {
+                let seat = self.second.take().ok_or("only the second client may leave")?;
+                // What it was still owed reaches nobody; the agent may well finish it.
+                seat.client.end_input();
+                seat.client.finish_cut();
+            }
+        }
+        Ok(())
+    }
+
+    async fn host_event(&mut self, event: HostEvent) {
+        let host = self.host.take().unwrap();
+        match event {
+            HostEvent::Restart => host.stop().await,
+            HostEvent::Kill => host.kill(),
+        }
+        self.client.client.finish_cut();
+        if let Some(second) = self.second.take() {
+            second.client.finish_cut();
+        }
+        let home = &directories(self.directory.path())[2];
+        let mut host = Host::start(home, &self.script, &self.scenario.options);
+        self.client = Seat::take(host.connect(), &self.scenario.options).await;
+        self.client.skip();
+        self.host = Some(host);
+        self.saw_all = false;
+    }
+
+    /// What arrived since the last expectation, once everything that must come has come.
+    async fn actual(&mut self, who: Who) -> String {
+        let shown = self.scenario.options.shown.clone();
+        let (seat, names) = self.seat(who).await;
+        quiet(seat).await;
+        tokio::time::sleep(SETTLING).await;
+        let items = seat.items(names, &shown, Live::LeftOut);
+        seat.skip();
+        let speaker = if who == Who::Second { "second: " } else { "" };
+        let items = if items.is_empty() { "nothing".to_owned() } else { items.join(" · ") };
+        format!("=> {speaker}{items}")
+    }
+
+    async fn compare(&mut self, who: Who, expected: &str) -> Result<(), String> {
+        let shown = self.scenario.options.shown.clone();
+        let (seat, names) = self.seat(who).await;
+        let expected: Vec<&str> = match expected {
+            "nothing" => Vec::new(),
+            items => items.split(" · ").collect(),
+        };
+        let was_quiet = quiet(seat).await;
+        let deadline = tokio::time::Instant::now() + AFTERMATH;
+        loop {
+            let items = seat.items(names, &shown, Live::LeftOut);
+            if was_quiet && items == expected {
+                seat.skip();
+                return Ok(());
+            }
+            if !was_quiet || tokio::time::Instant::now() > deadline {
+                let late = if was_quiet { "" } else { "something was never answered\n" };
+                return Err(format!("{late}{}", difference(&expected, &items)));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn finish(mut self) -> Result<(), String> {
+        if !quiet(&self.client).await {
+            return Err(format!("something was never answered; received:\n{}", self.client.recent()));
+        }
+        for seat in std::iter::once(&self.client).chain(&self.second) {
+            let left = seat.items(&mut self.names, &[], Live::LeftOut);
+            if !left.is_empty() {
+                return Err(format!("received, but never expected:\n{}", difference(&[], &left)));
+            }
+        }
+        if self.saw_all && !self.client.has_open_question() && !self.scenario.options.silent_start {
+            self.compare_with_load().await?;
+        }
+        for seat in std::iter::once(&self.client).chain(&self.second) {
+            match seat.has_open_question() {
+                true => seat.client.finish_cut(),
+                false => seat.client.finish(),
+            }
+        }
+        self.host.take().unwrap().stop().await;
+        Ok(())
+    }
+
+    /// I7: what was shown live is what a load tells.
+    async fn compare_with_load(&mut self) -> Result<(), String> {
+        let root = directories(self.directory.path())[0].clone();
+        let session = self.names.lengthen("ses_1");
+        let shown = self.client.client.updates(&session);
+        let reader: TestClient = self.host.as_mut().unwrap().connect();
+        let seat = Seat::take(reader, &self.scenario.options).await;
+        let load = json!({ "sessionId": session, "cwd": root, "mcpServers": [] });
+        let answer = seat.client.expect("session/load", load).await;
+        let mut told = seat.client.updates(&session);
+        // The answer tells the mode too, and alone when it is the one the session was made with.
+        let mode = &answer["modes"]["currentModeId"];
+        told.push(json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode }));
+        seat.client.finish();
+        let transcript = |updates| Transcript::of(updates, UserMessages::LeftOut);
+        transcript(&shown)
+            .must_equal(&transcript(&told))
+            .map_err(|reason| format!("load is not live: {reason}"))
+    }
+}
+
+/// Waits until nothing more has to come; false when that never happens.
+async fn quiet(seat: &Seat) -> bool {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !seat.is_quiet() {
+        if tokio::time::Instant::now() > deadline {
+            return false;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    true
+}
+
+/// The workspace, a place outside of it, and the host's own.
+fn directories(base: &Path) -> [PathBuf; 3] {
+    let base = base.canonicalize().unwrap();
+    [base.join("work"), base.join("elsewhere"), base.join("home")]
+}
+
+/// Both sides, item by item: what only the transcript has, what only the wire had, what they share.
+fn difference(expected: &[&str], actual: &[String]) -> String {
+    let mut lengths = vec![vec![0_usize; actual.len() + 1]; expected.len() + 1];
+    for (row, wanted) in expected.iter().enumerate().rev() {
+        for (column, got) in actual.iter().enumerate().rev() {
+            lengths[row][column] = match wanted == got {
+                true => lengths[row + 1][column + 1] + 1,
+                false => lengths[row + 1][column].max(lengths[row][column + 1]),
+            };
+        }
+    }
+    let (mut row, mut column, mut told) = (0, 0, String::from("- expected, + received\n"));
+    while row < expected.len() || column < actual.len() {
+        let same = row < expected.len() && column < actual.len() && expected[row] == actual[column];
+        if same {
+            told += &format!("  {}\n", actual[column]);
+            (row, column) = (row + 1, column + 1);
+        } else if column == actual.len()
+            || (row < expected.len() && lengths[row + 1][column] >= lengths[row][column + 1])
+        {
+            told += &format!("- {}\n", expected[row]);
+            row += 1;
+        } else {
+            told += &format!("+ {}\n", actual[column]);
+            column += 1;
+        }
+    }
+    told
+}
