@@ -26,6 +26,7 @@ pub(crate) mod calls;
 pub(crate) mod close;
 mod incoming;
 mod progress;
+mod results;
 mod step;
 
 /// How a turn ended.

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 
 use super::close::failed;
 use super::progress::Recorder;
+use super::results::{approval, finished, preliminary};
 use super::step::as_object;
 use super::{Answered, Decision, Stop, Turn};
-use crate::chunk::{Chunk, Rest, ToolMarks};
+use crate::chunk::{Chunk, Rest};
 use crate::ids::CallId;
 use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
 use crate::ports::client::PermissionAsk;
-use crate::ports::tool::{Effect, Presentation, Tool, ToolOutcome, ToolPlan, ToolRuntime};
+use crate::ports::tool::{Effect, Presentation, Tool, ToolPlan, ToolRuntime};
 use crate::scope::{Reach, reach};
 use crate::watchdog::{Action, rule_name};
 
@@ -124,7 +125,7 @@ impl Call {
     }
 
     /// What a tool left out of the presentation of its result stays as it was planned.
-    fn complete(&self, result: Presentation) -> Presentation {
+    pub(super) fn complete(&self, result: Presentation) -> Presentation {
         let planned = self.presentation();
         Presentation {
             title: if result.title.is_empty() { planned.title } else { result.title },
@@ -144,7 +145,7 @@ impl Call {
         Rest::with_tool_metadata(json!({ "attache": presentation }))
     }
 
-    fn failure(&self, text: &str) -> Chunk {
+    pub(super) fn failure(&self, text: &str) -> Chunk {
         let mut chunk = failed(self.call_id.clone(), text);
         if let Chunk::ToolOutputError { rest, .. } = &mut chunk {
             *rest = self.failure_marks();
@@ -362,60 +363,4 @@ impl Turn {
 /// A call of a tool that nobody knows.
 fn bare(tool_name: &str) -> Presentation {
     Presentation { title: tool_name.to_owned(), ..Presentation::default() }
-}
-
-/// The transient chunk that stores an answer; it makes no part of its own.
-pub(crate) fn approval(ask: &PermissionAsk, approved: bool, reason: Option<&str>) -> Chunk {
-    let data = json!({
-        "approval_id": ask.approval_id,
-        "call_id": ask.call_id,
-        "approved": approved,
-        "reason": reason,
-    });
-    Chunk::transient_data("approval", data)
-}
-
-pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chunk {
-    Chunk::ToolOutputAvailable {
-        call_id: call_id.clone(),
-        output: Value::Null,
-        preliminary: Some(true),
-        marks: ToolMarks::default(),
-        rest: Rest::with_tool_metadata(json!({ "attache": presentation })),
-    }
-}
-
-fn finished(call: &Call, outcome: ToolOutcome, warning: Option<String>) -> Chunk {
-    match outcome {
-        ToolOutcome::Output { data, mut presentation } => Chunk::ToolOutputAvailable {
-            call_id: call.call_id.clone(),
-            output: with_warning(data, warning, &mut presentation),
-            preliminary: None,
-            marks: ToolMarks::default(),
-            rest: Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) })),
-        },
-        ToolOutcome::Error { text, presentation } => {
-            let mut chunk = call.failure(&text);
-            if let (Chunk::ToolOutputError { rest, .. }, Some(presentation)) = (&mut chunk, presentation) {
-                *rest = Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) }));
-            }
-            chunk
-        }
-    }
-}
-
-fn with_warning(data: Value, warning: Option<String>, presentation: &mut Presentation) -> Value {
-    match (data, warning) {
-        (data, None) => data,
-        (Value::String(text), Some(warning)) => {
-            let note = format!("\n\n{warning}");
-            presentation.note_bytes += note.len();
-            Value::String(text + &note)
-        }
-        (Value::Object(mut fields), Some(warning)) => {
-            fields.insert("warning".into(), Value::String(warning));
-            Value::Object(fields)
-        }
-        (other, Some(warning)) => json!({ "result": other, "warning": warning }),
-    }
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::calls::preliminary;
+use super::results::preliminary;
 use crate::chunk::{Chunk, Rest};
 use crate::ids::CallId;
 use crate::journal::{Journal, Voice};

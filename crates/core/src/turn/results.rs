@@ -1,0 +1,66 @@
+//! Chunks about a call while it waits, runs and ends. Decides nothing; `calls` does.
+
+use serde_json::{Value, json};
+
+use super::calls::Call;
+use crate::chunk::{Chunk, Rest, ToolMarks};
+use crate::ids::CallId;
+use crate::ports::client::PermissionAsk;
+use crate::ports::tool::{Presentation, ToolOutcome};
+
+/// The transient chunk that stores an answer; it makes no part of its own.
+pub(super) fn approval(ask: &PermissionAsk, approved: bool, reason: Option<&str>) -> Chunk {
+    let data = json!({
+        "approval_id": ask.approval_id,
+        "call_id": ask.call_id,
+        "approved": approved,
+        "reason": reason,
+    });
+    Chunk::transient_data("approval", data)
+}
+
+pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chunk {
+    Chunk::ToolOutputAvailable {
+        call_id: call_id.clone(),
+        output: Value::Null,
+        preliminary: Some(true),
+        marks: ToolMarks::default(),
+        rest: Rest::with_tool_metadata(json!({ "attache": presentation })),
+    }
+}
+
+/// The one result of a call that ran.
+pub(super) fn finished(call: &Call, outcome: ToolOutcome, warning: Option<String>) -> Chunk {
+    match outcome {
+        ToolOutcome::Output { data, mut presentation } => Chunk::ToolOutputAvailable {
+            call_id: call.call_id.clone(),
+            output: with_warning(data, warning, &mut presentation),
+            preliminary: None,
+            marks: ToolMarks::default(),
+            rest: Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) })),
+        },
+        ToolOutcome::Error { text, presentation } => {
+            let mut chunk = call.failure(&text);
+            if let (Chunk::ToolOutputError { rest, .. }, Some(presentation)) = (&mut chunk, presentation) {
+                *rest = Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) }));
+            }
+            chunk
+        }
+    }
+}
+
+fn with_warning(data: Value, warning: Option<String>, presentation: &mut Presentation) -> Value {
+    match (data, warning) {
+        (data, None) => data,
+        (Value::String(text), Some(warning)) => {
+            let note = format!("\n\n{warning}");
+            presentation.note_bytes += note.len();
+            Value::String(text + &note)
+        }
+        (Value::Object(mut fields), Some(warning)) => {
+            fields.insert("warning".into(), Value::String(warning));
+            Value::Object(fields)
+        }
+        (other, Some(warning)) => json!({ "result": other, "warning": warning }),
+    }
+}
