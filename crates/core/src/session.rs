@@ -25,6 +25,7 @@ mod admit;
 mod ask;
 mod attach;
 mod choose;
+mod end;
 pub(crate) mod history;
 mod lease;
 mod leave;

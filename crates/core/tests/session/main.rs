@@ -1,5 +1,6 @@
 //! The core through its hub: turns, calls, questions, the queue, storage faults, crashes, several processes. Everything
 //! outside is a fake, time is paused, so that each test takes milliseconds and always comes out the same.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod broken_models;
 mod calls;

@@ -1,5 +1,7 @@
 //! A deterministic simulation of the core: a seed decides every delay, order and action; afterwards the invariants are
-//! checked over everything that was committed, shown, answered and run. `ATTACHE_SIM_SEED=n` replays one seed.
+//! checked over everything that was committed, shown, answered and run. `ATTACHE_SIM_SEED=n` replays one seed and tells its
+//! story; `ATTACHE_SIM_SEEDS=n` runs n seeds per test.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod check;
 mod observed;
@@ -77,7 +79,10 @@ fn run(block: u64) {
         // One block replays it; the others have nothing to do.
         Some(seed) if block == 0 => seed..seed + 1,
         Some(_) => 0..0,
-        None => block * SEEDS..(block + 1) * SEEDS,
+        None => {
+            let seeds = std::env::var("ATTACHE_SIM_SEEDS").map_or(SEEDS, |text| text.parse().unwrap());
+            block * seeds..(block + 1) * seeds
+        }
     };
     let mut failed = Vec::new();
     for seed in seeds {

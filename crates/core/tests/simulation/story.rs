@@ -159,12 +159,12 @@ impl Story {
     async fn attach(&mut self, process: usize, session: usize) {
         let Some(open) = self.opened(process, session) else { return self.open(process, session) };
         let from = *self.random.pick(&[AttachFrom::Beginning, AttachFrom::LiveRun, AttachFrom::Now]);
-        let client = SeededClient::new(&self.world, self.random.next());
+        let client = SeededClient::new(&self.world, self.random.number());
         let attached = open.handle.attach(Some(client), from);
         // A store that fails keeps somebody from attaching; nothing may hang, though.
         let Ok(attached) = tokio::time::timeout(REST, attached).await else { panic!("attach hangs") };
         if let Ok(attachment) = attached {
-            let random = Random::new(self.random.next());
+            let random = Random::new(self.random.number());
             let session = self.sessions[session].clone();
             self.readers.push(self.world.reader(session, open.seat, attachment, random));
         }

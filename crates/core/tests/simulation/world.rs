@@ -63,16 +63,16 @@ impl World {
     }
 
     pub(crate) fn start(&self, number: u64, random: &mut Random) -> Process {
-        let store = MemoryStore::open(self.disk.clone(), number, random.next());
+        let store = MemoryStore::open(self.disk.clone(), number, random.number());
         let hub = Hub::new(Parts {
             store: Arc::new(store.clone()),
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
-            model: SeededModel::new(random.next()),
+            model: SeededModel::new(random.number()),
             tools: family(&self.runs),
             agents: Agents::builtin(),
             clock: self.clock.clone(),
-            ids: Arc::new(Ids::new(self.clock.clone(), random.next())),
+            ids: Arc::new(Ids::new(self.clock.clone(), random.number())),
             settings: Settings {
                 model: None,
                 agent: "build".into(),

@@ -74,7 +74,7 @@ impl Model for SeededModel {
         request: ModelRequest,
         _cancel: CancellationToken,
     ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
-        let mut random = Random::new(self.random.lock().unwrap().next());
+        let mut random = Random::new(self.random.lock().unwrap().number());
         let steps =
             request.passages.iter().rev().take_while(|passage| passage.role == Role::Assistant).count();
         let mut said = Vec::new();
@@ -166,7 +166,7 @@ fn reasoning(random: &mut Random, said: &mut Vec<Said>, part: u64) {
 }
 
 fn call(random: &mut Random, said: &mut Vec<Said>) {
-    let call_id = CallId::new(format!("call_{:016x}", random.next()));
+    let call_id = CallId::new(format!("call_{:016x}", random.number()));
     let tool_name = random.pick(&["look", "look", "touch", "touch", "hang", "boom", "unknown"]).to_string();
     let input = match random.below(8) {
         0 => json!({ "wrong": true }),

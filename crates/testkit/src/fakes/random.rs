@@ -9,7 +9,7 @@ impl Random {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +19,7 @@ impl Random {
 
     /// A number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
+        self.number() % bound.max(1)
     }
 
     pub fn one_in(&mut self, times: u64) -> bool {

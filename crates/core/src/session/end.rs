@@ -1,0 +1,164 @@
+//! Ending turns: one commit carries everything a run left, then who waits for it is answered.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::lease::LeaseAfter;
+use super::remains::Remains;
+use super::run::patch_message;
+use super::{Session, history};
+use crate::chunk::{Chunk, FinishReason};
+use crate::events::{EventKind, FinishedBy, RunState};
+use crate::hub::TurnOutcome;
+use crate::journal::Voice;
+use crate::part::{Part, Passage, Role};
+use crate::ports::model::Usage;
+use crate::ports::store::{Change, LiveRun, SessionPatch, StoreError};
+use crate::prompt::text_of;
+use crate::turn::close::{OpenApprovals, close_message};
+use crate::turn::{FailureKind, TurnEnd};
+
+impl Session {
+    pub(super) async fn end_crashed(&mut self, live: LiveRun, lease: LeaseAfter) {
+        let message = "internal error: the turn crashed; what it had said is kept".to_string();
+        let end = TurnEnd::Failed { kind: FailureKind::Internal, message: message.clone() };
+        self.end_unclosed(live, &message, end, lease).await;
+    }
+
+    /// Ends a run whose task is gone and could not close what it had opened.
+    pub(super) async fn end_unclosed(
+        &mut self,
+        live: LiveRun,
+        reason: &str,
+        end: TurnEnd,
+        lease: LeaseAfter,
+    ) {
+        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        if let Err(error) = close_message(&self.journal, &voice, reason, OpenApprovals::Close).await {
+            tracing::warn!(%error, "a turn that stopped could not be closed");
+        }
+        self.end_run(live, end, Remains::default(), lease).await;
+    }
+
+    /// Writes the end of a run in one commit and answers who waits for it.
+    pub(super) async fn end_run(&mut self, live: LiveRun, end: TurnEnd, remains: Remains, lease: LeaseAfter) {
+        let stored = self.store_end(&live, &end, remains, lease).await;
+        let durable = self.journal.durable();
+        let (end, after_index) = match stored {
+            Ok(index) => (end, index),
+            Err(error) => {
+                self.history = None;
+                (TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() }, durable)
+            }
+        };
+        let reason = match &end {
+            TurnEnd::Finished(_) | TurnEnd::StepLimit => FinishedBy::Finish,
+            TurnEnd::Aborted => FinishedBy::Abort,
+            TurnEnd::Failed { .. } => FinishedBy::Error,
+        };
+        let message_id = live.user_message_id;
+        self.publish(EventKind::TurnFinished {
+            message_id: message_id.clone(),
+            reason,
+            pending_approval: None,
+        });
+        self.set_state(match &end {
+            TurnEnd::Failed { message, .. } => RunState::Error { message: message.clone() },
+            TurnEnd::Finished(_) | TurnEnd::StepLimit | TurnEnd::Aborted => RunState::Idle,
+        });
+        self.answer_callers(&message_id, |message_id| {
+            Ok(TurnOutcome { message_id, end: end.clone(), after_index })
+        });
+    }
+
+    async fn store_end(
+        &mut self,
+        live: &LiveRun,
+        end: &TurnEnd,
+        remains: Remains,
+        lease: LeaseAfter,
+    ) -> Result<u64, StoreError> {
+        let now = self.hub.parts.clock.now_ms();
+        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        let mut changes = Vec::new();
+        let rest = self.journal.with_fold(|fold| fold.take_step(now, &mut changes));
+        self.journal.close_fold();
+        let mut metadata = Map::new();
+        metadata.insert("usage".into(), usage_json(&remains.usage));
+        let refused = *end == TurnEnd::Finished(FinishReason::ContentFilter);
+        if refused {
+            metadata.insert("refused".into(), json!(true));
+            changes.push(patch_message(&live.user_message_id, json!({ "refused": true }), now));
+        }
+        changes.push(Change::PatchMessage {
+            id: live.message_id.clone(),
+            seq: None,
+            metadata,
+            updated_at: now,
+        });
+        let mut patch = SessionPatch { updated_at: now, ..SessionPatch::default() };
+        let mut said = Vec::new();
+        if let Some(title) = self.first_title(&remains) {
+            patch.metadata.insert("title".into(), json!(title));
+            self.row.metadata.insert("title".into(), json!(title));
+            said.push(Chunk::transient_data("title", json!({ "title": title })));
+        }
+        changes.push(Change::PatchSession(patch));
+        changes.push(Change::EndRun);
+        // The log of the last run stays for readers in other processes; older ones go when nobody here needs them.
+        let before = live.first_index.min(self.journal.passed_by_all());
+        changes.push(Change::TrimLog { before });
+        if lease == LeaseAfter::GiveBack && self.next_to_fire(end).is_none() {
+            changes.extend(self.release());
+        }
+        said.push(end.chunk());
+        self.journal.record_with(&voice, said, changes)?;
+        let index = self.journal.settle().await?;
+        self.keep_history(live, remains, rest.flatten(), refused);
+        Ok(index)
+    }
+
+    /// Keeps the conversation for the next turn if it is small, complete and agreed upon.
+    fn keep_history(&mut self, live: &LiveRun, remains: Remains, rest: Option<Vec<Part>>, refused: bool) {
+        self.history = None;
+        if remains.last_step_left_out {
+            return;
+        }
+        let (Some(mut passages), Some(rest)) = (remains.passages, rest) else { return };
+        if refused {
+            return;
+        }
+        if !rest.is_empty() {
+            let passage = Passage { message_id: live.message_id.clone(), role: Role::Assistant, parts: rest };
+            Arc::make_mut(&mut passages).push(Arc::new(passage));
+        }
+        if history::worth_keeping(&passages) {
+            self.history = Some(passages);
+        }
+    }
+
+    /// A title for a session that has none: the first line of its first prompt.
+    fn first_title(&self, remains: &Remains) -> Option<String> {
+        if self.row.metadata.contains_key("title") {
+            return None;
+        }
+        let passages = remains.passages.as_ref()?;
+        let first = passages.iter().find(|passage| passage.role == Role::User)?;
+        let text = text_of(&first.parts);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        const SHOWN: usize = 80;
+        let title: String = line.chars().take(SHOWN).collect();
+        Some(if title.len() < line.len() { format!("{title}…") } else { title })
+    }
+}
+
+fn usage_json(usage: &Usage) -> Value {
+    json!({
+        "input": usage.input,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+    })
+}
