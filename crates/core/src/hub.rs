@@ -280,6 +280,11 @@ impl Hub {
 
     /// Cancels and erases. An unknown id succeeds.
     pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
+        // Looked at before anything is closed: a refused deletion must leave those who follow the run in their seats.
+        let owner = self.shared.parts.store.session(id).await?.map(|record| record.owner);
+        if owner == Some(Owner::Other) {
+            return Err(HubError::RunningElsewhere(id.clone()));
+        }
         let commands = self.shared.open_sessions().get(id).cloned();
         if let Some(commands) = commands {
             SessionHandle { id: id.clone(), commands }.close().await?;

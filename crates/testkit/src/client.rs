@@ -50,6 +50,8 @@ struct State {
     received: Vec<Value>,
     /// The last lines of both directions, for failures.
     traffic: Vec<String>,
+    /// What stood behind the last newline when the output ended: half a line is the fault of whoever cut it.
+    cut_line: Vec<u8>,
     ended: bool,
 }
 
@@ -73,6 +75,7 @@ impl TestClient {
             policy: Box::new(|_, params| Reply::choose("reject_once", params)),
             received: Vec::new(),
             traffic: Vec::new(),
+            cut_line: Vec::new(),
             ended: false,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), arrived: Notify::new() });
@@ -267,7 +270,13 @@ impl TestClient {
 
     /// Ends the watch and hands out what was violated.
     pub fn violations(&self, ending: Ending) -> Vec<Violation> {
-        self.shared.lock().checker.take().map(|checker| checker.finish(ending)).unwrap_or_default()
+        let mut state = self.shared.lock();
+        let cut_line = std::mem::take(&mut state.cut_line);
+        let Some(mut checker) = state.checker.take() else { return Vec::new() };
+        if ending == Ending::Complete && !cut_line.is_empty() {
+            checker.feed(Direction::FromAgent, &cut_line);
+        }
+        checker.finish(ending)
     }
 
     fn report(&self, violations: Vec<Violation>) {
@@ -327,8 +336,9 @@ impl TestClient {
         self.shared.arrived.notify_waiters();
     }
 
-    fn ended(&self) {
+    fn ended(&self, cut_line: Vec<u8>) {
         let mut state = self.shared.lock();
+        state.cut_line = cut_line;
         state.ended = true;
         state.waiting.clear();
         drop(state);

@@ -78,9 +78,14 @@ impl Moment {
             Self::InAPermissionRequest => message["method"] == "session/request_permission",
         };
         match self {
-            Self::BeforeFirstToken | Self::BetweenRetries => tokio::time::sleep(Duration::from_millis(3)).await,
+            Self::BeforeFirstToken | Self::BetweenRetries => {
+                tokio::time::sleep(Duration::from_millis(3)).await
+            }
             Self::InTheStream | Self::InAFlood | Self::InAPermissionRequest => {
-                until("the moment", Duration::from_secs(20), || client.received()[mark..].iter().any(reached)).await;
+                until("the moment", Duration::from_secs(20), || {
+                    client.received()[mark..].iter().any(reached)
+                })
+                .await;
             }
             Self::InATool => {
                 until("the command", Duration::from_secs(20), || stage.file("started").exists()).await;
@@ -165,7 +170,9 @@ async fn cancels_when_nothing_runs_change_nothing() {
 #[tokio::test]
 async fn a_second_cancel_is_no_second_answer() {
     let stage = Stage::new(SCRIPT).await;
-    for moment in [Moment::BeforeFirstToken, Moment::InTheStream, Moment::InAPermissionRequest, Moment::InATool] {
+    for moment in
+        [Moment::BeforeFirstToken, Moment::InTheStream, Moment::InAPermissionRequest, Moment::InATool]
+    {
         let pending = moment.reach(&stage).await;
         stage.cancel();
         stage.cancel();

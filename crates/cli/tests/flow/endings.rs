@@ -91,17 +91,12 @@ async fn what_was_shown_is_stored(
     let loaded = again.load(session, &home.workspace()).await;
     let told = Transcript::of(&loaded, UserMessages::LeftOut);
     let seen = Transcript::of(shown, UserMessages::LeftOut);
-    if let Err(lost) = settled(&seen).must_be_within(&settled(&told)) {
+    if let Err(lost) = seen.must_be_within(&told) {
         panic!("{ending:?} in {prompt}: {lost}");
     }
     // The past is settled: the next turn starts at once.
     assert_eq!(again.prompt(session, "hello").await.unwrap()["stopReason"], "end_turn");
     again.finish(home).await;
-}
-
-/// Both sides as they are.
-fn settled(transcript: &Transcript) -> &Transcript {
-    transcript
 }
 
 #[tokio::test]

@@ -66,10 +66,16 @@ async fn wrong_answers_run_nothing_and_the_turn_goes_on() {
         ("almost an option", select("allow_once ")),
         ("another case", select("ALLOW_ONCE")),
         ("no option", Reply::Result(json!({"outcome": {"outcome": "selected"}}))),
-        ("an option that is no text", Reply::Result(json!({"outcome": {"outcome": "selected", "optionId": 1}}))),
+        (
+            "an option that is no text",
+            Reply::Result(json!({"outcome": {"outcome": "selected", "optionId": 1}})),
+        ),
         ("no outcome", Reply::Result(json!({}))),
         ("an outcome as text", Reply::Result(json!({"outcome": "allow_once"}))),
-        ("an unknown outcome", Reply::Result(json!({"outcome": {"outcome": "allowed", "optionId": "allow_once"}}))),
+        (
+            "an unknown outcome",
+            Reply::Result(json!({"outcome": {"outcome": "allowed", "optionId": "allow_once"}})),
+        ),
         ("a text", Reply::Result(json!("allow_once"))),
         ("true", Reply::Result(json!(true))),
         ("null", Reply::Result(Value::Null)),
@@ -109,9 +115,11 @@ async fn an_outcome_cancelled_denies_the_call_and_ends_the_turn() {
 async fn the_first_answer_counts_and_the_second_is_ignored() {
     let stage = Stage::new(SCRIPT).await;
     stage.keep_silent();
-    for (nth, first, second, expected) in
-        [(0, "reject_once", "allow_once", 0), (1, "allow_once", "reject_once", 1), (2, "allow_once", "allow_once", 2)]
-    {
+    for (nth, first, second, expected) in [
+        (0, "reject_once", "allow_once", 0),
+        (1, "allow_once", "reject_once", 1),
+        (2, "allow_once", "allow_once", 2),
+    ] {
         let pending = stage.agent.start_prompt(&stage.session, "run");
         let question = stage.question(nth).await;
         stage.agent.client.reply(&question["id"], select(first));

@@ -34,7 +34,10 @@ async fn a_withdrawn_prompt_is_answered_cancelled_live_or_waiting() {
     let mut other = stage.home.start();
     other.initialize().await;
     let story = other.load(&stage.session, &stage.home.workspace()).await;
-    assert!(!story.iter().any(|update| update["content"]["text"] == "never runs"), "it is not in the history");
+    assert!(
+        !story.iter().any(|update| update["content"]["text"] == "never runs"),
+        "it is not in the history"
+    );
     other.end().await;
     other.client.finish();
     stage.finish().await;
@@ -70,8 +73,6 @@ async fn withdrawing_a_prompt_withdraws_its_question() {
     stage.finish().await;
 }
 
-/// Two clients are asked, the first answer wins, the other's question is taken back. (Two sessions of one process
-/// would be two clients as well; here the same client attaches twice is not possible, so the cap is looked at alone.)
 #[tokio::test]
 async fn requests_beyond_1024_in_flight_are_refused_at_once_and_the_others_unaffected() {
     const EACH: usize = 520;

@@ -76,7 +76,8 @@ async fn a_hundred_megabytes_wait_in_the_store_while_nobody_reads() {
 /// A stalled reader of one session must not keep it from being cancelled, nor other sessions from running.
 #[tokio::test]
 async fn while_nobody_reads_cancel_and_other_sessions_go_on() {
-    let stage = Stage::new("on \"flood\"\n  stream 1000000000 \"tick tick tick \"\non *\n  text \"fine\"\n").await;
+    let stage =
+        Stage::new("on \"flood\"\n  stream 1000000000 \"tick tick tick \"\non *\n  text \"fine\"\n").await;
     let other = stage.agent.new_session(&stage.home.workspace()).await;
     stage.agent.client.stop_reading();
     let flood = stage.agent.start_prompt(&stage.session, "flood");

@@ -102,8 +102,7 @@ async fn the_trace_holds_every_byte_of_both_directions() {
     for line in received.split_inclusive(|byte| *byte == b'\n') {
         checker.feed(Direction::FromAgent, line);
     }
-    let violations: Vec<String> =
-        checker.finish(Ending::Complete).iter().map(ToString::to_string).collect();
+    let violations: Vec<String> = checker.finish(Ending::Complete).iter().map(ToString::to_string).collect();
     assert!(violations.is_empty(), "{}", violations.join("\n"));
     let trace = std::fs::read_to_string(&path).unwrap();
     assert!(recorded(&trace, "in") == sent, "the input differs");

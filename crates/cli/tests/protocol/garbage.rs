@@ -22,11 +22,7 @@ fn lines() -> Vec<(&'static str, Vec<u8>, i64)> {
         ("single quotes", text("{'jsonrpc':'2.0'}"), PARSE_ERROR),
         ("NUL", b"\0".to_vec(), PARSE_ERROR),
         ("NUL in a string", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\0b\"}".to_vec(), PARSE_ERROR),
-        (
-            "NUL behind a message",
-            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}\0".to_vec(),
-            PARSE_ERROR,
-        ),
+        ("NUL behind a message", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}\0".to_vec(), PARSE_ERROR),
         ("a number", text("42"), INVALID_REQUEST),
         ("a string", text(r#""session/list""#), INVALID_REQUEST),
         ("null", text("null"), INVALID_REQUEST),
@@ -54,7 +50,11 @@ fn lines() -> Vec<(&'static str, Vec<u8>, i64)> {
         ("an id that is a boolean", text(r#"{"jsonrpc":"2.0","id":true,"method":"x"}"#), INVALID_REQUEST),
         ("invalid UTF-8", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}".to_vec(), PARSE_ERROR),
         ("a cut character", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xe2\x82\"}".to_vec(), PARSE_ERROR),
-        ("an overlong encoding", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc0\xaf\"}".to_vec(), PARSE_ERROR),
+        (
+            "an overlong encoding",
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc0\xaf\"}".to_vec(),
+            PARSE_ERROR,
+        ),
         (
             "a lone surrogate",
             text(r#"{"jsonrpc":"2.0","id":1,"method":"session/list","params":{"cwd":"\ud800"}}"#),
@@ -76,7 +76,11 @@ fn lines() -> Vec<(&'static str, Vec<u8>, i64)> {
             INVALID_REQUEST,
         ),
         ("a long key", text(&format!(r#"{{"{long}":1}}"#)), INVALID_REQUEST),
-        ("a long unknown method", text(&format!(r#"{{"jsonrpc":"2.0","id":907,"method":"{long}"}}"#)), -32601),
+        (
+            "a long unknown method",
+            text(&format!(r#"{{"jsonrpc":"2.0","id":907,"method":"{long}"}}"#)),
+            -32601,
+        ),
         (
             "a long value",
             text(&format!(
@@ -147,7 +151,11 @@ async fn endings_marks_and_blank_lines_are_accepted() {
         let mark = stage.agent.client.mark();
         stage.agent.client.send_line(&line);
         stage.received_before_next_answer(mark).await;
-        let id = 9001 + ["CRLF", "a byte order mark", "both", "spaces around"].iter().position(|name| *name == what).unwrap();
+        let id = 9001
+            + ["CRLF", "a byte order mark", "both", "spaces around"]
+                .iter()
+                .position(|name| *name == what)
+                .unwrap();
         let answer = stage.agent.client.wait_for(what, |message| message["id"] == id).await;
         assert!(answer["result"]["sessions"].is_array(), "{what}: {answer}");
     }

@@ -48,7 +48,9 @@ async fn versions_are_negotiated_down() {
 #[tokio::test]
 async fn a_version_that_is_none_is_named_and_initialize_can_be_tried_again() {
     let stage = Stage::silent();
-    for version in [json!("x"), json!("1"), Value::Null, json!(-1), json!(65_536), json!(1.5), json!([1]), json!({})] {
+    for version in
+        [json!("x"), json!("1"), Value::Null, json!(-1), json!(65_536), json!(1.5), json!([1]), json!({})]
+    {
         let error = stage.refused("initialize", json!({"protocolVersion": version})).await;
         assert_eq!(error.code, -32602, "{version}: {error:?}");
         assert!(error.message.contains("protocolVersion"), "{version}: {}", error.message);
@@ -62,7 +64,9 @@ async fn a_version_that_is_none_is_named_and_initialize_can_be_tried_again() {
 /// Fields with a default fall back to it when they make no sense.
 #[tokio::test]
 async fn bad_capabilities_fall_back() {
-    for capabilities in [json!("x"), json!(null), json!([]), json!({"fs": 7, "terminal": "yes", "unheard": {}})] {
+    for capabilities in
+        [json!("x"), json!(null), json!([]), json!({"fs": 7, "terminal": "yes", "unheard": {}})]
+    {
         let stage = Stage::silent();
         let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": 5});
         stage.agent.client.expect("initialize", params).await;

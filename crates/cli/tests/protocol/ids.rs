@@ -73,7 +73,9 @@ async fn an_id_in_flight_is_refused_and_its_first_request_unaffected() {
     assert_eq!(answer["result"]["stopReason"], "cancelled");
     // Answered, it may be used again.
     client.send_line(
-        json!({"jsonrpc": "2.0", "id": "mine", "method": "session/list", "params": {}}).to_string().as_bytes(),
+        json!({"jsonrpc": "2.0", "id": "mine", "method": "session/list", "params": {}})
+            .to_string()
+            .as_bytes(),
     );
     client
         .wait_for("the id again", |message| {

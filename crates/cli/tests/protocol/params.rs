@@ -85,18 +85,33 @@ async fn impossible_values_are_named_and_nothing_happens() {
         ("session/new", new(&workspace.join("missing")), "cwd"),
         ("session/new", new(&workspace.join("file")), "cwd"),
         ("session/new", json!({"cwd": "/w\u{0}x", "mcpServers": []}), "cwd"),
-        ("session/new", json!({"cwd": workspace, "mcpServers": [], "additionalDirectories": ["/", 7]}),
-            "additionalDirectories[1]"),
-        ("session/new", json!({"cwd": workspace, "mcpServers": [], "additionalDirectories": ["relative"]}),
-            "additionalDirectories[0]"),
-        ("session/new", json!({"cwd": workspace, "mcpServers": [], "additionalDirectories": ["/nonexistent/x"]}),
-            "additionalDirectories[0]"),
+        (
+            "session/new",
+            json!({"cwd": workspace, "mcpServers": [], "additionalDirectories": ["/", 7]}),
+            "additionalDirectories[1]",
+        ),
+        (
+            "session/new",
+            json!({"cwd": workspace, "mcpServers": [], "additionalDirectories": ["relative"]}),
+            "additionalDirectories[0]",
+        ),
+        (
+            "session/new",
+            json!({"cwd": workspace, "mcpServers": [], "additionalDirectories": ["/nonexistent/x"]}),
+            "additionalDirectories[0]",
+        ),
         ("session/new", with_servers(json!([7])), "mcpServers[0]"),
         ("session/new", with_servers(json!([{"name": "a", "args": [], "env": []}])), "mcpServers[0].command"),
-        ("session/new", with_servers(json!([{"name": "a", "command": "c", "args": [1], "env": []}])),
-            "mcpServers[0].args[0]"),
-        ("session/new", with_servers(json!([{"type": "http", "name": "a", "url": "http://x", "headers": []}])),
-            "mcpServers[0].type"),
+        (
+            "session/new",
+            with_servers(json!([{"name": "a", "command": "c", "args": [1], "env": []}])),
+            "mcpServers[0].args[0]",
+        ),
+        (
+            "session/new",
+            with_servers(json!([{"type": "http", "name": "a", "url": "http://x", "headers": []}])),
+            "mcpServers[0].type",
+        ),
         ("session/fork", json!({"sessionId": session, "cwd": "relative"}), "cwd"),
         ("session/fork", json!({"sessionId": session, "cwd": workspace.join("missing")}), "cwd"),
         ("session/list", json!({"cwd": "relative"}), "cwd"),
@@ -106,28 +121,56 @@ async fn impossible_values_are_named_and_nothing_happens() {
         ("session/prompt", prompt(json!([7])), "prompt[0]"),
         ("session/prompt", prompt(json!([{"text": "no type"}])), "prompt[0].type"),
         ("session/prompt", prompt(json!([{"type": "video", "data": ""}])), "prompt[0].type"),
-        ("session/prompt", prompt(json!([{"type": "text", "text": "a"}, {"type": "text"}])), "prompt[1].text"),
+        (
+            "session/prompt",
+            prompt(json!([{"type": "text", "text": "a"}, {"type": "text"}])),
+            "prompt[1].text",
+        ),
         ("session/prompt", prompt(json!([{"type": "text", "text": 7}])), "prompt[0].text"),
-        ("session/prompt", prompt(json!([{"type": "image", "mimeType": "image/png", "data": "§§"}])),
-            "prompt[0].data"),
-        ("session/prompt", prompt(json!([{"type": "image", "mimeType": "png", "data": "QUJD"}])),
-            "prompt[0].mimeType"),
+        (
+            "session/prompt",
+            prompt(json!([{"type": "image", "mimeType": "image/png", "data": "§§"}])),
+            "prompt[0].data",
+        ),
+        (
+            "session/prompt",
+            prompt(json!([{"type": "image", "mimeType": "png", "data": "QUJD"}])),
+            "prompt[0].mimeType",
+        ),
         ("session/prompt", prompt(json!([{"type": "audio", "data": "QUJD"}])), "prompt[0].mimeType"),
         ("session/prompt", prompt(json!([{"type": "resource_link", "name": "x"}])), "prompt[0].uri"),
-        ("session/prompt", prompt(json!([{"type": "resource", "resource": {"uri": "a:b"}}])),
-            "prompt[0].resource.text"),
-        ("session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": "a"}],
-            "runtimeContext": [{"title": "no text"}]}), "runtimeContext[0].text"),
-        ("session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": "a"}],
-            "runtimeContext": [{"text": "t"}, "x"]}), "runtimeContext[1]"),
-        ("session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": "a"}],
-            "_meta": {"attache/messageId": "white space"}}), "_meta[\"attache/messageId\"]"),
+        (
+            "session/prompt",
+            prompt(json!([{"type": "resource", "resource": {"uri": "a:b"}}])),
+            "prompt[0].resource.text",
+        ),
+        (
+            "session/prompt",
+            json!({"sessionId": session, "prompt": [{"type": "text", "text": "a"}],
+            "runtimeContext": [{"title": "no text"}]}),
+            "runtimeContext[0].text",
+        ),
+        (
+            "session/prompt",
+            json!({"sessionId": session, "prompt": [{"type": "text", "text": "a"}],
+            "runtimeContext": [{"text": "t"}, "x"]}),
+            "runtimeContext[1]",
+        ),
+        (
+            "session/prompt",
+            json!({"sessionId": session, "prompt": [{"type": "text", "text": "a"}],
+            "_meta": {"attache/messageId": "white space"}}),
+            "_meta[\"attache/messageId\"]",
+        ),
         ("session/set_mode", json!({"sessionId": session, "modeId": "dance"}), "modeId"),
         ("session/set_config_option", option("dance", json!("x")), "configId"),
         ("session/set_config_option", option("mode", json!("dance")), "value"),
         ("session/set_config_option", option("model", json!("no/model")), "value"),
-        ("session/set_config_option",
-            json!({"sessionId": session, "configId": "mode", "type": "boolean", "value": true}), "value"),
+        (
+            "session/set_config_option",
+            json!({"sessionId": session, "configId": "mode", "type": "boolean", "value": true}),
+            "value",
+        ),
         ("_attache/session/export", json!({"sessionId": session, "format": "pdf"}), "format"),
         ("_attache/queue/cancel", json!({"sessionId": session, "messageId": ""}), "messageId"),
         ("authenticate", json!({"methodId": "magic"}), "methodId"),
@@ -172,12 +215,15 @@ async fn further_keys_are_ignored_on_every_method() {
 async fn unknown_methods_are_told_and_unknown_notifications_are_not() {
     let (stage, session) = Stage::with_session().await;
     let before = stage.rows();
-    let unknown = ["session/dance", "$/x", "_x", "_other/method", "", "rpc.discover", "session/update", "fs/read"];
+    let unknown =
+        ["session/dance", "$/x", "_x", "_other/method", "", "rpc.discover", "session/update", "fs/read"];
     for method in unknown.iter().chain(LATER) {
         let error = stage.refused(method, json!({"sessionId": session, "messageId": "m"})).await;
         assert_eq!(error.code, -32601, "{method}: {error:?}");
     }
-    for method in ["session/dance", "$/x", "$/progress", "_x", "", "session/prompt", "session/new", "initialize"] {
+    for method in
+        ["session/dance", "$/x", "$/progress", "_x", "", "session/prompt", "session/new", "initialize"]
+    {
         let line = json!({"jsonrpc": "2.0", "method": method,
             "params": {"cwd": stage.home.workspace(), "mcpServers": [], "sessionId": session,
                 "prompt": [{"type": "text", "text": "x"}]}})

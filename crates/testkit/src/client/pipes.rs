@@ -57,9 +57,14 @@ pub(super) async fn read_all<R: AsyncRead + Unpin>(
         };
         match read {
             Ok(0) | Err(_) => break,
-            Ok(_) => client.receive(&line),
+            Ok(_) if line.ends_with(b"\n") => client.receive(&line),
+            Ok(_) => break,
         }
     }
     drop(reader);
-    client.ended();
+    if line.ends_with(b"\n") {
+        // Received already; reading was ended between two lines.
+        line.clear();
+    }
+    client.ended(line);
 }
