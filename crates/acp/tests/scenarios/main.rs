@@ -2,6 +2,7 @@
 //! stands in `scenarios/README.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
+mod arguments;
 mod grammar;
 mod host;
 mod limits;

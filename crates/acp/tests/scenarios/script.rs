@@ -1,7 +1,7 @@
 //! The `model` lines of a scenario as one script: each belongs to the prompt above it, and a word of the client between
 //! two of them starts the next step.
 
-use crate::grammar::{Saying, words_of};
+use crate::grammar::{Saying, quoted, words_of};
 
 #[derive(Debug, Default)]
 pub(crate) struct Script {
@@ -69,8 +69,4 @@ impl Script {
         let text: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
         (text, lines.into_iter().map(|(origin, _)| origin).collect())
     }
-}
-
-pub(crate) fn quoted(text: &str) -> String {
-    serde_json::to_string(text).unwrap()
 }
