@@ -205,6 +205,10 @@ async fn write_export(
 ) -> Result<()> {
     let result = match output {
         Some(path) => {
+            // Before the file is made: a mistyped id must not empty an older export.
+            if store.session(id).await?.is_none() {
+                bail!(unknown(id));
+            }
             let file = File::create(path).with_context(|| format!("can't write {}", path.display()))?;
             export(store, id, format, &mut BufWriter::new(file)).await
         }

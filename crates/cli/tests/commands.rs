@@ -1,0 +1,370 @@
+//! The commands beside `acp`, as a user types them: answers on stdout, everything else on stderr, exit codes 0, 1 and 2.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use attache_testkit::binary::Home;
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+
+const SCRIPT: &str = r#"
+on "long"
+  stream 20000 "a line of text that fills the pipe\n"
+on *
+  reasoning "let me see"
+  text "Hello, \"world\";\n\u001b[31mred\u0007 comma, done"
+  call write {"path":"made.txt","content":"x\n"}
+  ---
+  text "Made it."
+"#;
+
+/// A home with one session that has words, thoughts, a call and a rule.
+async fn home_with_a_session() -> (Home, String) {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.client.always_choose("allow_always");
+    agent.prompt(&session, "Say hello\nand write").await.unwrap();
+    agent.finish(&home).await;
+    (home, session)
+}
+
+async fn run(home: &Home, arguments: &[&str]) -> Output {
+    home.command().args(arguments).stdin(Stdio::null()).output().await.unwrap()
+}
+
+async fn answer(home: &Home, arguments: &[&str]) -> String {
+    let output = run(home, arguments).await;
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {told}");
+    assert_eq!(told, "", "{arguments:?} succeeds in silence");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Exit 1, nothing on stdout, one clear text on stderr.
+async fn failure(home: &Home, arguments: &[&str]) -> String {
+    let output = run(home, arguments).await;
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
+    assert!(told.starts_with("attache: "), "{arguments:?}: {told}");
+    told
+}
+
+fn no_terminal_codes(text: &str) {
+    let raw = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r'));
+    assert_eq!(raw, None, "control characters reach the terminal: {text:?}");
+}
+
+#[tokio::test]
+async fn sessions_are_listed_and_shown() {
+    let (home, session) = home_with_a_session().await;
+    let list = answer(&home, &["sessions", "list"]).await;
+    assert_eq!(list.lines().count(), 1, "{list}");
+    assert!(list.contains(&session) && list.contains("Say hello"), "{list}");
+    assert!(list.contains(home.workspace().to_str().unwrap()), "{list}");
+    let show = answer(&home, &["sessions", "show", &session]).await;
+    for expected in [
+        "Say hello",
+        "and write",
+        "let me see",
+        "Hello, \"world\";",
+        "Made it.",
+        "made.txt",
+        "script/default",
+        "idle",
+        "allow",
+    ] {
+        assert!(show.contains(expected), "{expected} is missing in\n{show}");
+    }
+    no_terminal_codes(&list);
+    no_terminal_codes(&show);
+}
+
+#[tokio::test]
+async fn an_empty_home_says_so_and_succeeds() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let output = run(&home, &["sessions", "list"]).await;
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no sessions yet"));
+}
+
+#[tokio::test]
+async fn every_export_format_holds_the_whole_session() {
+    let (home, session) = home_with_a_session().await;
+    let export = |format: &'static str| {
+        let (home, session) = (&home, session.as_str());
+        async move { answer(home, &["sessions", "export", session, "--format", format]).await }
+    };
+    let jsonl = export("jsonl").await;
+    let lines: Vec<Value> =
+        jsonl.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect();
+    assert!(lines.len() >= 3, "{jsonl}");
+    assert_eq!(answer(&home, &["sessions", "export", &session]).await, jsonl, "it is the default");
+    let json: Value = serde_json::from_str(&export("json").await).expect("one JSON value");
+    assert!(json.to_string().contains("Made it."));
+    let markdown = export("md").await;
+    let csv = export("csv").await;
+    let rows = csv_rows(&csv);
+    assert!(rows.len() > 4, "{csv}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "each row has all columns: {csv}");
+    for text in [&jsonl, &markdown, &csv] {
+        assert!(text.contains("Made it.") && text.contains("made.txt"), "{text}");
+    }
+}
+
+/// As RFC 4180 has it: quotes hold commas, line ends and doubled quotes.
+fn csv_rows(text: &str) -> Vec<Vec<String>> {
+    let mut rows = vec![vec![String::new()]];
+    let mut quoted = false;
+    let mut characters = text.trim_end().chars().peekable();
+    while let Some(character) = characters.next() {
+        let row = rows.last_mut().unwrap();
+        match (character, quoted) {
+            ('"', true) if characters.peek() == Some(&'"') => {
+                characters.next();
+                row.last_mut().unwrap().push('"');
+            }
+            ('"', _) => quoted = !quoted,
+            (',', false) => row.push(String::new()),
+            ('\r', false) => {}
+            ('\n', false) => rows.push(vec![String::new()]),
+            (other, _) => row.last_mut().unwrap().push(other),
+        }
+    }
+    rows
+}
+
+#[tokio::test]
+async fn an_export_goes_to_a_file_and_an_unknown_session_leaves_the_file_alone() {
+    let (home, session) = home_with_a_session().await;
+    let file = home.workspace().join("out.md");
+    let path = file.to_str().unwrap();
+    assert_eq!(answer(&home, &["sessions", "export", &session, "--format", "md", "-o", path]).await, "");
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(written, answer(&home, &["sessions", "export", &session, "--format", "md"]).await);
+    let told = failure(&home, &["sessions", "export", "ses_nobody", "-o", path]).await;
+    assert!(told.contains("ses_nobody"), "{told}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), written, "the file is as it was");
+    let told = failure(&home, &["sessions", "export", &session, "-o", "/nonexistent/x.md"]).await;
+    assert!(told.contains("/nonexistent/x.md"), "{told}");
+}
+
+#[tokio::test]
+async fn an_unknown_session_fails_with_a_hint() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    for arguments in [&["sessions", "show", "ses_nobody"][..], &["sessions", "export", "ses_nobody"][..]] {
+        let told = failure(&home, arguments).await;
+        assert!(told.contains("ses_nobody") && told.contains("attache sessions list"), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+}
+
+/// `| head`: whoever stops reading has seen enough; that is no failure.
+#[tokio::test]
+async fn a_reader_that_has_seen_enough_is_no_error() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.prompt(&session, "long").await.unwrap();
+    agent.finish(&home).await;
+    for arguments in [
+        &["sessions", "show", &session][..],
+        &["sessions", "export", &session][..],
+        &["sessions", "export", &session, "--format", "md"][..],
+        &["sessions", "export", &session, "--format", "csv"][..],
+        &["sessions", "list"][..],
+        &["completions", "zsh"][..],
+        &["--print-config"][..],
+    ] {
+        let mut child = home
+            .command()
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 10];
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut first).await.unwrap();
+        drop(stdout);
+        let output = child.wait_with_output().await.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_configuration_names_file_line_and_nearest_key() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let file = home.home().join("config.toml");
+    for (text, line, words) in [
+        ("modle = \"a/b\"\n", 1, &["modle", "did you mean `model`"][..]),
+        (
+            "# comment\n\n[limits]\nmax_stpes = 3\n",
+            4,
+            &["limits.max_stpes", "did you mean `limits.max_steps`"],
+        ),
+        ("[limits]\nmax_steps = \"many\"\n", 2, &["limits.max_steps", "whole number"]),
+        ("model = 7\n", 1, &["model"]),
+        ("model = \"a/b\n", 1, &["TOML"]),
+        ("[providers.p]\ndialect = \"telepathy\"\n", 2, &["telepathy", "script"]),
+        ("thoughts = \"shout\"\n", 1, &["thoughts", "show"]),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        for arguments in [&["acp"][..], &["sessions", "list"][..], &["--print-config"][..]] {
+            let told = failure(&home, arguments).await;
+            let place = format!("{}:{line}:", file.display());
+            assert!(told.contains(&place), "{text:?}: {place} is not in {told}");
+            for word in words {
+                assert!(told.contains(word), "{text:?}: {word} is not in {told}");
+            }
+        }
+        assert!(!home.database().exists(), "nothing is made with a bad configuration");
+    }
+    let told = failure(&home, &["acp", "--config", "/nonexistent.toml"]).await;
+    assert!(told.contains("/nonexistent.toml"), "{told}");
+}
+
+#[tokio::test]
+async fn bad_options_and_environment_are_named() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    assert!(failure(&home, &["acp", "--agent", "nobody"]).await.contains("nobody"));
+    assert!(failure(&home, &["acp", "--model", "no/such"]).await.contains("--model"));
+    let output = home.command().arg("acp").env("ATTACHE_LIMITS_MAX_STEPS", "0").output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("ATTACHE_LIMITS_MAX_STEPS"));
+}
+
+#[tokio::test]
+async fn the_configuration_is_printed_with_origins_and_can_be_read_back() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let output = home
+        .command()
+        .args(["acp", "--print-config", "--store", "/tmp/other.db"])
+        .env("ATTACHE_LIMITS_MAX_STEPS", "7")
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let line =
+        |start: &str| printed.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
+    assert!(line("model").contains("config.toml:1"), "{printed}");
+    assert!(line("store").contains("--store") && line("store").contains("/tmp/other.db"), "{printed}");
+    assert!(line("max_steps = 7").contains("ATTACHE_LIMITS_MAX_STEPS"), "{printed}");
+    assert!(line("max_line_bytes").contains("default"), "{printed}");
+    let copy = home.workspace().join("copy.toml");
+    std::fs::write(&copy, &printed).unwrap();
+    let again = answer(&home, &["--print-config", "--config", copy.to_str().unwrap()]).await;
+    assert!(again.contains("max_steps = 7"), "{again}");
+}
+
+#[tokio::test]
+async fn completions_are_written_for_every_shell() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    for shell in ["bash", "zsh", "fish"] {
+        let text = answer(&home, &["completions", shell]).await;
+        assert!(text.contains("attache") && text.contains("sessions") && text.contains("export"), "{shell}");
+        if shell == "bash" {
+            let file = home.workspace().join("completion");
+            std::fs::write(&file, text).unwrap();
+            let checked = home.program("bash").arg("-n").arg(&file).output().await.unwrap();
+            assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+        }
+    }
+    assert!(!home.database().exists(), "completions need no store");
+}
+
+#[tokio::test]
+async fn the_demo_plays_without_a_terminal_and_without_colours() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let output =
+        home.command().arg("demo").env("CLICOLOR_FORCE", "0").stdin(Stdio::null()).output().await.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("checks passed"), "{text}");
+    assert!(!text.contains('✗'), "{text}");
+    no_terminal_codes(&text);
+    assert!(!home.database().exists(), "the demo leaves the user's sessions alone");
+    assert_eq!(home.orphans(), []);
+}
+
+#[tokio::test]
+async fn usage_errors_exit_with_2_and_help_with_0() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    for arguments in [
+        &[][..],
+        &["dance"][..],
+        &["acp", "--bogus"][..],
+        &["sessions"][..],
+        &["sessions", "show"][..],
+        &["sessions", "export", "x", "--format", "pdf"][..],
+        &["completions", "tcl"][..],
+    ] {
+        let output = run(&home, arguments).await;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+    for arguments in
+        [&["--help"][..], &["--version"][..], &["acp", "--help"][..], &["sessions", "export", "-h"][..]]
+    {
+        let text = answer(&home, arguments).await;
+        assert!(text.contains("attache"), "{arguments:?}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_made_belongs_to_its_owner_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let config = home.home().join("config.toml");
+    let fresh = place.path().join("made/by/attache");
+    let mut child = home
+        .command()
+        .args(["acp", "--config", config.to_str().unwrap()])
+        .env("ATTACHE_HOME", &fresh)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    let (mut stdin, mut lines) =
+        (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
+    for line in [
+        serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}),
+        serde_json::json!({"jsonrpc": "2.0", "id": 2, "method": "session/new",
+            "params": {"cwd": home.workspace(), "mcpServers": []}}),
+    ] {
+        stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        let answer: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    assert!(fresh.join("sessions.db").exists());
+    let checked = check_modes(&fresh);
+    assert!(checked >= 5, "only {checked} files and directories");
+    drop(stdin);
+    assert!(child.wait().await.unwrap().success());
+    check_modes(&fresh);
+}
+
+fn check_modes(directory: &Path) -> usize {
+    let mode = |path: &Path| path.symlink_metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(directory), 0o700, "{}", directory.display());
+    let mut checked = 1;
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            checked += check_modes(&path);
+        } else {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+            checked += 1;
+        }
+    }
+    checked
+}
