@@ -51,13 +51,15 @@ pub(crate) fn run(house: &House) -> Result<()> {
     run_command(house.cargo().args(["build", "--quiet", "--release", "--locked", "--package", "attache"]))?;
     give_up_after(Duration::from_secs(aims::DEADLINE_SECONDS));
     let place = Place { binary: release(house, "attache"), target: house.target() };
-    let mut table = Table::default();
+    let (mut table, busy_before) = (Table::default(), load_average());
     for (name, measure) in MEASUREMENTS {
         eprintln!("== {name}");
         measure(&place, &mut table)?;
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}\n\n{}\n{} short of their aim", machine(), table.text(), table.short())?;
+    writeln!(out, "{}", machine())?;
+    writeln!(out, "Load average: {busy_before} at the start, {} at the end\n", load_average())?;
+    writeln!(out, "{}\n{} short of their aim", table.text(), table.short())?;
     Ok(())
 }
 
@@ -96,6 +98,12 @@ fn machine() -> String {
     let compiler = Command::new("rustc").arg("--version").output();
     let compiler = compiler.map_or_else(|_| String::new(), |output| text(&output.stdout));
     format!("Machine: {cores} cores of {model}, Linux {}, {compiler}", kernel.trim())
+}
+
+/// Of the last minute. Above the number of cores by much, the times are those of a machine that does something else.
+fn load_average() -> String {
+    let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    averages.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
 
 fn text(bytes: &[u8]) -> String {
