@@ -308,9 +308,11 @@ async fn a_grandchild_in_a_session_of_its_own_is_caught() {
 async fn a_clean_exit_on_term_is_given_its_time() {
     let trial = Trial::new();
     let mark = mark();
-    let command =
-        format!("trap 'sleep 0.3; echo cleaned up; exit 0' TERM; while true; do sleep 0.05; : {mark}; done");
-    let (error, elapsed) = cancelled(&trial, command, &mark, 1).await;
+    // The marked child starts behind the trap: once it is there, the trap is.
+    let command = format!(
+        "trap 'sleep 0.3; echo cleaned up; exit 0' TERM; sleep {mark} & while true; do sleep 0.05; done"
+    );
+    let (error, elapsed) = cancelled(&trial, command, &mark, 2).await;
     assert!(error.ends_with("cleaned up\n"), "{error}");
     assert!(elapsed < Duration::from_millis(1_500), "{elapsed:?}");
 }
