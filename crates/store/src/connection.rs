@@ -117,10 +117,14 @@ impl Connector {
     fn connect(&self) -> rusqlite::Result<Connection> {
         // Never CREATE: the file is made by us with its mode, and a vanished one must be an error, not an empty store.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        match &self.vfs {
+        let connection = match &self.vfs {
             Some(vfs) => Connection::open_with_flags_and_vfs(&self.path, flags, vfs.as_str()),
             None => Connection::open_with_flags(&self.path, flags),
-        }
+        }?;
+        // Plans that do not depend on bound values: else each new value has the statement prepared again, which was half
+        // of what a new session cost.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        Ok(connection)
     }
 }
 
