@@ -22,7 +22,7 @@ mod tool;
 pub use answers::{
     initialize_response, permission_request, queue_entry, session_info, session_result, status_result,
 };
-pub use selection::{MODE_OPTION, MODEL_OPTION, config_options, model_value, modes};
+pub use selection::{MODE_OPTION, MODEL_OPTION, config_options, modes};
 pub use time::iso_8601;
 
 /// What is constant about a connection and changes how entries look to it.

@@ -13,7 +13,7 @@ pub(crate) fn text(config: &Config) -> String {
     page.line(&format!("# configuration file: {}{state}", one_line(&config.file.display().to_string())));
     match &config.model {
         Some(Sourced { value, origin }) => {
-            page.entry("model", format!("{}/{}", value.provider_id, value.model_id), origin);
+            page.entry("model", value.to_string(), origin);
         }
         None => page.line("# model = \"provider/model\"  # not set"),
     }

@@ -104,7 +104,7 @@ fn head(record: &SessionRecord) -> Result<String> {
     writeln!(text, "workspace  {}", row.workspace_root.display())?;
     writeln!(text, "agent      {}", row.agent)?;
     if let Some(model) = &row.model {
-        writeln!(text, "model      {}/{}", model.provider_id, model.model_id)?;
+        writeln!(text, "model      {model}")?;
     }
     writeln!(text, "made       {}", when::minutes(row.created_at))?;
     writeln!(text, "changed    {}", when::minutes(row.updated_at))?;

@@ -171,7 +171,7 @@ pub fn session_json(row: &SessionRow) -> Value {
         "id": row.id,
         "agent": row.agent,
         "workspace_root": row.workspace_root,
-        "model": row.model.as_ref().map(|model| format!("{}/{}", model.provider_id, model.model_id)),
+        "model": row.model.as_ref().map(ToString::to_string),
         "parent_id": row.parent_id,
         "parent_message_id": row.parent_message_id,
         "permissions": row.permissions,

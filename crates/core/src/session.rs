@@ -19,6 +19,7 @@ use crate::prompt::Prompt;
 use crate::session::ask::{Asking, Seated};
 use crate::session::lease::Unsettled;
 use crate::session::run::Running;
+use crate::session::setting::Setting;
 use crate::watchdog::Rules;
 
 mod admit;
@@ -32,6 +33,7 @@ mod leave;
 mod recover;
 mod remains;
 mod run;
+pub(crate) mod setting;
 
 type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 
@@ -122,6 +124,10 @@ pub(crate) struct Session {
     pub(crate) following: Option<LiveRun>,
     /// The conversation for the next request; `None` until it is needed, and again when it is stale or too large.
     pub(crate) history: Option<Arc<Vec<Arc<Passage>>>>,
+    /// Kept while agent and model stay the same.
+    pub(crate) setting: Option<Arc<Setting>>,
+    /// Digest of the system prompt that is known to be stored.
+    pub(crate) stored_prompt: Option<String>,
     pub(crate) seats: BTreeMap<u64, Seated>,
     pub(crate) next_seat: u64,
     pub(crate) status: Status,
@@ -165,6 +171,8 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         asking: None,
         following: None,
         history: None,
+        setting: None,
+        stored_prompt: None,
         seats: BTreeMap::new(),
         next_seat: 1,
         status: Status::idle(),

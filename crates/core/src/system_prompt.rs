@@ -31,7 +31,7 @@ pub fn assemble(
         text.push_str(&format!("Also reachable: {}\n", directory.display()));
     }
     text.push_str(&format!("Scratch directory: {}\n", workspace.scratch.display()));
-    text.push_str(&format!("Date: {date}\nModel: {}/{}\n", model.provider_id, model.model_id));
+    text.push_str(&format!("Date: {date}\nModel: {model}\n"));
     if !tools.is_empty() {
         text.push_str("\n# Tools\n");
         for tool in tools {

@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::agents::Agent;
 use crate::chunk::{Chunk, FinishReason, Rest};
 use crate::events::RunState;
 use crate::hub;
@@ -15,10 +14,10 @@ use crate::ids::MessageId;
 use crate::journal::{Journal, Voice};
 use crate::part::{Passage, Role};
 use crate::ports::client::PermissionAsk;
-use crate::ports::model::{ModelError, ModelInfo, ModelRequest, Usage};
+use crate::ports::model::{ModelError, ModelRequest, Usage};
 use crate::ports::store::{Change, SessionPatch, StoreError, UsageTotals};
-use crate::ports::tool::{Tool, ToolSpec, Workspace};
-use crate::system_prompt::SystemPrompt;
+use crate::ports::tool::Tool;
+use crate::session::setting::Setting;
 use crate::turn::calls::{Call, Repeats, Settled};
 use crate::watchdog::Rules;
 
@@ -84,12 +83,7 @@ pub(crate) struct Turn {
     pub(crate) journal: Journal,
     pub(crate) voice: Voice,
     pub(crate) user_message_id: MessageId,
-    pub(crate) workspace: Arc<Workspace>,
-    pub(crate) agent: Agent,
-    pub(crate) model: ModelInfo,
-    pub(crate) system: SystemPrompt,
-    /// Offered to the model, in the order of the catalogue.
-    pub(crate) specs: Arc<[ToolSpec]>,
+    pub(crate) setting: Arc<Setting>,
     pub(crate) rules: Rules,
     /// Directories outside the roots that the user granted for the session.
     pub(crate) granted: Arc<[PathBuf]>,
@@ -229,12 +223,12 @@ impl Turn {
 
     pub(crate) fn request(&self) -> ModelRequest {
         ModelRequest {
-            session_id: self.workspace.session_id.clone(),
-            model: self.model.model.clone(),
-            system: self.system.text.clone(),
+            session_id: self.setting.workspace.session_id.clone(),
+            model: self.setting.model.model.clone(),
+            system: self.setting.system.text.clone(),
             passages: self.passages.clone(),
             runtime_context: self.runtime_context.clone(),
-            tools: self.specs.clone(),
+            tools: self.setting.specs.clone(),
         }
     }
 
@@ -248,7 +242,7 @@ impl Turn {
             "cache_read": usage.cache_read,
             "cache_write": usage.cache_write,
             "context_used": usage.total(),
-            "context_size": self.model.context,
+            "context_size": self.setting.model.context,
         });
         let chunk = Chunk::Data {
             name: "usage".into(),
@@ -292,6 +286,30 @@ impl Turn {
 }
 
 impl TurnEnd {
+    /// How it is kept with the user's message, for whoever sends the same message again.
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Self::Finished(reason) => json!({ "kind": "finished", "reason": reason.as_str() }),
+            Self::StepLimit => json!({ "kind": "step_limit" }),
+            Self::Aborted => json!({ "kind": "aborted" }),
+            Self::Failed { message, .. } => json!({ "kind": "failed", "message": message }),
+        }
+    }
+
+    /// `None` for a message whose turn has no recorded end.
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
+        match text("kind")? {
+            "finished" => Some(Self::Finished(FinishReason::parse(text("reason")?)?)),
+            "step_limit" => Some(Self::StepLimit),
+            "aborted" => Some(Self::Aborted),
+            "failed" => {
+                Some(Self::Failed { kind: FailureKind::Model, message: text("message")?.to_string() })
+            }
+            _ => None,
+        }
+    }
+
     /// The chunk that ends the message.
     pub(crate) fn chunk(&self) -> Chunk {
         match self {

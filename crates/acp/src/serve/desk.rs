@@ -13,8 +13,7 @@ use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order};
 use crate::from_wire::{self, ConfigValue, Initialize, Request};
 use crate::to_wire::{
-    MODE_OPTION, MODEL_OPTION, WireView, config_options, initialize_response, model_value, queue_entry,
-    status_result,
+    MODE_OPTION, MODEL_OPTION, WireView, config_options, initialize_response, queue_entry, status_result,
 };
 
 pub(super) struct Desk {
@@ -272,7 +271,7 @@ impl Shared {
             MODE_OPTION => self.set_mode(session_id, value, "value", responder),
             MODEL_OPTION => {
                 let choices = self.agent.hub.choices().clone();
-                let chosen = choices.models.iter().find(|info| model_value(&info.model) == value);
+                let chosen = choices.models.iter().find(|info| info.model.to_string() == value);
                 let Some(model) = chosen.map(|info| info.model.clone()) else {
                     return refuse(responder, format!("value: there is no model {value:?}"));
                 };

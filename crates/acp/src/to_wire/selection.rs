@@ -5,7 +5,6 @@ use agent_client_protocol_schema::v1::{
     SessionMode, SessionModeState,
 };
 use attache_core::choices::{Choices, Chosen};
-use attache_core::ports::store::ModelRef;
 
 /// The ids of our config options.
 pub const MODE_OPTION: &str = "mode";
@@ -20,15 +19,7 @@ pub fn modes(choices: &Choices, chosen: &Chosen) -> SessionModeState {
 
 /// The complete list.
 pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOption> {
-    options(choices, &chosen.agent, &model_value(&chosen.model))
-}
-
-/// A model as a value of the model option.
-pub fn model_value(model: &ModelRef) -> String {
-    match &model.variant {
-        Some(variant) => format!("{}/{}#{variant}", model.provider_id, model.model_id),
-        None => format!("{}/{}", model.provider_id, model.model_id),
-    }
+    options(choices, &chosen.agent, &chosen.model.to_string())
 }
 
 pub(super) fn options(choices: &Choices, agent: &str, model: &str) -> Vec<SessionConfigOption> {
@@ -53,7 +44,7 @@ fn models(choices: &Choices, current: &str) -> Vec<SessionConfigSelectGroup> {
     let mut groups: Vec<SessionConfigSelectGroup> = Vec::new();
     let mut known = false;
     for info in choices.models.iter() {
-        let value = model_value(&info.model);
+        let value = info.model.to_string();
         known |= value == current;
         add(&mut groups, &info.model.provider_id, SessionConfigSelectOption::new(value, info.name.clone()));
     }

@@ -87,7 +87,7 @@ pub(super) fn shown(text: &str) -> String {
 
 pub(super) fn unconfigured_provider(model: &ModelRef, providers: &[String], file: &Path) -> String {
     let provider = shown(&model.provider_id);
-    let model = shown(&format!("{}/{}", model.provider_id, model.model_id));
+    let model = shown(&model.to_string());
     let known = match providers {
         [] => "no provider is configured".to_owned(),
         known => format!("configured: {}", known.join(", ")),

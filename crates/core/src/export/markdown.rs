@@ -11,7 +11,7 @@ use crate::system_prompt::date;
 
 pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
     let title = row.metadata.get("title").and_then(Value::as_str).unwrap_or("Untitled session");
-    let model = row.model.as_ref().map(|model| format!("{}/{}", model.provider_id, model.model_id));
+    let model = row.model.as_ref().map(ToString::to_string);
     writeln!(out, "# {}\n", title.replace(['\n', '\r'], " "))?;
     writeln!(out, "- session: `{}`", row.id)?;
     writeln!(out, "- workspace: `{}`", row.workspace_root.display())?;

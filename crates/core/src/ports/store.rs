@@ -1,6 +1,6 @@
 //! Storage: rows, the run log, leases and blobs. One entrance for writing (`commit`), pages for reading.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
@@ -36,6 +36,17 @@ pub struct ModelRef {
     pub provider_id: String,
     pub model_id: String,
     pub variant: Option<String>,
+}
+
+/// `provider/model`, with `#variant` where there is one: how people and clients name it.
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider_id, self.model_id)?;
+        match &self.variant {
+            Some(variant) => write!(f, "#{variant}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Token sums of a session (the five are disjoint).

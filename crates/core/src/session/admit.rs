@@ -6,7 +6,6 @@ use tokio::sync::oneshot;
 use super::lease::LeaseAfter;
 use super::run::{Firing, patch_message};
 use super::{Queued, Reply, Session};
-use crate::chunk::FinishReason;
 use crate::hub::{HubError, QueuedMessage, TurnOutcome};
 use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
@@ -94,8 +93,8 @@ impl Session {
         if live || self.waiting.iter().any(|queued| queued.message_id == *id) {
             return Ok(Some(Admitted::Waits(id.clone())));
         }
-        let cancelled = row.metadata.contains_key("queue_canceled_at");
-        let end = if cancelled { TurnEnd::Aborted } else { TurnEnd::Finished(FinishReason::Stop) };
+        // Without a recorded end it was cancelled in the queue, or never got to its turn.
+        let end = row.metadata.get("turn_end").and_then(TurnEnd::from_json).unwrap_or(TurnEnd::Aborted);
         let after_index = self.journal.durable();
         Ok(Some(Admitted::Done(TurnOutcome { message_id: id.clone(), end, after_index })))
     }

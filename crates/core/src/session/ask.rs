@@ -143,7 +143,7 @@ impl Session {
             ..SessionPatch::default()
         };
         if let (Action::Allow, Reach::Outside(directory)) =
-            (action, reach(accesses, &asking.turn.workspace, &self.granted))
+            (action, reach(accesses, &asking.turn.setting.workspace, &self.granted))
         {
             self.granted.push(directory);
             patch.metadata.insert("granted_directories".into(), json!(self.granted));

@@ -30,9 +30,8 @@ impl Session {
             // What gets its place from now on comes through the journal.
             let before = live.map_or(self.last_seq + 1, |live| live.first_seq);
             let title = self.row.metadata.get("title").and_then(Value::as_str).map(str::to_string);
-            let mode = (chosen.agent != self.row.agent).then(|| {
-                (chosen.agent.clone(), format!("{}/{}", chosen.model.provider_id, chosen.model.model_id))
-            });
+            let mode =
+                (chosen.agent != self.row.agent).then(|| (chosen.agent.clone(), chosen.model.to_string()));
             Replay::new(self.hub.parts.store.clone(), self.id.clone(), Some(before), title, mode)
         });
         let number = self.next_seat;

@@ -58,10 +58,7 @@ impl Session {
 
     pub(super) async fn set_model(&mut self, model: ModelRef) -> Result<Chosen, HubError> {
         if !self.hub.choices.models.iter().any(|info| info.model == model) {
-            return Err(HubError::Invalid(format!(
-                "there is no model `{}/{}` in this configuration",
-                model.provider_id, model.model_id
-            )));
+            return Err(HubError::Invalid(format!("there is no model `{model}` in this configuration")));
         }
         if self.chosen()?.model == model {
             return self.chosen();
@@ -91,7 +88,7 @@ impl Session {
 
     async fn store_choice(&mut self, patch: SessionPatch) -> Result<Chosen, HubError> {
         let chosen = self.chosen()?;
-        let model = format!("{}/{}", chosen.model.provider_id, chosen.model.model_id);
+        let model = chosen.model.to_string();
         let said = Chunk::transient_data("mode", json!({ "agent": chosen.agent, "model": model }));
         self.journal.record_with(&aside(), vec![said], vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;

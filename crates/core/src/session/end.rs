@@ -87,10 +87,12 @@ impl Session {
         let mut metadata = Map::new();
         metadata.insert("usage".into(), usage_json(&remains.usage));
         let refused = *end == TurnEnd::Finished(FinishReason::ContentFilter);
+        let mut answered = json!({ "turn_end": end.to_json() });
         if refused {
             metadata.insert("refused".into(), json!(true));
-            changes.push(patch_message(&live.user_message_id, json!({ "refused": true }), now));
+            answered["refused"] = json!(true);
         }
+        changes.push(patch_message(&live.user_message_id, answered, now));
         changes.push(Change::PatchMessage {
             id: live.message_id.clone(),
             seq: None,

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use super::ask::Asking;
 use super::lease::LeaseAfter;
@@ -23,9 +22,9 @@ use crate::part::{Role, ToolPart, ToolState};
 use crate::ports::client::PermissionAsk;
 use crate::ports::model::Usage;
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
-use crate::turn::calls::{Call, CallState, Repeats};
+use crate::turn::calls::{Call, CallState};
 use crate::turn::close::{OpenApprovals, close_message};
-use crate::turn::{Retrying, Turn, TurnEnd};
+use crate::turn::{Turn, TurnEnd};
 use crate::watchdog::rule_name;
 
 /// What the log of an unfinished run adds up to.
@@ -179,9 +178,14 @@ impl Session {
     }
 
     /// The turn as it was when its owner died: same message, same step, one call open.
-    async fn turn_again(&self, live: &LiveRun, steps: usize, usage: Usage) -> Result<Box<Turn>, HubError> {
-        let store = &self.hub.parts.store;
-        let mut passages = history::load(&**store, &self.id, Some(live.first_seq)).await?;
+    async fn turn_again(
+        &mut self,
+        live: &LiveRun,
+        steps: usize,
+        usage: Usage,
+    ) -> Result<Box<Turn>, HubError> {
+        let store = self.hub.parts.store.clone();
+        let mut passages = history::load(&*store, &self.id, Some(live.first_seq)).await?;
         if let Some((row, rows)) = store.message(&live.user_message_id).await? {
             passages.extend(history::split(&row, parts_of(&rows)?));
         }
@@ -189,32 +193,12 @@ impl Session {
         if let Some((row, rows)) = store.message(&live.message_id).await? {
             passages.extend(history::split(&row, parts_of(&rows)?).into_iter().take(steps));
         }
-        let (agent, model) = (self.current_agent()?, self.current_model()?);
-        let (workspace, specs) = (self.workspace(), self.offered(&agent));
-        let system = self.system_prompt(&agent, &workspace, &model, &specs);
-        Ok(Box::new(Turn {
-            hub: self.hub.clone(),
-            journal: self.journal.clone(),
-            voice: Voice { message_id: live.message_id.clone(), role: Role::Assistant },
-            user_message_id: live.user_message_id.clone(),
-            workspace,
-            agent,
-            model,
-            system,
-            specs,
-            rules: self.rules.clone(),
-            granted: self.granted.clone().into(),
-            passages: Arc::new(passages),
-            runtime_context: Arc::new([]),
-            cancel: CancellationToken::new(),
-            steps: steps as u32 + 1,
-            usage,
-            calls: Vec::new(),
-            repeats: Repeats::default(),
-            reason: FinishReason::ToolCalls,
-            retrying: Retrying::default(),
-            last_step_left_out: false,
-        }))
+        let setting = self.setting()?;
+        let mut turn = self.new_turn(setting, live, Arc::new(passages));
+        turn.steps = steps as u32 + 1;
+        turn.usage = usage;
+        turn.reason = FinishReason::ToolCalls;
+        Ok(turn)
     }
 
     async fn ask_again(&mut self, mut turn: Box<Turn>, live: LiveRun, part: ToolPart) {

@@ -11,20 +11,16 @@ use tokio_util::sync::CancellationToken;
 use super::ask::Asking;
 use super::lease::LeaseAfter;
 use super::remains::Remains;
+use super::setting::Setting;
 use super::{Session, history};
-use crate::agents::Agent;
-use crate::chunk::{Chunk, FinishReason, Rest, replay};
+use crate::chunk::{Chunk, Rest, replay};
 use crate::events::{EventKind, RunState};
 use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::Voice;
 use crate::journal::fold::Fold;
 use crate::part::{Part, Passage, Role};
-use crate::ports::model::{ModelInfo, Usage};
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
-use crate::ports::tool::{ToolSpec, Workspace};
-use crate::system_prompt::{self, SystemPrompt};
-use crate::turn::calls::Repeats;
 use crate::turn::{Entrance, Retrying, Turn, TurnResult};
 
 /// A turn that runs in a task of its own.
@@ -90,10 +86,7 @@ pub(crate) struct Firing {
 impl Session {
     /// Stores the message at its place together with the start of its run, then starts the turn.
     pub(super) async fn fire(&mut self, firing: Firing) -> Result<(), HubError> {
-        let model = self.current_model()?;
-        let agent = self.current_agent()?;
-        let (workspace, specs) = (self.workspace(), self.offered(&agent));
-        let system = self.system_prompt(&agent, &workspace, &model, &specs);
+        let setting = self.setting()?;
         let mut passages = self.take_history().await?;
         let live = LiveRun {
             user_message_id: firing.message_id.clone(),
@@ -101,35 +94,14 @@ impl Session {
             first_index: self.journal.next_index(),
             first_seq: self.last_seq + 1,
         };
-        self.store_start(&live, &agent, &model, &system, firing.place, &firing.parts).await?;
+        self.store_start(&live, &setting, firing.place, &firing.parts).await?;
         self.last_seq = live.first_seq + 1;
         let user = Passage { message_id: firing.message_id, role: Role::User, parts: firing.parts };
         Arc::make_mut(&mut passages).push(Arc::new(user));
-        let turn = Turn {
-            hub: self.hub.clone(),
-            journal: self.journal.clone(),
-            voice: Voice { message_id: live.message_id.clone(), role: Role::Assistant },
-            user_message_id: live.user_message_id.clone(),
-            workspace,
-            agent,
-            model,
-            system,
-            specs,
-            rules: self.rules.clone(),
-            granted: self.granted.clone().into(),
-            passages,
-            runtime_context: firing.runtime_context.into(),
-            cancel: CancellationToken::new(),
-            steps: 0,
-            usage: Usage::default(),
-            calls: Vec::new(),
-            repeats: Repeats::default(),
-            reason: FinishReason::Stop,
-            retrying: Retrying::default(),
-            last_step_left_out: false,
-        };
+        let mut turn = self.new_turn(setting, &live, passages);
+        turn.runtime_context = firing.runtime_context.into();
         self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
-        self.running = Some(Running::start(Box::new(turn), live, Entrance::Beginning));
+        self.running = Some(Running::start(turn, live, Entrance::Beginning));
         self.set_state(RunState::Busy);
         Ok(())
     }
@@ -137,22 +109,23 @@ impl Session {
     async fn store_start(
         &mut self,
         live: &LiveRun,
-        agent: &Agent,
-        model: &ModelInfo,
-        system: &SystemPrompt,
+        setting: &Setting,
         place: Box<dyn FnOnce(i64) -> Vec<Change> + Send>,
         parts: &[Part],
     ) -> StoreResult<()> {
         let now = self.hub.parts.clock.now_ms();
         let mut changes = place(live.first_seq);
         let mut metadata = Map::new();
-        metadata.insert("model".into(), json!(model_name(model)));
-        metadata.insert("system_prompt_digest".into(), json!(system.digest));
-        if agent.id != self.row.agent {
-            metadata.insert("agent".into(), json!(agent.id));
+        metadata.insert("model".into(), json!(setting.model.model.to_string()));
+        metadata.insert("system_prompt_digest".into(), json!(setting.system.digest));
+        if setting.agent.id != self.row.agent {
+            metadata.insert("agent".into(), json!(setting.agent.id));
         }
-        changes
-            .push(Change::PutSystemPrompt { digest: system.digest.clone(), body: system.text.to_string() });
+        let new_prompt = self.stored_prompt.as_ref() != Some(&setting.system.digest);
+        if new_prompt {
+            let (digest, body) = (setting.system.digest.clone(), setting.system.text.to_string());
+            changes.push(Change::PutSystemPrompt { digest, body });
+        }
         changes.push(Change::InsertMessage(MessageRow {
             id: live.message_id.clone(),
             session_id: self.id.clone(),
@@ -178,6 +151,7 @@ impl Session {
         self.journal.record_now(&voice, start)?;
         // The model must not see what is not stored.
         self.journal.settle().await?;
+        self.stored_prompt = Some(setting.system.digest.clone());
         Ok(())
     }
 
@@ -214,38 +188,6 @@ impl Session {
             None => Ok(Arc::new(history::load(&*self.hub.parts.store, &self.id, None).await?)),
         }
     }
-
-    pub(super) fn workspace(&self) -> Arc<Workspace> {
-        let additional = self.row.metadata.get("additional_directories").and_then(Value::as_array);
-        Arc::new(Workspace {
-            session_id: self.id.clone(),
-            root: self.row.workspace_root.clone(),
-            additional: additional.into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect(),
-            scratch: self.hub.parts.settings.scratch.join(self.id.as_str()),
-        })
-    }
-
-    pub(super) fn offered(&self, agent: &Agent) -> Arc<[ToolSpec]> {
-        let specs = self.hub.parts.tools.iter().map(|tool| tool.spec());
-        specs.filter(|spec| agent.is_offered(spec)).cloned().collect()
-    }
-
-    /// The environment is captured once per session: its date is the day the session was made.
-    pub(super) fn system_prompt(
-        &self,
-        agent: &Agent,
-        workspace: &Workspace,
-        model: &ModelInfo,
-        specs: &[ToolSpec],
-    ) -> SystemPrompt {
-        let date = system_prompt::date(self.row.created_at);
-        let platform = &self.hub.parts.settings.platform;
-        system_prompt::assemble(agent, workspace, platform, &date, &model.model, specs)
-    }
-}
-
-pub(crate) fn model_name(model: &ModelInfo) -> String {
-    format!("{}/{}", model.model.provider_id, model.model.model_id)
 }
 
 pub(super) fn patch_message(id: &MessageId, metadata: Value, now: i64) -> Change {

@@ -96,15 +96,15 @@ impl Call {
 
     async fn plan(turn: &Turn, tool_name: &str, input: &Value) -> Result<Planned, String> {
         let Some(tool) = turn.tool(tool_name) else {
-            let known: Vec<_> = turn.specs.iter().map(|spec| spec.id).collect();
+            let known: Vec<_> = turn.setting.specs.iter().map(|spec| spec.id).collect();
             return Err(format!("there is no tool `{tool_name}`; available: {}", known.join(", ")));
         };
-        if !turn.agent.is_offered(tool.spec()) {
-            return Err(format!("`{tool_name}` is not available to the {} agent", turn.agent.id));
+        if !turn.setting.agent.is_offered(tool.spec()) {
+            return Err(format!("`{tool_name}` is not available to the {} agent", turn.setting.agent.id));
         }
         let input = as_object(input)?;
         // A tool that panics over its arguments fails this call, not the turn.
-        let planned = AssertUnwindSafe(tool.plan(input, &turn.workspace)).catch_unwind().await;
+        let planned = AssertUnwindSafe(tool.plan(input, &turn.setting.workspace)).catch_unwind().await;
         let crashed = |_| Err("internal error: the tool crashed over these arguments; it was not run".into());
         let plan = planned.unwrap_or_else(crashed)?;
         Ok(Planned { tool, plan })
@@ -206,14 +206,14 @@ impl Turn {
             return Gate::Refused(call.failure(&format!("denied by the rule `{rule}` of this session")));
         }
         let decided = verdict.rule.is_some();
-        match reach(accesses, &self.workspace, &self.granted) {
+        match reach(accesses, &self.setting.workspace, &self.granted) {
             Reach::Protected(reason) => Gate::Refused(call.failure(&reason)),
             Reach::Outside(directory) if verdict.action == Action::Allow && decided => {
                 Gate::Open(vec![directory])
             }
             Reach::Inside if verdict.action == Action::Allow => Gate::Open(Vec::new()),
             Reach::Inside | Reach::Outside(_) => Gate::Ask(Arc::new(PermissionAsk {
-                session_id: self.workspace.session_id.clone(),
+                session_id: self.setting.workspace.session_id.clone(),
                 message_id: self.voice.message_id.clone(),
                 call_id: call.call_id.clone(),
                 approval_id: self.hub.parts.ids.approval(),
@@ -258,7 +258,7 @@ impl Turn {
             Ok(planned) => planned.plan.accesses.as_slice(),
             Err(_) => &[],
         };
-        let widened = match reach(accesses, &self.workspace, &self.granted) {
+        let widened = match reach(accesses, &self.setting.workspace, &self.granted) {
             Reach::Outside(directory) => vec![directory],
             Reach::Inside | Reach::Protected(_) => Vec::new(),
         };
@@ -300,7 +300,7 @@ impl Turn {
         let recorder = Arc::new(recorder);
         let runtime = ToolRuntime {
             call_id: call.call_id.clone(),
-            workspace: self.workspace.clone(),
+            workspace: self.setting.workspace.clone(),
             granted: self.granted.iter().cloned().chain(granted).collect(),
             progress: recorder.clone(),
             cancel: cancel.clone(),

@@ -184,7 +184,7 @@ impl Turn {
     fn publish(&self, state: RunState) {
         let started_at = Some(self.hub.parts.clock.now_ms());
         let status = Status { state, started_at, message_id: Some(self.user_message_id.clone()) };
-        let session_id = self.workspace.session_id.clone();
+        let session_id = self.setting.workspace.session_id.clone();
         // Nobody listening is fine.
         drop(self.hub.events.send(Event { session_id, kind: EventKind::Status(status) }));
     }

@@ -48,6 +48,24 @@ async fn the_same_id_and_content_is_one_message() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_sent_again_is_told_how_its_turn_ended() {
+    let world =
+        World::new("on \"long\"\n  finish length\non \"bad\"\n  error permanent \"no\"\non *\n  delay 60s\n");
+    let (_process, session) = world.session().await;
+    let aborted = session.prompt(prompt_with_id("wait", "msg_1"));
+    session.cancel();
+    assert_eq!(end_of(aborted).await, TurnEnd::Aborted);
+    let cut = end_of(session.prompt(prompt_with_id("long", "msg_2"))).await;
+    assert_eq!(cut, TurnEnd::Finished(FinishReason::Length));
+    let failed = end_of(session.prompt(prompt_with_id("bad", "msg_3"))).await;
+    assert!(matches!(failed, TurnEnd::Failed { .. }), "{failed:?}");
+    assert_eq!(end_of(session.prompt(prompt_with_id("wait", "msg_1"))).await, TurnEnd::Aborted);
+    assert_eq!(end_of(session.prompt(prompt_with_id("long", "msg_2"))).await, cut);
+    assert_eq!(end_of(session.prompt(prompt_with_id("bad", "msg_3"))).await, failed);
+    assert_eq!(world.prompts(session.id()), ["wait", "long", "bad"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_same_id_with_other_content_is_a_conflict() {
     let world = World::new(SCRIPT);
     let (process, session) = world.session().await;

@@ -1,0 +1,88 @@
+//! What the turns of a session work in: agent, model, workspace, tools and system prompt. Assembled once per choice.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use crate::agents::Agent;
+use crate::chunk::FinishReason;
+use crate::hub::HubError;
+use crate::journal::Voice;
+use crate::part::{Passage, Role};
+use crate::ports::model::{ModelInfo, Usage};
+use crate::ports::store::LiveRun;
+use crate::ports::tool::{ToolSpec, Workspace};
+use crate::system_prompt::{self, SystemPrompt};
+use crate::turn::calls::Repeats;
+use crate::turn::{Retrying, Turn};
+
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) agent: Agent,
+    pub(crate) model: ModelInfo,
+    pub(crate) workspace: Arc<Workspace>,
+    /// Offered to the model, in the order of the catalogue.
+    pub(crate) specs: Arc<[ToolSpec]>,
+    pub(crate) system: SystemPrompt,
+}
+
+impl Session {
+    /// The setting of the next turn; the one before is kept while agent and model stay the same.
+    pub(super) fn setting(&mut self) -> Result<Arc<Setting>, HubError> {
+        let (agent, model) = (self.current_agent()?, self.current_model()?);
+        let kept = self.setting.as_ref();
+        if let Some(kept) = kept.filter(|kept| kept.agent.id == agent.id && kept.model.model == model.model) {
+            return Ok(kept.clone());
+        }
+        let workspace = self.workspace();
+        let specs = self.hub.parts.tools.iter().map(|tool| tool.spec());
+        let specs: Arc<[ToolSpec]> = specs.filter(|spec| agent.is_offered(spec)).cloned().collect();
+        // The environment is captured once per session: its date is the day the session was made.
+        let date = system_prompt::date(self.row.created_at);
+        let platform = &self.hub.parts.settings.platform;
+        let system = system_prompt::assemble(&agent, &workspace, platform, &date, &model.model, &specs);
+        let setting = Arc::new(Setting { agent, model, workspace: Arc::new(workspace), specs, system });
+        self.setting = Some(setting.clone());
+        Ok(setting)
+    }
+
+    fn workspace(&self) -> Workspace {
+        let additional = self.row.metadata.get("additional_directories").and_then(Value::as_array);
+        Workspace {
+            session_id: self.id.clone(),
+            root: self.row.workspace_root.clone(),
+            additional: additional.into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect(),
+            scratch: self.hub.parts.settings.scratch.join(self.id.as_str()),
+        }
+    }
+
+    /// A turn that has not begun.
+    pub(super) fn new_turn(
+        &self,
+        setting: Arc<Setting>,
+        live: &LiveRun,
+        passages: Arc<Vec<Arc<Passage>>>,
+    ) -> Box<Turn> {
+        Box::new(Turn {
+            hub: self.hub.clone(),
+            journal: self.journal.clone(),
+            voice: Voice { message_id: live.message_id.clone(), role: Role::Assistant },
+            user_message_id: live.user_message_id.clone(),
+            setting,
+            rules: self.rules.clone(),
+            granted: self.granted.clone().into(),
+            passages,
+            runtime_context: Arc::new([]),
+            cancel: CancellationToken::new(),
+            steps: 0,
+            usage: Usage::default(),
+            calls: Vec::new(),
+            repeats: Repeats::default(),
+            reason: FinishReason::Stop,
+            retrying: Retrying::default(),
+            last_step_left_out: false,
+        })
+    }
+}
