@@ -18,6 +18,7 @@ use crate::from_wire::ExportFormat;
 use crate::to_wire::Thoughts;
 
 mod client;
+mod closing;
 mod courier;
 mod desk;
 mod failure;

@@ -30,7 +30,14 @@ pub(super) enum Errand {
     },
     Ended(Ended),
     /// The session is closed: answer this when nothing else is owed, then leave.
-    Leave(Responder),
+    Leave(Leaving),
+}
+
+#[derive(Debug)]
+pub(super) struct Leaving {
+    pub(super) responder: Responder,
+    /// Dropped when nothing more comes from this courier, which is what the other end waits for.
+    pub(super) left: oneshot::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -50,7 +57,7 @@ pub(super) struct Courier {
     asked_about: Option<CallId>,
     questions: Vec<(CallId, oneshot::Sender<()>)>,
     ended: Vec<Ended>,
-    leaving: Option<Responder>,
+    leaving: Option<Leaving>,
     buffer: Vec<u8>,
     failures: u32,
 }
@@ -127,7 +134,7 @@ impl Courier {
             Errand::Start(start) => return self.begin(*start).await,
             Errand::Question { call_id, go } => self.questions.push((call_id, go)),
             Errand::Ended(ended) => self.ended.push(ended),
-            Errand::Leave(responder) => self.leaving = Some(responder),
+            Errand::Leave(leaving) => self.leaving = Some(leaving),
         }
         self.give_answers();
         Ok(())
@@ -259,8 +266,9 @@ impl Courier {
         for ended in self.ended {
             ended.answer();
         }
-        if let Some(responder) = self.leaving {
+        if let Some(Leaving { responder, left }) = self.leaving {
             responder.ok(&Value::Object(serde_json::Map::new()));
+            drop(left);
         }
     }
 }

@@ -30,6 +30,8 @@ pub(super) enum Stage {
     /// Being opened: what is asked meanwhile waits here.
     Opening(Vec<Order>),
     Open(SessionHandle),
+    /// Being closed: what is asked behind the close waits until it is done, since a load may open the session again.
+    Closing(Vec<Order>),
 }
 
 /// Something a client wants of a session it has opened.
@@ -86,7 +88,7 @@ impl Shared {
     /// Does what is asked, or keeps it until the session is open. Called with the lock held, so in order.
     pub(super) fn order(self: &Arc<Self>, session_id: &SessionId, link: &mut Link, order: Order) {
         let handle = match &mut link.stage {
-            Stage::Opening(waiting) => return waiting.push(order),
+            Stage::Opening(waiting) | Stage::Closing(waiting) => return waiting.push(order),
             Stage::Open(handle) => handle.clone(),
         };
         match order {
@@ -108,11 +110,15 @@ impl Shared {
                 }
             },
             Order::Close(responder) => {
-                let shared = self.clone();
-                let id = session_id.clone();
-                begin(async move { handle.close().await }, move |closed| match closed {
-                    Ok(()) => shared.leave(&id, responder),
-                    Err(error) => responder.error(error_object(&error)),
+                link.stage = Stage::Closing(Vec::new());
+                let (shared, id, courier) = (self.clone(), session_id.clone(), link.courier.clone());
+                let closing = async move { (handle.close().await, handle) };
+                begin(closing, move |(closed, handle)| match closed {
+                    Ok(()) => shared.close_link(id, courier, responder),
+                    Err(error) => {
+                        responder.error(error_object(&error));
+                        shared.keep_link(&id, &courier, handle);
+                    }
                 });
             }
         }

@@ -7,11 +7,11 @@ use attache_core::ids::SessionId;
 use attache_core::ports::store::{SessionPatch, SessionQuery};
 use attache_rpc::{ErrorObject, Responder};
 use serde_json::{Map, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::client::Asker;
-use super::courier::{Errand, Start};
-use super::desk::{Phase, Shared};
+use super::courier::{Errand, Leaving, Start};
+use super::desk::{Phase, Shared, State};
 use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order, Stage};
 use crate::from_wire::{Invalid, ListSessions, Workplace, cursor};
@@ -81,7 +81,10 @@ impl Shared {
 
     /// A load or resume: joins the link that is there, or makes one.
     pub(super) fn open(self: &Arc<Self>, session_id: &SessionId, opening: Opening) {
-        let mut state = self.lock();
+        self.open_in(&mut self.lock(), session_id, opening);
+    }
+
+    pub(super) fn open_in(self: &Arc<Self>, state: &mut State, session_id: &SessionId, opening: Opening) {
         if let Some(link) = state.links.get_mut(session_id) {
             return self.order(session_id, link, Order::Open(opening));
         }
@@ -167,7 +170,7 @@ impl Shared {
         send(courier, start);
         tell_of_servers(&handle, servers);
         let waiting = match std::mem::replace(&mut link.stage, Stage::Open(handle)) {
-            Stage::Opening(waiting) => waiting,
+            Stage::Opening(waiting) | Stage::Closing(waiting) => waiting,
             Stage::Open(_) => Vec::new(),
         };
         for order in waiting {
@@ -245,10 +248,11 @@ impl Shared {
     pub(super) fn leave(&self, session_id: &SessionId, responder: Responder) {
         let link = self.lock().links.remove(session_id);
         let Some(Link { courier, stage, .. }) = link else { return responder.ok(&json!({})) };
-        if let Stage::Opening(waiting) = stage {
+        if let Stage::Opening(waiting) | Stage::Closing(waiting) = stage {
             waiting.into_iter().for_each(|order| order.refuse(&unknown_session(session_id)));
         }
-        send(&courier, Errand::Leave(responder));
+        let (left, _) = oneshot::channel();
+        send(&courier, Errand::Leave(Leaving { responder, left }));
     }
 
     pub(super) fn list(self: &Arc<Self>, list: ListSessions, responder: Responder) {
@@ -278,7 +282,7 @@ impl Shared {
 }
 
 /// A courier that has left answers what it is sent by dropping it; that happens only when the connection is gone.
-fn send(courier: &mpsc::UnboundedSender<Errand>, errand: Errand) {
+pub(super) fn send(courier: &mpsc::UnboundedSender<Errand>, errand: Errand) {
     if courier.send(errand).is_err() {
         tracing::debug!("a courier has left already");
     }

@@ -11,6 +11,7 @@ use attache_testkit::processes::peak_resident_bytes;
 use attache_testkit::schema::Validator;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
 
 use crate::story::started;
 
@@ -89,8 +90,31 @@ async fn a_million_parts_are_loaded_in_order_within_bounded_memory() {
     assert_eq!(next, (MESSAGES + 1, 0), "everything was told");
     let grown = peak_resident_bytes(child.id().unwrap()).unwrap() - idle;
     assert!(grown <= 16 * MIB, "{} MiB above idle", grown / MIB);
+    a_withdrawn_load_stops(&mut stdin, &mut lines, load).await;
     drop(stdin);
     assert!(child.wait().await.unwrap().success());
+}
+
+/// The client may change its mind: the replay ends early, and says so.
+async fn a_withdrawn_load_stops(stdin: &mut ChildStdin, lines: &mut BufReader<ChildStdout>, mut load: Value) {
+    load["id"] = json!(3);
+    stdin.write_all(format!("{load}\n").as_bytes()).await.unwrap();
+    let mut line = String::new();
+    lines.read_line(&mut line).await.unwrap();
+    let withdraw = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 3}});
+    stdin.write_all(format!("{withdraw}\n").as_bytes()).await.unwrap();
+    let mut seen = 0;
+    loop {
+        line.clear();
+        lines.read_line(&mut line).await.unwrap();
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message["id"] == 3 {
+            assert_eq!(message["error"]["code"], -32800, "{message}");
+            break;
+        }
+        seen += 1;
+    }
+    assert!(seen < MESSAGES * PARTS_PER_MESSAGE / 2, "{seen} updates came all the same");
 }
 
 /// Each piece of text must be the next one; one update may carry several.

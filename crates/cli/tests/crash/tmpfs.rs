@@ -10,7 +10,7 @@ pub(crate) struct Tmpfs {
 
 /// Whether tests on a small file system were switched off by the user, who must say so: they are never skipped silently.
 pub(crate) fn switched_off() -> bool {
-    std::env::var_os("ATTACHE_NO_TMPFS").is_some_and(|value| value == "1")
+    std::env::var_os("TEST_NO_TMPFS").is_some_and(|value| value == "1")
 }
 
 impl Tmpfs {
@@ -53,7 +53,7 @@ fn run(command: &[&str], path: &Path) {
     let output = Command::new(command[0]).args(&command[1..]).arg(path).output().unwrap();
     assert!(
         output.status.success(),
-        "{command:?} failed ({}); these tests need root, or ATTACHE_NO_TMPFS=1 to leave them out",
+        "{command:?} failed ({}); these tests need root, or TEST_NO_TMPFS=1 to leave them out",
         String::from_utf8_lossy(&output.stderr).trim()
     );
 }

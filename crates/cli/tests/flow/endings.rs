@@ -191,3 +191,28 @@ async fn a_killed_agent_takes_its_children_along() {
         agent.client.finish_cut();
     }
 }
+
+/// I8, while it runs: calls, cancels and sessions leave no descriptor and no process.
+#[tokio::test]
+async fn turns_and_sessions_leave_no_descriptors_behind() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.client.always_choose("allow_once");
+    let mut before = None;
+    for round in 0..30 {
+        let pending = agent.start_prompt(&session, "tool");
+        reach(&home, &agent, &session, "tool").await;
+        agent.client.notify("session/cancel", serde_json::json!({"sessionId": session}));
+        pending.answer().await.unwrap();
+        let other = agent.new_session(&home.workspace()).await;
+        agent.prompt(&other, "hello").await.unwrap();
+        agent.client.expect("session/close", serde_json::json!({"sessionId": other})).await;
+        if round == 4 {
+            before = Some(agent.descriptor_count());
+        }
+    }
+    let (before, after) = (before.unwrap(), agent.descriptor_count());
+    assert!(after <= before + 2, "{before} descriptors became {after}");
+    agent.finish(&home).await;
+}

@@ -6,6 +6,7 @@ mod endings;
 mod permission;
 mod queue;
 mod requests;
+mod resume;
 mod stage;
 mod stalled_reader;
 mod trace;

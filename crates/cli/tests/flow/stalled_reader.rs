@@ -98,3 +98,32 @@ async fn while_nobody_reads_cancel_and_other_sessions_go_on() {
     assert_eq!(answer["stopReason"], "cancelled");
     stage.finish().await;
 }
+
+/// A client that keeps asking and never reads must not fill our memory with answers: we stop reading it instead.
+#[tokio::test]
+async fn a_client_that_asks_and_never_reads_fills_its_own_pipe_only() {
+    const ASKED: usize = 30_000;
+    let stage = Stage::new("on *\n  text \"fine\"\n").await;
+    stage.agent.prompt(&stage.session, "hello").await.unwrap();
+    let idle = stage.agent.resident_bytes();
+    stage.agent.client.stop_reading();
+    let filler = "x".repeat(150);
+    let asked: Vec<_> = (0..ASKED)
+        .map(|number| {
+            let params = serde_json::json!({"sessionId": format!("{filler}{number}")});
+            stage.agent.client.start("session/close", params)
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let grown = stage.agent.peak_resident_bytes().saturating_sub(idle);
+    assert!(grown <= 16 * MIB, "{} MiB above idle", grown / MIB);
+    stage.agent.client.read_again();
+    for request in asked {
+        let error =
+            request.answer_within(Duration::from_secs(60)).await.expect_err("there is no such session");
+        assert!(error.code == -32002 || error.message.contains("1024"), "{error:?}");
+    }
+    let grown = stage.agent.peak_resident_bytes().saturating_sub(idle);
+    assert!(grown <= 16 * MIB, "{} MiB above idle", grown / MIB);
+    stage.finish().await;
+}

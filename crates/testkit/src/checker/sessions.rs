@@ -87,7 +87,7 @@ impl Sessions {
             ("session/resume", Some(id)) => {
                 self.entry(id).before.remove(request);
             }
-            ("session/close" | "session/delete", Some(id)) => self.entry(id).attached = Attached::Closed,
+            ("session/close" | "session/delete", Some(id)) => self.entry(id).close(),
             _ => {}
         }
     }
@@ -146,6 +146,14 @@ impl Session {
     fn reopen(&mut self, request: &RequestKey) {
         self.before.insert(request.clone(), self.attached);
         self.attached = Attached::Reopened;
+    }
+
+    /// A load or resume that was sent behind the close opens it again, whichever is answered first.
+    fn close(&mut self) {
+        if self.before.is_empty() {
+            self.attached = Attached::Closed;
+        }
+        self.before.values_mut().for_each(|before| *before = Attached::Closed);
     }
 
     fn undo_reopen(&mut self, request: &RequestKey) {
