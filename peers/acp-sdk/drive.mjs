@@ -1,6 +1,6 @@
 // The official client SDK drives `attache acp` through every method. Exit code 0 only if each step came out.
 //
-// Environment: ATTACHE_BINARY, ATTACHE_HOME (configured with model.script), ATTACHE_WORKSPACE (an empty directory).
+// Environment: TEST_BINARY, ATTACHE_HOME (configured with model.script), TEST_WORKSPACE (an empty directory).
 // Output: `ok NAME` per step, and every line on the wire as `N> …` (ours) or `N< …` (the agent's).
 
 import assert from "node:assert/strict";
@@ -8,8 +8,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Connection, print } from "./connection.mjs";
 
-const { ATTACHE_BINARY: binary, ATTACHE_WORKSPACE: cwd } = process.env;
-assert(binary && cwd && process.env.ATTACHE_HOME, "ATTACHE_BINARY, ATTACHE_HOME and ATTACHE_WORKSPACE must be set");
+const { TEST_BINARY: binary, TEST_WORKSPACE: cwd } = process.env;
+assert(binary && cwd && process.env.ATTACHE_HOME, "TEST_BINARY, ATTACHE_HOME and TEST_WORKSPACE must be set");
 
 const place = { cwd, mcpServers: [] };
 const inWorkspace = (name) => join(cwd, name);
@@ -67,8 +67,8 @@ await step("authenticate", async () => {
 });
 
 await step("logout", async () => {
-  if (agent.capabilities.auth?.logout) await agent.request("logout", {});
-  else assert.equal((await agent.refusal("logout", {})).code, -32601);
+  // Without credentials of our own there is nothing to forget, so that it always succeeds.
+  assert.deepEqual(await agent.request("logout", {}), {});
 });
 
 await step("session/new", async () => {

@@ -4,15 +4,15 @@
 // stdout: one line for each, in order:
 //   {"valid": bool, "errors": [..], "message": {id, metadata?, parts} | null, "error": string | null} or {"value": ..}.
 // `errors` says which chunks the schema refuses; `error` is what stopped the fold.
-// The packages are taken from $ATTACHE_PEERS/ai, where they were installed from the lock file beside this one.
+// The packages are taken from $TEST_PEERS/ai, where they were installed from the lock file beside this one.
 
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const peers = process.env.ATTACHE_PEERS;
+const peers = process.env.TEST_PEERS;
 if (!peers) {
-  console.error("ATTACHE_PEERS is not set: run cargo xtask test");
+  console.error("TEST_PEERS is not set: run cargo xtask test");
   process.exit(2);
 }
 const require = createRequire(pathToFileURL(`${peers}/ai/package.json`));

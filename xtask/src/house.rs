@@ -39,7 +39,7 @@ impl House {
     /// Any program, in the root, told where the peers are.
     pub(crate) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
-        command.current_dir(&self.root).env("ATTACHE_PEERS", self.target().join("peers"));
+        command.current_dir(&self.root).env("TEST_PEERS", self.target().join("peers"));
         command
     }
 }

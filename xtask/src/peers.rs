@@ -11,7 +11,7 @@ use crate::house::{House, is_installed, run};
 /// Written last, so that an installation that was cut short is done again.
 const STAMP: &str = ".installed";
 
-/// Gives the directory that holds them, the value of `ATTACHE_PEERS`.
+/// Gives the directory that holds them, the value of `TEST_PEERS`.
 pub(crate) fn install(house: &House) -> Result<PathBuf> {
     debian::install(house)?;
     let target = house.target().join("peers");

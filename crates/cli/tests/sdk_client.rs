@@ -11,13 +11,13 @@ const SCRIPT: &str = include_str!("../../../peers/acp-sdk/model.script");
 
 #[tokio::test]
 async fn the_official_sdk_drives_every_method() {
-    let peers = std::env::var_os("ATTACHE_PEERS").expect("ATTACHE_PEERS is not set: run cargo xtask test");
+    let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
     let output = home
         .program("node")
         .arg(PathBuf::from(peers).join("acp-sdk/drive.mjs"))
-        .env("ATTACHE_BINARY", home.binary())
-        .env("ATTACHE_WORKSPACE", home.workspace())
+        .env("TEST_BINARY", home.binary())
+        .env("TEST_WORKSPACE", home.workspace())
         .output()
         .await
         .expect("node must be installed");

@@ -1,6 +1,6 @@
 //! A deterministic simulation of the core: a seed decides every delay, order and action; afterwards the invariants are
-//! checked over everything that was committed, shown, answered and run. `ATTACHE_SIM_SEED=n` replays one seed and tells its
-//! story; `ATTACHE_SIM_SEEDS=n` runs n seeds per test.
+//! checked over everything that was committed, shown, answered and run. `TEST_SIM_SEED=n` replays one seed and tells its
+//! story; `TEST_SIM_SEEDS=n` runs n seeds per test.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod check;
@@ -74,13 +74,13 @@ fn a_seed_replays_itself() {
 }
 
 fn run(block: u64) {
-    let wanted = std::env::var("ATTACHE_SIM_SEED").ok().map(|text| text.parse::<u64>().unwrap());
+    let wanted = std::env::var("TEST_SIM_SEED").ok().map(|text| text.parse::<u64>().unwrap());
     let seeds = match wanted {
         // One block replays it; the others have nothing to do.
         Some(seed) if block == 0 => seed..seed + 1,
         Some(_) => 0..0,
         None => {
-            let seeds = std::env::var("ATTACHE_SIM_SEEDS").map_or(SEEDS, |text| text.parse().unwrap());
+            let seeds = std::env::var("TEST_SIM_SEEDS").map_or(SEEDS, |text| text.parse().unwrap());
             block * seeds..(block + 1) * seeds
         }
     };
@@ -95,7 +95,7 @@ fn run(block: u64) {
     }
     assert!(
         failed.is_empty(),
-        "{} seeds failed; replay one with ATTACHE_SIM_SEED=n cargo test -p attache-core --test simulation\n{}",
+        "{} seeds failed; replay one with TEST_SIM_SEED=n cargo test -p attache-core --test simulation\n{}",
         failed.len(),
         failed.join("\n")
     );

@@ -86,7 +86,7 @@ impl Story {
         let process = self.random.below(self.processes.len() as u64) as usize;
         let session = self.random.below(self.sessions.len() as u64) as usize;
         let action = self.random.below(40);
-        if std::env::var_os("ATTACHE_SIM_SEED").is_some() {
+        if std::env::var_os("TEST_SIM_SEED").is_some() {
             let now = self.world.clock.now_ms() % 1_000_000;
             let number = self.processes[process].number;
             let lease = self.world.disk.lock().unwrap().leases.get(&self.sessions[session]).cloned();

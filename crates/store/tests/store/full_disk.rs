@@ -23,8 +23,8 @@ impl Mounted {
             .output();
         match mounted {
             Ok(output) if output.status.success() => Some(Self { directory }),
-            _ if std::env::var_os("ATTACHE_NO_TMPFS").is_some() => None,
-            other => panic!("a tmpfs can't be mounted ({other:?}); set ATTACHE_NO_TMPFS=1 to do without"),
+            _ if std::env::var_os("TEST_NO_TMPFS").is_some() => None,
+            other => panic!("a tmpfs can't be mounted ({other:?}); set TEST_NO_TMPFS=1 to do without"),
         }
     }
     fn path(&self) -> &Path {
