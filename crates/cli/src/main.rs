@@ -17,12 +17,14 @@ mod config;
 mod demo;
 mod dirs;
 mod logging;
+mod memory;
 mod print_config;
 mod sessions;
 mod setup;
 mod when;
 
 fn main() -> ExitCode {
+    memory::give_back_large_blocks();
     let args = Args::from_command_line();
     match run(&args) {
         Ok(code) => code,

@@ -10,6 +10,9 @@ use crate::story::started;
 
 const SCRIPT: &str = "on *\n  text \"fine\"\n";
 
+/// Breaks the file at this path.
+type Fault = fn(&Path);
+
 fn set_aside(home: &Home) -> Vec<PathBuf> {
     std::fs::read_dir(home.home())
         .unwrap()
@@ -39,7 +42,7 @@ fn connect_and_fold(path: &Path) {
 
 #[tokio::test]
 async fn what_is_no_database_of_ours_is_set_aside_and_told() {
-    let broken: Vec<(&str, fn(&Path))> = vec![
+    let broken: Vec<(&str, Fault)> = vec![
         ("garbage", |path| std::fs::write(path, "this is no database\n".repeat(1_000)).unwrap()),
         ("zeroes", |path| std::fs::write(path, vec![0; 65_536]).unwrap()),
         ("a cut header", |path| truncate(path, 50)),

@@ -162,3 +162,30 @@ async fn everything_at_once_is_answered_once() {
     assert_eq!(stage.agent.prompt(&stage.session, "hello").await.unwrap()["stopReason"], "end_turn");
     stage.finish().await;
 }
+
+/// What stands behind a close happens behind it: a load opens the session again, a prompt before that load does not.
+#[tokio::test]
+async fn a_load_right_behind_a_close_opens_the_session_again() {
+    let stage = Stage::new(SCRIPT).await;
+    stage.agent.prompt(&stage.session, "hello").await.unwrap();
+    let place = json!({"sessionId": stage.session, "cwd": stage.home.workspace(), "mcpServers": []});
+    for method in ["session/load", "session/resume"].into_iter().cycle().take(20) {
+        let client = &stage.agent.client;
+        let mark = client.mark();
+        let slow = stage.agent.start_prompt(&stage.session, "slow");
+        until("the run", Duration::from_secs(10), || {
+            !text_since(&stage.agent, mark, &stage.session).is_empty()
+        })
+        .await;
+        let closing = client.start("session/close", json!({"sessionId": stage.session}));
+        let too_early = stage.agent.start_prompt(&stage.session, "hello");
+        let opening = client.start(method, place.clone());
+        let behind = stage.agent.start_prompt(&stage.session, "hello");
+        closing.answer().await.unwrap();
+        assert_eq!(slow.answer().await.unwrap()["stopReason"], "cancelled");
+        assert_eq!(too_early.answer().await.expect_err("it is closed").code, -32002);
+        opening.answer().await.unwrap_or_else(|error| panic!("{method}: {error:?}"));
+        assert_eq!(behind.answer().await.unwrap()["stopReason"], "end_turn");
+    }
+    stage.finish().await;
+}

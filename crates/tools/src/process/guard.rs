@@ -1,7 +1,7 @@
 //! The guard: a forked process that is the command's parent, adopts what it abandons, and ends it all.
 //!
 //! It runs between `fork` and `exec` in a copy of a process that had other threads, so it must not allocate, lock or
-//! unwind: system calls and the stack only. That is why this module is written against libc and is the only one with
+//! unwind: system calls and the stack only. That is why this module is written against libc, with
 //! unsafe code. A re-executed helper was rejected for now: this needs no second program to be found at run time.
 #![allow(unsafe_code)]
 
