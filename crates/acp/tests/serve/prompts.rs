@@ -205,7 +205,8 @@ async fn own_words_do_not_come_back_in_any_order_of_threads() {
     for (line, other) in [(&one, "two"), (&two, "one")] {
         let updates = line.client.updates(&session);
         let heard = updates.iter().filter(|update| update["sessionUpdate"] == "user_message_chunk");
-        let heard: Vec<_> = heard.map(|update| update["content"]["text"].as_str().unwrap().to_owned()).collect();
+        let heard: Vec<_> =
+            heard.map(|update| update["content"]["text"].as_str().unwrap().to_owned()).collect();
         let said: Vec<_> = (0..40).map(|number| format!("{other} {number}")).collect();
         assert_eq!(heard, said);
         line.client.finish();
