@@ -28,7 +28,7 @@ on *
   text "fine"
 "#;
 
-/// Small and repeatable; a failure names its seed.
+/// Small and repeatable; a failure names its seed, which `TEST_KILL_SEED` takes.
 struct Random(u64);
 
 impl Random {
@@ -53,7 +53,7 @@ fn prompt_params(left: &Left) -> Value {
 
 #[tokio::test]
 async fn after_220_kills_nothing_that_was_shown_is_lost_and_no_prompt_is_doubled() {
-    let seed = std::env::var("ATTACHE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = std::env::var("TEST_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()));
     let mut random = Random(seed);
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
