@@ -11,20 +11,13 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use crate::checker::{Client, Direction, Ending, Violation, WireChecker};
 use crate::limits::{ANSWER_TIMEOUT, SHOWN_TRAFFIC};
 
+mod pending;
 mod pipes;
 mod reply;
 
+pub use pending::Pending;
 use pipes::{Outgoing, Reading, read_all, write_all};
 pub use reply::{Answer, Policy, Reply, RpcError};
-
-/// A request that was sent and not waited for yet.
-#[derive(Debug)]
-pub struct Pending {
-    pub id: u64,
-    method: String,
-    answer: oneshot::Receiver<Answer>,
-    shared: Arc<Shared>,
-}
 
 /// Cheap to clone; all clones speak over the same connection.
 #[derive(Clone, Debug)]
@@ -343,35 +336,6 @@ impl TestClient {
         state.waiting.clear();
         drop(state);
         self.shared.arrived.notify_waiters();
-    }
-}
-
-impl Pending {
-    pub async fn answer(self) -> Answer {
-        self.answer_within(ANSWER_TIMEOUT).await
-    }
-
-    pub async fn answer_within(self, time: Duration) -> Answer {
-        match tokio::time::timeout(time, self.answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => panic!(
-                "the agent closed before it answered {} ({})\n{}",
-                self.method,
-                self.id,
-                self.shared.lock().recent_traffic()
-            ),
-            Err(_) => panic!(
-                "{} ({}) was not answered within {time:?}\n{}",
-                self.method,
-                self.id,
-                self.shared.lock().recent_traffic()
-            ),
-        }
-    }
-
-    /// `None` when the agent went away first: what a test that kills it expects.
-    pub async fn answer_or_end(self) -> Option<Answer> {
-        tokio::time::timeout(ANSWER_TIMEOUT, self.answer).await.ok().and_then(Result::ok)
     }
 }
 
