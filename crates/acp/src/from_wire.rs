@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::ClientCapabilities;
+use attache_core::export::Format;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::prompt::Prompt;
 use attache_rpc::ErrorObject;
@@ -39,7 +40,7 @@ pub enum Request {
     SetMode { session_id: SessionId, mode_id: String },
     SetConfigOption { session_id: SessionId, config_id: String, value: ConfigValue },
     Status { session_id: SessionId },
-    Export { session_id: SessionId, format: ExportFormat },
+    Export { session_id: SessionId, format: Format },
     QueueList { session_id: SessionId },
     QueueCancel { session_id: SessionId, message_id: MessageId },
     QueueEdit { session_id: SessionId, message_id: MessageId, prompt: Prompt },
@@ -73,26 +74,6 @@ pub struct ListSessions {
 pub enum ConfigValue {
     Id(String),
     Boolean(bool),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportFormat {
-    Jsonl,
-    Json,
-    Markdown,
-    Csv,
-}
-
-impl ExportFormat {
-    /// As clients write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Jsonl => "jsonl",
-            Self::Json => "json",
-            Self::Markdown => "md",
-            Self::Csv => "csv",
-        }
-    }
 }
 
 /// Reads one request. An unknown method and a bad field are different errors; nothing has happened in either case.
@@ -246,12 +227,11 @@ fn set_config_option(mut params: Object) -> Result<Request, Invalid> {
 fn export(mut params: Object) -> Result<Request, Invalid> {
     let session_id = session_id(&mut params)?;
     let Some(field) = params.optional("format") else {
-        return Ok(Request::Export { session_id, format: ExportFormat::Jsonl });
+        return Ok(Request::Export { session_id, format: Format::Jsonl });
     };
     let path = field.path().to_owned();
     let name = field.string()?;
-    let formats = [ExportFormat::Jsonl, ExportFormat::Json, ExportFormat::Markdown, ExportFormat::Csv];
-    match formats.into_iter().find(|format| format.name() == name) {
+    match Format::parse(&name) {
         Some(format) => Ok(Request::Export { session_id, format }),
         None => Err(Invalid::new(path, format!("must be jsonl, json, md or csv, not {}", quoted(&name)))),
     }

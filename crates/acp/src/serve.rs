@@ -9,12 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use attache_core::hub::Hub;
-use attache_core::ids::SessionId;
 use attache_core::ports::{BoxFuture, Clock};
 use attache_rpc::{Connection, Options, Peer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::from_wire::ExportFormat;
 use crate::to_wire::Thoughts;
 
 mod client;
@@ -30,12 +28,6 @@ mod sessions;
 pub trait Host: Send + Sync + Debug {
     /// Whether this is a directory that exists; the error says what is wrong, without the path.
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>>;
-    /// The whole session as text; `None` when there is no such session.
-    fn export(
-        &self,
-        session: &SessionId,
-        format: ExportFormat,
-    ) -> BoxFuture<'static, Result<Option<String>, String>>;
 }
 
 /// What all connections of a process share.

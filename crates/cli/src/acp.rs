@@ -5,13 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use attache_acp::from_wire::ExportFormat;
 use attache_acp::{Agent, Host, connect, to_wire};
-use attache_core::export::{ExportError, Format, export};
-use attache_core::ids::SessionId;
 use attache_core::ports::BoxFuture;
 use attache_rpc::{Options, Trace};
-use attache_store::SqliteStore;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::AcpArgs;
@@ -36,7 +32,7 @@ pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result
     let agent = Agent {
         hub: setup.hub.clone(),
         clock: setup.clock.clone(),
-        host: Arc::new(Machine { store: setup.store.clone() }),
+        host: Arc::new(Machine),
         version: env!("CARGO_PKG_VERSION"),
         thoughts: match config.thoughts.value {
             Thoughts::Show => to_wire::Thoughts::Show,
@@ -63,9 +59,7 @@ pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result
 
 /// What the adapter asks of this machine.
 #[derive(Debug)]
-struct Machine {
-    store: SqliteStore,
-}
+struct Machine;
 
 impl Host for Machine {
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
@@ -80,28 +74,6 @@ impl Host for Machine {
                     _ => format!("can't be opened: {error}"),
                 }),
                 Err(_) => Err("could not be looked at".to_owned()),
-            }
-        })
-    }
-
-    fn export(
-        &self,
-        session: &SessionId,
-        format: ExportFormat,
-    ) -> BoxFuture<'static, Result<Option<String>, String>> {
-        let (store, session) = (self.store.clone(), session.clone());
-        let format = match format {
-            ExportFormat::Jsonl => Format::Jsonl,
-            ExportFormat::Json => Format::Json,
-            ExportFormat::Markdown => Format::Markdown,
-            ExportFormat::Csv => Format::Csv,
-        };
-        Box::pin(async move {
-            let mut text = Vec::new();
-            match export(&store, &session, format, &mut text).await {
-                Ok(()) => String::from_utf8(text).map(Some).map_err(|error| error.to_string()),
-                Err(ExportError::UnknownSession(_)) => Ok(None),
-                Err(error) => Err(error.to_string()),
             }
         })
     }

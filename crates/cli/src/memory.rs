@@ -3,7 +3,7 @@
 
 /// Blocks from here on come from the kernel one by one and go back to it when they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const MAPPED_FROM_BYTES: libc::c_int = 1024 * 1024;
+const MAPPED_FROM_BYTES: libc::c_int = 128 * 1024;
 
 /// Free memory at the end of the heap that is kept for the next burst.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -12,6 +12,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::agents::Agents;
 use crate::choices::{Choices, Chosen};
 use crate::events::Event;
+use crate::export::{ExportError, Format, export};
 use crate::ids::{Ids, MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
@@ -276,6 +277,17 @@ impl Hub {
 
     pub async fn list(&self, query: SessionQuery) -> Result<Vec<SessionRow>, HubError> {
         Ok(self.shared.parts.store.list_sessions(query).await?)
+    }
+
+    /// The visible conversation as text.
+    pub async fn export(&self, id: &SessionId, format: Format) -> Result<String, HubError> {
+        let mut text = Vec::new();
+        match export(&*self.shared.parts.store, id, format, &mut text).await {
+            Ok(()) => String::from_utf8(text).map_err(|error| HubError::Internal(error.to_string())),
+            Err(ExportError::UnknownSession(id)) => Err(HubError::UnknownSession(id)),
+            Err(ExportError::Store(error)) => Err(error.into()),
+            Err(ExportError::Write(error)) => Err(HubError::Internal(error.to_string())),
+        }
     }
 
     /// Cancels and erases. An unknown id succeeds.

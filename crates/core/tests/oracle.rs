@@ -27,9 +27,8 @@ use strategies::{any_chunk, any_value};
 
 /// Asks the oracle everything in one process; answers come in the order of the requests.
 fn ask(requests: &[Value]) -> Vec<Value> {
-    let peers = std::env::var_os("TEST_PEERS").expect(
-        "TEST_PEERS is not set, so the AI SDK is not installed for this test: run cargo xtask test",
-    );
+    let peers = std::env::var_os("TEST_PEERS")
+        .expect("TEST_PEERS is not set, so the AI SDK is not installed for this test: run cargo xtask test");
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../peers/ai/oracle.mjs");
     let mut node = Command::new("node")
         .arg(script)

@@ -3,7 +3,7 @@
 mod apply;
 mod nearest;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use attache_core::ports::tool::{Access, Effect, Location, Presentation, ToolKind, Workspace};
@@ -17,7 +17,7 @@ use crate::diff::Difference;
 use crate::fence::visible;
 use crate::files::{self, FileError, Parents, Target};
 use crate::locks::PathLocks;
-use crate::outcome::{Call, refused};
+use crate::mutation::{self, Mutation};
 use crate::paths::{self, Reach};
 use crate::text::Decoded;
 
@@ -67,46 +67,12 @@ impl Tool for Edit {
     }
 
     fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let request = Request::parse(input, workspace);
-        let reach = Reach::new(workspace, &[]);
-        Box::pin(async move {
-            let request = request?;
-            let preview = tokio::task::spawn_blocking(move || request.preview(&reach)).await;
-            preview.map_err(|error| format!("edit: the preview failed: {error}"))?
-        })
+        mutation::plan(Request::parse(input, workspace), workspace)
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            let request = match Request::parse(&input, &runtime.workspace) {
-                Ok(request) => request,
-                Err(text) => return refused(text),
-            };
-            let mut call = Call::started(request.presentation());
-            let key = files::lock_key(&request.path);
-            let turn = tokio::select! {
-                turn = self.locks.lock(&key) => turn,
-                () = runtime.cancel.cancelled() => return call.failed("edit: cancelled, the file is unchanged"),
-            };
-            if runtime.cancel.is_cancelled() {
-                return call.failed("edit: cancelled, the file is unchanged");
-            }
-            let reach = Reach::new(&runtime.workspace, &runtime.granted);
-            let path = request.path.clone();
-            let edited = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
-                request.edit(&reach)
-            });
-            match edited.await {
-                Ok(Ok(difference)) => {
-                    call.presentation.locations = difference.locations(&path);
-                    call.presentation.content = difference.shown(&path);
-                    call.done(format!("edited {}: {}", path.display(), difference.stat()))
-                }
-                Ok(Err(error)) => call.failed(format!("edit: {error}")),
-                Err(error) => call.failed(format!("edit: editing {} failed: {error}", path.display())),
-            }
-        })
+        let request = Request::parse(&input, &runtime.workspace);
+        Box::pin(mutation::run(request, runtime, &self.locks))
     }
 }
 
@@ -122,6 +88,45 @@ enum EditError {
 struct Request {
     path: PathBuf,
     replacements: Vec<Replacement>,
+}
+
+impl Mutation for Request {
+    const TOOL: &'static str = "edit";
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn presentation(&self) -> Presentation {
+        Presentation {
+            title: format!("Edit {}", visible(&self.path.display().to_string())),
+            kind: Some(ToolKind::Edit),
+            locations: vec![Location { path: self.path.clone(), line: None }],
+            ..Presentation::default()
+        }
+    }
+
+    fn preview(&self, reach: &Reach) -> Result<ToolPlan, String> {
+        let mut presentation = self.presentation();
+        let accesses = vec![Access::WritePath(self.path.clone())];
+        let result = match files::open(&self.path, reach) {
+            // Not ours to look at before it is granted; the call itself says what is wrong.
+            Err(FileError::Outside { .. }) => return Ok(ToolPlan { accesses, presentation }),
+            Err(error) => Err(error.into()),
+            Ok(file) => self.apply(file),
+        };
+        let (_, difference) = result.map_err(|error: EditError| error.to_string())?;
+        presentation.locations = difference.locations(&self.path);
+        presentation.content = difference.shown(&self.path);
+        Ok(ToolPlan { accesses, presentation })
+    }
+
+    fn make(&self, reach: &Reach, shown: &mut Presentation) -> Result<String, String> {
+        let difference = self.edit(reach).map_err(|error| error.to_string())?;
+        shown.locations = difference.locations(&self.path);
+        shown.content = difference.shown(&self.path);
+        Ok(format!("edited {}: {}", self.path.display(), difference.stat()))
+    }
 }
 
 impl Request {
@@ -158,30 +163,6 @@ impl Request {
             replacement.check().map_err(|problem| rejected(&problem))?;
         }
         Ok(Self { path, replacements })
-    }
-
-    fn presentation(&self) -> Presentation {
-        Presentation {
-            title: format!("Edit {}", visible(&self.path.display().to_string())),
-            kind: Some(ToolKind::Edit),
-            locations: vec![Location { path: self.path.clone(), line: None }],
-            ..Presentation::default()
-        }
-    }
-
-    fn preview(&self, reach: &Reach) -> Result<ToolPlan, String> {
-        let mut presentation = self.presentation();
-        let accesses = vec![Access::WritePath(self.path.clone())];
-        let result = match files::open(&self.path, reach) {
-            // Not ours to look at before it is granted; the call itself says what is wrong.
-            Err(FileError::Outside { .. }) => return Ok(ToolPlan { accesses, presentation }),
-            Err(error) => Err(error.into()),
-            Ok(file) => self.apply(file),
-        };
-        let (_, difference) = result.map_err(|error: EditError| format!("edit: {error}"))?;
-        presentation.locations = difference.locations(&self.path);
-        presentation.content = difference.shown(&self.path);
-        Ok(ToolPlan { accesses, presentation })
     }
 
     fn edit(&self, reach: &Reach) -> Result<Difference, EditError> {

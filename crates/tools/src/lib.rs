@@ -10,6 +10,7 @@ mod fence;
 mod files;
 mod limits;
 mod locks;
+mod mutation;
 mod outcome;
 mod paths;
 mod process;

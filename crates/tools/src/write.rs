@@ -14,7 +14,7 @@ use crate::diff::{self, Difference};
 use crate::fence::visible;
 use crate::files::{self, FileError, Parents, Target};
 use crate::locks::PathLocks;
-use crate::outcome::{Call, refused};
+use crate::mutation::{self, Mutation};
 use crate::paths::{self, Reach};
 use crate::text::{Bom, Decoded};
 
@@ -49,46 +49,12 @@ impl Tool for Write {
     }
 
     fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let request = Request::parse(input, workspace);
-        let reach = Reach::new(workspace, &[]);
-        Box::pin(async move {
-            let request = request?;
-            let preview = tokio::task::spawn_blocking(move || request.preview(&reach)).await;
-            preview.map_err(|error| format!("write: the preview failed: {error}"))?
-        })
+        mutation::plan(Request::parse(input, workspace), workspace)
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            let request = match Request::parse(&input, &runtime.workspace) {
-                Ok(request) => request,
-                Err(text) => return refused(text),
-            };
-            let mut call = Call::started(request.presentation());
-            let key = files::lock_key(&request.path);
-            let turn = tokio::select! {
-                turn = self.locks.lock(&key) => turn,
-                () = runtime.cancel.cancelled() => return call.failed("write: cancelled, the file is unchanged"),
-            };
-            if runtime.cancel.is_cancelled() {
-                return call.failed("write: cancelled, the file is unchanged");
-            }
-            let reach = Reach::new(&runtime.workspace, &runtime.granted);
-            let path = request.path.clone();
-            let written = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
-                request.write(&reach)
-            });
-            match written.await {
-                Ok(Ok(change)) => {
-                    let answer = change.answer(&path);
-                    change.show(&mut call.presentation);
-                    call.done(answer)
-                }
-                Ok(Err(error)) => call.failed(format!("write: {error}")),
-                Err(error) => call.failed(format!("write: writing {} failed: {error}", path.display())),
-            }
-        })
+        let request = Request::parse(&input, &runtime.workspace);
+        Box::pin(mutation::run(request, runtime, &self.locks))
     }
 }
 
@@ -98,12 +64,11 @@ struct Request {
     content: String,
 }
 
-impl Request {
-    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
-        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
-        let path = paths::absolute(workspace, &input.path)
-            .map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))?;
-        Ok(Self { path, content: input.content })
+impl Mutation for Request {
+    const TOOL: &'static str = "write";
+
+    fn path(&self) -> &Path {
+        &self.path
     }
 
     fn presentation(&self) -> Presentation {
@@ -125,9 +90,25 @@ impl Request {
             Err(FileError::Outside { .. }) => return Ok(ToolPlan { accesses, presentation }),
             Err(error) => Err(error),
         };
-        let old = old.map_err(|error| format!("write: {error}"))?;
+        let old = old.map_err(|error| error.to_string())?;
         Change::between(&self.path, old, &self.content).show(&mut presentation);
         Ok(ToolPlan { accesses, presentation })
+    }
+
+    fn make(&self, reach: &Reach, shown: &mut Presentation) -> Result<String, String> {
+        let change = self.write(reach).map_err(|error| error.to_string())?;
+        let answer = change.answer(&self.path);
+        change.show(shown);
+        Ok(answer)
+    }
+}
+
+impl Request {
+    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
+        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+        let path = paths::absolute(workspace, &input.path)
+            .map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))?;
+        Ok(Self { path, content: input.content })
     }
 
     fn write(&self, reach: &Reach) -> Result<Change, FileError> {

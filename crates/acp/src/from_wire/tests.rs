@@ -334,8 +334,8 @@ fn exports_have_four_formats() {
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.message),
     };
-    assert_eq!(read(json!({ "sessionId": "s" })), Ok(ExportFormat::Jsonl));
-    assert_eq!(read(json!({ "sessionId": "s", "format": "md" })), Ok(ExportFormat::Markdown));
+    assert_eq!(read(json!({ "sessionId": "s" })), Ok(Format::Jsonl));
+    assert_eq!(read(json!({ "sessionId": "s", "format": "md" })), Ok(Format::Markdown));
     assert_eq!(
         read(json!({ "sessionId": "s", "format": "pdf" })),
         Err(r#"format: must be jsonl, json, md or csv, not "pdf""#.into())

@@ -134,14 +134,13 @@ impl Shared {
                 Ok(status_result(&handle.status().await?))
             }),
             Request::Export { session_id, format } => {
-                let exported = self.agent.host.export(&session_id, format);
+                let hub = self.agent.hub.clone();
                 tokio::spawn(async move {
-                    match exported.await {
-                        Ok(Some(content)) => {
-                            responder.ok(&json!({ "format": format.name(), "content": content }))
+                    match hub.export(&session_id, format).await {
+                        Ok(content) => {
+                            responder.ok(&json!({ "format": format.as_str(), "content": content }))
                         }
-                        Ok(None) => responder.error(error_object(&HubError::UnknownSession(session_id))),
-                        Err(reason) => responder.error(ErrorObject::internal(reason)),
+                        Err(error) => responder.error(error_object(&error)),
                     }
                 });
             }

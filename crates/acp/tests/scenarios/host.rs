@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use attache_acp::from_wire::ExportFormat;
 use attache_acp::to_wire::Thoughts;
 use attache_acp::{Agent, connect};
 use attache_core::agents::{Agents, DEFAULT_AGENT};
-use attache_core::export::{ExportError, Format, export};
 use attache_core::hub::{Hub, Parts, Settings};
-use attache_core::ids::{Ids, SessionId};
+use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::{BoxFuture, Clock};
 use attache_models::{Providers, ScriptModel};
@@ -98,7 +96,7 @@ impl Host {
             store: Arc::new(store.clone()),
         };
         let thoughts = if options.drop_thoughts { Thoughts::Drop } else { Thoughts::Show };
-        let host = Arc::new(Machine { store: store.clone() });
+        let host = Arc::new(Machine);
         let agent = Agent { hub: Hub::new(parts), host, clock, version: "1.2.3", thoughts };
         Self { process: Process::start(), agent, store, connections: Vec::new() }
     }
@@ -134,9 +132,7 @@ impl Host {
 
 /// What the adapter asks of the machine, answered as the binary answers it.
 #[derive(Debug)]
-struct Machine {
-    store: SqliteStore,
-}
+struct Machine;
 
 impl attache_acp::Host for Machine {
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
@@ -146,28 +142,6 @@ impl attache_acp::Host for Machine {
                 Ok(metadata) if metadata.is_dir() => Ok(()),
                 Ok(_) => Err("is not a directory".to_owned()),
                 Err(_) => Err("does not exist".to_owned()),
-            }
-        })
-    }
-
-    fn export(
-        &self,
-        session: &SessionId,
-        format: ExportFormat,
-    ) -> BoxFuture<'static, Result<Option<String>, String>> {
-        let (store, session) = (self.store.clone(), session.clone());
-        let format = match format {
-            ExportFormat::Jsonl => Format::Jsonl,
-            ExportFormat::Json => Format::Json,
-            ExportFormat::Markdown => Format::Markdown,
-            ExportFormat::Csv => Format::Csv,
-        };
-        Box::pin(async move {
-            let mut text = Vec::new();
-            match export(&store, &session, format, &mut text).await {
-                Ok(()) => String::from_utf8(text).map(Some).map_err(|error| error.to_string()),
-                Err(ExportError::UnknownSession(_)) => Ok(None),
-                Err(error) => Err(error.to_string()),
             }
         })
     }

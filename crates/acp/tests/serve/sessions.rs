@@ -292,12 +292,16 @@ async fn servers_that_are_not_started_are_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn exports_come_from_the_host() {
+async fn a_session_is_exported_as_text() {
     let world = World::new(TALK);
     let (line, session) = world.process().session().await;
     let params = json!({ "sessionId": session, "format": "md" });
     let result = line.client.expect("_attache/session/export", params).await;
-    assert_eq!(result, json!({ "format": "md", "content": format!("{session} as md") }));
+    assert_eq!(result["format"], "md");
+    let content = result["content"].as_str().unwrap();
+    assert!(content.starts_with("# ") && content.contains(&format!("`{session}`")), "{content}");
+    let unknown = json!({ "sessionId": "ses_unknown", "format": "md" });
+    assert_eq!(line.client.request("_attache/session/export", unknown).await.unwrap_err().code, -32002);
     line.client.finish();
 }
 

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use attache_acp::from_wire::ExportFormat;
 use attache_acp::to_wire::Thoughts;
 use attache_acp::{Agent, Host, connect};
 use attache_core::agents::Agents;
 use attache_core::hub::{Hub, Parts, Settings};
-use attache_core::ids::{Ids, SessionId};
+use attache_core::ids::Ids;
 use attache_core::ports::{BoxFuture, Clock};
 use attache_models::ScriptModel;
 use attache_rpc::{Connection, Options, duplex};
@@ -169,14 +168,5 @@ impl Host for TestHost {
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
         let missing = path.starts_with("/missing");
         Box::pin(async move { if missing { Err("is not a directory".into()) } else { Ok(()) } })
-    }
-
-    fn export(
-        &self,
-        session: &SessionId,
-        format: ExportFormat,
-    ) -> BoxFuture<'static, Result<Option<String>, String>> {
-        let content = session.as_str().starts_with("ses_").then(|| format!("{session} as {}", format.name()));
-        Box::pin(async move { Ok(content) })
     }
 }
