@@ -13,6 +13,7 @@ mod history;
 mod permissions;
 mod processes;
 mod queue;
+mod queue_property;
 mod readers;
 mod turns;
 mod world;
