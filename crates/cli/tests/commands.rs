@@ -368,3 +368,29 @@ fn check_modes(directory: &Path) -> usize {
     }
     checked
 }
+
+#[tokio::test]
+async fn requests_piped_in_are_all_answered_although_the_input_has_ended() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let cwd = home.workspace().display().to_string();
+    let lines = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#.to_owned(),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"session/new","params":{{"cwd":"{cwd}","mcpServers":[]}}}}"#
+        ),
+        r#"{"jsonrpc":"2.0","id":3,"method":"session/list","params":{}}"#.to_owned(),
+    ];
+    let mut child = home.command().arg("acp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut input, (lines.join("\n") + "\n").as_bytes()).await.unwrap();
+    drop(input);
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let answers = String::from_utf8(output.stdout).unwrap();
+    let answered: Vec<Value> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for id in 1..=3 {
+        // What came too late to be done is refused, but never left without an answer.
+        let of_id = answered.iter().filter(|answer| answer["id"] == id);
+        assert_eq!(of_id.count(), 1, "request {id}: {answers}");
+    }
+}

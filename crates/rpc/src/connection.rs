@@ -41,10 +41,14 @@ impl Connection {
         self.shared.ended.cancelled().await;
     }
 
-    /// Accepts nothing more, writes what is queued, closes the output and ends both tasks; at the time-out what is
-    /// left is thrown away.
+    /// Waits for the answers that are owed, then accepts nothing more, writes what is queued, closes the output and ends
+    /// both tasks; at the time-out what is left is thrown away.
     pub async fn drain(mut self, timeout: Duration) -> Drained {
         let end = Instant::now() + timeout;
+        // Some of the time is kept for writing.
+        if tokio::time::timeout(timeout / 2, self.shared.in_flight.all_answered()).await.is_err() {
+            tracing::debug!("the connection ends with requests unanswered");
+        }
         self.shared.outgoing.finish();
         let drained = match tokio::time::timeout_at(end, &mut self.writer).await {
             Ok(Ok(())) => Drained::Whole,

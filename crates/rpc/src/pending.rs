@@ -5,8 +5,9 @@ use crate::id::RequestId;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) type Answer = Result<Box<RawValue>, ErrorObject>;
@@ -62,6 +63,10 @@ impl Asked {
 pub(crate) struct InFlight {
     tokens: Mutex<HashMap<RequestId, CancellationToken>>,
     max: usize,
+    /// Requests whose answer is not queued yet. Beside the map, because an id is free again just before that.
+    owed: AtomicUsize,
+    /// Woken when nothing is owed any more.
+    settled: Notify,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +79,7 @@ pub(crate) enum NotAdmitted {
 
 impl InFlight {
     pub(crate) fn new(max: usize) -> Self {
-        Self { tokens: Mutex::default(), max }
+        Self { tokens: Mutex::default(), max, owed: AtomicUsize::new(0), settled: Notify::new() }
     }
 
     pub(crate) fn admit(
@@ -87,12 +92,35 @@ impl InFlight {
         match tokens.entry(id.clone()) {
             Entry::Occupied(_) => Err(NotAdmitted::Duplicate),
             Entry::Vacant(_) if count >= self.max => Err(NotAdmitted::Full(self.max)),
-            Entry::Vacant(vacant) => Ok(vacant.insert(parent.child_token()).clone()),
+            Entry::Vacant(vacant) => {
+                self.owed.fetch_add(1, Ordering::SeqCst);
+                Ok(vacant.insert(parent.child_token()).clone())
+            }
         }
     }
 
     pub(crate) fn release(&self, id: &RequestId) {
         lock(&self.tokens).remove(id);
+    }
+
+    /// An answer is in the queue.
+    pub(crate) fn answered(&self) {
+        if self.owed.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.settled.notify_waiters();
+        }
+    }
+
+    /// Resolves when every request has its answer in the queue.
+    pub(crate) async fn all_answered(&self) {
+        loop {
+            let woken = self.settled.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if self.owed.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            woken.await;
+        }
     }
 
     /// False if no such request is in flight.

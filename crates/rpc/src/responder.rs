@@ -33,6 +33,7 @@ impl Responder {
             Ok(()) => {
                 self.settle();
                 self.peer.shared().outgoing.reply(&line);
+                self.peer.shared().in_flight.answered();
             }
             Err(failure) => {
                 self.error(ErrorObject::internal(format!("the result could not be encoded: {failure}")));
@@ -57,6 +58,7 @@ impl Responder {
     fn give_error(&mut self, error: &ErrorObject) {
         self.settle();
         self.peer.shared().reply_error(Some(&self.id), error);
+        self.peer.shared().in_flight.answered();
     }
 
     /// Frees the id before the answer is queued: whoever reads the answer may use the id again at once.

@@ -129,6 +129,22 @@ async fn the_end_of_input_is_told_once_and_answers_still_go_out() {
 }
 
 #[tokio::test]
+async fn draining_waits_for_answers_that_are_owed() {
+    let (mut client, mut server) = start(Options::default());
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"slow\"}\n").await;
+    let request = server.requests.recv().await.unwrap();
+    client.writer.shutdown().await.unwrap();
+    server.connection.wait_closed().await;
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        request.responder.ok(&"at last");
+    });
+    assert_eq!(server.connection.drain(Duration::from_secs(5)).await, Drained::Whole);
+    let rest = client.rest().await;
+    assert!(rest.contains("at last"), "{rest}");
+}
+
+#[tokio::test]
 async fn after_the_end_of_input_the_last_handle_closes_the_output() {
     let (mut client, server) = start(Options::default());
     server.peer.send_lines(note(1)).await.unwrap();
