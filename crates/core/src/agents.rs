@@ -76,6 +76,10 @@ impl Agents {
             .collect()
     }
 
+    pub fn all(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.iter()
+    }
+
     pub fn ids(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.agents.iter().map(|agent| agent.id)
     }

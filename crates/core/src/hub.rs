@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::agents::Agents;
+use crate::agents::{Agent, Agents};
 use crate::choices::{Choices, Chosen};
 use crate::events::Event;
 use crate::export::{ExportError, Format, export};
@@ -21,7 +21,7 @@ use crate::ports::store::{
     Batch, Blobs, Change, LeaseGrant, Leases, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError,
     UsageTotals,
 };
-use crate::ports::{Clock, Model, Tool};
+use crate::ports::{Clock, Model, Tool, ToolSpec};
 use crate::session::{self, Command};
 use crate::turn::TurnEnd;
 
@@ -164,6 +164,8 @@ pub struct Hub {
 pub(crate) struct Shared {
     pub(crate) parts: Parts,
     pub(crate) choices: Arc<Choices>,
+    /// The tools each agent is offered, shared by all sessions: schemas are the largest thing a session would hold.
+    pub(crate) offers: HashMap<&'static str, Arc<[ToolSpec]>>,
     pub(crate) events: broadcast::Sender<Event>,
     /// Why a lock: connections open and close sessions at the same time. Held for look-ups only.
     open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Command>>>,
@@ -179,12 +181,18 @@ impl Shared {
 
 impl Hub {
     pub fn new(parts: Parts) -> Self {
+        let offered = |agent: &Agent| {
+            let specs = parts.tools.iter().map(|tool| tool.spec());
+            (agent.id, specs.filter(|spec| agent.is_offered(spec)).cloned().collect())
+        };
+        let offers = parts.agents.all().map(offered).collect();
         let choices = Arc::new(Choices { modes: parts.agents.modes(), models: parts.model.available() });
         let (events, _) = broadcast::channel(EVENTS_BEHIND);
         Self {
             shared: Arc::new(Shared {
                 parts,
                 choices,
+                offers,
                 events,
                 open: Mutex::default(),
                 ending: AtomicBool::new(false),

@@ -11,6 +11,9 @@ pub const READER_QUEUE_BYTES: usize = 1024 * 1024;
 /// One page of the log or of rows: a few milliseconds of work, small against `READER_QUEUE_BYTES`.
 pub const PAGE_BYTES: usize = 256 * 1024;
 
+/// One page of a replay: small, because the next one is read while it is shown, and the first has nobody to wait with.
+pub const REPLAY_PAGE_BYTES: usize = 64 * 1024;
+
 /// A text or reasoning part is closed at this size and the next one opened, so that folding stays linear and memory bounded.
 pub const PART_BYTES: usize = 256 * 1024;
 

@@ -1,6 +1,7 @@
 //! Replays stored rows as the entries that would have made them, page by page, so that load and live share one path out.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -9,26 +10,33 @@ use crate::chunk::Chunk;
 use crate::chunk::replay::chunks;
 use crate::entry::{Segment, SharedSegment};
 use crate::ids::{MessageId, SessionId};
-use crate::limits::PAGE_BYTES;
+use crate::limits::REPLAY_PAGE_BYTES;
 use crate::part::{Part, Role};
-use crate::ports::store::{PartRow, RowCursor, RowRange, Store, StoreError, StoreResult};
+use crate::ports::BoxFuture;
+use crate::ports::store::{PartRow, RowCursor, RowPage, RowRange, Store, StoreError, StoreResult};
 
-/// The stored conversation up to the live run. Holds one page in memory.
+/// The stored conversation up to the live run. Holds two pages in memory.
 #[derive(Debug)]
 pub struct Replay {
     store: Arc<dyn Store>,
     session_id: SessionId,
     before_seq: Option<i64>,
-    position: Position,
+    /// The next page, already being read while the one before is shown; `None` at the end.
+    upcoming: Option<Upcoming>,
     ready: VecDeque<SharedSegment>,
     /// Said last: the title and the mode as they are now.
     closing: Vec<Chunk>,
 }
 
-#[derive(Debug)]
-enum Position {
-    At(Option<RowCursor>),
-    End,
+struct Upcoming {
+    after: Option<RowCursor>,
+    page: BoxFuture<'static, StoreResult<RowPage>>,
+}
+
+impl fmt::Debug for Upcoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upcoming").field("after", &self.after).finish_non_exhaustive()
+    }
 }
 
 impl Replay {
@@ -46,7 +54,10 @@ impl Replay {
         if let Some((agent, model)) = mode {
             closing.push(Chunk::data("mode", json!({ "agent": agent, "model": model })));
         }
-        Self { store, session_id, before_seq, position: Position::At(None), ready: VecDeque::new(), closing }
+        let mut replay =
+            Self { store, session_id, before_seq, upcoming: None, ready: VecDeque::new(), closing };
+        replay.read_ahead(None);
+        replay
     }
 
     /// The next entries; `None` at the end. Their indexes say nothing: the log they had is gone.
@@ -55,7 +66,7 @@ impl Replay {
             if let Some(segment) = self.ready.pop_front() {
                 return Ok(Some(segment));
             }
-            let Position::At(after) = self.position else {
+            let Some(upcoming) = &mut self.upcoming else {
                 let closing = std::mem::take(&mut self.closing);
                 if closing.is_empty() {
                     return Ok(None);
@@ -64,12 +75,20 @@ impl Replay {
                 self.push(nobody, Role::System, closing);
                 continue;
             };
-            let range = RowRange { after, before_seq: self.before_seq, max_bytes: PAGE_BYTES };
-            let page = self.store.read_rows(&self.session_id, range).await?;
-            self.position = match page.next {
-                Some(cursor) => Position::At(Some(cursor)),
-                None => Position::End,
+            let after = upcoming.after;
+            let page = (&mut upcoming.page).await;
+            self.upcoming = None;
+            let page = match page {
+                Ok(page) => page,
+                Err(error) => {
+                    // Whoever comes again finds the same page.
+                    self.read_ahead(after);
+                    return Err(error);
+                }
             };
+            if page.next.is_some() {
+                self.read_ahead(page.next);
+            }
             for (message, rows) in page.messages {
                 let first = rows.first().map_or(0, |row| row.index);
                 let parts = parts_of(&rows)?;
@@ -78,6 +97,11 @@ impl Replay {
                 self.push(message.id, message.role, out);
             }
         }
+    }
+
+    fn read_ahead(&mut self, after: Option<RowCursor>) {
+        let range = RowRange { after, before_seq: self.before_seq, max_bytes: REPLAY_PAGE_BYTES };
+        self.upcoming = Some(Upcoming { after, page: self.store.read_rows(&self.session_id, range) });
     }
 
     fn push(&mut self, message_id: MessageId, role: Role, chunks: Vec<Chunk>) {

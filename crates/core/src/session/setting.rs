@@ -37,8 +37,7 @@ impl Session {
             return Ok(kept.clone());
         }
         let workspace = self.workspace();
-        let specs = self.hub.parts.tools.iter().map(|tool| tool.spec());
-        let specs: Arc<[ToolSpec]> = specs.filter(|spec| agent.is_offered(spec)).cloned().collect();
+        let specs = self.hub.offers.get(agent.id).cloned().unwrap_or_default();
         // The environment is captured once per session: its date is the day the session was made.
         let date = system_prompt::date(self.row.created_at);
         let platform = &self.hub.parts.settings.platform;
