@@ -124,7 +124,7 @@ impl Seen {
         let settled = status == "completed" || status == "failed";
         for block in update["content"].as_array().into_iter().flatten() {
             match field(block, "/type") {
-                Some("diff") if settled => self.diff(stage, block),
+                Some("diff") if settled => self.diff(block),
                 Some("content") if settled => {
                     let text = field(block, "/content/text").unwrap_or_default();
                     self.outputs.push_str(text);
@@ -139,12 +139,17 @@ impl Seen {
         let title = field(update, "/title").unwrap_or("tool");
         let colour = if status == "completed" { Colour::Green } else { Colour::Red };
         stage.labelled(colour, "tool", &format!("{title}  {status}"));
+        if field(update, "/kind") == Some("execute") {
+            let printed = field(update, "/content/0/content/text").unwrap_or_default();
+            let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("```")).collect();
+            stage.labelled(Colour::Grey, "", lines.join("\n").trim());
+        }
         if let Some((_, old, new)) = self.diffs.last().filter(|_| update["content"][0]["type"] == "diff") {
             stage.diff(old.as_deref().unwrap_or_default(), new);
         }
     }
 
-    fn diff(&mut self, _stage: &mut Stage, block: &Value) {
+    fn diff(&mut self, block: &Value) {
         let path = field(block, "/path").unwrap_or_default().to_owned();
         let old = field(block, "/oldText").map(str::to_owned);
         self.diffs.push((path, old, field(block, "/newText").unwrap_or_default().to_owned()));
@@ -153,6 +158,7 @@ impl Seen {
     fn aside(&mut self, stage: &mut Stage) {
         stage.end_line();
         self.speaking = Speaking::Nobody;
+        self.shown = 0;
     }
 
     pub(super) fn finish(&mut self, stage: &mut Stage) {
