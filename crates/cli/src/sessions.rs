@@ -162,8 +162,24 @@ fn part_lines(text: &mut String, part: &Part) -> std::fmt::Result {
         }
         Part::SourceUrl { url, .. } => writeln!(text, "  [source {}]", plain(url)),
         Part::SourceDocument { title, .. } => writeln!(text, "  [source {}]", plain(title)),
-        Part::Data { name, .. } => writeln!(text, "  [{name}]"),
+        Part::Data { name, data, .. } => data_lines(text, name, data),
         Part::StepStart => Ok(()),
+    }
+}
+
+fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
+    match name {
+        // Summed up in the line of the message.
+        "usage" => Ok(()),
+        "plan" => {
+            for entry in data.get("entries").and_then(Value::as_array).into_iter().flatten() {
+                let field = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+                let mark = if field("status") == "completed" { "x" } else { " " };
+                writeln!(text, "    [{mark}] {}", plain(field("content")))?;
+            }
+            Ok(())
+        }
+        _ => writeln!(text, "  [{}]", plain(name)),
     }
 }
 
@@ -172,7 +188,7 @@ fn call_line(text: &mut String, tool: &ToolPart) -> std::fmt::Result {
     let shown: Presentation =
         shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
     let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
-    writeln!(text, "  * {}  {}", plain(title), tool.state.as_str())?;
+    writeln!(text, "  * {}  {}", plain(title), tool.state.in_words())?;
     match &tool.error_text {
         Some(error) => indented(text, "    ", error),
         None => Ok(()),

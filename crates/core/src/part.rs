@@ -82,6 +82,18 @@ impl ToolState {
             Self::OutputDenied => "output-denied",
         }
     }
+    /// For people.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::InputStreaming => "incomplete",
+            Self::InputAvailable | Self::ApprovalResponded => "not finished",
+            Self::ApprovalRequested => "waiting for permission",
+            Self::OutputAvailable => "completed",
+            Self::OutputError => "failed",
+            Self::OutputDenied => "denied",
+        }
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }

@@ -51,14 +51,12 @@ fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
     let shown: Presentation =
         shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
     let title = if shown.title.is_empty() { tool.tool_name.as_str() } else { shown.title.as_str() };
-    writeln!(out, "### {} · {}\n", title.lines().next().unwrap_or_default(), tool.state.as_str())?;
+    writeln!(out, "### {} · {}\n", title.lines().next().unwrap_or_default(), tool.state.in_words())?;
     for block in &shown.content {
         match block {
             Shown::Text { text } => writeln!(out, "{text}\n")?,
             Shown::Diff { path, old_text, new_text } => {
-                let removed = old_text.iter().flat_map(|text| text.lines()).map(|line| format!("-{line}"));
-                let added = new_text.lines().map(|line| format!("+{line}"));
-                let lines: Vec<String> = removed.chain(added).collect();
+                let lines = changed(old_text.as_deref().unwrap_or_default(), new_text);
                 fenced(out, "diff", &format!("{}\n{}", path.display(), lines.join("\n")))?;
             }
             Shown::Terminal { terminal_id } => writeln!(out, "Terminal `{terminal_id}`\n")?,
@@ -98,9 +96,38 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
     }
 }
 
+/// What changed between two texts, the same lines at both ends as context. The texts are hunks already.
+fn changed(old: &str, new: &str) -> Vec<String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let room = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take(room).take_while(|(a, b)| a == b).count();
+    let marked = |mark: char, lines: &[&str]| -> Vec<String> {
+        lines.iter().map(|line| format!("{mark}{line}")).collect()
+    };
+    let mut lines = marked(' ', &old[..start]);
+    lines.extend(marked('-', &old[start..old.len() - end]));
+    lines.extend(marked('+', &new[start..new.len() - end]));
+    lines.extend(marked(' ', &old[old.len() - end..]));
+    lines
+}
+
 /// A fence longer than any run of backticks inside.
 fn fenced(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     writeln!(out, "{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_shown_with_what_stays_around_it() {
+        assert_eq!(changed("a\nb\nc\n", "a\nX\nY\nc\n"), [" a", "-b", "+X", "+Y", " c"]);
+        assert_eq!(changed("", "new\n"), ["+new"]);
+        assert_eq!(changed("same\n", "same\n"), [" same"]);
+        assert_eq!(changed("a\na\n", "a\n"), [" a", "-a"]);
+    }
 }
