@@ -184,9 +184,6 @@ fn is_progress(chunk: &Chunk) -> bool {
 
 /// States of a call that somebody may look for in the columns before the call ends.
 fn is_milestone(chunk: &Chunk) -> bool {
-    match chunk {
-        Chunk::ToolInputAvailable { .. } | Chunk::ToolApprovalRequest { .. } => true,
-        Chunk::Data { name, .. } => name == "approval",
-        _ => false,
-    }
+    let answered = matches!(chunk, Chunk::Data { name, .. } if name == "approval");
+    answered || matches!(chunk, Chunk::ToolInputAvailable { .. } | Chunk::ToolApprovalRequest { .. })
 }

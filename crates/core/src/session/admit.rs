@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use super::lease::LeaseAfter;
 use super::run::{Firing, patch_message};
 use super::{Queued, Reply, Session};
+use crate::events::RunState;
 use crate::hub::{HubError, QueuedMessage, TurnOutcome};
 use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
@@ -13,7 +14,7 @@ use crate::limits::QUEUED_MESSAGES;
 use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
 use crate::prompt::{Prompt, shelve};
-use crate::turn::TurnEnd;
+use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
     /// Stores the prompt, fires it or queues it. The answer comes when its turn ends, or now if it can't be taken.
@@ -209,10 +210,14 @@ impl Session {
 
     fn last_end(&self) -> TurnEnd {
         match &self.status.state {
-            crate::events::RunState::Error { message } => {
-                TurnEnd::Failed { kind: crate::turn::FailureKind::Model, message: message.clone() }
+            RunState::Error { message } => {
+                TurnEnd::Failed { kind: FailureKind::Model, message: message.clone() }
             }
-            _ => TurnEnd::Aborted,
+            RunState::Idle
+            | RunState::Busy
+            | RunState::Retrying { .. }
+            | RunState::WaitingOnApproval
+            | RunState::WaitingOnUserInput => TurnEnd::Aborted,
         }
     }
 

@@ -166,13 +166,14 @@ impl Session {
             .apply(chunk, || parts.clock.now_ms(), &parts.ids, &mut rebuilt.changes)
             .map_err(|error| HubError::Internal(error.to_string()))?;
         rebuilt.ended |= chunk.is_terminal();
-        match chunk {
-            Chunk::FinishStep { .. } => {
-                rebuilt.fold.take_step(parts.clock.now_ms(), &mut rebuilt.changes);
-                rebuilt.steps += 1;
-            }
-            Chunk::Data { name, data, .. } if name == "usage" => rebuilt.usage.add(&usage_of(data)),
-            _ => {}
+        if let Chunk::FinishStep { .. } = chunk {
+            rebuilt.fold.take_step(parts.clock.now_ms(), &mut rebuilt.changes);
+            rebuilt.steps += 1;
+        }
+        if let Chunk::Data { name, data, .. } = chunk
+            && name == "usage"
+        {
+            rebuilt.usage.add(&usage_of(data));
         }
         Ok(())
     }
