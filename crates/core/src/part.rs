@@ -1,6 +1,9 @@
 //! Parts of a message as the AI SDK's UI messages have them: what the chunks add up to, stored and sent whole.
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -251,4 +254,51 @@ pub struct Passage {
     pub message_id: MessageId,
     pub role: Role,
     pub parts: Vec<Part>,
+    /// Kept by whoever writes the passage to a provider.
+    pub written: Written,
+}
+
+impl Passage {
+    pub fn new(message_id: MessageId, role: Role, parts: Vec<Part>) -> Self {
+        Self { message_id, role, parts, written: Written::default() }
+    }
+}
+
+/// One passage as a provider was sent it: history is written once, not once per step. No part of its value: a copy starts
+/// empty and all are equal.
+#[derive(Default)]
+pub struct Written {
+    /// Why a lock: passages are shared between the turn and the request under way. Held for a pointer's time only.
+    kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Written {
+    /// What was kept last, if it is of this type and `fits` (a session may have changed its model).
+    pub fn get<T: Any + Send + Sync>(&self, fits: impl FnOnce(&T) -> bool) -> Option<Arc<T>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        kept.downcast::<T>().ok().filter(|kept| fits(kept))
+    }
+
+    /// Keeps this instead of what was kept before.
+    pub fn keep<T: Any + Send + Sync>(&self, written: Arc<T>) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+    }
+}
+
+impl Clone for Written {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for Written {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Written")
+    }
 }

@@ -202,7 +202,7 @@ impl Turn {
                 return Ok(());
             }
         };
-        let passage = Passage { message_id: self.voice.message_id.clone(), role: Role::Assistant, parts };
+        let passage = Passage::new(self.voice.message_id.clone(), Role::Assistant, parts);
         // Nobody else holds the history between two steps, so this appends in place.
         Arc::make_mut(&mut self.passages).push(Arc::new(passage));
         Ok(())
@@ -224,11 +224,13 @@ impl Turn {
     pub(crate) fn request(&self) -> ModelRequest {
         ModelRequest {
             session_id: self.setting.workspace.session_id.clone(),
-            model: self.setting.model.model.clone(),
+            info: self.setting.model.clone(),
+            thought: self.setting.thought,
             system: self.setting.system.text.clone(),
             passages: self.passages.clone(),
             runtime_context: self.runtime_context.clone(),
             tools: self.setting.specs.clone(),
+            blobs: self.hub.parts.blobs.clone(),
         }
     }
 
@@ -278,9 +280,12 @@ impl Turn {
             Stop::Model(error @ ModelError::Auth(_)) => {
                 TurnEnd::Failed { kind: FailureKind::Auth, message: error.to_string() }
             }
-            Stop::Model(error @ (ModelError::Transient { .. } | ModelError::Permanent(_))) => {
-                TurnEnd::Failed { kind: FailureKind::Model, message: error.to_string() }
-            }
+            Stop::Model(
+                error @ (ModelError::Transient { .. }
+                | ModelError::Permanent(_)
+                | ModelError::Overflow(_)
+                | ModelError::AttachmentRejected(_)),
+            ) => TurnEnd::Failed { kind: FailureKind::Model, message: error.to_string() },
         }
     }
 }

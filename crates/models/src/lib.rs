@@ -1,12 +1,32 @@
 //! Speaks to language models and gives back chunks. Knows no sessions, no ACP and no disk: scripts arrive as text.
 
+mod anthropic;
+mod compose;
+mod dialect;
+mod endpoint;
+mod failure;
+mod gemini;
+mod http_model;
 mod limits;
+mod openai_chat;
+mod openai_responses;
 mod registry;
 mod script;
 mod script_model;
+mod secret;
+mod sse;
+mod vendors;
 
+pub use compose::BlobBytes;
+pub use dialect::{Decoder, Dialect, Heard, Outgoing};
+pub use endpoint::{BadUrl, BaseUrl, Endpoint};
+pub use http_model::{Http, HttpModel};
+pub use limits::STREAM_IDLE;
 pub use registry::Providers;
 pub use script::{
     Directive, ErrorKind, Script, ScriptError, ScriptedCall, ScriptedError, ScriptedModel, Step,
 };
 pub use script_model::ScriptModel;
+pub use secret::Secret;
+pub use sse::{Event, SseParser, TooLarge};
+pub use vendors::{AnswerLimit, AuthHeader, Effort, KeyNeed, Quirks, Vendor};

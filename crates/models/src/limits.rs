@@ -19,3 +19,18 @@ pub(crate) const ARGUMENT_DELTA_BYTES: (usize, usize) = (16, 4096);
 /// Sessions whose failed attempts (`times=`) are remembered; beyond it the memory starts anew, which costs a scripted
 /// failure more and no memory.
 pub(crate) const REMEMBERED_ATTEMPTS: usize = 4096;
+
+/// One server-sent event: an inline picture of 20 MiB in base64 fits, an endless line does not.
+pub const EVENT_BYTES: usize = 32 * 1024 * 1024;
+
+/// The body of an error answer that is read; the message is in its first bytes.
+pub(crate) const ERROR_BODY_BYTES: usize = 64 * 1024;
+
+/// A provider's own words in an error of ours, in characters.
+pub(crate) const PROVIDER_WORDS: usize = 500;
+
+/// Time for the connection itself; a server that takes longer is not there.
+pub(crate) const CONNECT: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// Silence of a model's stream when nothing is configured: reasoning models can be quiet for minutes.
+pub const STREAM_IDLE: std::time::Duration = std::time::Duration::from_secs(300);

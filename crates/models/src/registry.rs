@@ -56,9 +56,9 @@ impl Model for Providers {
         request: ModelRequest,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
-        match self.get(&request.model.provider_id) {
+        match self.get(&request.model().provider_id) {
             Some(model) => model.stream(request, cancel),
-            None => stream::iter([Err(self.unknown(&request.model.provider_id))]).boxed(),
+            None => stream::iter([Err(self.unknown(&request.model().provider_id))]).boxed(),
         }
     }
 }

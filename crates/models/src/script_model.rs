@@ -115,13 +115,11 @@ impl Model for ScriptModel {
 }
 
 fn undeclared_model(provider_id: &str, model_id: &str) -> ModelInfo {
+    let model = ModelRef::new(provider_id, model_id);
     ModelInfo {
-        model: ModelRef { provider_id: provider_id.to_owned(), model_id: model_id.to_owned(), variant: None },
-        name: model_id.to_owned(),
         context: SCRIPT_CONTEXT,
         max_output: SCRIPT_MAX_OUTPUT,
-        images: false,
-        audio: false,
+        ..ModelInfo::undescribed(model)
     }
 }
 

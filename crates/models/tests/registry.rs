@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use attache_core::chunk::Chunk;
-use attache_core::ids::SessionId;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{Model, ModelError, ModelRequest, StepEvent};
 use attache_models::{Providers, ScriptModel};
@@ -13,14 +12,7 @@ use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 fn request(provider_id: &str) -> ModelRequest {
-    ModelRequest {
-        session_id: SessionId::new("ses_1"),
-        model: ModelRef { provider_id: provider_id.into(), model_id: "default".into(), variant: None },
-        system: "".into(),
-        passages: Arc::default(),
-        runtime_context: Arc::new([]),
-        tools: Arc::new([]),
-    }
+    attache_testkit::fakes::request(ModelRef::new(provider_id, "default"), Vec::new())
 }
 
 fn scripted(provider_id: &str, text: &str) -> Arc<dyn Model> {

@@ -21,18 +21,11 @@ type Event = Result<StepEvent, ModelError>;
 
 fn passage(role: Role, texts: &[&str]) -> Arc<Passage> {
     let part = |text: &&str| Part::Text { text: (*text).to_owned(), state: None, provider_metadata: None };
-    Arc::new(Passage { message_id: MessageId::new("msg_1"), role, parts: texts.iter().map(part).collect() })
+    Arc::new(Passage::new(MessageId::new("msg_1"), role, texts.iter().map(part).collect()))
 }
 
 fn request(passages: Vec<Arc<Passage>>) -> ModelRequest {
-    ModelRequest {
-        session_id: SessionId::new("ses_1"),
-        model: ModelRef { provider_id: "script".into(), model_id: "default".into(), variant: None },
-        system: "".into(),
-        passages: Arc::new(passages),
-        runtime_context: Arc::new([]),
-        tools: Arc::new([]),
-    }
+    attache_testkit::fakes::request(ModelRef::new("script", "default"), passages)
 }
 
 fn model(script: &str) -> ScriptModel {

@@ -1,5 +1,6 @@
 //! In-memory stand-ins for the core's ports: a disk that outlives its processes, a clock, clients. No I/O at all.
 
+pub mod blobs;
 pub mod client;
 pub mod clock;
 pub mod disk;
@@ -7,3 +8,5 @@ pub mod model;
 pub mod random;
 pub mod store;
 pub mod tools;
+
+pub use model::request;

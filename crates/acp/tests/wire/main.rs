@@ -34,9 +34,8 @@ pub(crate) fn choices() -> Arc<Choices> {
         },
         name: name.into(),
         context: 200_000,
-        max_output: 8_000,
         images: name == "Large",
-        audio: false,
+        ..ModelInfo::undescribed(ModelRef::new(provider, id))
     };
     Arc::new(Choices {
         modes: vec![mode("build", "Build", "Does it"), mode("plan", "Plan", "")],

@@ -8,7 +8,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::BoxStream;
-use super::store::ModelRef;
+use super::store::{Blobs, ModelRef};
 use super::tool::ToolSpec;
 use crate::chunk::{Chunk, FinishReason};
 use crate::ids::SessionId;
@@ -41,13 +41,24 @@ impl Usage {
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     pub session_id: SessionId,
-    pub model: ModelRef,
+    /// The model that is asked, with what is known of it: limits and modalities decide how parts are written.
+    pub info: Arc<ModelInfo>,
+    /// `None`: as the model does by itself.
+    pub thought: Option<ThoughtLevel>,
     pub system: Arc<str>,
     /// The conversation in order; an assistant message of several steps comes as several passages with the same id.
     pub passages: Arc<Vec<Arc<Passage>>>,
     /// Extra text for this turn only (title, text), placed after the last user message; never stored.
     pub runtime_context: Arc<[(Option<String>, String)]>,
     pub tools: Arc<[ToolSpec]>,
+    /// Where `attache-blob:` attachments are.
+    pub blobs: Arc<dyn Blobs>,
+}
+
+impl ModelRequest {
+    pub fn model(&self) -> &ModelRef {
+        &self.info.model
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -69,17 +80,94 @@ pub enum ModelError {
     Auth(String),
     #[error("the model declined this prompt: {0}")]
     Refused(String),
+    /// The conversation is longer than the model's context.
+    #[error("the conversation no longer fits the model: {0}")]
+    Overflow(String),
+    /// The provider can't take an attachment (too large, broken, of a kind it does not know).
+    #[error("an attachment was rejected: {0}")]
+    AttachmentRejected(String),
+}
+
+/// How much a model should think before it speaks. Dialects map it to an effort or a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThoughtLevel {
+    Off,
+    Low,
+    Medium,
+    High,
+    Max,
+}
+
+impl ThoughtLevel {
+    pub const ALL: [Self; 5] = [Self::Off, Self::Low, Self::Medium, Self::High, Self::Max];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Max => "max",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+}
+
+/// Dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Price {
+    pub input: f64,
+    /// Reasoning is paid as output.
+    pub output: f64,
+    pub cache_read: f64,
+    pub cache_write: f64,
+}
+
+impl Price {
+    pub fn of(&self, usage: &Usage) -> f64 {
+        let spent = usage.input as f64 * self.input
+            + (usage.output + usage.reasoning) as f64 * self.output
+            + usage.cache_read as f64 * self.cache_read
+            + usage.cache_write as f64 * self.cache_write;
+        spent / 1_000_000.0
+    }
 }
 
 /// What is known of a model without asking it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
+    /// Without a variant: the thought level is chosen beside it.
     pub model: ModelRef,
     pub name: String,
     pub context: u64,
     pub max_output: u64,
     pub images: bool,
     pub audio: bool,
+    pub pdf: bool,
+    /// The levels that can be chosen; empty for a model that does not reason or can't be told how much.
+    pub thought_levels: Vec<ThoughtLevel>,
+    /// `None`: nobody knows what it costs.
+    pub price: Option<Price>,
+}
+
+impl ModelInfo {
+    /// A model nobody described: it reads text, and sizes are what almost every server takes.
+    pub fn undescribed(model: ModelRef) -> Self {
+        Self {
+            name: model.model_id.clone(),
+            model,
+            context: 128_000,
+            max_output: 8_192,
+            images: false,
+            audio: false,
+            pdf: false,
+            thought_levels: Vec::new(),
+            price: None,
+        }
+    }
 }
 
 pub trait Model: Send + Sync + Debug {

@@ -38,6 +38,12 @@ pub struct ModelRef {
     pub variant: Option<String>,
 }
 
+impl ModelRef {
+    pub fn new(provider_id: impl Into<String>, model_id: impl Into<String>) -> Self {
+        Self { provider_id: provider_id.into(), model_id: model_id.into(), variant: None }
+    }
+}
+
 /// `provider/model`, with `#variant` where there is one: how people and clients name it.
 impl fmt::Display for ModelRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

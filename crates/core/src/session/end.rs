@@ -132,7 +132,7 @@ impl Session {
             return;
         }
         if !rest.is_empty() {
-            let passage = Passage { message_id: live.message_id.clone(), role: Role::Assistant, parts: rest };
+            let passage = Passage::new(live.message_id.clone(), Role::Assistant, rest);
             Arc::make_mut(&mut passages).push(Arc::new(passage));
         }
         if history::worth_keeping(&passages) {

@@ -54,7 +54,7 @@ fn append(row: &MessageRow, parts: Vec<Part>, passages: &mut Vec<Arc<Passage>>) 
 
 /// One passage per step of an assistant message; a user message is one passage.
 pub(crate) fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Arc<Passage>> {
-    let passage = |parts| Arc::new(Passage { message_id: row.id.clone(), role: row.role, parts });
+    let passage = |parts| Arc::new(Passage::new(row.id.clone(), row.role, parts));
     if row.role != Role::Assistant {
         return vec![passage(parts)];
     }

@@ -96,7 +96,7 @@ impl Session {
         };
         self.store_start(&live, &setting, firing.place, &firing.parts).await?;
         self.last_seq = live.first_seq + 1;
-        let user = Passage { message_id: firing.message_id, role: Role::User, parts: firing.parts };
+        let user = Passage::new(firing.message_id, Role::User, firing.parts);
         Arc::make_mut(&mut passages).push(Arc::new(user));
         let mut turn = self.new_turn(setting, &live, passages);
         turn.runtime_context = firing.runtime_context.into();

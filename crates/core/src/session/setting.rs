@@ -11,7 +11,7 @@ use crate::chunk::FinishReason;
 use crate::hub::HubError;
 use crate::journal::Voice;
 use crate::part::{Passage, Role};
-use crate::ports::model::{ModelInfo, Usage};
+use crate::ports::model::{ModelInfo, ThoughtLevel, Usage};
 use crate::ports::store::LiveRun;
 use crate::ports::tool::{ToolSpec, Workspace};
 use crate::system_prompt::{self, SystemPrompt};
@@ -21,7 +21,8 @@ use crate::turn::{Retrying, Turn};
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub(crate) agent: Agent,
-    pub(crate) model: ModelInfo,
+    pub(crate) model: Arc<ModelInfo>,
+    pub(crate) thought: Option<ThoughtLevel>,
     pub(crate) workspace: Arc<Workspace>,
     /// Offered to the model, in the order of the catalogue.
     pub(crate) specs: Arc<[ToolSpec]>,
@@ -42,7 +43,15 @@ impl Session {
         let date = system_prompt::date(self.row.created_at);
         let platform = &self.hub.parts.settings.platform;
         let system = system_prompt::assemble(&agent, &workspace, platform, &date, &model.model, &specs);
-        let setting = Arc::new(Setting { agent, model, workspace: Arc::new(workspace), specs, system });
+        let thought = self.row.model.as_ref().and_then(|model| ThoughtLevel::parse(model.variant.as_deref()?));
+        let setting = Arc::new(Setting {
+            agent,
+            model: Arc::new(model),
+            thought,
+            workspace: Arc::new(workspace),
+            specs,
+            system,
+        });
         self.setting = Some(setting.clone());
         Ok(setting)
     }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_core::chunk::{Chunk, FinishReason, Rest, StreamId, ToolMarks};
-use attache_core::ids::CallId;
-use attache_core::part::Role;
+use attache_core::ids::{CallId, SessionId};
+use attache_core::part::{Passage, Role};
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent, Usage};
@@ -13,6 +13,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::blobs::MemoryBlobs;
 use super::random::Random;
 
 /// Passes everything on and keeps the requests.
@@ -64,9 +65,8 @@ impl SeededModel {
 
 impl Model for SeededModel {
     fn available(&self) -> Arc<[ModelInfo]> {
-        let model = ModelRef { provider_id: "seeded".into(), model_id: "model".into(), variant: None };
-        let name = "Seeded".to_string();
-        Arc::new([ModelInfo { model, name, context: 100_000, max_output: 4_000, images: true, audio: false }])
+        let model = ModelInfo::undescribed(ModelRef::new("seeded", "model"));
+        Arc::new([ModelInfo { context: 100_000, max_output: 4_000, images: true, ..model }])
     }
 
     fn stream(
@@ -190,4 +190,18 @@ fn call(random: &mut Random, said: &mut Vec<Said>) {
     }
     let marks = ToolMarks::default();
     say(said, Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest: Rest::none() });
+}
+
+/// A request with nothing in it but a conversation; tests change what they care about.
+pub fn request(model: ModelRef, passages: Vec<Arc<Passage>>) -> ModelRequest {
+    ModelRequest {
+        session_id: SessionId::new("ses_1"),
+        info: Arc::new(ModelInfo::undescribed(model)),
+        thought: None,
+        system: "".into(),
+        passages: Arc::new(passages),
+        runtime_context: Arc::new([]),
+        tools: Arc::new([]),
+        blobs: Arc::new(MemoryBlobs::default()),
+    }
 }

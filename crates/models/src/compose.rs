@@ -1,0 +1,272 @@
+//! The compositor: user parts in the neutral form every dialect writes natively. Opens and fetches nothing.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use attache_core::part::{Part, Passage, ToolPart, ToolState};
+use attache_core::ports::model::ModelInfo;
+use attache_core::prompt::BLOB_SCHEME;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+/// Attachments from the blob store, by content id, in base64.
+pub type BlobBytes = HashMap<String, String>;
+
+/// What one user part is to a model.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Piece<'a> {
+    Text(Cow<'a, str>),
+    Media(Media<'a>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Media<'a> {
+    pub(crate) kind: MediaKind,
+    pub(crate) mime: &'a str,
+    pub(crate) source: Source<'a>,
+    pub(crate) name: Option<Cow<'a, str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaKind {
+    Image,
+    Audio,
+    Pdf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source<'a> {
+    Base64(&'a str),
+    /// http or https; the provider fetches it, never we.
+    Url(&'a str),
+}
+
+/// Which media a dialect can be given as an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fetches {
+    pub(crate) images: bool,
+    pub(crate) pdf: bool,
+}
+
+impl MediaKind {
+    pub(crate) fn of(mime: &str) -> Option<Self> {
+        if mime.starts_with("image/") {
+            Some(Self::Image)
+        } else if mime.starts_with("audio/") {
+            Some(Self::Audio)
+        } else {
+            (mime == "application/pdf").then_some(Self::Pdf)
+        }
+    }
+
+    fn is_taken_by(self, info: &ModelInfo) -> bool {
+        match self {
+            Self::Image => info.images,
+            Self::Audio => info.audio,
+            Self::Pdf => info.pdf,
+        }
+    }
+}
+
+/// The pieces of a user passage, in order. Parts that say nothing to a model give none.
+pub(crate) fn pieces<'a>(
+    passage: &'a Passage,
+    info: &ModelInfo,
+    blobs: &'a BlobBytes,
+    fetches: Fetches,
+) -> Vec<Piece<'a>> {
+    passage.parts.iter().filter_map(|part| piece(part, info, blobs, fetches)).collect()
+}
+
+fn piece<'a>(
+    part: &'a Part,
+    info: &ModelInfo,
+    blobs: &'a BlobBytes,
+    fetches: Fetches,
+) -> Option<Piece<'a>> {
+    match part {
+        Part::Text { text, .. } => Some(Piece::Text(Cow::Borrowed(text))),
+        Part::File { media_type, url, filename, provider_metadata } => {
+            let about = About { mime: media_type, url, filename: filename.as_deref(), marks: provider_metadata.as_ref() };
+            Some(about.piece(info, blobs))
+        }
+        Part::Data { name, data, .. } if name == "file-ref" => Some(reference(data, info, fetches)),
+        Part::Data { name, data, .. } if name == "context" => Some(Piece::Text(context(data).into())),
+        // What a command or a mention stands for is written into text parts where it is resolved.
+        Part::Data { .. }
+        | Part::StepStart
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. } => None,
+    }
+}
+
+struct About<'a> {
+    mime: &'a str,
+    url: &'a str,
+    filename: Option<&'a str>,
+    marks: Option<&'a Value>,
+}
+
+impl<'a> About<'a> {
+    fn piece(&self, info: &ModelInfo, blobs: &'a BlobBytes) -> Piece<'a> {
+        let rejected = self.mark("rejected").is_some();
+        let kind = MediaKind::of(self.mime).filter(|kind| !rejected && kind.is_taken_by(info));
+        match (kind, self.base64(blobs)) {
+            (Some(kind), Some(data)) => Piece::Media(Media {
+                kind,
+                mime: self.mime,
+                source: Source::Base64(data),
+                name: self.name(),
+            }),
+            _ => Piece::Text(self.descriptor(blobs).into()),
+        }
+    }
+
+    fn mark(&self, key: &str) -> Option<&'a Value> {
+        self.marks?.get("attache")?.get(key)
+    }
+
+    fn base64(&self, blobs: &'a BlobBytes) -> Option<&'a str> {
+        match self.url.strip_prefix(BLOB_SCHEME) {
+            Some(digest) => blobs.get(digest).map(String::as_str),
+            None => self.url.split_once(";base64,").map(|(_, data)| data),
+        }
+    }
+
+    fn name(&self) -> Option<Cow<'a, str>> {
+        let uri = || self.mark("uri").and_then(Value::as_str).and_then(name_of_uri);
+        self.filename.map(Cow::Borrowed).or_else(uri)
+    }
+
+    /// What is said of an attachment that can't be shown: its name, its type, its size.
+    fn descriptor(&self, blobs: &BlobBytes) -> String {
+        let name = self.name().unwrap_or(Cow::Borrowed("attachment"));
+        match self.base64(blobs) {
+            Some(data) => {
+                let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
+                format!("[{name}, {}, {} bytes]", self.mime, (data.len() / 4 * 3).saturating_sub(padding))
+            }
+            None => format!("[{name}, {}]", self.mime),
+        }
+    }
+}
+
+fn reference<'a>(data: &'a Value, info: &ModelInfo, fetches: Fetches) -> Piece<'a> {
+    let text = |key: &str| data.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
+    let name = text("name").map(Cow::Borrowed).or_else(|| name_of_uri(uri));
+    let mime = text("mime").unwrap_or_default();
+    let fetched = uri.starts_with("https://") || uri.starts_with("http://");
+    let kind = MediaKind::of(mime).filter(|kind| {
+        let dialect_fetches = match kind {
+            MediaKind::Image => fetches.images,
+            MediaKind::Pdf => fetches.pdf,
+            MediaKind::Audio => false,
+        };
+        fetched && dialect_fetches && kind.is_taken_by(info)
+    });
+    match kind {
+        Some(kind) => Piece::Media(Media { kind, mime, source: Source::Url(uri), name }),
+        None => Piece::Text(link(name.as_deref(), uri).into()),
+    }
+}
+
+fn link(name: Option<&str>, uri: &str) -> String {
+    match name {
+        Some(name) => format!("[@{name}]({uri})"),
+        None => uri.to_owned(),
+    }
+}
+
+fn context(data: &Value) -> String {
+    let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
+    let text = data.get("text").and_then(Value::as_str).unwrap_or_default();
+    let first = link(name_of_uri(uri).as_deref(), uri);
+    // The two places where an attachment could break out of its frame.
+    let reference = uri.replace('"', "%22");
+    let text = text.replace("</context", "<\\/context");
+    format!("{first}\n<context ref=\"{reference}\">\n{text}\n</context>")
+}
+
+/// Last segment of the path with query and fragment as they stand, for `file:` and `zed:`; other schemes have no name.
+pub(crate) fn name_of_uri(uri: &str) -> Option<Cow<'_, str>> {
+    let rest = uri.strip_prefix("file:").or_else(|| uri.strip_prefix("zed:"))?;
+    let split = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (path, tail) = rest.split_at(split);
+    let path = path.trim_end_matches('/');
+    let segment = path.rsplit('/').next().filter(|segment| !segment.is_empty())?;
+    Some(if tail.is_empty() { Cow::Borrowed(segment) } else { Cow::Owned(format!("{segment}{tail}")) })
+}
+
+/// The context of this turn only, as one text behind the user's message. `None` when there is none.
+pub(crate) fn runtime_context(items: &[(Option<String>, String)]) -> Option<String> {
+    let mut text = String::new();
+    for (title, body) in items {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        let body = body.replace("</context", "<\\/context");
+        match title {
+            Some(title) => {
+                let title = title.replace('"', "%22");
+                text.push_str(&format!("<context title=\"{title}\">\n{body}\n</context>"));
+            }
+            None => text.push_str(&format!("<context>\n{body}\n</context>")),
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The one result of a call as a model gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallResult<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) failed: bool,
+}
+
+/// Every call has a result in a request, also one that was never settled: providers refuse calls without.
+pub(crate) fn call_result(tool: &ToolPart) -> CallResult<'_> {
+    let error = |text: &'_ str| CallResult { text: Cow::Owned(text.to_owned()), failed: true };
+    match tool.state {
+        ToolState::OutputAvailable if tool.preliminary != Some(true) => {
+            let text = match &tool.output {
+                Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
+                Some(value) => Cow::Owned(value.to_string()),
+                None => Cow::Borrowed(""),
+            };
+            CallResult { text, failed: false }
+        }
+        ToolState::OutputError => error(tool.error_text.as_deref().unwrap_or("the call failed")),
+        ToolState::OutputDenied => {
+            let reason = tool.approval.as_ref().and_then(|approval| approval.reason.as_deref());
+            error(tool.error_text.as_deref().or(reason).unwrap_or("the call was denied"))
+        }
+        ToolState::OutputAvailable
+        | ToolState::InputStreaming
+        | ToolState::InputAvailable
+        | ToolState::ApprovalRequested
+        | ToolState::ApprovalResponded => error("aborted: this call has no result"),
+    }
+}
+
+/// The arguments of a call as an object: what could not be read as one is sent as no arguments, its result says why.
+pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
+    match &tool.input {
+        Some(input @ Value::Object(_)) => Cow::Borrowed(input),
+        _ => Cow::Owned(Value::Object(serde_json::Map::new())),
+    }
+}
+
+/// The content ids of a conversation's attachments that are in the blob store.
+pub(crate) fn blob_ids<'a>(passages: impl Iterator<Item = &'a Passage>) -> Vec<&'a str> {
+    let parts = passages.flat_map(|passage| &passage.parts);
+    let urls = parts.filter_map(|part| if let Part::File { url, .. } = part { Some(url) } else { None });
+    urls.filter_map(|url| url.strip_prefix(BLOB_SCHEME)).collect()
+}
+
+pub(crate) fn in_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}

@@ -1,0 +1,109 @@
+//! The four dialects behind one face: a request becomes a body, events become chunks. Pure; `http` moves the bytes.
+//!
+//! Each dialect is a folder: `encode` writes requests, `decode` reads events. What they share is `compose` (user parts in
+//! neutral form) and `sse`.
+
+use std::fmt::Debug;
+
+use attache_core::ports::{ModelError, ModelRequest, StepEvent};
+use serde_json::Value;
+
+use crate::compose::BlobBytes;
+use crate::sse::Event;
+use crate::vendors::Quirks;
+use crate::{anthropic, gemini, openai_chat, openai_responses};
+
+/// How a server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    Anthropic,
+    OpenAiChat,
+    OpenAiResponses,
+    Gemini,
+}
+
+/// What an encoder works from.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    pub request: &'a ModelRequest,
+    /// The bytes of the attachments that are in the blob store, by content id.
+    pub blobs: &'a BlobBytes,
+    pub quirks: &'a Quirks,
+}
+
+/// Whether an event moves the answer on. Only keep-alives leave the idle time-out running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    Something,
+    KeepAlive,
+}
+
+/// Reads the events of one answer. Events it does not know are traced and passed over; nothing makes it panic.
+pub trait Decoder: Send + Debug {
+    /// Appends what the event says. `StepEvent::End` is the last thing a decoder ever appends.
+    fn event(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError>;
+    /// The body has ended. Appends the end if the answer is complete without a closing event; says nothing if it was cut.
+    fn body_ended(&mut self, out: &mut Vec<StepEvent>);
+}
+
+impl Dialect {
+    pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.as_str() == text)
+    }
+
+    /// What stands behind the base address, version included where the dialect has one in the path.
+    pub(crate) fn path(self, model_id: &str) -> String {
+        match self {
+            Self::Anthropic => "/v1/messages".to_owned(),
+            Self::OpenAiChat => "/chat/completions".to_owned(),
+            Self::OpenAiResponses => "/responses".to_owned(),
+            Self::Gemini => format!("/v1beta/models/{model_id}:streamGenerateContent?alt=sse"),
+        }
+    }
+
+    /// The request as the server wants it. Written passages are kept on the passages themselves.
+    pub fn body(self, outgoing: &Outgoing<'_>) -> Vec<u8> {
+        match self {
+            Self::Anthropic => anthropic::encode::body(outgoing),
+            Self::OpenAiChat => openai_chat::encode::body(outgoing),
+            Self::OpenAiResponses => openai_responses::encode::body(outgoing),
+            Self::Gemini => gemini::encode::body(outgoing),
+        }
+    }
+
+    /// A decoder for one answer of this model.
+    pub fn decoder(self, request: &ModelRequest) -> Box<dyn Decoder> {
+        match self {
+            Self::Anthropic => Box::new(anthropic::decode::AnthropicDecoder::new(request)),
+            Self::OpenAiChat => Box::new(openai_chat::decode::ChatDecoder::new(request)),
+            Self::OpenAiResponses => Box::new(openai_responses::decode::ResponsesDecoder::new(request)),
+            Self::Gemini => Box::new(gemini::decode::GeminiDecoder::new(request)),
+        }
+    }
+}
+
+/// Streamed arguments as a value: nothing at all is an empty object, what is no JSON stays the text it is (the loop tells the
+/// model).
+pub(crate) fn arguments(text: &str) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(serde_json::Map::new());
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// Who said something that only its author understands again (signatures, encrypted reasoning, item ids). Stored beside it as
+/// `by`; sent back only to the same provider and model.
+pub(crate) fn author(request: &ModelRequest) -> String {
+    request.model().to_string()
+}

@@ -1,0 +1,266 @@
+//! A model behind HTTP: the `Model` port over dialect × endpoint. Moves bytes; what they mean is the dialect's business.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use attache_core::ports::model::ModelInfo;
+use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
+use futures_util::{Stream, StreamExt, stream};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Response};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::compose::{BlobBytes, blob_ids, in_base64};
+use crate::dialect::{Decoder, Heard, Outgoing};
+use crate::endpoint::Endpoint;
+use crate::failure::{Refusal, shortened};
+use crate::limits::{CONNECT, ERROR_BODY_BYTES};
+use crate::sse::SseParser;
+
+/// One HTTP client for all providers; made when first used, because reading the machine's certificates takes longer than
+/// starting the whole program.
+#[derive(Clone, Debug, Default)]
+pub struct Http {
+    client: Arc<OnceLock<Client>>,
+}
+
+impl Http {
+    pub(crate) fn client(&self) -> Result<&Client, ModelError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let made = Client::builder()
+            .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT)
+            // A redirect would carry the conversation, and with some servers the key, somewhere nobody configured.
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| ModelError::Permanent(format!("no HTTP client could be made: {error}")))?;
+        Ok(self.client.get_or_init(|| made))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct HttpModel {
+    provider_id: String,
+    endpoint: Arc<Endpoint>,
+    http: Http,
+    models: Arc<[ModelInfo]>,
+    idle: Duration,
+}
+
+impl HttpModel {
+    /// `idle` is how long the stream may be silent; keep-alives are silence.
+    pub fn new(
+        provider_id: impl Into<String>,
+        endpoint: Endpoint,
+        models: Vec<ModelInfo>,
+        http: Http,
+        idle: Duration,
+    ) -> Self {
+        Self { provider_id: provider_id.into(), endpoint: Arc::new(endpoint), http, models: models.into(), idle }
+    }
+
+    async fn open(self, request: ModelRequest) -> Result<Answer, ModelError> {
+        let blobs = fetch_blobs(&request).await?;
+        let outgoing = Outgoing { request: &request, blobs: &blobs, quirks: &self.endpoint.quirks };
+        let body = self.endpoint.dialect.body(&outgoing);
+        let decoder = self.endpoint.dialect.decoder(&request);
+        let url = self.endpoint.base_url.join(&self.endpoint.dialect.path(&request.model().model_id));
+        let sent = self
+            .http
+            .client()?
+            .post(url)
+            .headers(self.endpoint.headers())
+            .header(CONTENT_TYPE, "application/json")
+            .body(body)
+            .send();
+        let response = match tokio::time::timeout(self.idle, sent).await {
+            Ok(sent) => sent.map_err(|error| self.unreachable(&error))?,
+            Err(_) => return Err(self.silent()),
+        };
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        Ok(Answer::new(self, response, decoder))
+    }
+
+    async fn refusal(&self, mut response: Response) -> ModelError {
+        let (status, retry_after) = (response.status().as_u16(), retry_after(response.headers()));
+        let mut body = Vec::new();
+        while body.len() < ERROR_BODY_BYTES {
+            match tokio::time::timeout(CONNECT, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
+                Ok(Ok(None) | Err(_)) | Err(_) => break,
+            }
+        }
+        body.truncate(ERROR_BODY_BYTES);
+        Refusal { status, retry_after, body: &body }.error(&self.endpoint, &self.provider_id)
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ModelError {
+        let mut reason = String::new();
+        let mut source: Option<&dyn std::error::Error> = Some(error);
+        while let Some(error) = source {
+            reason = error.to_string();
+            source = error.source();
+        }
+        let (provider, url) = (&self.provider_id, self.endpoint.base_url.as_str());
+        ModelError::Transient {
+            message: format!("{provider} can't be reached at {url}: {}", self.endpoint.words(&reason)),
+            retry_after: None,
+        }
+    }
+
+    fn silent(&self) -> ModelError {
+        ModelError::Transient {
+            message: format!("{} was silent for {} s", self.provider_id, self.idle.as_secs_f32()),
+            retry_after: None,
+        }
+    }
+}
+
+impl Model for HttpModel {
+    fn available(&self) -> Arc<[ModelInfo]> {
+        self.models.clone()
+    }
+
+    fn stream(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
+        let opening = self.clone().open(request);
+        let events = stream::once(opening).flat_map(|opened| match opened {
+            Ok(answer) => stream::unfold(answer, Answer::next).left_stream(),
+            Err(error) => stream::iter([Err(error)]).right_stream(),
+        });
+        Box::pin(events.take_until(cancel.cancelled_owned()))
+    }
+}
+
+async fn fetch_blobs(request: &ModelRequest) -> Result<BlobBytes, ModelError> {
+    let mut blobs = BlobBytes::new();
+    for id in blob_ids(request.passages.iter().map(|passage| &**passage)) {
+        if blobs.contains_key(id) {
+            continue;
+        }
+        let found = request.blobs.get(id).await;
+        let found = found
+            .map_err(|error| ModelError::Permanent(format!("an attachment could not be read: {error}")))?;
+        // One that is gone is described, not sent.
+        if let Some(bytes) = found {
+            blobs.insert(id.to_owned(), in_base64(&bytes));
+        }
+    }
+    Ok(blobs)
+}
+
+/// An answer that is coming in.
+struct Answer {
+    model: HttpModel,
+    body: Pin<Box<dyn Stream<Item = Result<bytes::Bytes, reqwest::Error>> + Send>>,
+    parser: SseParser,
+    decoder: Box<dyn Decoder>,
+    /// Filled by the decoder, then given out one by one.
+    decoded: Vec<StepEvent>,
+    ready: VecDeque<StepEvent>,
+    silent_at: Instant,
+    state: State,
+}
+
+enum State {
+    Reading,
+    Failed(ModelError),
+    Over,
+}
+
+impl Answer {
+    fn new(model: HttpModel, response: Response, decoder: Box<dyn Decoder>) -> Self {
+        let silent_at = Instant::now() + model.idle;
+        Self {
+            model,
+            body: Box::pin(response.bytes_stream()),
+            parser: SseParser::default(),
+            decoder,
+            decoded: Vec::new(),
+            ready: VecDeque::new(),
+            silent_at,
+            state: State::Reading,
+        }
+    }
+
+    async fn next(mut self) -> Option<(Result<StepEvent, ModelError>, Self)> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                if matches!(event, StepEvent::End { .. }) {
+                    self.state = State::Over;
+                }
+                return Some((Ok(event), self));
+            }
+            match std::mem::replace(&mut self.state, State::Over) {
+                State::Reading => self.state = self.read().await,
+                State::Failed(error) => return Some((Err(error), self)),
+                State::Over => return None,
+            }
+        }
+    }
+
+    async fn read(&mut self) -> State {
+        let piece = match tokio::time::timeout_at(self.silent_at, self.body.next()).await {
+            Ok(piece) => piece,
+            Err(_) => return State::Failed(self.model.silent()),
+        };
+        let state = match piece {
+            Some(Ok(bytes)) => self.decode(&bytes),
+            Some(Err(error)) => State::Failed(self.cut(&error)),
+            None => {
+                self.decoder.body_ended(&mut self.decoded);
+                State::Over
+            }
+        };
+        self.ready.extend(self.decoded.drain(..));
+        state
+    }
+
+    fn decode(&mut self, bytes: &[u8]) -> State {
+        if let Err(error) = self.parser.feed(bytes) {
+            return State::Failed(ModelError::Permanent(error.to_string()));
+        }
+        while let Some(event) = self.parser.next() {
+            match self.decoder.event(&event, &mut self.decoded) {
+                Ok(Heard::Something) => self.silent_at = Instant::now() + self.model.idle,
+                Ok(Heard::KeepAlive) => {}
+                Err(error) => return State::Failed(error),
+            }
+        }
+        State::Reading
+    }
+
+    fn cut(&self, error: &reqwest::Error) -> ModelError {
+        ModelError::Transient {
+            message: format!("the stream of {} broke: {}", self.model.provider_id, shortened(&error.to_string())),
+            retry_after: None,
+        }
+    }
+}
+
+/// Seconds or a date, as HTTP has it; milliseconds where a vendor says them.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
+    if let Some(milliseconds) = milliseconds.filter(|number| number.is_finite() && *number >= 0.0) {
+        return Some(Duration::from_secs_f64((milliseconds / 1000.0).min(86_400.0)));
+    }
+    let after = text(RETRY_AFTER.as_str())?;
+    match after.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => {
+            Some(Duration::from_secs_f64(seconds.min(86_400.0)))
+        }
+        Ok(_) => None,
+        Err(_) => httpdate::parse_http_date(after).ok()?.duration_since(SystemTime::now()).ok(),
+    }
+}

@@ -1,0 +1,7 @@
+//! Writes OpenAI Chat Completions requests.
+
+use crate::dialect::Outgoing;
+
+pub(crate) fn body(_outgoing: &Outgoing<'_>) -> Vec<u8> {
+    Vec::new()
+}

@@ -1,0 +1,32 @@
+//! A key on its way to a provider. It can be sent and searched for, but not printed.
+
+use std::fmt;
+use std::sync::Arc;
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// `None` for a key of nothing but blanks.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Self(text.into()))
+    }
+
+    /// For the one header it belongs in and the one file it is kept in.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The text without the key, should somebody have repeated it.
+    pub fn hide_in(&self, text: &str) -> String {
+        // Short "keys" of local servers are words that may stand in any text.
+        if self.0.len() < 8 { text.to_owned() } else { text.replace(&*self.0, "[key]") }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
