@@ -79,16 +79,16 @@ pub(crate) fn pieces<'a>(
     passage.parts.iter().filter_map(|part| piece(part, info, blobs, fetches)).collect()
 }
 
-fn piece<'a>(
-    part: &'a Part,
-    info: &ModelInfo,
-    blobs: &'a BlobBytes,
-    fetches: Fetches,
-) -> Option<Piece<'a>> {
+fn piece<'a>(part: &'a Part, info: &ModelInfo, blobs: &'a BlobBytes, fetches: Fetches) -> Option<Piece<'a>> {
     match part {
         Part::Text { text, .. } => Some(Piece::Text(Cow::Borrowed(text))),
         Part::File { media_type, url, filename, provider_metadata } => {
-            let about = About { mime: media_type, url, filename: filename.as_deref(), marks: provider_metadata.as_ref() };
+            let about = About {
+                mime: media_type,
+                url,
+                filename: filename.as_deref(),
+                marks: provider_metadata.as_ref(),
+            };
             Some(about.piece(info, blobs))
         }
         Part::Data { name, data, .. } if name == "file-ref" => Some(reference(data, info, fetches)),
@@ -115,12 +115,9 @@ impl<'a> About<'a> {
         let rejected = self.mark("rejected").is_some();
         let kind = MediaKind::of(self.mime).filter(|kind| !rejected && kind.is_taken_by(info));
         match (kind, self.base64(blobs)) {
-            (Some(kind), Some(data)) => Piece::Media(Media {
-                kind,
-                mime: self.mime,
-                source: Source::Base64(data),
-                name: self.name(),
-            }),
+            (Some(kind), Some(data)) => {
+                Piece::Media(Media { kind, mime: self.mime, source: Source::Base64(data), name: self.name() })
+            }
             _ => Piece::Text(self.descriptor(blobs).into()),
         }
     }

@@ -30,7 +30,9 @@ pub enum BadUrl {
     NoUrl(String),
     #[error("must start with http:// or https://, not `{0}:`")]
     Scheme(String),
-    #[error("must not hold a user name or a password; keys belong into `attache auth login` or the environment")]
+    #[error(
+        "must not hold a user name or a password; keys belong into `attache auth login` or the environment"
+    )]
     Credentials,
 }
 

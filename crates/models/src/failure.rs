@@ -109,8 +109,15 @@ impl Said {
             "corrupt",
             "must be",
         ];
-        const PASSING: &[&str] =
-            &["overloaded", "rate_limit", "rate limit", "server_error", "unavailable", "internal_error", "api_error"];
+        const PASSING: &[&str] = &[
+            "overloaded",
+            "rate_limit",
+            "rate limit",
+            "server_error",
+            "unavailable",
+            "internal_error",
+            "api_error",
+        ];
         if has(OVERFLOW) {
             ModelError::Overflow(about)
         } else if has(ATTACHMENT) && has(BAD) {

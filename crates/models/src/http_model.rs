@@ -61,7 +61,13 @@ impl HttpModel {
         http: Http,
         idle: Duration,
     ) -> Self {
-        Self { provider_id: provider_id.into(), endpoint: Arc::new(endpoint), http, models: models.into(), idle }
+        Self {
+            provider_id: provider_id.into(),
+            endpoint: Arc::new(endpoint),
+            http,
+            models: models.into(),
+            idle,
+        }
     }
 
     async fn open(self, request: ModelRequest) -> Result<Answer, ModelError> {
@@ -242,7 +248,11 @@ impl Answer {
 
     fn cut(&self, error: &reqwest::Error) -> ModelError {
         ModelError::Transient {
-            message: format!("the stream of {} broke: {}", self.model.provider_id, shortened(&error.to_string())),
+            message: format!(
+                "the stream of {} broke: {}",
+                self.model.provider_id,
+                shortened(&error.to_string())
+            ),
             retry_after: None,
         }
     }

@@ -16,6 +16,7 @@ mod script_model;
 mod secret;
 mod sse;
 mod vendors;
+mod written;
 
 pub use compose::BlobBytes;
 pub use dialect::{Decoder, Dialect, Heard, Outgoing};

@@ -116,11 +116,7 @@ impl Model for ScriptModel {
 
 fn undeclared_model(provider_id: &str, model_id: &str) -> ModelInfo {
     let model = ModelRef::new(provider_id, model_id);
-    ModelInfo {
-        context: SCRIPT_CONTEXT,
-        max_output: SCRIPT_MAX_OUTPUT,
-        ..ModelInfo::undescribed(model)
-    }
+    ModelInfo { context: SCRIPT_CONTEXT, max_output: SCRIPT_MAX_OUTPUT, ..ModelInfo::undescribed(model) }
 }
 
 fn counts_attempts(step: &Step) -> bool {

@@ -44,7 +44,7 @@ pub enum AuthHeader {
 }
 
 /// Where servers of one dialect differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Quirks {
     /// The field that bounds the answer in chat completions.
     pub answer_limit: AnswerLimit,
@@ -54,14 +54,14 @@ pub struct Quirks {
     pub prompt_cache_key: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerLimit {
     #[default]
     MaxTokens,
     MaxCompletionTokens,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
     /// Not at all.
     #[default]

@@ -43,7 +43,8 @@ impl Session {
         let date = system_prompt::date(self.row.created_at);
         let platform = &self.hub.parts.settings.platform;
         let system = system_prompt::assemble(&agent, &workspace, platform, &date, &model.model, &specs);
-        let thought = self.row.model.as_ref().and_then(|model| ThoughtLevel::parse(model.variant.as_deref()?));
+        let thought =
+            self.row.model.as_ref().and_then(|model| ThoughtLevel::parse(model.variant.as_deref()?));
         let setting = Arc::new(Setting {
             agent,
             model: Arc::new(model),

@@ -1,0 +1,75 @@
+//! Passages as JSON, written once and kept on the passage: a step sends its history, but does not write it again.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use attache_core::part::{Part, Passage};
+use attache_core::prompt::BLOB_SCHEME;
+
+use crate::dialect::{Dialect, Outgoing, author};
+
+/// What a passage is in one dialect: JSON values separated by commas, without brackets. Empty if it says nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Segment {
+    key: u64,
+    pub(crate) json: Vec<u8>,
+    /// Where a mark (a cache breakpoint) can be put into the last block, for dialects that have such marks.
+    pub(crate) mark_at: Option<usize>,
+}
+
+/// The segments of the request's passages, in order; those that were written for this model before are not written again.
+pub(crate) fn segments(
+    dialect: Dialect,
+    outgoing: &Outgoing<'_>,
+    write: impl Fn(&Passage, &mut Segment),
+) -> Vec<Arc<Segment>> {
+    let key = key(dialect, outgoing);
+    let passages = outgoing.request.passages.iter();
+    passages
+        .map(|passage| {
+            if let Some(kept) = passage.written.get::<Segment>(|kept| kept.key == key) {
+                return kept;
+            }
+            let mut segment = Segment { key, ..Segment::default() };
+            write(passage, &mut segment);
+            let segment = Arc::new(segment);
+            if is_worth_keeping(passage) {
+                passage.written.keep(segment.clone());
+            }
+            segment
+        })
+        .collect()
+}
+
+/// Everything that decides how a passage is written.
+fn key(dialect: Dialect, outgoing: &Outgoing<'_>) -> u64 {
+    let info = &outgoing.request.info;
+    let mut hasher = DefaultHasher::new();
+    (dialect, author(outgoing.request), info.images, info.audio, info.pdf).hash(&mut hasher);
+    outgoing.quirks.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Attachments from the blob store are megabytes: they stay there between two steps.
+fn is_worth_keeping(passage: &Passage) -> bool {
+    !passage.parts.iter().any(|part| matches!(part, Part::File { url, .. } if url.starts_with(BLOB_SCHEME)))
+}
+
+/// Appends a segment to a JSON array that is being written, with a comma where one belongs.
+pub(crate) fn append(json: &mut Vec<u8>, segment: &[u8]) {
+    if segment.is_empty() {
+        return;
+    }
+    if !matches!(json.last(), Some(b'[')) {
+        json.push(b',');
+    }
+    json.extend_from_slice(segment);
+}
+
+/// Writes a value as JSON behind what is there.
+pub(crate) fn write_json(json: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    // Into memory, from values of ours with string keys: there is nothing that could fail.
+    if let Err(error) = serde_json::to_writer(&mut *json, value) {
+        tracing::error!(%error, "a request could not be written");
+    }
+}
