@@ -6,6 +6,7 @@ pub mod checker;
 pub mod client;
 pub mod database;
 pub mod fakes;
+pub mod http_server;
 pub mod limits;
 pub mod processes;
 pub mod replay;
