@@ -30,4 +30,4 @@ pub use script::{
 pub use script_model::ScriptModel;
 pub use secret::Secret;
 pub use sse::{Event, SseParser, TooLarge};
-pub use vendors::{AnswerLimit, AuthHeader, Effort, KeyNeed, Quirks, Vendor};
+pub use vendors::{AnswerLimit, AuthHeader, Effort, KeyNeed, Quirks, Shelf, StreamUsage, VENDORS, Vendor};

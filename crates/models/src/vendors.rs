@@ -1,10 +1,15 @@
-//! The providers we know, as data: a compatible vendor is one entry here and no code.
+//! The providers we know, as data: a compatible vendor is one entry in `vendors/table.rs` and no code.
 
 use crate::dialect::Dialect;
+
+mod table;
+
+pub use table::VENDORS;
 
 /// A provider that can be used by its name alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vendor {
+    /// As people write it in the configuration; also the first word of its variables.
     pub id: &'static str,
     /// As people write it.
     pub name: &'static str,
@@ -14,12 +19,24 @@ pub struct Vendor {
     pub key: KeyNeed,
     /// Environment variables that may hold the key, the first found wins.
     pub key_variables: &'static [&'static str],
-    /// Where a person gets a key.
+    /// Where a person gets a key; for a server of one's own, where one gets the server.
     pub key_page: &'static str,
     /// For titles, when nothing is configured.
     pub small_model: Option<&'static str>,
     pub auth: AuthHeader,
     pub quirks: Quirks,
+    pub shelf: Shelf,
+}
+
+/// What of the public model data is the vendor's, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shelf {
+    /// The vendor's name in the models.dev data; `None` for servers whose models only they know.
+    pub models_dev: Option<&'static str>,
+    /// How the ids of the models begin that are kept; empty keeps all.
+    pub families: &'static [&'static str],
+    /// What comes first, best first: the first one is the default. The others follow by age, newest first.
+    pub preferred: &'static [&'static str],
 }
 
 /// Whether a request without a key makes sense.
@@ -43,7 +60,7 @@ pub enum AuthHeader {
     ApiKey,
 }
 
-/// Where servers of one dialect differ.
+/// Where servers of one dialect differ. The default is what almost every server takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Quirks {
     /// The field that bounds the answer in chat completions.
@@ -52,6 +69,8 @@ pub struct Quirks {
     pub effort: Effort,
     /// `prompt_cache_key` is understood.
     pub prompt_cache_key: bool,
+    /// What makes chat completions count their tokens in a stream.
+    pub stream_usage: StreamUsage,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,8 +85,50 @@ pub enum Effort {
     /// Not at all.
     #[default]
     Unknown,
-    /// `reasoning_effort: "low"`
+    /// `reasoning_effort: "low"`, off is `"none"`
     ReasoningEffort,
     /// `reasoning: {effort: "low"}` or `{enabled: false}`
     ReasoningObject,
+    /// `reasoning_effort: "low"`, off is `reasoning: {enabled: false}`
+    ReasoningSwitch,
+    /// `thinking: {type: "enabled"}` with `reasoning_effort: "low"`, or `thinking: {type: "disabled"}`
+    ThinkingSwitch,
 }
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StreamUsage {
+    /// `stream_options: {include_usage: true}` must be sent.
+    #[default]
+    Asked,
+    /// The counts come by themselves, and the field would be refused.
+    Unasked,
+}
+
+impl Vendor {
+    pub fn find(id: &str) -> Option<&'static Self> {
+        VENDORS.iter().find(|vendor| vendor.id == id)
+    }
+
+    /// The vendor somebody may have meant who wrote something else: its written name, its name elsewhere, a slip of the pen.
+    pub fn nearest(id: &str) -> Option<&'static Self> {
+        let meant = id.trim().to_lowercase();
+        let distance = |vendor: &Self| {
+            let names = [vendor.name, vendor.shelf.models_dev.unwrap_or_default()];
+            let known =
+                names.into_iter().filter(|name| !name.is_empty()).any(|name| name.to_lowercase() == meant);
+            if known { 0 } else { strsim::damerau_levenshtein(vendor.id, &meant) }
+        };
+        // A third of the letters may be wrong: more is another word.
+        let allowed = (meant.chars().count() / 3).max(1);
+        let nearest = VENDORS.iter().min_by_key(|vendor| distance(vendor))?;
+        (distance(nearest) <= allowed).then_some(nearest)
+    }
+
+    /// The variable that overrides the address.
+    pub fn base_url_variable(&self) -> String {
+        format!("{}_BASE_URL", self.id.to_ascii_uppercase())
+    }
+}
+
+#[cfg(test)]
+mod tests;
