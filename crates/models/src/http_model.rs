@@ -2,46 +2,24 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
 use futures_util::{Stream, StreamExt, stream};
+use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Client, Response};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::compose::{BlobBytes, blob_ids, in_base64};
 use crate::dialect::{Decoder, Heard, Outgoing};
 use crate::endpoint::Endpoint;
-use crate::failure::{Refusal, shortened};
+use crate::failure::{Refusal, Said, shortened};
+use crate::http::Http;
 use crate::limits::{CONNECT, ERROR_BODY_BYTES};
 use crate::sse::SseParser;
-
-/// One HTTP client for all providers; made when first used, because reading the machine's certificates takes longer than
-/// starting the whole program.
-#[derive(Clone, Debug, Default)]
-pub struct Http {
-    client: Arc<OnceLock<Client>>,
-}
-
-impl Http {
-    pub(crate) fn client(&self) -> Result<&Client, ModelError> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
-        }
-        let made = Client::builder()
-            .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
-            // A redirect would carry the conversation, and with some servers the key, somewhere nobody configured.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| ModelError::Permanent(format!("no HTTP client could be made: {error}")))?;
-        Ok(self.client.get_or_init(|| made))
-    }
-}
 
 #[derive(Clone, Debug)]
 pub struct HttpModel {
@@ -78,7 +56,7 @@ impl HttpModel {
         let url = self.endpoint.base_url.join(&self.endpoint.dialect.path(&request.model().model_id));
         let sent = self
             .http
-            .client()?
+            .client(&self.endpoint.base_url)?
             .post(url)
             .headers(self.endpoint.headers())
             .header(CONTENT_TYPE, "application/json")
@@ -175,6 +153,9 @@ struct Answer {
     decoded: Vec<StepEvent>,
     ready: VecDeque<StepEvent>,
     silent_at: Instant,
+    /// The first bytes, while nothing was heard: a server that speaks no events is quoted.
+    unheard: Vec<u8>,
+    heard: bool,
     state: State,
 }
 
@@ -195,6 +176,8 @@ impl Answer {
             decoded: Vec::new(),
             ready: VecDeque::new(),
             silent_at,
+            unheard: Vec::new(),
+            heard: false,
             state: State::Reading,
         }
     }
@@ -225,7 +208,7 @@ impl Answer {
             Some(Err(error)) => State::Failed(self.cut(&error)),
             None => {
                 self.decoder.body_ended(&mut self.decoded);
-                State::Over
+                self.garbage().map_or(State::Over, State::Failed)
             }
         };
         self.ready.extend(self.decoded.drain(..));
@@ -233,17 +216,34 @@ impl Answer {
     }
 
     fn decode(&mut self, bytes: &[u8]) -> State {
+        let room = ERROR_BODY_BYTES - self.unheard.len();
+        if !self.heard {
+            self.unheard.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
         if let Err(error) = self.parser.feed(bytes) {
             return State::Failed(ModelError::Permanent(error.to_string()));
         }
         while let Some(event) = self.parser.next() {
             match self.decoder.event(&event, &mut self.decoded) {
-                Ok(Heard::Something) => self.silent_at = Instant::now() + self.model.idle,
+                Ok(Heard::Something) => {
+                    self.silent_at = Instant::now() + self.model.idle;
+                    self.heard = true;
+                }
                 Ok(Heard::KeepAlive) => {}
                 Err(error) => return State::Failed(error),
             }
         }
         State::Reading
+    }
+
+    /// A whole body without one event is no answer of a model: its own words say what it is.
+    fn garbage(&self) -> Option<ModelError> {
+        if self.heard || self.unheard.trim_ascii().is_empty() {
+            return None;
+        }
+        let said = Said::in_body(&self.unheard);
+        let words = self.model.endpoint.words(&said.message);
+        Some(said.error(format!("{} did not answer with a stream: {words}", self.model.provider_id)))
     }
 
     fn cut(&self, error: &reqwest::Error) -> ModelError {

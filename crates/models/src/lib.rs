@@ -6,6 +6,7 @@ mod dialect;
 mod endpoint;
 mod failure;
 mod gemini;
+mod http;
 mod http_model;
 mod limits;
 mod openai_chat;
@@ -21,7 +22,8 @@ mod written;
 pub use compose::BlobBytes;
 pub use dialect::{Decoder, Dialect, Heard, Outgoing};
 pub use endpoint::{BadUrl, BaseUrl, Endpoint};
-pub use http_model::{Http, HttpModel};
+pub use http::Http;
+pub use http_model::HttpModel;
 pub use limits::STREAM_IDLE;
 pub use registry::Providers;
 pub use script::{
