@@ -32,4 +32,7 @@ pub use script::{
 pub use script_model::ScriptModel;
 pub use secret::Secret;
 pub use sse::{Event, SseParser, TooLarge};
-pub use vendors::{AnswerLimit, AuthHeader, Effort, KeyNeed, Quirks, Shelf, StreamUsage, VENDORS, Vendor};
+pub use vendors::{
+    AfterResults, AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack,
+    Shelf, StreamUsage, Texts, VENDORS, Vendor,
+};

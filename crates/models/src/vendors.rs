@@ -71,6 +71,18 @@ pub struct Quirks {
     pub prompt_cache_key: bool,
     /// What makes chat completions count their tokens in a stream.
     pub stream_usage: StreamUsage,
+    /// What chat completions take back of a model's own reasoning.
+    pub reasoning_back: ReasoningBack,
+    /// Which ids of calls chat completions take.
+    pub call_ids: CallIds,
+    /// How chat completions take several texts of one message.
+    pub texts: Texts,
+    /// Whether chat completions fetch pictures.
+    pub picture_urls: PictureUrls,
+    /// Who may speak after the results of calls in chat completions.
+    pub after_results: AfterResults,
+    /// `cache_control` marks reach the models of Anthropic (`anthropic/…`) behind chat completions.
+    pub cache_marks: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -102,6 +114,58 @@ pub enum StreamUsage {
     Asked,
     /// The counts come by themselves, and the field would be refused.
     Unasked,
+}
+
+/// Reasoning goes back to the model that had it and to no other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ReasoningBack {
+    /// Left out: OpenAI and most servers refuse or ignore it.
+    #[default]
+    Nothing,
+    /// `reasoning_content`, where there was some.
+    ReasoningContent,
+    /// `reasoning_content`, empty where there was none: such a server refuses answers without it.
+    ReasoningContentAlways,
+    /// `reasoning`, where there was some.
+    Reasoning,
+    /// `reasoning_details` as they came.
+    ReasoningDetails,
+    /// A `thinking` part of the content.
+    ThinkingParts,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CallIds {
+    /// Up to 40 visible characters.
+    #[default]
+    Visible,
+    /// Exactly nine letters or digits.
+    NineLetters,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Texts {
+    /// Each is a part of its own.
+    #[default]
+    Parts,
+    /// One string, joined by blank lines; parts are refused.
+    Joined,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PictureUrls {
+    #[default]
+    Fetched,
+    /// Pictures must be in the request.
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AfterResults {
+    #[default]
+    Anyone,
+    /// Only the assistant; a user there is refused.
+    Assistant,
 }
 
 impl Vendor {

@@ -2,7 +2,10 @@
 //!
 //! A flat catalogue: longer than other files, and meant to be read like a list.
 
-use super::{AnswerLimit, AuthHeader, Effort, KeyNeed, Quirks, Shelf, StreamUsage, Vendor};
+use super::{
+    AfterResults, AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack,
+    Shelf, StreamUsage, Texts, Vendor,
+};
 use crate::dialect::Dialect;
 
 /// What every server of its dialect takes.
@@ -11,6 +14,12 @@ const PLAIN: Quirks = Quirks {
     effort: Effort::Unknown,
     prompt_cache_key: false,
     stream_usage: StreamUsage::Asked,
+    reasoning_back: ReasoningBack::Nothing,
+    call_ids: CallIds::Visible,
+    texts: Texts::Parts,
+    picture_urls: PictureUrls::Fetched,
+    after_results: AfterResults::Anyone,
+    cache_marks: false,
 };
 
 /// Servers of one's own are asked what they have.
@@ -49,6 +58,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningEffort,
             prompt_cache_key: true,
             stream_usage: StreamUsage::Asked,
+            ..PLAIN
         },
         shelf: Shelf { models_dev: Some("openai"), families: &[], preferred: &["gpt-5.6"] },
     },
@@ -80,6 +90,9 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningObject,
             prompt_cache_key: true,
             stream_usage: StreamUsage::Asked,
+            reasoning_back: ReasoningBack::ReasoningDetails,
+            cache_marks: true,
+            ..PLAIN
         },
         shelf: Shelf {
             models_dev: Some("openrouter"),
@@ -117,6 +130,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningEffort,
             prompt_cache_key: true,
             stream_usage: StreamUsage::Asked,
+            ..PLAIN
         },
         // Claude and others are there too, behind addresses and dialects of their own.
         shelf: Shelf { models_dev: Some("azure"), families: &["gpt-", "o3", "o4"], preferred: &["gpt-5.5"] },
@@ -136,6 +150,10 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ThinkingSwitch,
             prompt_cache_key: false,
             stream_usage: StreamUsage::Asked,
+            // A call in thinking mode without its reasoning is refused, and so are texts in parts.
+            reasoning_back: ReasoningBack::ReasoningContentAlways,
+            texts: Texts::Joined,
+            ..PLAIN
         },
         shelf: Shelf { models_dev: Some("deepseek"), families: &[], preferred: &["deepseek-v4-pro"] },
     },
@@ -155,6 +173,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningEffort,
             prompt_cache_key: true,
             stream_usage: StreamUsage::Asked,
+            ..PLAIN
         },
         shelf: Shelf { models_dev: Some("xai"), families: &[], preferred: &["grok-4.6"] },
     },
@@ -173,6 +192,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningEffort,
             prompt_cache_key: false,
             stream_usage: StreamUsage::Asked,
+            ..PLAIN
         },
         // The others there are previews that come and go.
         shelf: Shelf { models_dev: Some("groq"), families: &[], preferred: &["openai/gpt-oss-120b"] },
@@ -193,6 +213,10 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningEffort,
             prompt_cache_key: true,
             stream_usage: StreamUsage::Unasked,
+            reasoning_back: ReasoningBack::ThinkingParts,
+            call_ids: CallIds::NineLetters,
+            after_results: AfterResults::Assistant,
+            ..PLAIN
         },
         shelf: Shelf { models_dev: Some("mistral"), families: &[], preferred: &["mistral-medium-latest"] },
     },
@@ -211,6 +235,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningSwitch,
             prompt_cache_key: false,
             stream_usage: StreamUsage::Asked,
+            ..PLAIN
         },
         shelf: Shelf { models_dev: Some("togetherai"), families: &[], preferred: &["zai-org/GLM-5.3"] },
     },
@@ -229,6 +254,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningEffort,
             prompt_cache_key: false,
             stream_usage: StreamUsage::Asked,
+            ..PLAIN
         },
         shelf: Shelf {
             models_dev: Some("fireworks-ai"),
@@ -246,7 +272,12 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://ollama.com/download",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: Quirks { effort: Effort::ReasoningEffort, ..PLAIN },
+        quirks: Quirks {
+            effort: Effort::ReasoningEffort,
+            reasoning_back: ReasoningBack::Reasoning,
+            picture_urls: PictureUrls::Refused,
+            ..PLAIN
+        },
         shelf: ASKED,
     },
     Vendor {
@@ -260,7 +291,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://github.com/ggml-org/llama.cpp",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: PLAIN,
+        quirks: Quirks { reasoning_back: ReasoningBack::ReasoningContent, ..PLAIN },
         shelf: ASKED,
     },
     Vendor {
@@ -273,7 +304,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://docs.vllm.ai",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: Quirks { effort: Effort::ReasoningEffort, ..PLAIN },
+        quirks: Quirks { effort: Effort::ReasoningEffort, reasoning_back: ReasoningBack::Reasoning, ..PLAIN },
         shelf: ASKED,
     },
     Vendor {
