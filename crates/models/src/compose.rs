@@ -79,7 +79,12 @@ pub(crate) fn pieces<'a>(
     passage.parts.iter().filter_map(|part| piece(part, info, blobs, fetches)).collect()
 }
 
-fn piece<'a>(part: &'a Part, info: &ModelInfo, blobs: &'a BlobBytes, fetches: Fetches) -> Option<Piece<'a>> {
+pub(crate) fn piece<'a>(
+    part: &'a Part,
+    info: &ModelInfo,
+    blobs: &'a BlobBytes,
+    fetches: Fetches,
+) -> Option<Piece<'a>> {
     match part {
         Part::Text { text, .. } => Some(Piece::Text(Cow::Borrowed(text))),
         Part::File { media_type, url, filename, provider_metadata } => {
@@ -171,7 +176,7 @@ fn reference<'a>(data: &'a Value, info: &ModelInfo, fetches: Fetches) -> Piece<'
     }
 }
 
-fn link(name: Option<&str>, uri: &str) -> String {
+pub(crate) fn link(name: Option<&str>, uri: &str) -> String {
     match name {
         Some(name) => format!("[@{name}]({uri})"),
         None => uri.to_owned(),

@@ -26,8 +26,9 @@ impl Refusal<'_> {
         };
         match self.status {
             401 | 403 => ModelError::Auth(format!("{about}. {}", endpoint.key_hint)),
+            400 if said.is_about_the_key() => ModelError::Auth(format!("{about}. {}", endpoint.key_hint)),
             408 | 409 | 425 | 429 | 500..=599 if !said.is_quota() => {
-                ModelError::Transient { message: about, retry_after: self.retry_after }
+                ModelError::Transient { message: about, retry_after: self.retry_after.or(said.retry_after) }
             }
             _ => said.error(about),
         }
@@ -51,6 +52,8 @@ pub(crate) struct Said {
     pub(crate) message: String,
     /// `type` and `code`, joined: vendors use either.
     pub(crate) code: String,
+    /// Google says in the body when to come back.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Said {
@@ -59,7 +62,7 @@ impl Said {
         match serde_json::from_slice::<Value>(body) {
             Ok(Value::Array(items)) => items.first().map(Self::in_value).unwrap_or_default(),
             Ok(value) => Self::in_value(&value),
-            Err(_) => Self { message: String::from_utf8_lossy(body).into_owned(), code: String::new() },
+            Err(_) => Self { message: String::from_utf8_lossy(body).into_owned(), ..Self::default() },
         }
     }
 
@@ -75,7 +78,7 @@ impl Said {
             _ => text("message").or_else(|| text("detail")).unwrap_or_else(|| error.to_string()),
         };
         let code = [text("type"), text("code"), text("status")].into_iter().flatten().collect::<Vec<_>>();
-        Self { message, code: code.join(" ") }
+        Self { message, code: code.join(" "), retry_after: retry_delay(error) }
     }
 
     /// For an error within a stream, or one whose status says nothing.
@@ -95,7 +98,7 @@ impl Said {
             "too many tokens",
             "model_max_prompt_tokens_exceeded",
         ];
-        const ATTACHMENT: &[&str] = &["image", "audio", "pdf", "document", "media"];
+        const ATTACHMENT: &[&str] = &["image", "audio", "pdf", "document", "media", "provided url"];
         const BAD: &[&str] = &[
             "invalid",
             "could not process",
@@ -108,6 +111,7 @@ impl Said {
             "failed to",
             "corrupt",
             "must be",
+            "cannot fetch",
         ];
         const PASSING: &[&str] = &[
             "overloaded",
@@ -129,10 +133,26 @@ impl Said {
         }
     }
 
+    /// Google refuses a wrong key as a bad request.
+    fn is_about_the_key(&self) -> bool {
+        let message = self.message.to_lowercase();
+        ["api key not valid", "api key expired", "api key not found"]
+            .iter()
+            .any(|words| message.contains(words))
+    }
+
     /// No money left: trying again is no help.
     fn is_quota(&self) -> bool {
         self.code.contains("insufficient_quota") || self.message.contains("credit balance is too low")
     }
+}
+
+/// `details: [{"@type": "…RetryInfo", "retryDelay": "34.4s"}]`
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
+    seconds.is_finite().then(|| Duration::try_from_secs_f64(seconds.min(86_400.0)).ok()).flatten()
 }
 
 /// At most `PROVIDER_WORDS` characters, on one line, nothing invisible.
@@ -153,4 +173,42 @@ pub(crate) fn shortened(text: &str) -> String {
         blank = is_blank;
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(body: &str) -> Said {
+        Said::in_body(body.as_bytes())
+    }
+
+    #[test]
+    fn google_says_in_the_body_when_to_come_back() {
+        let body = |delay: &str| {
+            format!(
+                r#"{{"error":{{"code":429,"message":"slow","details":[{{"a":1}},{{"retryDelay":"{delay}"}}]}}}}"#
+            )
+        };
+        assert_eq!(said(&body("34.5s")).retry_after, Some(Duration::from_millis(34_500)));
+        assert_eq!(said(&body("1e99s")).retry_after, Some(Duration::from_secs(86_400)));
+        for wrong in ["-1s", "NaNs", "soon", "3"] {
+            assert_eq!(said(&body(wrong)).retry_after, None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_could_not_be_fetched_is_a_rejected_attachment() {
+        let said = said(r#"{"error":{"code":400,"message":"Cannot fetch content from the provided URL."}}"#);
+        assert!(matches!(said.error("x".into()), ModelError::AttachmentRejected(_)));
+    }
+
+    #[test]
+    fn a_wrong_key_is_told_from_other_bad_requests() {
+        assert!(
+            said(r#"{"error":{"message":"API key not valid. Please pass a valid API key."}}"#)
+                .is_about_the_key()
+        );
+        assert!(!said(r#"{"error":{"message":"Invalid JSON payload received."}}"#).is_about_the_key());
+    }
 }

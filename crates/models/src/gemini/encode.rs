@@ -1,7 +1,139 @@
-//! Writes Gemini generateContent requests.
+//! Writes Gemini generateContent requests. What stays the same from step to step comes first, the conversation last.
 
-use crate::dialect::Outgoing;
+use attache_core::part::{Passage, Role};
+use attache_core::ports::tool::ToolSpec;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
-pub(crate) fn body(_outgoing: &Outgoing<'_>) -> Vec<u8> {
-    Vec::new()
+use super::contents::{Writer, calls, said_by_user};
+use super::family::{Family, ThinkingConfig};
+use crate::compose::runtime_context;
+use crate::dialect::{Dialect, Outgoing};
+use crate::written::{append, segments, write_json};
+
+/// The API wants a user's word at the beginning, at the end, and before the model speaks. Where the conversation has none, this
+/// stands; it stays there in later requests.
+const GO_ON: &str = "Continue.";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<'a>; 1]>,
+    generation_config: GenerationConfig,
+}
+
+#[derive(Serialize)]
+struct Instruction<'a> {
+    parts: [InstructionPart<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct InstructionPart<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Declaration<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    /// Takes JSON Schema as it is; the older `parameters` knows a subset of its own and refuses the rest.
+    #[serde(serialize_with = "schema")]
+    parameters_json_schema: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationConfig {
+    max_output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+}
+
+/// Who spoke last in the contents so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Nobody,
+    User,
+    Model,
+}
+
+pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let writer = Writer::new(outgoing);
+    let written = segments(Dialect::Gemini, outgoing, |passage, segment| writer.write(passage, segment));
+    let length: usize = written.iter().map(|segment| segment.json.len() + 1).sum();
+    let mut json = Vec::with_capacity(length + 4096);
+    write_json(&mut json, &head(outgoing));
+    // The head is never empty: it ends with its last field and a brace.
+    json.pop();
+    json.extend_from_slice(br#","contents":["#);
+    let passages = &outgoing.request.passages;
+    let context = runtime_context(&outgoing.request.runtime_context);
+    let prompt = passages.iter().rposition(|passage| passage.role == Role::User);
+    let mut last = Last::Nobody;
+    for (index, (passage, segment)) in passages.iter().zip(&written).enumerate() {
+        if !segment.json.is_empty() {
+            if passage.role == Role::Assistant && last != Last::User {
+                append(&mut json, &said_by_user(GO_ON));
+            }
+            append(&mut json, &segment.json);
+            last = speaks_last(passage);
+        }
+        if let Some(context) = &context
+            && prompt == Some(index)
+        {
+            append(&mut json, &said_by_user(context));
+            last = Last::User;
+        }
+    }
+    if last != Last::User {
+        append(&mut json, &said_by_user(GO_ON));
+    }
+    json.extend_from_slice(b"]}");
+    json
+}
+
+fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
+    let request = outgoing.request;
+    let max_output_tokens = request.info.max_output;
+    let family = Family::of(&request.model().model_id);
+    Head {
+        system_instruction: (!request.system.trim().is_empty())
+            .then(|| Instruction { parts: [InstructionPart { text: &request.system }] }),
+        tools: (!request.tools.is_empty())
+            .then(|| [Tools { function_declarations: request.tools.iter().map(declaration).collect() }]),
+        generation_config: GenerationConfig {
+            max_output_tokens,
+            thinking_config: family.thinking(request.thought, max_output_tokens),
+        },
+    }
+}
+
+fn declaration(tool: &ToolSpec) -> Declaration<'_> {
+    Declaration { name: tool.id, description: tool.description, parameters_json_schema: &tool.parameters }
+}
+
+/// The name of the schema's language is no part of the subset the API documents.
+fn schema<S: Serializer>(schema: &&Value, serializer: S) -> Result<S::Ok, S::Error> {
+    match schema {
+        Value::Object(fields) => serializer.collect_map(fields.iter().filter(|(key, _)| *key != "$schema")),
+        other => other.serialize(serializer),
+    }
+}
+
+/// Results of calls are the user's.
+fn speaks_last(passage: &Passage) -> Last {
+    match passage.role {
+        Role::Assistant if calls(passage).next().is_none() => Last::Model,
+        Role::Assistant | Role::User | Role::System => Last::User,
+    }
 }

@@ -1,0 +1,243 @@
+//! Passages as contents: the user's parts, the model's parts, and behind the model's calls their results.
+//!
+//! The API pairs by position: the results of one step stand in one user content right behind the step's content, as many as
+//! there are calls, in their order, and nothing else beside them. So nothing is ever joined across passages.
+
+use std::borrow::Cow;
+
+use attache_core::part::{Part, Passage, Role, ToolPart};
+use attache_core::ports::model::ModelInfo;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::family::{Addresses, CallIds, Family, Signatures};
+use super::signature;
+use crate::compose::{self, Fetches, Media, MediaKind, Piece, Source};
+use crate::dialect::{Outgoing, author};
+use crate::written::{Segment, write_json};
+
+/// Documented for calls whose signature is not to be had, as those of another model are.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// What the API fetches from public addresses.
+const FETCHED: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/bmp", "application/pdf"];
+
+/// Writes passages for one model.
+#[derive(Debug)]
+pub(super) struct Writer<'a> {
+    outgoing: &'a Outgoing<'a>,
+    author: String,
+    family: Family,
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    role: &'static str,
+    parts: Vec<WirePart<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WirePart<'a> {
+    #[serde(flatten)]
+    kind: Kind<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Kind<'a> {
+    Text(Cow<'a, str>),
+    #[serde(rename_all = "camelCase")]
+    InlineData {
+        mime_type: &'a str,
+        data: &'a str,
+    },
+    #[serde(rename_all = "camelCase")]
+    FileData {
+        mime_type: &'a str,
+        file_uri: &'a str,
+    },
+    FunctionCall {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        name: Cow<'a, str>,
+        args: Cow<'a, Value>,
+    },
+    FunctionResponse {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        name: Cow<'a, str>,
+        response: Response<'a>,
+    },
+}
+
+/// The two keys the API knows.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Response<'a> {
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
+}
+
+impl<'a> From<Kind<'a>> for WirePart<'a> {
+    fn from(kind: Kind<'a>) -> Self {
+        Self { kind, thought: None, thought_signature: None }
+    }
+}
+
+/// One user content with one text.
+pub(super) fn said_by_user(text: &str) -> Vec<u8> {
+    let mut json = Vec::new();
+    let parts = vec![Kind::Text(Cow::Borrowed(text)).into()];
+    write_json(&mut json, &Content { role: "user", parts });
+    json
+}
+
+/// The calls of a passage that are answered by us; those that a provider ran by itself are its own story.
+pub(super) fn calls(passage: &Passage) -> impl Iterator<Item = &ToolPart> {
+    let tools = passage.parts.iter().filter_map(Part::tool);
+    tools.filter(|tool| tool.provider_executed != Some(true))
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(outgoing: &'a Outgoing<'a>) -> Self {
+        let family = Family::of(&outgoing.request.model().model_id);
+        Self { outgoing, author: author(outgoing.request), family }
+    }
+
+    pub(super) fn write(&self, passage: &Passage, segment: &mut Segment) {
+        match passage.role {
+            // Only the body's own instruction speaks for the system; a message of that kind is told like any other.
+            Role::User | Role::System => append(segment, "user", self.user_parts(passage)),
+            Role::Assistant => {
+                append(segment, "model", self.model_parts(passage));
+                append(segment, "user", calls(passage).map(|call| self.result(call)).collect());
+            }
+        }
+    }
+
+    fn user_parts<'p>(&'p self, passage: &'p Passage) -> Vec<WirePart<'p>> {
+        let fetched = self.family.addresses == Addresses::Fetched;
+        let fetches = Fetches { images: fetched, pdf: fetched };
+        let pieces = compose::pieces(passage, &self.outgoing.request.info, self.outgoing.blobs, fetches);
+        pieces.into_iter().filter_map(user_part).map(WirePart::from).collect()
+    }
+
+    fn model_parts<'p>(&'p self, passage: &'p Passage) -> Vec<WirePart<'p>> {
+        let mut calls = 0;
+        let parts = passage.parts.iter();
+        parts
+            .filter_map(|part| match part {
+                Part::Text { text, provider_metadata, .. } => {
+                    let signature = signature(provider_metadata.as_ref(), &self.author);
+                    let said = signature.is_some() || !text.is_empty();
+                    said.then(|| WirePart { thought_signature: signature, ..text_part(text) })
+                }
+                // Without a signature it is a summary for people: the model does not need it back.
+                Part::Reasoning { text, provider_metadata, .. } => {
+                    let signature = signature(provider_metadata.as_ref(), &self.author)?;
+                    let thought_signature = Some(signature);
+                    Some(WirePart { thought: Some(true), thought_signature, ..text_part(text) })
+                }
+                Part::Tool(tool) if tool.provider_executed == Some(true) => None,
+                Part::Tool(tool) => {
+                    calls += 1;
+                    Some(self.call(tool, calls))
+                }
+                Part::File { provider_metadata, .. } => self.file(part, provider_metadata.as_ref()),
+                Part::StepStart
+                | Part::SourceUrl { .. }
+                | Part::SourceDocument { .. }
+                | Part::Data { .. } => None,
+            })
+            .collect()
+    }
+
+    /// The API signs the first call of a step only, and that is the one it looks at.
+    fn call<'p>(&self, tool: &'p ToolPart, number: usize) -> WirePart<'p> {
+        let own = signature(tool.call_provider_metadata.as_ref(), &self.author);
+        let stands_in = number == 1 && self.family.signatures == Signatures::Demanded;
+        let kind = Kind::FunctionCall {
+            id: self.call_id(tool),
+            name: name(&tool.tool_name),
+            args: compose::call_input(tool),
+        };
+        WirePart { thought_signature: own.or(stands_in.then_some(NO_SIGNATURE)), ..kind.into() }
+    }
+
+    fn result<'p>(&self, tool: &'p ToolPart) -> WirePart<'p> {
+        let result = compose::call_result(tool);
+        let response =
+            if result.failed { Response::Error(result.text) } else { Response::Output(result.text) };
+        Kind::FunctionResponse { id: self.call_id(tool), name: name(&tool.tool_name), response }.into()
+    }
+
+    fn call_id<'p>(&self, tool: &'p ToolPart) -> Option<&'p str> {
+        (self.family.call_ids == CallIds::Expected).then(|| tool.call_id.as_str())
+    }
+
+    /// A picture goes back to the model that made it; another is told what was there.
+    fn file<'p>(&'p self, part: &'p Part, metadata: Option<&'p Value>) -> Option<WirePart<'p>> {
+        let request = self.outgoing.request;
+        let signature = signature(metadata, &self.author);
+        let blind;
+        let info = match signature {
+            Some(_) => &request.info,
+            None => {
+                blind = ModelInfo::undescribed(request.model().clone());
+                &blind
+            }
+        };
+        let piece = compose::piece(part, info, self.outgoing.blobs, Fetches::default())?;
+        Some(WirePart { thought_signature: signature, ..user_part(piece)?.into() })
+    }
+}
+
+fn user_part(piece: Piece<'_>) -> Option<Kind<'_>> {
+    match piece {
+        Piece::Text(text) => (!text.is_empty()).then_some(Kind::Text(text)),
+        Piece::Media(Media { mime, source: Source::Base64(data), .. }) => {
+            Some(Kind::InlineData { mime_type: mime, data })
+        }
+        Piece::Media(Media { kind, mime, source: Source::Url(uri), name }) => {
+            let fetched = match kind {
+                MediaKind::Image | MediaKind::Pdf => FETCHED.contains(&mime),
+                MediaKind::Audio => false,
+            };
+            Some(match fetched && uri.starts_with("https://") {
+                true => Kind::FileData { mime_type: mime, file_uri: uri },
+                false => Kind::Text(compose::link(name.as_deref(), uri).into()),
+            })
+        }
+    }
+}
+
+fn text_part(text: &str) -> WirePart<'_> {
+    Kind::Text(Cow::Borrowed(text)).into()
+}
+
+/// A name the API takes, also for a call of a tool that never existed.
+fn name(tool_name: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 64;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !tool_name.is_empty() && tool_name.len() <= LONGEST && tool_name.chars().all(allowed) {
+        return Cow::Borrowed(tool_name);
+    }
+    let name: String = tool_name.chars().take(LONGEST).map(|c| if allowed(c) { c } else { '_' }).collect();
+    Cow::Owned(if name.is_empty() { "_".to_owned() } else { name })
+}
+
+/// A content without parts is refused, so it is none.
+fn append(segment: &mut Segment, role: &'static str, parts: Vec<WirePart<'_>>) {
+    if parts.is_empty() {
+        return;
+    }
+    if !segment.json.is_empty() {
+        segment.json.push(b',');
+    }
+    write_json(&mut segment.json, &Content { role, parts });
+}

@@ -1,0 +1,207 @@
+//! Where the models behind this API differ, as data: how they are told to think, and what they want of calls.
+
+use attache_core::ports::model::ThoughtLevel;
+use serde::Serialize;
+
+/// Models whose names begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Family {
+    name: &'static str,
+    thinking: Thinking,
+    pub(super) call_ids: CallIds,
+    pub(super) signatures: Signatures,
+    pub(super) addresses: Addresses,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thinking {
+    /// Any word about it is refused.
+    Never,
+    /// Told in tokens, within these bounds.
+    Budget { least: u64, most: u64 },
+    /// Told in words: for off, low, medium, high. A level the model does not have is refused, so each family has its own.
+    Levels([&'static str; 4]),
+    /// Nobody knows whether it thinks; told in words if the user chose a level.
+    Unknown,
+}
+
+/// Whether calls and their results carry ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallIds {
+    /// Paired by order and name; an id is an unknown field to some servers.
+    Refused,
+    Expected,
+}
+
+/// Whether a call without a signature is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signatures {
+    Optional,
+    Demanded,
+}
+
+/// Whether the API fetches public addresses for the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Addresses {
+    NotFetched,
+    Fetched,
+}
+
+/// `generationConfig.thinkingConfig`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ThinkingConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include_thoughts: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'static str>,
+}
+
+/// Tokens for low, medium and high, as Google maps efforts itself.
+const BUDGETS: [u64; 3] = [1_024, 8_192, 24_576];
+
+/// The first that fits counts. Google's aliases (`gemini-flash-latest`) and models to come are taken for the newest kind.
+const FAMILIES: [Family; 16] = [
+    second("gemini-1", Thinking::Never, Addresses::NotFetched),
+    second("gemini-2.0", Thinking::Never, Addresses::NotFetched),
+    second("gemini-2.5-flash-image", Thinking::Never, Addresses::Fetched),
+    second("gemini-2.5-pro", Thinking::Budget { least: 128, most: 32_768 }, Addresses::Fetched),
+    second("gemini-2", Thinking::Budget { least: 0, most: 24_576 }, Addresses::Fetched),
+    third("gemini-3-pro", ["low", "low", "high", "high"]),
+    third("gemini-3-flash", ["minimal", "low", "medium", "high"]),
+    third("gemini-3.1-flash-lite", ["minimal", "low", "medium", "high"]),
+    third("gemini-3.5-flash", ["minimal", "low", "medium", "high"]),
+    third("gemini-3.6-flash", ["minimal", "low", "medium", "high"]),
+    third("gemini-flash-lite", ["minimal", "low", "medium", "high"]),
+    third("gemini", ["low", "low", "medium", "high"]),
+    Family {
+        name: "gemma",
+        thinking: Thinking::Unknown,
+        call_ids: CallIds::Refused,
+        signatures: Signatures::Optional,
+        addresses: Addresses::NotFetched,
+    },
+    // Other makers' models behind Google's addresses pair by ids.
+    other("claude"),
+    other("gpt"),
+    other(""),
+];
+
+const fn second(name: &'static str, thinking: Thinking, addresses: Addresses) -> Family {
+    Family { name, thinking, call_ids: CallIds::Refused, signatures: Signatures::Optional, addresses }
+}
+
+const fn third(name: &'static str, levels: [&'static str; 4]) -> Family {
+    Family {
+        name,
+        thinking: Thinking::Levels(levels),
+        call_ids: CallIds::Expected,
+        signatures: Signatures::Demanded,
+        addresses: Addresses::Fetched,
+    }
+}
+
+const fn other(name: &'static str) -> Family {
+    Family {
+        name,
+        thinking: Thinking::Unknown,
+        call_ids: CallIds::Expected,
+        signatures: Signatures::Optional,
+        addresses: Addresses::NotFetched,
+    }
+}
+
+impl Family {
+    pub(super) fn of(model_id: &str) -> Self {
+        // Gateways put a maker or a path before the name.
+        let name = model_id.rsplit('/').next().unwrap_or(model_id);
+        let found = FAMILIES.into_iter().find(|family| name.starts_with(family.name));
+        found.unwrap_or(other(""))
+    }
+
+    /// What the model is told about thinking. `None` in: as it does by itself, but aloud. `None` out: nothing is said.
+    pub(super) fn thinking(&self, level: Option<ThoughtLevel>, max_output: u64) -> Option<ThinkingConfig> {
+        let aloud = ThinkingConfig { include_thoughts: Some(true), ..ThinkingConfig::default() };
+        let Some(level) = level else {
+            return match self.thinking {
+                Thinking::Budget { .. } | Thinking::Levels(_) => Some(aloud),
+                Thinking::Never | Thinking::Unknown => None,
+            };
+        };
+        let base = if level == ThoughtLevel::Off { ThinkingConfig::default() } else { aloud };
+        let (thinking_budget, thinking_level) = match self.thinking {
+            Thinking::Never => return None,
+            Thinking::Budget { least, most } => (Some(budget(level, least, most, max_output)), None),
+            Thinking::Levels(levels) => (None, Some(word(level, levels))),
+            Thinking::Unknown => (None, Some(word(level, ["minimal", "low", "medium", "high"]))),
+        };
+        Some(ThinkingConfig { thinking_budget, thinking_level, ..base })
+    }
+}
+
+fn word(level: ThoughtLevel, [off, low, medium, high]: [&'static str; 4]) -> &'static str {
+    match level {
+        ThoughtLevel::Off => off,
+        ThoughtLevel::Low => low,
+        ThoughtLevel::Medium => medium,
+        ThoughtLevel::High | ThoughtLevel::Max => high,
+    }
+}
+
+/// Thoughts are paid from the answer's limit: at least half of it is left for the answer.
+fn budget(level: ThoughtLevel, least: u64, most: u64, max_output: u64) -> u64 {
+    let [low, medium, high] = BUDGETS;
+    let wanted = match level {
+        ThoughtLevel::Off => least,
+        ThoughtLevel::Low => low,
+        ThoughtLevel::Medium => medium,
+        ThoughtLevel::High => high,
+        ThoughtLevel::Max => most,
+    };
+    wanted.min(most).min(max_output / 2).max(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(model: &str, level: Option<ThoughtLevel>) -> String {
+        serde_json::to_string(&Family::of(model).thinking(level, 65_536)).unwrap()
+    }
+
+    #[test]
+    fn each_family_is_told_to_think_in_its_own_words() {
+        use ThoughtLevel::{High, Low, Max, Medium, Off};
+        for (model, level, expected) in [
+            ("gemini-2.0-flash", Some(High), "null"),
+            ("gemini-2.5-flash-image", None, "null"),
+            ("gemini-2.5-pro", None, r#"{"includeThoughts":true}"#),
+            ("gemini-2.5-pro", Some(Off), r#"{"thinkingBudget":128}"#),
+            ("gemini-2.5-pro", Some(Max), r#"{"includeThoughts":true,"thinkingBudget":32768}"#),
+            ("models/gemini-2.5-flash-lite", Some(Off), r#"{"thinkingBudget":0}"#),
+            ("gemini-2.5-flash", Some(Low), r#"{"includeThoughts":true,"thinkingBudget":1024}"#),
+            ("gemini-2.5-flash", Some(Max), r#"{"includeThoughts":true,"thinkingBudget":24576}"#),
+            ("gemini-3-pro-preview", Some(Medium), r#"{"includeThoughts":true,"thinkingLevel":"high"}"#),
+            ("gemini-3-flash-preview", Some(Off), r#"{"thinkingLevel":"minimal"}"#),
+            ("gemini-3.1-pro-preview", Some(Off), r#"{"thinkingLevel":"low"}"#),
+            ("gemini-3.8-flash", Some(Medium), r#"{"includeThoughts":true,"thinkingLevel":"medium"}"#),
+            ("gemini-flash-latest", None, r#"{"includeThoughts":true}"#),
+            ("gemma-4-31b-it", None, "null"),
+            ("google/gemini-4-pro", Some(Max), r#"{"includeThoughts":true,"thinkingLevel":"high"}"#),
+            ("some-model", None, "null"),
+            ("some-model", Some(High), r#"{"includeThoughts":true,"thinkingLevel":"high"}"#),
+        ] {
+            assert_eq!(told(model, level), expected, "{model} {level:?}");
+        }
+    }
+
+    #[test]
+    fn a_small_answer_is_not_thought_away() {
+        let small = Family::of("gemini-2.5-flash").thinking(Some(ThoughtLevel::High), 4_096).unwrap();
+        assert_eq!(small.thinking_budget, Some(2_048));
+        let tiny = Family::of("gemini-2.5-pro").thinking(Some(ThoughtLevel::High), 100).unwrap();
+        assert_eq!(tiny.thinking_budget, Some(128));
+    }
+}

@@ -1,0 +1,289 @@
+//! What the API sends, as far as it is read. Texts are borrowed from the event and the usual single part needs no list, so
+//! that a delta costs the one allocation that outlives it. What is not named here is passed over.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use attache_core::ports::model::Usage;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// One event of a stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Response<'a> {
+    /// The first; more are never asked for.
+    #[serde(borrow, deserialize_with = "first")]
+    pub(super) candidates: Option<Candidate<'a>>,
+    #[serde(borrow)]
+    pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
+    pub(super) usage_metadata: Option<UsageMetadata>,
+    #[serde(borrow)]
+    pub(super) response_id: Option<Text<'a>>,
+    pub(super) error: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Candidate<'a> {
+    #[serde(borrow)]
+    pub(super) content: Option<Content<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_message: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) grounding_metadata: Option<Grounding<'a>>,
+    #[serde(borrow)]
+    pub(super) citation_metadata: Option<Citations<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Content<'a> {
+    #[serde(borrow)]
+    pub(super) parts: Parts<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Part<'a> {
+    #[serde(borrow)]
+    pub(super) text: Option<Text<'a>>,
+    pub(super) thought: Option<bool>,
+    #[serde(borrow)]
+    pub(super) thought_signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) function_call: Option<FunctionCall<'a>>,
+    #[serde(borrow)]
+    pub(super) inline_data: Option<InlineData<'a>>,
+    #[serde(borrow)]
+    pub(super) executable_code: Option<ExecutableCode<'a>>,
+    #[serde(borrow)]
+    pub(super) code_execution_result: Option<CodeExecutionResult<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct FunctionCall<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) name: Option<Text<'a>>,
+    pub(super) args: Option<Value>,
+    /// Arguments that come in pieces. Never asked for; a server that sends them all the same must not have half a call run.
+    pub(super) will_continue: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct InlineData<'a> {
+    #[serde(borrow)]
+    pub(super) mime_type: Text<'a>,
+    #[serde(borrow)]
+    pub(super) data: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ExecutableCode<'a> {
+    #[serde(borrow)]
+    pub(super) language: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) code: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CodeExecutionResult<'a> {
+    #[serde(borrow)]
+    pub(super) outcome: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) output: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PromptFeedback<'a> {
+    #[serde(borrow)]
+    pub(super) block_reason: Option<Text<'a>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct UsageMetadata {
+    prompt_token_count: Option<Count>,
+    cached_content_token_count: Option<Count>,
+    tool_use_prompt_token_count: Option<Count>,
+    candidates_token_count: Option<Count>,
+    thoughts_token_count: Option<Count>,
+}
+
+impl UsageMetadata {
+    /// The prompt count holds what came from the cache, but not what tools of the API's own read; thoughts are not part of the
+    /// candidates.
+    pub(super) fn usage(&self) -> Usage {
+        let count = |count: Option<Count>| count.unwrap_or_default().0;
+        let cached = count(self.cached_content_token_count);
+        let fresh = count(self.prompt_token_count).saturating_sub(cached);
+        Usage {
+            input: fresh.saturating_add(count(self.tool_use_prompt_token_count)),
+            output: count(self.candidates_token_count),
+            reasoning: count(self.thoughts_token_count),
+            cache_read: cached,
+            cache_write: 0,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Grounding<'a> {
+    #[serde(borrow)]
+    grounding_chunks: Option<Vec<GroundingChunk<'a>>>,
+}
+
+impl<'a> Grounding<'a> {
+    pub(super) fn places(self) -> impl Iterator<Item = Place<'a>> {
+        let chunks = self.grounding_chunks.into_iter().flatten();
+        chunks.filter_map(|chunk| chunk.web.or(chunk.maps).or(chunk.retrieved_context))
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct GroundingChunk<'a> {
+    #[serde(borrow)]
+    web: Option<Place<'a>>,
+    #[serde(borrow)]
+    maps: Option<Place<'a>>,
+    #[serde(borrow)]
+    retrieved_context: Option<Place<'a>>,
+}
+
+/// The same thing under two names: the Gemini API says `citationSources`, Vertex says `citations`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Citations<'a> {
+    #[serde(borrow)]
+    citation_sources: Option<Vec<Place<'a>>>,
+    #[serde(borrow)]
+    citations: Option<Vec<Place<'a>>>,
+}
+
+impl<'a> Citations<'a> {
+    pub(super) fn places(self) -> impl Iterator<Item = Place<'a>> {
+        self.citation_sources.into_iter().chain(self.citations).flatten()
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Place<'a> {
+    #[serde(borrow)]
+    pub(super) uri: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) title: Option<Text<'a>>,
+}
+
+/// A number of tokens. Gateways write some as text or with a point; a count is no reason to lose an answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count(u64);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CountVisitor;
+        impl Visitor<'_> for CountVisitor {
+            type Value = Count;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a count")
+            }
+            fn visit_u64<E>(self, count: u64) -> Result<Count, E> {
+                Ok(Count(count))
+            }
+            fn visit_i64<E>(self, count: i64) -> Result<Count, E> {
+                Ok(Count(u64::try_from(count).unwrap_or_default()))
+            }
+            fn visit_f64<E>(self, count: f64) -> Result<Count, E> {
+                // Saturates, and what is no number is none.
+                Ok(Count(count as u64))
+            }
+            fn visit_str<E>(self, count: &str) -> Result<Count, E> {
+                Ok(Count(count.parse().unwrap_or_default()))
+            }
+        }
+        deserializer.deserialize_any(CountVisitor)
+    }
+}
+
+/// A string of the event. A type of its own because serde borrows a `Cow` only where it stands as a field by itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+impl Text<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    pub(super) fn into_owned(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+/// Almost always one.
+#[derive(Debug, Default)]
+pub(super) struct Parts<'a> {
+    first: Option<Part<'a>>,
+    rest: Vec<Part<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn into_iter(self) -> impl Iterator<Item = Part<'a>> {
+        self.first.into_iter().chain(self.rest)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PartsVisitor<'a>(PhantomData<Parts<'a>>);
+        impl<'de: 'a, 'a> Visitor<'de> for PartsVisitor<'a> {
+            type Value = Parts<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("parts")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Parts::default())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut parts = Parts { first: items.next_element()?, rest: Vec::new() };
+                while let Some(part) = items.next_element()? {
+                    parts.rest.push(part);
+                }
+                Ok(parts)
+            }
+        }
+        deserializer.deserialize_any(PartsVisitor(PhantomData))
+    }
+}
+
+/// The first of a list, without the list.
+fn first<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    struct FirstVisitor<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for FirstVisitor<T> {
+        type Value = Option<T>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let first = items.next_element()?;
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(first)
+        }
+    }
+    deserializer.deserialize_any(FirstVisitor(PhantomData))
+}
