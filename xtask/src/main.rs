@@ -1,8 +1,9 @@
-//! Guards the house: `cargo xtask test | tidy | bench | peers | fuzz | picture`. Knows the repository, not the product.
+//! Guards the house: `cargo xtask test | tidy | bench | peers | fuzz | picture | catalogue`. Knows the repository, not the product.
 
 use std::process::ExitCode;
 
 mod bench;
+mod catalogue;
 mod debian;
 mod fuzz;
 mod house;
@@ -24,6 +25,7 @@ usage: cargo xtask COMMAND
   bench            figures of the release binary beside their limits
   peers            installs the programs of others that the tests talk to
   picture          draws the demo into docs/demo.svg
+  catalogue [FILE] makes the embedded catalogue of models anew, from FILE (api.json of models.dev) or a pinned crate
   fuzz [--quick]   builds the fuzz targets and runs each for a minute (--quick: 5 s)
 
 example: cargo xtask test --quick
@@ -41,6 +43,8 @@ fn main() -> ExitCode {
         ["test", "--quick"] => test::run(&house, Effort::Quick),
         ["tidy"] => tidy::run(&house),
         ["bench"] => bench::run(&house),
+        ["catalogue"] => catalogue::make(&house),
+        ["catalogue", file] => catalogue::from_file(&house, file.as_ref()),
         ["picture"] => picture::draw(&house),
         ["peers"] => peers::install(&house).map(drop),
         ["fuzz"] => fuzz::run(&house, Effort::Full),

@@ -1,6 +1,7 @@
 //! Speaks to language models and gives back chunks. Knows no sessions, no ACP and no disk: scripts arrive as text.
 
 mod anthropic;
+mod catalogue;
 mod compose;
 mod dialect;
 mod endpoint;
@@ -19,6 +20,7 @@ mod sse;
 mod vendors;
 mod written;
 
+pub use catalogue::{Catalogue, CatalogueError};
 pub use compose::BlobBytes;
 pub use dialect::{Decoder, Dialect, Heard, Outgoing};
 pub use endpoint::{BadUrl, BaseUrl, Endpoint};
@@ -34,5 +36,5 @@ pub use secret::Secret;
 pub use sse::{Event, SseParser, TooLarge};
 pub use vendors::{
     AfterResults, AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack,
-    Shelf, StreamUsage, Texts, VENDORS, Vendor,
+    Shelf, StreamUsage, Texts, TopEffort, VENDORS, Vendor,
 };

@@ -34,3 +34,12 @@ pub(crate) const CONNECT: std::time::Duration = std::time::Duration::from_secs(1
 
 /// Silence of a model's stream when nothing is configured: reasoning models can be quiet for minutes.
 pub const STREAM_IDLE: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// Models kept per vendor: what a person can still look through in a list. The file stays small enough to embed.
+pub(crate) const CATALOGUE_MODELS: usize = 60;
+
+/// Smallest context worth listing: the system prompt, the tools and one file of code need about this much.
+pub(crate) const CATALOGUE_CONTEXT: u64 = 32_000;
+
+/// Answer size where the data states none of its own: enough for the longest file a person would want written at once.
+pub(crate) const UNLIMITED_OUTPUT: u64 = 32_768;

@@ -83,6 +83,8 @@ pub struct Quirks {
     pub after_results: AfterResults,
     /// `cache_control` marks reach the models of Anthropic (`anthropic/…`) behind chat completions.
     pub cache_marks: bool,
+    /// The word for the most thinking. A model is offered that level only where it takes the word.
+    pub top_effort: TopEffort,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -166,6 +168,24 @@ pub enum AfterResults {
     Anyone,
     /// Only the assistant; a user there is refused.
     Assistant,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TopEffort {
+    /// `"xhigh"`
+    #[default]
+    ExtraHigh,
+    /// `"max"`
+    Max,
+}
+
+impl TopEffort {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ExtraHigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
 }
 
 impl Vendor {

@@ -4,7 +4,7 @@
 
 use super::{
     AfterResults, AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack,
-    Shelf, StreamUsage, Texts, Vendor,
+    Shelf, StreamUsage, Texts, TopEffort, Vendor,
 };
 use crate::dialect::Dialect;
 
@@ -20,6 +20,7 @@ const PLAIN: Quirks = Quirks {
     picture_urls: PictureUrls::Fetched,
     after_results: AfterResults::Anyone,
     cache_marks: false,
+    top_effort: TopEffort::ExtraHigh,
 };
 
 /// Servers of one's own are asked what they have.
@@ -36,7 +37,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://platform.claude.com/settings/keys",
         small_model: Some("claude-haiku-4-5"),
         auth: AuthHeader::XApiKey,
-        quirks: PLAIN,
+        quirks: Quirks { top_effort: TopEffort::Max, ..PLAIN },
         shelf: Shelf {
             models_dev: Some("anthropic"),
             families: &[],
@@ -73,7 +74,11 @@ pub static VENDORS: &[Vendor] = &[
         small_model: Some("gemini-3.5-flash-lite"),
         auth: AuthHeader::Goog,
         quirks: PLAIN,
-        shelf: Shelf { models_dev: Some("google"), families: &[], preferred: &["gemini-3.8-flash"] },
+        shelf: Shelf {
+            models_dev: Some("google"),
+            families: &[],
+            preferred: &["gemini-3.8-flash", "gemini-3.1-pro-preview"],
+        },
     },
     Vendor {
         id: "openrouter",
@@ -153,6 +158,7 @@ pub static VENDORS: &[Vendor] = &[
             // A call in thinking mode without its reasoning is refused, and so are texts in parts.
             reasoning_back: ReasoningBack::ReasoningContentAlways,
             texts: Texts::Joined,
+            top_effort: TopEffort::Max,
             ..PLAIN
         },
         shelf: Shelf { models_dev: Some("deepseek"), families: &[], preferred: &["deepseek-v4-pro"] },
@@ -216,6 +222,7 @@ pub static VENDORS: &[Vendor] = &[
             reasoning_back: ReasoningBack::ThinkingParts,
             call_ids: CallIds::NineLetters,
             after_results: AfterResults::Assistant,
+            top_effort: TopEffort::Max,
             ..PLAIN
         },
         shelf: Shelf { models_dev: Some("mistral"), families: &[], preferred: &["mistral-medium-latest"] },
@@ -235,6 +242,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningSwitch,
             prompt_cache_key: false,
             stream_usage: StreamUsage::Asked,
+            top_effort: TopEffort::Max,
             ..PLAIN
         },
         shelf: Shelf { models_dev: Some("togetherai"), families: &[], preferred: &["zai-org/GLM-5.3"] },
@@ -254,6 +262,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningEffort,
             prompt_cache_key: false,
             stream_usage: StreamUsage::Asked,
+            top_effort: TopEffort::Max,
             ..PLAIN
         },
         shelf: Shelf {
