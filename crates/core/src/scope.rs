@@ -31,7 +31,8 @@ fn reach_of(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Reac
     let (path, writes) = match access {
         Access::ReadPath(path) => (path, false),
         Access::WritePath(path) => (path, true),
-        Access::Execute { directory, .. } => (directory, false),
+        Access::Command(command) => (&command.directory, false),
+        Access::Network { .. } => return Reach::Inside,
     };
     if path.components().any(|component| component == Component::ParentDir) {
         return Reach::Protected(format!("{} is not a plain path", path.display()));

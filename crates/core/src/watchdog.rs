@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ports::tool::Access;
+use crate::ports::tool::{Access, CommandNature};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,7 +89,8 @@ pub fn rule_name(accesses: &[Access]) -> String {
         .map(|access| match access {
             Access::ReadPath(path) => format!("reading {}", path.display()),
             Access::WritePath(path) => format!("changes to {}", path.display()),
-            Access::Execute { command, .. } => format!("`{command}`"),
+            Access::Command(command) => format!("`{}`", command.line()),
+            Access::Network { host } => format!("reaching {host}"),
         })
         .collect();
     names.dedup();
@@ -101,7 +102,15 @@ fn subject(access: &Access) -> (&'static str, String, Action) {
     match access {
         Access::ReadPath(path) => ("read", path.to_string_lossy().into_owned(), Action::Allow),
         Access::WritePath(path) => ("edit", path.to_string_lossy().into_owned(), Action::Ask),
-        Access::Execute { command, .. } => ("bash", command.clone(), Action::Ask),
+        Access::Command(command) => ("bash", command.line(), default_of(&command.nature)),
+        Access::Network { host } => ("network", host.clone(), Action::Ask),
+    }
+}
+
+fn default_of(nature: &CommandNature) -> Action {
+    match nature {
+        CommandNature::ReadOnly => Action::Allow,
+        CommandNature::Effects | CommandNature::Unclear(_) => Action::Ask,
     }
 }
 
@@ -173,13 +182,18 @@ fn literal_marks(pattern: &str) -> Vec<(char, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::tool::CommandAccess;
 
     fn rule(pattern: &str, action: Action) -> Rule {
         Rule { permission: "bash".into(), pattern: pattern.into(), action }
     }
 
     fn bash(command: &str) -> Vec<Access> {
-        vec![Access::Execute { command: command.into(), directory: "/w".into() }]
+        vec![Access::Command(CommandAccess {
+            words: vec![command.into()],
+            directory: "/w".into(),
+            nature: CommandNature::Effects,
+        })]
     }
 
     #[test]

@@ -10,7 +10,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use attache_core::ids::CallId;
-use attache_core::ports::tool::{Access, Effect, Presentation, Progress, Shown, ToolKind, Workspace};
+use attache_core::ports::tool::{
+    Access, CommandAccess, CommandNature, Effect, Presentation, Progress, Shown, ToolKind, Workspace,
+};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use schemars::JsonSchema;
@@ -63,10 +65,9 @@ impl Tool for Bash {
             if let Some(description) = input.description.filter(|text| !text.trim().is_empty()) {
                 presentation.content = vec![Shown::Text { text: visible(&description) }];
             }
-            Ok(ToolPlan {
-                accesses: vec![Access::Execute { command: input.command, directory }],
-                presentation,
-            })
+            let command =
+                CommandAccess { words: vec![input.command], directory, nature: CommandNature::Effects };
+            Ok(ToolPlan { accesses: vec![Access::Command(command)], presentation })
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use attache_core::ports::tool::{Access, Shown};
+use attache_core::ports::tool::{Access, CommandAccess, CommandNature, Shown};
 use attache_core::ports::{ToolOutcome, ToolRuntime};
 use serde_json::json;
 
@@ -59,7 +59,14 @@ async fn the_plan_names_the_command_and_where_it_runs() {
     let command = format!("echo one\necho {}", "x".repeat(5_000));
     let input = json!({"command": command, "description": "Says one"});
     let plan = trial.plan("bash", input).await.unwrap();
-    assert_eq!(plan.accesses, [Access::Execute { command: command.clone(), directory: trial.root.clone() }]);
+    assert_eq!(
+        plan.accesses,
+        [Access::Command(CommandAccess {
+            words: vec![command.clone()],
+            directory: trial.root.clone(),
+            nature: CommandNature::Effects,
+        })]
+    );
     assert_eq!(plan.presentation.title, command.replace('\n', "␊"));
     assert_eq!(plan.presentation.content, [Shown::Text { text: "Says one".into() }]);
 }

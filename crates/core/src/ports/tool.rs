@@ -114,10 +114,39 @@ pub enum Access {
     /// Absolute, lexically normal paths.
     ReadPath(PathBuf),
     WritePath(PathBuf),
-    Execute {
-        command: String,
-        directory: PathBuf,
+    Command(CommandAccess),
+    /// A host on the network, in lower case, that would be reached.
+    Network {
+        host: String,
     },
+}
+
+/// One simple command of a shell line as it would run; the whole line where nobody could take it apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandAccess {
+    /// The program and its arguments, quotes and expansions resolved; what rules are matched against, joined by blanks.
+    pub words: Vec<String>,
+    /// Where it would run, absolute and lexically normal.
+    pub directory: PathBuf,
+    pub nature: CommandNature,
+}
+
+/// What is known of a command without running it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandNature {
+    /// Known to read and print only.
+    ReadOnly,
+    /// Writes, runs others, reaches the network, or is a program nobody described.
+    Effects,
+    /// Could not be understood, for this reason: no rule lets it pass, a person has to look.
+    Unclear(String),
+}
+
+impl CommandAccess {
+    /// As rules and people read it.
+    pub fn line(&self) -> String {
+        self.words.join(" ")
+    }
 }
 
 /// A call that has been understood: what it would touch and how it looks before it runs.
