@@ -2,3 +2,6 @@
 
 pub(crate) mod decode;
 pub(crate) mod encode;
+mod names;
+mod prefix;
+mod thinking;

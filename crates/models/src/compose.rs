@@ -143,16 +143,30 @@ impl<'a> About<'a> {
         self.filename.map(Cow::Borrowed).or_else(uri)
     }
 
-    /// What is said of an attachment that can't be shown: its name, its type, its size.
     fn descriptor(&self, blobs: &BlobBytes) -> String {
-        let name = self.name().unwrap_or(Cow::Borrowed("attachment"));
-        match self.base64(blobs) {
-            Some(data) => {
-                let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
-                format!("[{name}, {}, {} bytes]", self.mime, (data.len() / 4 * 3).saturating_sub(padding))
-            }
-            None => format!("[{name}, {}]", self.mime),
+        descriptor(self.name().as_deref(), self.mime, self.base64(blobs))
+    }
+}
+
+impl Media<'_> {
+    /// For a dialect that has no form for this one.
+    pub(crate) fn descriptor(&self) -> String {
+        match self.source {
+            Source::Base64(data) => descriptor(self.name.as_deref(), self.mime, Some(data)),
+            Source::Url(url) => link(self.name.as_deref(), url),
         }
+    }
+}
+
+/// What is said of an attachment that can't be shown: its name, its type, its size.
+fn descriptor(name: Option<&str>, mime: &str, base64: Option<&str>) -> String {
+    let name = name.unwrap_or("attachment");
+    match base64 {
+        Some(data) => {
+            let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
+            format!("[{name}, {mime}, {} bytes]", (data.len() / 4 * 3).saturating_sub(padding))
+        }
+        None => format!("[{name}, {mime}]"),
     }
 }
 

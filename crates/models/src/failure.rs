@@ -94,6 +94,7 @@ impl Said {
             "prompt is too long",
             "exceed_context_size",
             "maximum context",
+            "exceed context limit",
             "input token count",
             "too many tokens",
             "model_max_prompt_tokens_exceeded",
@@ -121,6 +122,7 @@ impl Said {
             "unavailable",
             "internal_error",
             "api_error",
+            "timeout_error",
         ];
         if has(OVERFLOW) {
             ModelError::Overflow(about)

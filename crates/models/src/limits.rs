@@ -21,7 +21,7 @@ pub(crate) const ARGUMENT_DELTA_BYTES: (usize, usize) = (16, 4096);
 pub(crate) const REMEMBERED_ATTEMPTS: usize = 4096;
 
 /// One server-sent event: an inline picture of 20 MiB in base64 fits, an endless line does not.
-pub const EVENT_BYTES: usize = 32 * 1024 * 1024;
+pub(crate) const EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// The body of an error answer that is read; the message is in its first bytes.
 pub(crate) const ERROR_BODY_BYTES: usize = 64 * 1024;
@@ -43,3 +43,13 @@ pub(crate) const CATALOGUE_CONTEXT: u64 = 32_000;
 
 /// Answer size where the data states none of its own: enough for the longest file a person would want written at once.
 pub(crate) const UNLIMITED_OUTPUT: u64 = 32_768;
+
+/// Tokens for thinking at low, medium, high and max where a model takes a number: a few thoughts, a page, several, and what
+/// the vendor calls the point beyond which more is rarely used.
+pub(crate) const THOUGHT_BUDGETS: [u64; 4] = [4_096, 10_240, 20_480, 32_000];
+
+/// Anthropic takes no smaller budget.
+pub(crate) const THOUGHT_BUDGET_LEAST: u64 = 1_024;
+
+/// The title of a document in a request, in characters; Anthropic takes no longer one.
+pub(crate) const TITLE_CHARACTERS: usize = 500;

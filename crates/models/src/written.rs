@@ -1,6 +1,7 @@
 //! Passages as JSON, written once and kept on the passage: a step sends its history, but does not write it again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use attache_core::part::{Part, Passage};
@@ -15,6 +16,8 @@ pub(crate) struct Segment {
     pub(crate) json: Vec<u8>,
     /// Where a mark (a cache breakpoint) can be put into the last block, for dialects that have such marks.
     pub(crate) mark_at: Option<usize>,
+    /// What may be left out when it is sent (thoughts that are no longer welcome), each with the comma behind it, in order.
+    pub(crate) optional: Vec<Range<usize>>,
 }
 
 /// The segments of the request's passages, in order; those that were written for this model before are not written again.

@@ -1,22 +1,179 @@
-//! Reads Anthropic Messages events.
+//! Reads Anthropic Messages events. What it does not know it traces and passes over; what is open it closes at the end.
 
-use attache_core::ports::{ModelError, ModelRequest, StepEvent};
+use attache_core::chunk::FinishReason;
+use attache_core::ports::{ModelError, ModelRequest, StepEvent, Usage};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::dialect::{Decoder, Heard};
+use super::prefix;
+use super::thinking::Manner;
+use crate::dialect::{Decoder, Heard, author};
+use crate::failure::{Said, shortened};
 use crate::sse::Event;
 
+mod blocks;
+mod calls;
+mod sources;
+mod wire;
+
+use blocks::Blocks;
+use wire::{Delta, KNOWN_DELTAS, MessageStart, Outline, Text, Wire};
+
 #[derive(Debug)]
-pub(crate) struct AnthropicDecoder;
+pub(crate) struct AnthropicDecoder {
+    provider_id: String,
+    blocks: Blocks,
+    usage: Usage,
+    reason: Option<FinishReason>,
+    ended: bool,
+}
 
 impl AnthropicDecoder {
-    pub(crate) fn new(_request: &ModelRequest) -> Self {
-        Self
+    pub(crate) fn new(request: &ModelRequest) -> Self {
+        let model = request.model();
+        let prefix = Manner::of(&model.model_id).bound.then(|| prefix::of(request).to_string());
+        Self {
+            provider_id: model.provider_id.clone(),
+            blocks: Blocks::new(author(request), prefix),
+            usage: Usage::default(),
+            reason: None,
+            ended: false,
+        }
+    }
+
+    fn known(&mut self, wire: Wire<'_>, out: &mut Vec<StepEvent>) -> Heard {
+        let index = wire.index.unwrap_or(0);
+        match (&*wire.kind, wire.delta) {
+            ("content_block_delta", Some(delta)) => self.blocks.delta(index, delta, out),
+            ("content_block_start", _) => self.blocks.start(index, wire.content_block, out),
+            ("content_block_stop", _) => self.blocks.stop(index, out),
+            ("message_start", _) => self.message_start(wire.message),
+            ("message_delta", delta) => self.message_delta(delta, wire.usage),
+            ("message_stop", _) => self.end(out),
+            ("ping", _) => return Heard::KeepAlive,
+            (kind, _) => tracing::debug!(kind, "passed over: an event of an unknown type"),
+        }
+        Heard::Something
+    }
+
+    fn message_start(&mut self, message: Option<&RawValue>) {
+        let Some(message) = message.and_then(|raw| serde_json::from_str::<MessageStart<'_>>(raw.get()).ok())
+        else {
+            return;
+        };
+        self.blocks.name_sources_after(message.id.map(Text::whole).unwrap_or_default());
+        self.count(message.usage);
+    }
+
+    fn message_delta(&mut self, delta: Option<Delta<'_>>, usage: Option<&RawValue>) {
+        self.count(usage);
+        let stopped = delta.and_then(|delta| delta.stop_reason).filter(|text| !text.is_empty());
+        if let Some(stopped) = stopped {
+            self.reason = Some(reason(&stopped.whole()));
+        }
+    }
+
+    /// The counts are cumulative: what came last counts.
+    fn count(&mut self, usage: Option<&RawValue>) {
+        let Some(usage) = usage.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()) else { return };
+        let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
+        let (input, read, write) = (
+            count("/input_tokens"),
+            count("/cache_read_input_tokens"),
+            count("/cache_creation_input_tokens"),
+        );
+        // Some gateways repeat the input as zeros at the end: a step without any input there is none.
+        if input.unwrap_or(0) + read.unwrap_or(0) + write.unwrap_or(0) > 0 {
+            self.usage.input = input.unwrap_or(self.usage.input);
+            self.usage.cache_read = read.unwrap_or(self.usage.cache_read);
+            self.usage.cache_write = write.unwrap_or(self.usage.cache_write);
+        }
+        if let Some(output) = count("/output_tokens") {
+            // Part of the output, told by newer servers only.
+            let reasoning = count("/output_tokens_details/thinking_tokens").unwrap_or(0).min(output);
+            self.usage.reasoning = reasoning;
+            self.usage.output = output - reasoning;
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<StepEvent>) {
+        let reason = self.reason.unwrap_or(match self.blocks.has_called() {
+            true => FinishReason::ToolCalls,
+            false => FinishReason::Stop,
+        });
+        self.blocks.close(reason, out);
+        self.ended = true;
+        out.push(StepEvent::End { reason, usage: self.usage });
+    }
+
+    /// An event that is no `Wire`: of an unknown type, or broken.
+    fn unread(&self, event: &Event<'_>) -> Result<Heard, ModelError> {
+        let Ok(outline) = serde_json::from_slice::<Outline<'_>>(event.data) else {
+            // Gateways of another tradition close with a word that is no JSON.
+            return if event.data == b"[DONE]" { Ok(Heard::Something) } else { Err(self.garbage(event)) };
+        };
+        let delta = outline.delta.and_then(|raw| serde_json::from_str::<wire::Kind<'_>>(raw.get()).ok());
+        let known = match outline.kind.as_deref().unwrap_or(event.name) {
+            "content_block_delta" => delta.is_none_or(|delta| KNOWN_DELTAS.contains(&&*delta.kind)),
+            "message_start"
+            | "content_block_start"
+            | "content_block_stop"
+            | "message_delta"
+            | "message_stop" => true,
+            _ => false,
+        };
+        if known {
+            return Err(self.garbage(event));
+        }
+        tracing::debug!(event = event.name, "passed over: an event of an unknown form");
+        Ok(Heard::Something)
+    }
+
+    fn error(&self, event: &Event<'_>) -> ModelError {
+        let said = Said::in_body(event.data);
+        said.error(format!("{} reported an error: {}", self.provider_id, shortened(&said.message)))
+    }
+
+    fn garbage(&self, event: &Event<'_>) -> ModelError {
+        let words = shortened(&String::from_utf8_lossy(event.data));
+        ModelError::Permanent(format!("{} sent an event that can't be read: {words}", self.provider_id))
     }
 }
 
 impl Decoder for AnthropicDecoder {
-    fn event(&mut self, _event: &Event<'_>, _out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
-        Ok(Heard::Something)
+    fn event(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
+        if self.ended {
+            return Ok(Heard::Something);
+        }
+        match serde_json::from_slice::<Wire<'_>>(event.data) {
+            Ok(wire) if wire.kind == "error" => Err(self.error(event)),
+            Ok(wire) if !wire.kind.is_empty() => Ok(self.known(wire, out)),
+            // Gateways that name only the event, or nothing at all.
+            Ok(wire) if event.name == "error" || wire.error.is_some() => Err(self.error(event)),
+            Ok(wire) => Ok(self.known(Wire { kind: event.name.into(), ..wire }, out)),
+            Err(_) if event.name == "error" => Err(self.error(event)),
+            Err(_) => self.unread(event),
+        }
     }
-    fn body_ended(&mut self, _out: &mut Vec<StepEvent>) {}
+
+    fn body_ended(&mut self, out: &mut Vec<StepEvent>) {
+        // The reason is said when everything else has been.
+        if !self.ended && self.reason.is_some() {
+            self.end(out);
+        }
+    }
+}
+
+fn reason(text: &str) -> FinishReason {
+    match text {
+        // A pause is offered to whoever gives the server tools to run; what was said so far stands as an answer.
+        "end_turn" | "stop_sequence" | "pause_turn" => FinishReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "tool_use" => FinishReason::ToolCalls,
+        "refusal" => FinishReason::ContentFilter,
+        other => {
+            tracing::debug!(reason = other, "the model stopped for an unknown reason");
+            FinishReason::Other
+        }
+    }
 }

@@ -1,7 +1,144 @@
-//! Writes Anthropic Messages requests.
+//! Writes Anthropic Messages requests: the settings first, the conversation last, so that a step repeats the bytes of the one
+//! before it.
 
-use crate::dialect::Outgoing;
+use std::sync::Arc;
 
-pub(crate) fn body(_outgoing: &Outgoing<'_>) -> Vec<u8> {
-    Vec::new()
+use attache_core::part::Role;
+use attache_core::ports::ModelRequest;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::prefix::{self, Thoughts};
+use super::thinking::{Thinking, Told};
+use crate::compose::BlobBytes;
+use crate::dialect::{Dialect, Outgoing};
+use crate::vendors::Quirks;
+use crate::written::{self, Segment, write_json};
+
+mod blocks;
+mod messages;
+mod passages;
+
+pub(super) use messages::pieces;
+
+/// Breakpoints of the prompt cache beside those in the conversation: the system prompt and the last tool.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Breakpoint {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+pub(super) const BREAKPOINT: Breakpoint = Breakpoint { kind: "ephemeral" };
+
+#[derive(Serialize)]
+struct Settings<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<SystemBlock<'a>>,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Breakpoint>,
+}
+
+#[derive(Serialize)]
+struct SystemBlock<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+    cache_control: Breakpoint,
+}
+
+pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let request = outgoing.request;
+    let segments = segments(request, outgoing.blobs);
+    let (thoughts, _) = prefix::along(request, &segments);
+    let told = told(request, &segments, &thoughts);
+    let settings = Settings {
+        model: &request.model().model_id,
+        max_tokens: request.info.max_output.max(1),
+        stream: true,
+        thinking: told.thinking,
+        output_config: told.effort.map(|effort| OutputConfig { effort }),
+        tools: tools(request),
+        system: system(request),
+    };
+    let mut json =
+        Vec::with_capacity(segments.iter().map(|segment| segment.json.len()).sum::<usize>() + 4096);
+    write_json(&mut json, &settings);
+    json.pop();
+    json.extend_from_slice(b",\"messages\":[");
+    messages::write(request, &segments, &thoughts, &mut json);
+    json.extend_from_slice(b"]}");
+    json
+}
+
+/// The passages as messages. No quirk changes how one is written, and whoever reads the answer knows none.
+pub(super) fn segments(request: &ModelRequest, blobs: &BlobBytes) -> Vec<Arc<Segment>> {
+    let quirks = Quirks::default();
+    let outgoing = Outgoing { request, blobs, quirks: &quirks };
+    written::segments(Dialect::Anthropic, &outgoing, |passage, segment| {
+        passages::write(passage, &outgoing, segment);
+    })
+}
+
+/// The user's message of this turn: the turn's own context stands behind it.
+pub(super) fn last_user(request: &ModelRequest) -> Option<usize> {
+    request.passages.iter().rposition(|passage| passage.role == Role::User)
+}
+
+pub(super) fn tools_json(request: &ModelRequest) -> Vec<u8> {
+    let mut json = Vec::new();
+    write_json(&mut json, &tools(request));
+    json
+}
+
+fn tools(request: &ModelRequest) -> Vec<Tool<'_>> {
+    let last = request.tools.len().saturating_sub(1);
+    let specs = request.tools.iter().enumerate();
+    let tools = specs.map(|(index, spec)| Tool {
+        name: spec.id,
+        description: spec.description,
+        input_schema: &spec.parameters,
+        cache_control: (index == last).then_some(BREAKPOINT),
+    });
+    tools.collect()
+}
+
+fn system(request: &ModelRequest) -> Vec<SystemBlock<'_>> {
+    let said = !request.system.trim().is_empty();
+    let block = SystemBlock { kind: "text", text: &request.system, cache_control: BREAKPOINT };
+    said.then_some(block).into_iter().collect()
+}
+
+/// With a budget, the turn that is going on must begin with its thoughts. One that does not (the session changed its level
+/// while it waited for a person) goes on without.
+fn told(request: &ModelRequest, segments: &[Arc<Segment>], thoughts: &[Thoughts]) -> Told {
+    let told = Told::by(request);
+    let Some(Thinking::Enabled { .. }) = told.thinking else { return told };
+    let begun = last_user(request).map_or(0, |index| index + 1);
+    let first = (begun..segments.len()).find(|index| !segments[*index].json.is_empty());
+    match first {
+        Some(first) if !messages::begins_with_thoughts(&segments[first], thoughts[first]) => Told::default(),
+        Some(_) | None => told,
+    }
 }

@@ -1,0 +1,147 @@
+//! The conversation out of its passages: roles take turns, breakpoints are set, the turn's own context is put in. Bytes that
+//! were written once are only copied.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use attache_core::part::{Part, Passage, Role};
+use attache_core::ports::ModelRequest;
+
+use super::blocks::Block;
+use super::last_user;
+use super::passages::is_ours;
+use crate::anthropic::prefix::Thoughts;
+use crate::compose::runtime_context;
+use crate::written::{Segment, write_json};
+
+pub(super) const OPEN_USER: &[u8] = br#"{"role":"user","content":["#;
+pub(super) const OPEN_ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
+pub(super) const CLOSE: &[u8] = b"]}";
+
+/// Breakpoints in the conversation: at its end, and where it ended in the request before, so that what was kept is found.
+const BREAKPOINTS: usize = 2;
+
+/// Said for the user where the conversation would begin or end with the model: both are refused.
+const GO_ON: &str = "Go on.";
+
+/// A breakpoint within a block, in front of the brace that closes it.
+const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
+
+pub(super) fn write(
+    request: &ModelRequest,
+    segments: &[Arc<Segment>],
+    thoughts: &[Thoughts],
+    json: &mut Vec<u8>,
+) {
+    let marked = marked(request, segments);
+    let context_at = last_user(request);
+    let mut conversation = Conversation { json, last: None };
+    for (index, (passage, segment)) in request.passages.iter().zip(segments).enumerate() {
+        if !segment.json.is_empty() {
+            let mark_at = segment.mark_at.filter(|_| marked.contains(&index));
+            conversation.segment(passage, segment, thoughts[index], mark_at);
+        }
+        if context_at == Some(index)
+            && let Some(context) = runtime_context(&request.runtime_context)
+        {
+            conversation.user_text(&context);
+        }
+    }
+    if conversation.last != Some(OPEN_USER) {
+        conversation.user_text(GO_ON);
+    }
+}
+
+/// The last passages that end with the user: every request ends there.
+fn marked(request: &ModelRequest, segments: &[Arc<Segment>]) -> Vec<usize> {
+    let passages = request.passages.iter().zip(segments).enumerate().rev();
+    let said = passages.filter(|(_, (_, segment))| !segment.json.is_empty());
+    let ending = said.filter(|(_, (passage, _))| last_opening(passage) == OPEN_USER);
+    ending.map(|(index, _)| index).take(BREAKPOINTS).collect()
+}
+
+/// Whether the first block of this passage is a thought that is sent.
+pub(super) fn begins_with_thoughts(segment: &Segment, thoughts: Thoughts) -> bool {
+    let first = segment.optional.first().is_some_and(|thought| thought.start == OPEN_ASSISTANT.len());
+    first && thoughts == Thoughts::Sent
+}
+
+/// The bytes of a segment that are sent.
+pub(in crate::anthropic) fn pieces(segment: &Segment, thoughts: Thoughts) -> impl Iterator<Item = &[u8]> {
+    let left_out = left_out(segment, thoughts);
+    let starts = std::iter::once(0).chain(left_out.iter().map(|range| range.end));
+    let ends = left_out.iter().map(|range| range.start).chain([segment.json.len()]);
+    starts.zip(ends).map(|(start, end)| &segment.json[start..end])
+}
+
+fn left_out(segment: &Segment, thoughts: Thoughts) -> &[Range<usize>] {
+    match thoughts {
+        Thoughts::Sent => &[],
+        Thoughts::LeftOut => &segment.optional,
+    }
+}
+
+/// How the first message of a passage opens, if it says anything.
+fn first_opening(passage: &Passage) -> &'static [u8] {
+    match passage.role {
+        Role::User | Role::System => OPEN_USER,
+        Role::Assistant => OPEN_ASSISTANT,
+    }
+}
+
+/// How its last one does: results are a message of the user.
+fn last_opening(passage: &Passage) -> &'static [u8] {
+    match passage.parts.iter().filter_map(Part::tool).any(is_ours) {
+        true => OPEN_USER,
+        false => first_opening(passage),
+    }
+}
+
+struct Conversation<'a> {
+    json: &'a mut Vec<u8>,
+    /// How the last message opened.
+    last: Option<&'static [u8]>,
+}
+
+impl Conversation<'_> {
+    fn segment(&mut self, passage: &Passage, segment: &Segment, thoughts: Thoughts, mark_at: Option<usize>) {
+        let opening = first_opening(passage);
+        if self.last.is_none() && opening != OPEN_USER {
+            self.user_text(GO_ON);
+        }
+        self.open(opening);
+        let mut at = opening.len();
+        for range in left_out(segment, thoughts) {
+            self.json.extend_from_slice(&segment.json[at..range.start]);
+            at = range.end;
+        }
+        // The mark stands in the last block, behind all thoughts.
+        if let Some(mark_at) = mark_at {
+            self.json.extend_from_slice(&segment.json[at..mark_at]);
+            self.json.extend_from_slice(MARK);
+            at = mark_at;
+        }
+        self.json.extend_from_slice(&segment.json[at..]);
+        self.last = Some(last_opening(passage));
+    }
+
+    fn user_text(&mut self, text: &str) {
+        self.open(OPEN_USER);
+        write_json(self.json, &Block::Text { text });
+        self.json.extend_from_slice(CLOSE);
+    }
+
+    /// Begins a message, or goes on with the last one if it is of the same role: some gateways want roles to take turns.
+    fn open(&mut self, opening: &'static [u8]) {
+        if self.last == Some(opening) {
+            self.json.truncate(self.json.len() - CLOSE.len());
+            self.json.push(b',');
+        } else {
+            if self.last.is_some() {
+                self.json.push(b',');
+            }
+            self.json.extend_from_slice(opening);
+        }
+        self.last = Some(opening);
+    }
+}

@@ -1,0 +1,210 @@
+//! One passage as messages: a user's as one, a step of the model as what it said and, if it called, the results.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use attache_core::part::{Part, Passage, Role, ToolPart};
+use serde_json::Value;
+
+use super::blocks::{Block, Source};
+use super::messages::{CLOSE, OPEN_ASSISTANT, OPEN_USER};
+use crate::anthropic::names::{call_id, tool_name};
+use crate::anthropic::thinking::Manner;
+use crate::compose::{self, Fetches, Media, MediaKind, Piece, call_input, call_result, pieces};
+use crate::dialect::{Outgoing, author};
+use crate::limits::TITLE_CHARACTERS;
+use crate::written::{Segment, append, write_json};
+
+const FETCHES: Fetches = Fetches { images: true, pdf: true };
+
+pub(super) fn write(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
+    match passage.role {
+        // A system message in mid-conversation is for the newest models only; as a user's it is understood by all.
+        Role::User | Role::System => user(passage, outgoing, segment),
+        Role::Assistant => {
+            assistant(passage, outgoing, segment);
+            results(passage, segment);
+        }
+    }
+}
+
+fn user(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
+    let pieces = pieces(passage, &outgoing.request.info, outgoing.blobs, FETCHES);
+    let mut message = Message::open(OPEN_USER);
+    for piece in &pieces {
+        match piece {
+            Piece::Text(text) => message.text(text),
+            Piece::Media(media) => message.media(media),
+        }
+    }
+    message.close(segment);
+}
+
+fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
+    let by = author(outgoing.request);
+    // Without one they were cut, and are refused; servers of others may know none and still want their thoughts back.
+    let unsigned = !Manner::is_of_the_vendor(&outgoing.request.model().model_id);
+    let mut message = Message::open(OPEN_ASSISTANT);
+    for (index, part) in passage.parts.iter().enumerate() {
+        match part {
+            Part::Text { text, .. } => message.text(text),
+            Part::Reasoning { text, provider_metadata, .. } => {
+                let Some(marks) = own_marks(provider_metadata.as_ref(), &by) else { continue };
+                let signature = marks.get("signature").and_then(Value::as_str).unwrap_or_default();
+                if let Some(data) = marks.get("redactedData").and_then(Value::as_str) {
+                    message.thought(&Block::RedactedThinking { data });
+                } else if unsigned || !signature.is_empty() {
+                    let thinking = &whole_thought(&passage.parts[..index], part, text);
+                    message.thought(&Block::Thinking { thinking, signature });
+                }
+            }
+            Part::Tool(tool) if is_ours(tool) => message.block(&Block::ToolUse {
+                id: &call_id(tool.call_id.as_str()),
+                name: &tool_name(&tool.tool_name),
+                input: &call_input(tool),
+            }),
+            // What a server ran by itself is in what was said about it; the rest is for people.
+            Part::Tool(_)
+            | Part::StepStart
+            | Part::SourceUrl { .. }
+            | Part::SourceDocument { .. }
+            | Part::File { .. }
+            | Part::Data { .. } => {}
+        }
+    }
+    message.close(segment);
+}
+
+fn results(passage: &Passage, segment: &mut Segment) {
+    let mut message = Message::open(OPEN_USER);
+    for tool in passage.parts.iter().filter_map(Part::tool).filter(|tool| is_ours(tool)) {
+        let result = call_result(tool);
+        // A failure without words is refused.
+        let content = match result.failed && result.text.trim().is_empty() {
+            true => "the call failed",
+            false => &result.text,
+        };
+        message.block(&Block::ToolResult {
+            tool_use_id: &call_id(tool.call_id.as_str()),
+            content,
+            is_error: result.failed.then_some(true),
+        });
+    }
+    message.close(segment);
+}
+
+/// Whether a call was ours to run.
+pub(super) fn is_ours(tool: &ToolPart) -> bool {
+    tool.provider_executed != Some(true)
+}
+
+/// What this dialect stored beside a thought, if it was this very model that thought it.
+fn own_marks<'a>(metadata: Option<&'a Value>, by: &str) -> Option<&'a Value> {
+    let marks = metadata?.get("anthropic")?;
+    (marks.get("by").and_then(Value::as_str) == Some(by)).then_some(marks)
+}
+
+/// Long thoughts are stored in pieces (`3`, `3~2`, `3~3`); the last has the signature of the whole.
+fn whole_thought<'a>(before: &[Part], last: &Part, text: &'a str) -> Cow<'a, str> {
+    let Part::Reasoning { id: Some(id), .. } = last else { return Cow::Borrowed(text) };
+    let Some((stream, _)) = id.split_once('~') else { return Cow::Borrowed(text) };
+    let mut whole = String::new();
+    for part in before {
+        if let Part::Reasoning { id: Some(id), text, .. } = part
+            && id.split('~').next() == Some(stream)
+        {
+            whole.push_str(text);
+        }
+    }
+    whole.push_str(text);
+    Cow::Owned(whole)
+}
+
+/// A message that is being written; it stands only if something is in it.
+struct Message {
+    json: Vec<u8>,
+    open: usize,
+    /// Where the last block ends that a message may end with: not a thought.
+    ends_at: Option<usize>,
+    thoughts: Vec<Range<usize>>,
+}
+
+impl Message {
+    fn open(open: &[u8]) -> Self {
+        Self { json: open.to_vec(), open: open.len(), ends_at: None, thoughts: Vec::new() }
+    }
+
+    fn text(&mut self, text: &str) {
+        // Blank ones are refused.
+        if !text.trim().is_empty() {
+            self.block(&Block::Text { text });
+        }
+    }
+
+    fn media(&mut self, media: &Media<'_>) {
+        let source = match media.source {
+            compose::Source::Base64(data) => Source::Base64 { media_type: media_type(media.mime), data },
+            compose::Source::Url(url) => Source::Url { url },
+        };
+        match media.kind {
+            MediaKind::Image if is_taken(media.mime) => self.block(&Block::Image { source }),
+            MediaKind::Pdf => {
+                let title = media.name.as_deref().map(|name| cut(name, TITLE_CHARACTERS));
+                self.block(&Block::Document {
+                    source,
+                    title: title.filter(|title| !title.trim().is_empty()),
+                });
+            }
+            MediaKind::Image | MediaKind::Audio => self.text(&media.descriptor()),
+        }
+    }
+
+    fn thought(&mut self, block: &Block<'_>) {
+        self.comma();
+        let start = self.json.len();
+        write_json(&mut self.json, block);
+        // The comma behind it belongs to it: a thought is never the last.
+        self.thoughts.push(start..self.json.len() + 1);
+    }
+
+    fn block(&mut self, block: &Block<'_>) {
+        self.comma();
+        write_json(&mut self.json, block);
+        self.ends_at = Some(self.json.len());
+    }
+
+    fn comma(&mut self) {
+        if self.json.len() > self.open {
+            self.json.push(b',');
+        }
+    }
+
+    /// Appends the message. Thoughts at its end are left out: with nothing behind them they are refused.
+    fn close(mut self, segment: &mut Segment) {
+        let Some(ends_at) = self.ends_at else { return };
+        self.json.truncate(ends_at);
+        self.json.extend_from_slice(CLOSE);
+        let base = segment.json.len() + usize::from(!segment.json.is_empty());
+        let thoughts = self.thoughts.iter().filter(|thought| thought.end <= ends_at);
+        segment.optional.extend(thoughts.map(|thought| base + thought.start..base + thought.end));
+        segment.mark_at = Some(base + ends_at - 1);
+        if segment.json.is_empty() {
+            segment.json = self.json;
+        } else {
+            append(&mut segment.json, &self.json);
+        }
+    }
+}
+
+/// The kinds of picture that are taken.
+fn is_taken(mime: &str) -> bool {
+    matches!(media_type(mime), "image/jpeg" | "image/png" | "image/gif" | "image/webp")
+}
+
+fn media_type(mime: &str) -> &str {
+    if mime == "image/jpg" { "image/jpeg" } else { mime }
+}
+
+fn cut(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
+}

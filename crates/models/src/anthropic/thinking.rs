@@ -1,0 +1,178 @@
+//! How each family of models is told to think, as data: newer ones adapt, older ones take a budget, some can't be stopped.
+
+use attache_core::ports::ModelRequest;
+use attache_core::ports::model::ThoughtLevel;
+use serde::Serialize;
+
+use crate::limits::{THOUGHT_BUDGET_LEAST, THOUGHT_BUDGETS};
+
+/// How a family thinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Manner {
+    style: Style,
+    /// Thinks also when nobody asks for it.
+    by_itself: bool,
+    off: Off,
+    /// Its thoughts come without their text unless that is asked for.
+    silent: bool,
+    /// Its thoughts are refused when anything that stood before them has changed.
+    pub(super) bound: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Budget,
+    Adaptive,
+}
+
+/// How a family is told not to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Off {
+    /// By saying nothing.
+    Unsaid,
+    Disabled,
+    /// Only the short notes between calls are left.
+    BetweenTools,
+    /// It can't be stopped: as little as possible.
+    LowEffort,
+}
+
+struct Family {
+    /// Empty: all names.
+    names: &'static [&'static str],
+    from: (u16, u16),
+    manner: Manner,
+}
+
+const BUDGET: Manner =
+    Manner { style: Style::Budget, by_itself: false, off: Off::Unsaid, silent: false, bound: false };
+const ADAPTIVE: Manner = Manner { style: Style::Adaptive, ..BUDGET };
+/// The newest of all; what nobody knows yet is taken for one of them.
+const ALWAYS: Manner =
+    Manner { style: Style::Adaptive, by_itself: true, off: Off::LowEffort, silent: true, bound: true };
+
+/// The first that fits counts.
+const FAMILIES: &[Family] = &[
+    Family { names: &[], from: (5, 6), manner: ALWAYS },
+    Family { names: &["sonnet"], from: (5, 5), manner: Manner { off: Off::BetweenTools, ..ALWAYS } },
+    Family { names: &["haiku"], from: (5, 5), manner: Manner { off: Off::Disabled, ..ALWAYS } },
+    Family { names: &["opus"], from: (5, 5), manner: ALWAYS },
+    Family { names: &["fable", "mythos"], from: (5, 1), manner: ALWAYS },
+    Family { names: &["fable", "mythos"], from: (0, 0), manner: Manner { bound: false, ..ALWAYS } },
+    Family { names: &[], from: (5, 0), manner: Manner { off: Off::Disabled, bound: false, ..ALWAYS } },
+    Family { names: &[], from: (4, 7), manner: Manner { silent: true, ..ADAPTIVE } },
+    Family { names: &[], from: (4, 6), manner: ADAPTIVE },
+    Family { names: &[], from: (0, 0), manner: BUDGET },
+];
+
+/// Models of others behind this dialect know the budget, and several think unless they are told not to.
+const OF_OTHERS: Manner = Manner { off: Off::Disabled, ..BUDGET };
+
+impl Manner {
+    pub(super) fn of(model_id: &str) -> Self {
+        let Some((name, version)) = family(model_id) else { return OF_OTHERS };
+        let fits = |family: &&Family| {
+            (family.names.is_empty() || family.names.contains(&name)) && version >= family.from
+        };
+        FAMILIES.iter().find(fits).map_or(BUDGET, |family| family.manner)
+    }
+
+    /// Whether the model is of the vendor this dialect comes from: its thoughts have signatures.
+    pub(super) fn is_of_the_vendor(model_id: &str) -> bool {
+        family(model_id).is_some()
+    }
+}
+
+/// Name and version out of ids as vendors and gateways write them (`claude-opus-4-1-20250805`, `claude-3-7-sonnet-latest`,
+/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-opus-4.6`). Without a version it is the latest.
+fn family(model_id: &str) -> Option<(&str, (u16, u16))> {
+    let (_, rest) = model_id.rsplit_once("claude-")?;
+    let words = || rest.split(['-', '.', '@', ':', '_', '/', '[']);
+    let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let name = words().find(|word| !word.is_empty() && !is_number(word)).unwrap_or_default();
+    // A number of more than two digits is a date.
+    let is_version = |word: &&str| is_number(word) && word.len() <= 2;
+    let mut numbers = words().skip_while(|word| !is_version(word)).take_while(is_version);
+    let mut number = || numbers.next().and_then(|word| word.parse().ok());
+    let version = match number() {
+        Some(major) => (major, number().unwrap_or(0)),
+        None => (u16::MAX, u16::MAX),
+    };
+    Some((name, version))
+}
+
+/// The field `thinking`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Thinking {
+    Enabled {
+        budget_tokens: u64,
+    },
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<&'static str>,
+    },
+    Disabled,
+    BetweenTools,
+}
+
+/// What a request says of thinking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) thinking: Option<Thinking>,
+    pub(super) effort: Option<&'static str>,
+}
+
+impl Told {
+    pub(super) fn by(request: &ModelRequest) -> Self {
+        let manner = Manner::of(&request.model().model_id);
+        // A model that takes no levels is left alone, whatever was chosen for the one before it.
+        let level = request.thought.filter(|_| !request.info.thought_levels.is_empty());
+        let adaptive = Thinking::Adaptive { display: manner.silent.then_some("summarized") };
+        let only = |thinking| Self { thinking: Some(thinking), effort: None };
+        match (level, manner.style) {
+            // It thinks anyway: this only asks for the text.
+            (None, _) if manner.by_itself && manner.silent => only(adaptive),
+            (None, _) => Self::default(),
+            (Some(ThoughtLevel::Off), _) => match manner.off {
+                Off::Unsaid => Self::default(),
+                Off::Disabled => only(Thinking::Disabled),
+                Off::BetweenTools => only(Thinking::BetweenTools),
+                Off::LowEffort => Self { thinking: None, effort: Some("low") },
+            },
+            (Some(level), Style::Adaptive) => Self { thinking: Some(adaptive), effort: effort(level) },
+            (Some(level), Style::Budget) => {
+                let budget_tokens = budget(level, request.info.max_output);
+                let thinking = budget_tokens.map(|budget_tokens| Thinking::Enabled { budget_tokens });
+                Self { thinking, effort: None }
+            }
+        }
+    }
+}
+
+fn effort(level: ThoughtLevel) -> Option<&'static str> {
+    match level {
+        ThoughtLevel::Off => None,
+        ThoughtLevel::Low => Some("low"),
+        ThoughtLevel::Medium => Some("medium"),
+        ThoughtLevel::High => Some("high"),
+        ThoughtLevel::Max => Some("max"),
+    }
+}
+
+/// Tokens for thinking; a quarter of the answer is left for what is said. `None` where there is no room for the least.
+fn budget(level: ThoughtLevel, max_output: u64) -> Option<u64> {
+    let [low, medium, high, max] = THOUGHT_BUDGETS;
+    let wanted = match level {
+        ThoughtLevel::Off => return None,
+        ThoughtLevel::Low => low,
+        ThoughtLevel::Medium => medium,
+        ThoughtLevel::High => high,
+        ThoughtLevel::Max => max,
+    };
+    let budget = wanted.min(max_output - max_output / 4);
+    (budget >= THOUGHT_BUDGET_LEAST && budget < max_output).then_some(budget)
+}
+
+#[cfg(test)]
+mod tests;
