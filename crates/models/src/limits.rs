@@ -29,6 +29,12 @@ pub(crate) const ERROR_BODY_BYTES: usize = 64 * 1024;
 /// A provider's own words in an error of ours, in characters.
 pub(crate) const PROVIDER_WORDS: usize = 500;
 
+/// The longest item id or call id OpenAI takes back.
+pub(crate) const ITEM_ID_BYTES: usize = 64;
+
+/// The longest name of a function OpenAI takes.
+pub(crate) const CALL_NAME_BYTES: usize = 64;
+
 /// Time for the connection itself; a server that takes longer is not there.
 pub(crate) const CONNECT: std::time::Duration = std::time::Duration::from_secs(15);
 

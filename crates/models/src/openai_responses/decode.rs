@@ -1,22 +1,262 @@
-//! Reads OpenAI Responses events.
+//! Reads OpenAI Responses events. An item is known by its place in the output, not by its id: some servers give it another id
+//! in every event. What items become is in `items`, `executed` and
+//! `sources`, what a failure means in `broken`.
 
-use attache_core::ports::{ModelError, ModelRequest, StepEvent};
+use std::collections::HashSet;
 
-use crate::dialect::{Decoder, Heard};
+use attache_core::chunk::{Chunk, FinishReason, Rest, RestFields};
+use attache_core::ids::CallId;
+use attache_core::ports::{ModelError, ModelRequest, StepEvent, Usage};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::wire::{Fields, Item, Response, Text, Used};
+use crate::dialect::{Decoder, Heard, author};
 use crate::sse::Event;
 
+mod broken;
+mod executed;
+mod items;
+mod sources;
+
+use items::{Ended, Open, Streams, Thought};
+
 #[derive(Debug)]
-pub(crate) struct ResponsesDecoder;
+pub(crate) struct ResponsesDecoder {
+    provider_id: String,
+    /// Goes with everything only this model understands again.
+    author: String,
+    open: Open,
+    /// Items that have ended, by id: a second end says nothing new.
+    ended_items: HashSet<String>,
+    /// Ids of this answer's calls; a repeated one gets a name of its own.
+    call_ids: HashSet<CallId>,
+    streams: Streams,
+    called: Called,
+    refused: Refused,
+    state: State,
+}
+
+/// Whether a call of ours became whole: then it is our turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Called {
+    No,
+    Yes,
+}
+
+/// Whether the model said that it will not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    No,
+    Yes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No item so far.
+    Waiting,
+    Speaking,
+    Over,
+}
 
 impl ResponsesDecoder {
-    pub(crate) fn new(_request: &ModelRequest) -> Self {
-        Self
+    pub(crate) fn new(request: &ModelRequest) -> Self {
+        Self {
+            provider_id: request.model().provider_id.clone(),
+            author: author(request),
+            open: Open::default(),
+            ended_items: HashSet::new(),
+            call_ids: HashSet::new(),
+            streams: Streams::default(),
+            called: Called::No,
+            refused: Refused::No,
+            state: State::Waiting,
+        }
     }
 }
 
 impl Decoder for ResponsesDecoder {
-    fn event(&mut self, _event: &Event<'_>, _out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
-        Ok(Heard::Something)
+    fn event(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
+        if self.state == State::Over {
+            return Ok(Heard::Something);
+        }
+        match serde_json::from_slice::<Fields<'_>>(event.data) {
+            Ok(fields) => self.fields(event, fields, out),
+            Err(_) => self.unreadable(event, out),
+        }
     }
+
+    /// Without its closing event an answer is cut, however whole it looks.
     fn body_ended(&mut self, _out: &mut Vec<StepEvent>) {}
 }
+
+impl ResponsesDecoder {
+    /// A flat catalogue: one arm per event, the frequent ones first.
+    fn fields(
+        &mut self,
+        event: &Event<'_>,
+        fields: Fields<'_>,
+        out: &mut Vec<StepEvent>,
+    ) -> Result<Heard, ModelError> {
+        let kind = if fields.kind.is_empty() { event.name } else { &*fields.kind };
+        let (index, content) = (fields.output_index.0, fields.content_index.0);
+        match kind {
+            "response.output_text.delta" => self.say(index, content, fields.delta, out),
+            "response.function_call_arguments.delta" => self.argue(index, fields.delta, out),
+            "response.reasoning_summary_text.delta" => {
+                self.think(index, Thought::Summary(fields.summary_index.0), fields.delta, out);
+            }
+            "response.reasoning_text.delta" => self.think(index, Thought::Text(content), fields.delta, out),
+            "response.refusal.delta" => {
+                self.refused = Refused::Yes;
+                self.say(index, content, fields.delta, out);
+            }
+            "response.output_item.added" => self.item_added(index, fields.item, out),
+            "response.output_item.done" => self.item_done(index, fields.item, out),
+            "response.output_text.annotation.added" => self.cite(&fields, out),
+            // Said again as a whole. Only servers that stream no deltas are heard here.
+            "response.output_text.done" => self.say_once(index, content, fields.text, out),
+            "response.refusal.done" => {
+                self.refused = Refused::Yes;
+                self.say_once(index, content, fields.refusal, out);
+            }
+            "response.reasoning_summary_text.done" => {
+                self.think_once(index, Thought::Summary(fields.summary_index.0), fields.text, out);
+            }
+            "response.reasoning_text.done" => {
+                self.think_once(index, Thought::Text(content), fields.text, out)
+            }
+            "response.function_call_arguments.done" => self.argue_once(index, fields.arguments, out),
+            "response.completed" => self.finish(Ended::Whole, fields.response, out),
+            "response.incomplete" => self.finish(Ended::Cut, fields.response, out),
+            "response.failed" | "response.cancelled" | "response.error" | "error" => {
+                return Err(self.failed(event.data));
+            }
+            "" if fields.error.is_some() => return Err(self.failed(event.data)),
+            "keepalive" | "response.keepalive" | "ping" => return Ok(Heard::KeepAlive),
+            "response.created"
+            | "response.in_progress"
+            | "response.queued"
+            | "response.content_part.added"
+            | "response.content_part.done"
+            | "response.reasoning_summary_part.added"
+            | "response.reasoning_summary_part.done" => {}
+            // How far a tool of the provider has come; its item says all of it when it ends.
+            _ if kind.starts_with("response.") && kind.contains("_call") => {}
+            _ => tracing::debug!(kind, "an unknown event of OpenAI Responses was passed over"),
+        }
+        Ok(Heard::Something)
+    }
+
+    /// An event that is no JSON object of ours: a mark of the end, an unknown shape, or no event of this dialect at all.
+    fn unreadable(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
+        if event.data.trim_ascii() == b"[DONE]" {
+            // Servers that borrow this mark from chat completions have nothing more to say.
+            self.finish(Ended::Whole, None, out);
+            return Ok(Heard::Something);
+        }
+        if serde_json::from_slice::<serde::de::IgnoredAny>(event.data).is_err() {
+            return Err(self.garbage(event.data));
+        }
+        tracing::debug!(
+            name = event.name,
+            "an event of OpenAI Responses in an unknown shape was passed over"
+        );
+        Ok(Heard::Something)
+    }
+
+    fn item_added(&mut self, index: u64, raw: Option<&RawValue>, out: &mut Vec<StepEvent>) {
+        if let Some((item, _)) = read_item(raw) {
+            self.begin(index, &item, out);
+        }
+    }
+
+    fn item_done(&mut self, index: u64, raw: Option<&RawValue>, out: &mut Vec<StepEvent>) {
+        let Some((item, raw)) = read_item(raw) else { return };
+        if !item.id.is_empty() && !self.ended_items.insert(item.id.to_string()) {
+            return;
+        }
+        let ended = match &*item.status {
+            "incomplete" | "in_progress" => Ended::Cut,
+            _ => Ended::Whole,
+        };
+        self.end(index, &item, raw, ended, out);
+    }
+
+    fn finish(&mut self, ended: Ended, raw: Option<&RawValue>, out: &mut Vec<StepEvent>) {
+        let response = raw.and_then(|raw| serde_json::from_str::<Response<'_>>(raw.get()).ok());
+        let response = response.unwrap_or_default();
+        let reason = response.incomplete_details.map(|details| details.reason).unwrap_or_default();
+        let ended = if reason.is_empty() { ended } else { Ended::Cut };
+        if self.state == State::Waiting {
+            // A server that streams nothing says everything at its end.
+            for (index, raw) in (0..).zip(response.output.unwrap_or_default()) {
+                self.item_done(index, Some(raw), out);
+            }
+        }
+        self.end_all(ended, out);
+        let usage = response.usage.map(|used| usage(&used)).unwrap_or_default();
+        out.push(StepEvent::End { reason: self.finish_reason(ended, &reason), usage });
+        self.state = State::Over;
+    }
+
+    fn finish_reason(&self, ended: Ended, reason: &Text<'_>) -> FinishReason {
+        match (self.refused, ended) {
+            (Refused::Yes, _) => FinishReason::ContentFilter,
+            (Refused::No, Ended::Whole) if self.called == Called::Yes => FinishReason::ToolCalls,
+            (Refused::No, Ended::Whole) => FinishReason::Stop,
+            (Refused::No, Ended::Cut) => match &**reason {
+                "max_output_tokens" | "max_tokens" => FinishReason::Length,
+                "content_filter" => FinishReason::ContentFilter,
+                _ => FinishReason::Other,
+            },
+        }
+    }
+
+    /// What goes back to the same model with the item, and to nobody else.
+    fn mark<'m>(&self, id: Option<&str>, more: impl IntoIterator<Item = (&'m str, &'m str)>) -> Rest {
+        let mut ours = Map::new();
+        if let Some(id) = id {
+            ours.insert("itemId".into(), id.into());
+        }
+        ours.extend(more.into_iter().map(|(key, value)| (key.to_owned(), Value::from(value))));
+        ours.insert("by".into(), self.author.as_str().into());
+        let metadata = Map::from_iter([("openai".to_owned(), Value::Object(ours))]);
+        let fields = RestFields { provider_metadata: Some(Value::Object(metadata)), ..RestFields::default() };
+        Rest(Some(Box::new(fields)))
+    }
+}
+
+fn read_item(raw: Option<&RawValue>) -> Option<(Item<'_>, &RawValue)> {
+    let raw = raw?;
+    match serde_json::from_str(raw.get()) {
+        Ok(item) => Some((item, raw)),
+        Err(error) => {
+            tracing::debug!(%error, "an item of OpenAI Responses in an unknown shape was passed over");
+            None
+        }
+    }
+}
+
+fn push(out: &mut Vec<StepEvent>, chunk: Chunk) {
+    out.push(StepEvent::Chunk(chunk));
+}
+
+/// The five disjoint counts: on the wire input includes what the cache gave and took, output includes reasoning.
+fn usage(used: &Used) -> Usage {
+    let (cache_read, cache_write) = match &used.input_tokens_details {
+        Some(details) => (details.cached_tokens.0, details.cache_write_tokens.0),
+        None => (0, 0),
+    };
+    let reasoning = used.output_tokens_details.as_ref().map_or(0, |details| details.reasoning_tokens.0);
+    Usage {
+        input: used.input_tokens.0.saturating_sub(cache_read).saturating_sub(cache_write),
+        output: used.output_tokens.0.saturating_sub(reasoning),
+        reasoning,
+        cache_read,
+        cache_write,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,115 @@
-//! Writes OpenAI Responses requests.
+//! Writes OpenAI Responses requests. What changes from step to step stands last: everything before it is the same, byte for
+//! byte, and found in the provider's cache.
 
-use crate::dialect::Outgoing;
+use attache_core::part::Role;
+use attache_core::ports::model::{ModelInfo, ModelRequest};
+use serde::Serialize;
+use serde_json::Value;
 
-pub(crate) fn body(_outgoing: &Outgoing<'_>) -> Vec<u8> {
-    Vec::new()
+use super::efforts::effort;
+use crate::compose::runtime_context;
+use crate::dialect::{Dialect, Outgoing, author};
+use crate::written::{append, segments, write_json};
+
+mod items;
+mod step;
+
+pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let request = outgoing.request;
+    let writer = items::Writer {
+        author: author(request),
+        // No model takes audio in this dialect; it is described.
+        info: ModelInfo { audio: false, ..(*request.info).clone() },
+        blobs: outgoing.blobs,
+    };
+    let written = segments(Dialect::OpenAiResponses, outgoing, |passage, segment| {
+        writer.passage(passage, &mut segment.json);
+    });
+    let mut json =
+        Vec::with_capacity(written.iter().map(|segment| segment.json.len() + 1).sum::<usize>() + 4096);
+    write_json(&mut json, &head(outgoing));
+    // The head is an object; the conversation is its last field.
+    json.pop();
+    json.extend_from_slice(b",\"input\":[");
+    let context = runtime_context(&request.runtime_context).map(|text| items::user_text(&text));
+    let last_user = request.passages.iter().rposition(|passage| passage.role == Role::User);
+    for (index, segment) in written.iter().enumerate() {
+        append(&mut json, &segment.json);
+        if let Some(context) = context.as_deref().filter(|_| Some(index) == last_user) {
+            append(&mut json, context);
+        }
+    }
+    json.extend_from_slice(b"]}");
+    json
+}
+
+/// Everything but the conversation.
+#[derive(Serialize)]
+struct Head<'a> {
+    model: &'a str,
+    stream: bool,
+    /// Nothing of the conversation stays with the provider.
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    /// A field of its own, not a message: servers that put the request into a template of a model know this one, but not every
+    /// role a message can have.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    summary: &'static str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    /// Strict schemas must name every field as required; ours have optional ones.
+    strict: bool,
+}
+
+fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
+    let request: &'a ModelRequest = outgoing.request;
+    let info = &request.info;
+    // A model that does not reason refuses both fields.
+    let reasons = !info.thought_levels.is_empty();
+    let tool = |spec: &'a attache_core::ports::tool::ToolSpec| Tool {
+        r#type: "function",
+        name: spec.id,
+        description: spec.description,
+        parameters: &spec.parameters,
+        strict: false,
+    };
+    Head {
+        model: &request.model().model_id,
+        stream: true,
+        store: false,
+        include: reasons.then_some(["reasoning.encrypted_content"]),
+        reasoning: reasons.then(|| Reasoning {
+            effort: request.thought.map(|level| effort(&request.model().model_id, level)),
+            summary: "auto",
+        }),
+        max_output_tokens: Some(info.max_output).filter(|tokens| *tokens > 0),
+        prompt_cache_key: outgoing.quirks.prompt_cache_key.then(|| request.session_id.as_str()),
+        instructions: &request.system,
+        parallel_tool_calls: (!request.tools.is_empty()).then_some(true),
+        tools: request.tools.iter().map(tool).collect(),
+    }
 }

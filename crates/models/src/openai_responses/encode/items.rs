@@ -1,0 +1,216 @@
+//! The items a passage becomes, and their JSON. Which of them only their author may get back is in `step`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use attache_core::ids::CallId;
+use attache_core::part::{Passage, Role};
+use attache_core::ports::model::ModelInfo;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::compose::{BlobBytes, Fetches, Media, MediaKind, Piece, Source, pieces};
+use crate::limits::{CALL_NAME_BYTES, ITEM_ID_BYTES};
+use crate::written::write_json;
+
+/// What passages are written with.
+pub(super) struct Writer<'a> {
+    pub(super) author: String,
+    pub(super) info: ModelInfo,
+    pub(super) blobs: &'a BlobBytes,
+}
+
+/// An item as the wire has it.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Item<'a> {
+    Message {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        role: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'static str>,
+        content: Content<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+    },
+    Reasoning {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        summary: Vec<Block<'a>>,
+        encrypted_content: &'a str,
+    },
+    FunctionCall {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        /// JSON within a text.
+        arguments: String,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: Cow<'a, str>,
+    },
+    ImageGenerationCall {
+        id: &'a str,
+        status: &'static str,
+        result: &'a str,
+    },
+    /// An item of a tool of the provider's, as it came.
+    #[serde(untagged)]
+    AsItCame(&'a Value),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Content<'a> {
+    Plain(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block<'a> {
+    InputText { text: Cow<'a, str> },
+    InputImage { image_url: Address<'a>, detail: &'static str },
+    InputFile(File<'a>),
+    OutputText { text: &'a str, annotations: [(); 0] },
+    SummaryText { text: &'a str },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum File<'a> {
+    Inline { filename: Cow<'a, str>, file_data: Address<'a> },
+    Fetched { file_url: &'a str },
+}
+
+/// A web address, or the content itself. Written without being put together first: it may be megabytes.
+pub(super) struct Address<'a> {
+    mime: &'a str,
+    source: Source<'a>,
+}
+
+impl fmt::Display for Address<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.source {
+            Source::Base64(data) => write!(f, "data:{};base64,{data}", self.mime),
+            Source::Url(url) => f.write_str(url),
+        }
+    }
+}
+
+impl Serialize for Address<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Item<'_> {
+    /// Writes it behind the items before it.
+    pub(super) fn append_to(&self, json: &mut Vec<u8>) {
+        if !json.is_empty() {
+            json.push(b',');
+        }
+        write_json(json, self);
+    }
+}
+
+impl Writer<'_> {
+    /// The items of a passage, separated by commas.
+    pub(super) fn passage(&self, passage: &Passage, json: &mut Vec<u8>) {
+        match passage.role {
+            Role::User => self.message("user", passage, json),
+            Role::System => self.message("system", passage, json),
+            Role::Assistant => self.step(passage, json),
+        }
+    }
+
+    fn message(&self, role: &'static str, passage: &Passage, json: &mut Vec<u8>) {
+        let fetches = Fetches { images: true, pdf: true };
+        let mut said = pieces(passage, &self.info, self.blobs, fetches);
+        // An empty text is refused, and says nothing.
+        said.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+        let content = match said.as_slice() {
+            [] => return,
+            [Piece::Text(text)] => Content::Plain(text),
+            _ => Content::Blocks(said.iter().map(block).collect()),
+        };
+        Item::Message { id: None, role, status: None, content, phase: None }.append_to(json);
+    }
+}
+
+fn block<'a>(piece: &'a Piece<'_>) -> Block<'a> {
+    match piece {
+        Piece::Text(text) => Block::InputText { text: Cow::Borrowed(text) },
+        Piece::Media(media) => media_block(media),
+    }
+}
+
+fn media_block<'a>(media: &'a Media<'_>) -> Block<'a> {
+    let address = Address { mime: media.mime, source: media.source };
+    match (media.kind, media.source) {
+        (MediaKind::Image, _) => Block::InputImage { image_url: address, detail: "auto" },
+        (MediaKind::Pdf | MediaKind::Audio, Source::Url(file_url)) => {
+            Block::InputFile(File::Fetched { file_url })
+        }
+        (MediaKind::Pdf | MediaKind::Audio, Source::Base64(_)) => {
+            let filename = Cow::Borrowed(media.name.as_deref().unwrap_or("document.pdf"));
+            Block::InputFile(File::Inline { filename, file_data: address })
+        }
+    }
+}
+
+/// A text of the user's side, as JSON.
+pub(super) fn user_text(text: &str) -> Vec<u8> {
+    let mut json = Vec::new();
+    let content = Content::Plain(text);
+    Item::Message { id: None, role: "user", status: None, content, phase: None }.append_to(&mut json);
+    json
+}
+
+/// A call's id as it is taken: other dialects allow longer ones. The same id always becomes the same.
+pub(super) fn call_id(id: &CallId) -> Cow<'_, str> {
+    let id = id.as_str();
+    if !id.is_empty() && id.len() <= ITEM_ID_BYTES {
+        return Cow::Borrowed(id);
+    }
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    let front = &id[..id.floor_char_boundary(ITEM_ID_BYTES - 17)];
+    Cow::Owned(format!("{front}_{:016x}", hasher.finish()))
+}
+
+/// A tool's name as it is taken: models make up names that no request may hold.
+pub(super) fn call_name(name: &str) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() {
+        return Cow::Borrowed("unnamed");
+    }
+    if name.len() <= CALL_NAME_BYTES && name.chars().all(allowed) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().map(|c| if allowed(c) { c } else { '_' }).take(CALL_NAME_BYTES).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_names_of_calls_fit_the_wire() {
+        assert_eq!(call_id(&CallId::new("call_1")), "call_1");
+        let long = "c".repeat(65);
+        let long = CallId::new(long.as_str());
+        let short = call_id(&long);
+        assert!(short.len() == 64 && short == call_id(&long.clone()));
+        assert_ne!(short, call_id(&CallId::new("c".repeat(66))));
+        assert!(!call_id(&CallId::new("")).is_empty());
+        assert_eq!(call_name("read"), "read");
+        assert_eq!(call_name("functions.read file"), "functions_read_file");
+        assert_eq!(call_name("é".repeat(80).as_str()), "_".repeat(64));
+        assert_eq!(call_name(""), "unnamed");
+    }
+}

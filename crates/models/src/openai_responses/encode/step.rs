@@ -1,0 +1,220 @@
+//! One step of the assistant as items. What only its author understands (encrypted reasoning, item ids) goes back to its
+//! author alone, and only in whole: the provider refuses reasoning without the item that followed it, and an item by its id
+//! without the reasoning it followed.
+
+use std::borrow::Cow;
+
+use attache_core::part::{Part, Passage, ToolPart, ToolState};
+use attache_core::ports::model::ModelInfo;
+use serde_json::{Map, Value};
+
+use super::items::{Block, Content, Item, Writer, call_id, call_name};
+use crate::compose::{Fetches, Piece, call_input, call_result, piece};
+
+/// What the decoder put beside a part, if this model is its author.
+#[derive(Clone, Copy, Default)]
+struct Mark<'a> {
+    item_id: Option<&'a str>,
+    phase: Option<&'a str>,
+    encrypted: Option<&'a str>,
+}
+
+/// One item to be, in the order of the parts.
+enum Said<'a> {
+    Reasoning {
+        text: &'a str,
+        encrypted: &'a str,
+    },
+    Message(Vec<Cow<'a, str>>),
+    Call(&'a ToolPart),
+    /// A call the provider ran by itself.
+    Executed(&'a Map<String, Value>),
+    Picture(&'a Part),
+}
+
+struct Marked<'a> {
+    said: Said<'a>,
+    /// `None`: another model's, or cut off.
+    mark: Option<Mark<'a>>,
+}
+
+impl Writer<'_> {
+    pub(super) fn step(&self, passage: &Passage, json: &mut Vec<u8>) {
+        let mut unsendable = 0;
+        let mut items: Vec<Marked<'_>> = Vec::new();
+        for part in &passage.parts {
+            match self.said(part) {
+                Some(marked) => join(&mut items, marked),
+                None if matches!(part, Part::Reasoning { .. }) => unsendable += 1,
+                None => {}
+            }
+        }
+        let mut plan = Plan::of(&items, unsendable);
+        if plan.ids == Ids::Left {
+            // A picture can't be told without its id.
+            for item in &mut items {
+                if let Said::Picture(part) = item.said {
+                    *item = Marked { said: self.described(part), mark: None };
+                }
+            }
+            plan = Plan::of(&items, unsendable);
+        }
+        for (item, sent) in items.iter().zip(&plan.sent) {
+            if *sent {
+                item.write(plan.ids, json);
+            }
+        }
+        for tool in passage.parts.iter().filter_map(Part::tool) {
+            if tool.provider_executed != Some(true) {
+                output(tool, json);
+            }
+        }
+    }
+
+    fn said<'p>(&self, part: &'p Part) -> Option<Marked<'p>> {
+        match part {
+            Part::Text { text, provider_metadata, .. } => {
+                let said = Said::Message(vec![Cow::Borrowed(text)]);
+                (!text.is_empty()).then(|| Marked { said, mark: self.mark(provider_metadata.as_ref()) })
+            }
+            Part::Reasoning { text, provider_metadata, .. } => {
+                let mark = self.mark(provider_metadata.as_ref())?;
+                let encrypted = mark.encrypted?;
+                Some(Marked { said: Said::Reasoning { text, encrypted }, mark: Some(mark) })
+            }
+            Part::Tool(tool) if tool.provider_executed == Some(true) => {
+                let mark = self.mark(tool.result_provider_metadata.as_ref())?;
+                let item = tool.output.as_ref()?.as_object()?;
+                let said = Said::Executed(item);
+                (tool.state == ToolState::OutputAvailable).then_some(Marked { said, mark: Some(mark) })
+            }
+            Part::Tool(tool) => {
+                let mark = self.mark(tool.call_provider_metadata.as_ref());
+                Some(Marked { said: Said::Call(tool), mark })
+            }
+            Part::File { provider_metadata, .. } => {
+                let mark = self.mark(provider_metadata.as_ref()).filter(|mark| mark.item_id.is_some());
+                let said = if mark.is_some() { Said::Picture(part) } else { self.described(part) };
+                Some(Marked { said, mark })
+            }
+            Part::StepStart | Part::SourceUrl { .. } | Part::SourceDocument { .. } | Part::Data { .. } => {
+                None
+            }
+        }
+    }
+
+    /// A file of another model's: its name, type and size.
+    fn described<'p>(&self, part: &'p Part) -> Said<'p> {
+        let blind = ModelInfo { images: false, audio: false, pdf: false, ..self.info.clone() };
+        let text = match piece(part, &blind, self.blobs, Fetches::default()) {
+            Some(Piece::Text(text)) => text.into_owned(),
+            Some(Piece::Media(_)) | None => "[attachment]".to_owned(),
+        };
+        Said::Message(vec![Cow::Owned(text)])
+    }
+
+    fn mark<'p>(&self, metadata: Option<&'p Value>) -> Option<Mark<'p>> {
+        let ours = metadata?.get("openai")?;
+        let text = |key: &str| ours.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        (text("by") == Some(self.author.as_str())).then(|| Mark {
+            item_id: text("itemId"),
+            phase: text("phase"),
+            encrypted: text("reasoningEncryptedContent"),
+        })
+    }
+}
+
+/// Puts a part behind the others; two parts of one message stay one item.
+fn join<'a>(items: &mut Vec<Marked<'a>>, next: Marked<'a>) {
+    if let Some(last) = items.last_mut()
+        && last.item_id().is_some()
+        && last.item_id() == next.item_id()
+        && let (Said::Message(texts), Said::Message(more)) = (&mut last.said, &next.said)
+    {
+        texts.extend(more.iter().cloned());
+        return;
+    }
+    items.push(next);
+}
+
+/// What of a step is sent, and how.
+struct Plan {
+    sent: Vec<bool>,
+    ids: Ids,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ids {
+    Sent,
+    Left,
+}
+
+impl Plan {
+    fn of(items: &[Marked<'_>], unsendable: usize) -> Self {
+        // Reasoning is sent if the item it led to follows it, whole and by the same author.
+        let mut followed = false;
+        let (mut thought, mut dropped) = (0, unsendable);
+        let mut sent: Vec<bool> = Vec::with_capacity(items.len());
+        for item in items.iter().rev() {
+            if matches!(item.said, Said::Reasoning { .. }) {
+                thought += 1;
+                dropped += usize::from(!followed);
+                sent.push(followed);
+            } else {
+                followed = item.mark.is_some();
+                sent.push(true);
+            }
+        }
+        sent.reverse();
+        // With an id the provider expects what was thought before; without one it takes any item.
+        let ids = if thought > 0 && dropped == 0 { Ids::Sent } else { Ids::Left };
+        Self { sent, ids }
+    }
+}
+
+impl<'a> Marked<'a> {
+    fn item_id(&self) -> Option<&'a str> {
+        self.mark.and_then(|mark| mark.item_id)
+    }
+
+    fn write(&self, ids: Ids, json: &mut Vec<u8>) {
+        let mark = self.mark.unwrap_or_default();
+        let id = mark.item_id.filter(|_| ids == Ids::Sent);
+        match &self.said {
+            Said::Reasoning { text, encrypted } => {
+                let summary = (!text.is_empty()).then_some(Block::SummaryText { text });
+                let summary = summary.into_iter().collect();
+                // Its own id always: it belongs to what is encrypted.
+                Item::Reasoning { id: mark.item_id, summary, encrypted_content: encrypted }.append_to(json);
+            }
+            Said::Message(texts) => {
+                let blocks = texts.iter().map(|text| Block::OutputText { text, annotations: [] }).collect();
+                let (content, status) = (Content::Blocks(blocks), id.map(|_| "completed"));
+                Item::Message { id, role: "assistant", status, content, phase: mark.phase }.append_to(json);
+            }
+            Said::Call(tool) => {
+                let (call_id, name) = (call_id(&tool.call_id), call_name(&tool.tool_name));
+                let arguments = call_input(tool).to_string();
+                Item::FunctionCall { id, call_id, name, arguments }.append_to(json);
+            }
+            Said::Executed(item) => {
+                let kept = item.iter().filter(|(key, _)| ids == Ids::Sent || *key != "id");
+                let item = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+                Item::AsItCame(&Value::Object(item)).append_to(json);
+            }
+            Said::Picture(part) => {
+                let Part::File { url, .. } = part else { return };
+                if let (Some(id), Some((_, result))) = (id, url.split_once(";base64,")) {
+                    Item::ImageGenerationCall { id, status: "completed", result }.append_to(json);
+                }
+            }
+        }
+    }
+}
+
+/// The one result of a call. The wire has no mark for failures: the words say it.
+fn output(tool: &ToolPart, json: &mut Vec<u8>) {
+    let result = call_result(tool);
+    let output = if result.failed { Cow::Owned(format!("error: {}", result.text)) } else { result.text };
+    Item::FunctionCallOutput { call_id: call_id(&tool.call_id), output }.append_to(json);
+}

@@ -1,0 +1,234 @@
+//! The JSON of OpenAI Responses events as types: borrowed where it can be, and forgiving, because servers that only resemble
+//! the original leave fields out or send null. Knows no chunks.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The fields of every event at once: an event is read in one pass, whether its type stands first or last.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Fields<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    pub(super) output_index: Count,
+    pub(super) content_index: Count,
+    pub(super) summary_index: Count,
+    pub(super) annotation_index: Count,
+    #[serde(borrow)]
+    pub(super) item_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) delta: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) refusal: Text<'a>,
+    #[serde(borrow)]
+    pub(super) arguments: Text<'a>,
+    #[serde(borrow)]
+    pub(super) item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) annotation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// One item of the output, when it begins or as it ended.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Item<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) phase: Text<'a>,
+    #[serde(borrow)]
+    pub(super) call_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) arguments: Text<'a>,
+    #[serde(borrow)]
+    pub(super) encrypted_content: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Option<Vec<Content<'a>>>,
+    #[serde(borrow)]
+    pub(super) summary: Option<Vec<Content<'a>>>,
+    #[serde(borrow)]
+    pub(super) result: Text<'a>,
+    #[serde(borrow)]
+    pub(super) output_format: Text<'a>,
+}
+
+/// A piece of a message or of reasoning.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Content<'a> {
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) refusal: Text<'a>,
+    #[serde(borrow)]
+    pub(super) annotations: Option<Vec<Annotation<'a>>>,
+}
+
+/// Where something was found.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Annotation<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) url: Text<'a>,
+    #[serde(borrow)]
+    pub(super) title: Text<'a>,
+    #[serde(borrow)]
+    pub(super) file_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) filename: Text<'a>,
+}
+
+/// The whole response, as the closing event carries it.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Response<'a> {
+    #[serde(borrow)]
+    pub(super) incomplete_details: Option<Incomplete<'a>>,
+    pub(super) usage: Option<Used>,
+    #[serde(borrow)]
+    pub(super) output: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Incomplete<'a> {
+    #[serde(borrow)]
+    pub(super) reason: Text<'a>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Used {
+    pub(super) input_tokens: Count,
+    pub(super) input_tokens_details: Option<InputDetails>,
+    pub(super) output_tokens: Count,
+    pub(super) output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct InputDetails {
+    pub(super) cached_tokens: Count,
+    pub(super) cache_write_tokens: Count,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct OutputDetails {
+    pub(super) reasoning_tokens: Count,
+}
+
+/// A text that is borrowed unless it has escapes; what is no text is empty.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A number that counts; what is none is zero.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count(pub(super) u64);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CountVisitor).map(Self)
+    }
+}
+
+/// What every value may be that is not the one hoped for.
+macro_rules! anything_else_is {
+    ($nothing:expr) => {
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("any value")
+        }
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok($nothing)
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok($nothing)
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            Ok($nothing)
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+            while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            Ok($nothing)
+        }
+    };
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    anything_else_is!(Cow::Borrowed(""));
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+}
+
+struct CountVisitor;
+
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = u64;
+
+    anything_else_is!(0);
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(0)
+    }
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(number)
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(u64::try_from(number).unwrap_or(0))
+    }
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        // Saturates, and is zero for what is below zero or no number.
+        Ok(number as u64)
+    }
+}
