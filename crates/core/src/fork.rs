@@ -9,6 +9,7 @@ use crate::ports::store::{
     Batch, Change, LeaseGrant, MessageRow, Owner, PartRow, RowRange, SessionPatch, SessionRow, UsageTotals,
 };
 use crate::prompt::BLOB_SCHEME;
+use crate::turn::usage::Used;
 
 /// Makes the copy, page by page, and gives its id.
 pub(crate) async fn copy(parts: &Parts, from: &SessionId, new: NewSession) -> Result<SessionId, HubError> {
@@ -130,13 +131,7 @@ impl Copying<'_> {
     }
 
     fn count(&mut self, metadata: &Map<String, Value>) {
-        let Some(usage) = metadata.get("usage") else { return };
-        let tokens = |key: &str| usage.get(key).and_then(Value::as_i64).unwrap_or_default();
-        self.usage.prompt_tokens += tokens("input");
-        self.usage.completion_tokens += tokens("output");
-        self.usage.reasoning_tokens += tokens("reasoning");
-        self.usage.cache_read += tokens("cache_read");
-        self.usage.cache_write += tokens("cache_write");
+        self.usage.add(&Used::of_metadata(metadata).totals());
     }
 
     /// Sums, the branching point, and the lease given back.

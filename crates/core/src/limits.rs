@@ -26,6 +26,12 @@ pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 /// History that an idle session keeps for its next turn; a larger one is read again.
 pub const HISTORY_BYTES: usize = 2 * 1024 * 1024;
 
+/// Bytes of text per token when nobody counted: prose and code of the usual tokenizers lie between 3 and 5.
+pub const BYTES_PER_TOKEN: u64 = 4;
+
+/// Tokens of an attached file when nobody counted: an image of the usual size with the large providers.
+pub const FILE_TOKENS: u64 = 1_600;
+
 /// Attachments above this size leave the row for the blob store.
 pub const INLINE_ATTACHMENT_BYTES: usize = 1024 * 1024;
 

@@ -20,6 +20,7 @@ use crate::session::ask::{Asking, Seated};
 use crate::session::lease::Unsettled;
 use crate::session::run::Running;
 use crate::session::setting::Setting;
+use crate::turn::usage::Spent;
 use crate::watchdog::Rules;
 
 mod admit;
@@ -101,6 +102,7 @@ pub(crate) struct Session {
     pub(crate) hub: Arc<hub::Shared>,
     pub(crate) id: SessionId,
     pub(crate) row: SessionRow,
+    pub(crate) spent: Spent,
     pub(crate) rules: Rules,
     /// Directories outside the roots, granted by "always" answers.
     pub(crate) granted: Vec<PathBuf>,
@@ -159,6 +161,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         rules: Rules::default(),
         granted: Vec::new(),
         row: record.row.clone(),
+        spent: Spent::default(),
         journal,
         lease: None,
         known: None,
@@ -268,6 +271,7 @@ impl Session {
     pub(crate) fn adopt(&mut self, record: SessionRecord) {
         self.rules = Rules::from_json(&record.row.permissions);
         self.granted = granted_directories(&record.row.metadata);
+        self.spent.set(record.row.totals.cost_usd);
         self.row = record.row;
         self.last_seq = record.last_seq;
         // While somebody holds the lease more may be written under the same epoch.

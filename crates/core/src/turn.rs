@@ -14,11 +14,12 @@ use crate::ids::MessageId;
 use crate::journal::{Journal, Voice};
 use crate::part::{Passage, Role};
 use crate::ports::client::PermissionAsk;
-use crate::ports::model::{ModelError, ModelRequest, Usage};
-use crate::ports::store::{Change, SessionPatch, StoreError, UsageTotals};
+use crate::ports::model::{ModelError, ModelRequest};
+use crate::ports::store::StoreError;
 use crate::ports::tool::Tool;
 use crate::session::setting::Setting;
 use crate::turn::calls::{Call, Repeats, Settled};
+use crate::turn::usage::{Spent, Used};
 use crate::watchdog::Rules;
 
 pub(crate) mod calls;
@@ -27,6 +28,7 @@ mod incoming;
 mod progress;
 mod results;
 mod step;
+pub(crate) mod usage;
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +93,9 @@ pub(crate) struct Turn {
     pub(crate) runtime_context: Arc<[(Option<String>, String)]>,
     pub(crate) cancel: CancellationToken,
     pub(crate) steps: u32,
-    pub(crate) usage: Usage,
+    pub(crate) used: Used,
+    /// Of the whole session.
+    pub(crate) spent: Spent,
     /// Calls of the current step, in the order the model made them.
     pub(crate) calls: Vec<Call>,
     pub(crate) repeats: Repeats,
@@ -232,40 +236,6 @@ impl Turn {
             tools: self.setting.specs.clone(),
             blobs: self.hub.parts.blobs.clone(),
         }
-    }
-
-    /// Records what a step used: for the client, on the session's sums, and for the message.
-    pub(crate) fn record_usage(&mut self, usage: Usage) -> Result<(), StoreError> {
-        self.usage.add(&usage);
-        let data = json!({
-            "input": usage.input,
-            "output": usage.output,
-            "reasoning": usage.reasoning,
-            "cache_read": usage.cache_read,
-            "cache_write": usage.cache_write,
-            "context_used": usage.total(),
-            "context_size": self.setting.model.context,
-        });
-        let chunk = Chunk::Data {
-            name: "usage".into(),
-            id: Some("usage".into()),
-            data,
-            transient: None,
-            rest: Rest::none(),
-        };
-        let patch = SessionPatch {
-            add_usage: Some(UsageTotals {
-                prompt_tokens: usage.input as i64,
-                completion_tokens: usage.output as i64,
-                reasoning_tokens: usage.reasoning as i64,
-                cache_read: usage.cache_read as i64,
-                cache_write: usage.cache_write as i64,
-                cost_usd: 0.0,
-            }),
-            updated_at: self.hub.parts.clock.now_ms(),
-            ..SessionPatch::default()
-        };
-        self.journal.record_with(&self.voice, vec![chunk], vec![Change::PatchSession(patch)])
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! model vision context=8000 max_output=1000 images=true    # further models, before the first `on`
+//! model paid price_input=3 price_output=15                 # dollars per million; also price_cache_read, price_cache_write
 //!
 //! on "prompt text"                     # `on "prefix"*` for a prefix, `on *` for any other prompt
 //!   reasoning "thinking…"
@@ -18,7 +19,8 @@
 //!   usage input=100 output=20          # also reasoning, cache_read, cache_write; default: counted from the text
 //!   finish length                      # stop, length, content-filter, tool-calls, other
 //!   ---                                # next step of the same turn
-//!   error transient "overloaded" retry_after=2s times=2     # or permanent, auth, refused
+//!   error transient "overloaded" retry_after=2s times=2     # or permanent, auth, refused, overflow,
+//!                                      # attachment
 //!   cut                                # the stream ends without an end
 //!   panic                              # the task that reads the stream panics
 //! ```
@@ -32,9 +34,11 @@ use std::time::Duration;
 use attache_core::chunk::FinishReason;
 use attache_core::part::{Part, Passage, Role};
 use attache_core::ports::Usage;
+use attache_core::ports::model::Price;
 use serde_json::Value;
 use thiserror::Error;
 
+mod line;
 mod parse;
 pub(crate) mod play;
 
@@ -56,13 +60,16 @@ pub struct Script {
 }
 
 /// A model declared by a `model` line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedModel {
     pub name: String,
     pub context: u64,
     pub max_output: u64,
     pub images: bool,
     pub audio: bool,
+    pub pdf: bool,
+    /// `None`: no `price_…` stands on its line.
+    pub price: Option<Price>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -129,6 +136,10 @@ pub enum ErrorKind {
     Permanent,
     Auth,
     Refused,
+    /// The conversation is longer than the context.
+    Overflow,
+    /// An attachment is rejected.
+    Attachment,
 }
 
 /// Which step of a script a conversation has reached.

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use attache_core::estimate::json_bytes;
 use attache_core::ids::SessionId;
 use attache_core::part::{Part, Passage};
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{REMEMBERED_ATTEMPTS, SCRIPT_CONTEXT, SCRIPT_MAX_OUTPUT};
@@ -53,6 +53,8 @@ impl ScriptModel {
             max_output: model.max_output,
             images: model.images,
             audio: model.audio,
+            pdf: model.pdf,
+            price: model.price,
             ..undeclared_model(provider_id, &model.name)
         });
         let models = std::iter::once(default).chain(declared).collect();
@@ -145,15 +147,4 @@ fn passage_bytes(passage: &Passage) -> u64 {
         Part::StepStart | Part::SourceDocument { .. } => 0,
     });
     parts.sum()
-}
-
-fn json_bytes(value: &Value) -> u64 {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
-        Value::String(text) => text.len() as u64 + 2,
-        Value::Array(items) => items.iter().map(|item| json_bytes(item) + 1).sum::<u64>() + 2,
-        Value::Object(fields) => {
-            fields.iter().map(|(key, field)| key.len() as u64 + json_bytes(field) + 4).sum::<u64>() + 2
-        }
-    }
 }

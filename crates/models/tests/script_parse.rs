@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use attache_core::chunk::FinishReason;
 use attache_core::ports::Usage;
+use attache_core::ports::model::Price;
 use attache_models::{Directive, ErrorKind, Script, ScriptError, Step};
 use proptest::prelude::*;
 use serde_json::json;
@@ -163,6 +164,16 @@ fn models_are_declared_before_the_first_section() {
 }
 
 #[test]
+fn prices_are_per_million_and_the_cache_costs_as_input_unless_said() {
+    let script =
+        Script::parse("model a price_input=3 price_output=15\nmodel b price_cache_read=0.3\nmodel c\non *");
+    let prices: Vec<_> = script.unwrap().models.into_iter().map(|model| model.price).collect();
+    let a = Price { input: 3.0, output: 15.0, cache_read: 3.0, cache_write: 3.0 };
+    let b = Price { input: 0.0, output: 0.0, cache_read: 0.3, cache_write: 0.0 };
+    assert_eq!(prices, [Some(a), Some(b), None]);
+}
+
+#[test]
 fn a_wrong_line_is_named_with_what_was_expected_and_found() {
     let directives = "on, reasoning, text, stream, delay, call, file, source, usage, finish, error, cut, panic, model or ---";
     let table = [
@@ -192,7 +203,7 @@ fn a_wrong_line_is_named_with_what_was_expected_and_found() {
         ("on *\nusage input=x", "line 2: expected a number of tokens, found `x`".to_owned()),
         ("on *\nfinish", "line 2: expected stop, length, content-filter, tool-calls or other after `finish`, found the end of the line".to_owned()),
         ("on *\nfinish error", "line 2: expected stop, length, content-filter, tool-calls or other after `finish`, found `error`".to_owned()),
-        ("on *\nerror fatal \"x\"", "line 2: expected transient, permanent, auth or refused after `error`, found `fatal`".to_owned()),
+        ("on *\nerror fatal \"x\"", "line 2: expected transient, permanent, auth, refused, overflow or attachment after `error`, found `fatal`".to_owned()),
         ("on *\nerror auth", "line 2: expected the message as a JSON string, found the end of the line".to_owned()),
         ("on *\nerror auth \"x\" retry_after=1s", "line 2: expected retry_after= only with `transient`, found `retry_after`".to_owned()),
         ("on *\nerror transient \"x\" retry_after=1", "line 2: expected a duration as retry_after=, found `1`".to_owned()),
@@ -208,7 +219,11 @@ fn a_wrong_line_is_named_with_what_was_expected_and_found() {
         ("model a\nmodel a", "line 2: expected a model name that is not declared yet, found `a`".to_owned()),
         ("model a context=big", "line 1: expected a number of tokens as context=, found `big`".to_owned()),
         ("model a images=yes", "line 1: expected images=true or images=false, found `yes`".to_owned()),
-        ("model a size=1", "line 1: expected context=, max_output=, images= or audio=, found `size`".to_owned()),
+        ("model a price_input=x", "line 1: expected dollars per million tokens, found `x`".to_owned()),
+        ("model a price_input=-1", "line 1: expected dollars per million tokens, found `-1`".to_owned()),
+        ("model a price_input=inf", "line 1: expected dollars per million tokens, found `inf`".to_owned()),
+        ("model a price_water=1", "line 1: expected price_input=, price_output=, price_cache_read= or price_cache_write=, found `price_water`".to_owned()),
+        ("model a size=1", "line 1: expected context=, max_output=, images=, audio=, pdf= or price_…=, found `size`".to_owned()),
         ("on *\nmodel a", "line 2: expected `model` lines only before the first `on`, found `model`".to_owned()),
     ];
     for (text, message) in table {

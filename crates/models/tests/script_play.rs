@@ -213,6 +213,8 @@ async fn errors_come_where_they_stand_and_end_the_stream() {
     assert_eq!(answer("error permanent \"x\"").await, [Err(ModelError::Permanent("x".into()))]);
     assert_eq!(answer("error auth \"x\"").await, [Err(ModelError::Auth("x".into()))]);
     assert_eq!(answer("error refused \"x\"").await, [Err(ModelError::Refused("x".into()))]);
+    assert_eq!(answer("error overflow \"x\"").await, [Err(ModelError::Overflow("x".into()))]);
+    assert_eq!(answer("error attachment \"x\"").await, [Err(ModelError::AttachmentRejected("x".into()))]);
 }
 
 #[tokio::test]

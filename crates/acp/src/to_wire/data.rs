@@ -89,6 +89,7 @@ fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
     let count = |key: &str| data.get(key).and_then(Value::as_u64);
     let (Some(used), Some(size)) = (count("context_used"), count("context_size")) else { return Ok(()) };
     let cost = data.get("cost_usd").and_then(Value::as_f64).map(|amount| Cost::new(amount, "USD"));
+    let mut ours = Map::new();
     let mut step = Map::new();
     for (key, name) in [
         ("input", "input"),
@@ -101,10 +102,14 @@ fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
             step.insert(name.into(), tokens.into());
         }
     }
-    let meta = (!step.is_empty()).then(|| {
-        let ours = Map::from_iter([("stepTokens".to_owned(), Value::Object(step))]);
-        Meta::from_iter([("attache".to_owned(), Value::Object(ours))])
-    });
+    if !step.is_empty() {
+        ours.insert("stepTokens".into(), Value::Object(step));
+    }
+    // Nobody counted: the number is ours.
+    if data.get("estimated").and_then(Value::as_bool) == Some(true) {
+        ours.insert("estimated".into(), true.into());
+    }
+    let meta = (!ours.is_empty()).then(|| Meta::from_iter([("attache".to_owned(), Value::Object(ours))]));
     line::update(entry, &SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost).meta(meta)), out)
 }
 

@@ -128,8 +128,14 @@ impl Teller<'_> {
             "session_info_update" => format!("title {}", self.value_text(&update["title"])),
             "usage_update" if !self.details.has("usage") => return None,
             "usage_update" => {
-                let step = self.json(&update["_meta"]["attache"]["stepTokens"]);
-                format!("usage {}/{} {step}", update["used"], update["size"])
+                let ours = &update["_meta"]["attache"];
+                let about = if ours["estimated"] == true { "about " } else { "" };
+                let step = self.json(&ours["stepTokens"]);
+                let cost = match update["cost"].is_null() {
+                    true => String::new(),
+                    false => format!(" {} {}", update["cost"]["amount"], word(&update["cost"]["currency"])),
+                };
+                format!("usage {about}{}/{} {step}{cost}", update["used"], update["size"])
             }
             "notice" => {
                 let title = self.value_text(&update["title"]);

@@ -66,6 +66,17 @@ pub struct UsageTotals {
     pub cost_usd: f64,
 }
 
+impl UsageTotals {
+    pub fn add(&mut self, other: &UsageTotals) {
+        self.prompt_tokens += other.prompt_tokens;
+        self.completion_tokens += other.completion_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.cost_usd += other.cost_usd;
+    }
+}
+
 /// A row of `chat_sessions`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRow {

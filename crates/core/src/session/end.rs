@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use super::lease::LeaseAfter;
 use super::remains::Remains;
@@ -13,7 +13,6 @@ use crate::events::{EventKind, FinishedBy, RunState};
 use crate::hub::TurnOutcome;
 use crate::journal::Voice;
 use crate::part::{Part, Passage, Role};
-use crate::ports::model::Usage;
 use crate::ports::store::{Change, LiveRun, SessionPatch, StoreError};
 use crate::prompt::text_of;
 use crate::turn::close::{OpenApprovals, close_message};
@@ -85,7 +84,6 @@ impl Session {
         let rest = self.journal.with_fold(|fold| fold.take_step(now, &mut changes));
         self.journal.close_fold();
         let mut metadata = Map::new();
-        metadata.insert("usage".into(), usage_json(&remains.usage));
         let refused = *end == TurnEnd::Finished(FinishReason::ContentFilter);
         let mut answered = json!({ "turn_end": end.to_json() });
         if refused {
@@ -153,14 +151,4 @@ impl Session {
         let title: String = line.chars().take(SHOWN).collect();
         Some(if title.len() < line.len() { format!("{title}…") } else { title })
     }
-}
-
-fn usage_json(usage: &Usage) -> Value {
-    json!({
-        "input": usage.input,
-        "output": usage.output,
-        "reasoning": usage.reasoning,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-    })
 }

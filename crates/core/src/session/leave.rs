@@ -57,9 +57,8 @@ impl Session {
             Ok(Ok((turn, TurnResult::Suspended(ask)))) => {
                 self.asking = Some(Asking::new(turn, running.live, ask));
             }
-            Ok(Ok((turn, TurnResult::Ended(end)))) => {
-                let remains = Remains::used(turn.usage);
-                self.end_run(running.live, end, remains, LeaseAfter::GiveBack).await;
+            Ok(Ok((_, TurnResult::Ended(end)))) => {
+                self.end_run(running.live, end, Remains::default(), LeaseAfter::GiveBack).await;
             }
             Ok(Err(_)) => self.end_crashed(running.live, LeaseAfter::GiveBack).await,
             Err(_) => {

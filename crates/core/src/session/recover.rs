@@ -20,10 +20,10 @@ use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::part::{Role, ToolPart, ToolState};
 use crate::ports::client::PermissionAsk;
-use crate::ports::model::Usage;
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
 use crate::turn::calls::{Call, CallState};
 use crate::turn::close::{OpenApprovals, close_message};
+use crate::turn::usage::Used;
 use crate::turn::{Turn, TurnEnd};
 use crate::watchdog::rule_name;
 
@@ -34,8 +34,6 @@ struct Rebuilt {
     changes: Vec<Change>,
     /// How many steps of the message are finished.
     steps: usize,
-    /// What its steps have used.
-    usage: Usage,
     /// The last chunk was there: only the bookkeeping is missing.
     ended: bool,
 }
@@ -102,7 +100,7 @@ impl Session {
     }
 
     async fn settle_run(&mut self, live: LiveRun) -> Result<(), HubError> {
-        let Rebuilt { fold, changes, steps, usage, ended } = self.rebuild(&live).await?;
+        let Rebuilt { fold, changes, steps, ended } = self.rebuild(&live).await?;
         self.journal.fold_into(fold);
         self.journal.change(changes)?;
         let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
@@ -112,7 +110,7 @@ impl Session {
         let open = self.journal.with_fold(|fold| open_question(fold)).flatten();
         if let Some(part) = open.filter(|_| !ended) {
             self.journal.settle().await?;
-            let turn = self.turn_again(&live, steps, usage).await?;
+            let turn = self.turn_again(&live, steps).await?;
             self.ask_again(turn, live, part).await;
             return Ok(());
         }
@@ -121,8 +119,7 @@ impl Session {
             self.journal.change(vec![Change::EndRun])?;
             self.journal.settle().await?;
         } else {
-            let remains = Remains::used(usage);
-            self.end_run(live, TurnEnd::Aborted, remains, LeaseAfter::Keep).await;
+            self.end_run(live, TurnEnd::Aborted, Remains::default(), LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
                 return Err(failure.into());
             }
@@ -137,8 +134,7 @@ impl Session {
         if let Some((_, rows)) = parts.store.message(&live.message_id).await? {
             fold.adopt(&rows);
         }
-        let mut rebuilt =
-            Rebuilt { fold, changes: Vec::new(), steps: 0, usage: Usage::default(), ended: false };
+        let mut rebuilt = Rebuilt { fold, changes: Vec::new(), steps: 0, ended: false };
         let end = self.journal.next_index();
         let mut from = live.first_index;
         while from < end {
@@ -170,34 +166,26 @@ impl Session {
             rebuilt.fold.take_step(parts.clock.now_ms(), &mut rebuilt.changes);
             rebuilt.steps += 1;
         }
-        if let Chunk::Data { name, data, .. } = chunk
-            && name == "usage"
-        {
-            rebuilt.usage.add(&usage_of(data));
-        }
         Ok(())
     }
 
     /// The turn as it was when its owner died: same message, same step, one call open.
-    async fn turn_again(
-        &mut self,
-        live: &LiveRun,
-        steps: usize,
-        usage: Usage,
-    ) -> Result<Box<Turn>, HubError> {
+    async fn turn_again(&mut self, live: &LiveRun, steps: usize) -> Result<Box<Turn>, HubError> {
         let store = self.hub.parts.store.clone();
         let mut passages = history::load(&*store, &self.id, Some(live.first_seq)).await?;
         if let Some((row, rows)) = store.message(&live.user_message_id).await? {
             passages.extend(history::split(&row, parts_of(&rows)?));
         }
+        let mut used = Used::default();
         // From the rows, which hold everything by now: a step may be too large to have been kept while it was folded.
         if let Some((row, rows)) = store.message(&live.message_id).await? {
+            used = Used::of_metadata(&row.metadata);
             passages.extend(history::split(&row, parts_of(&rows)?).into_iter().take(steps));
         }
         let setting = self.setting()?;
         let mut turn = self.new_turn(setting, live, Arc::new(passages));
         turn.steps = steps as u32 + 1;
-        turn.usage = usage;
+        turn.used = used;
         turn.reason = FinishReason::ToolCalls;
         Ok(turn)
     }
@@ -221,18 +209,6 @@ impl Session {
         self.asking = Some(Asking::new(turn, live, ask));
         self.set_state(RunState::WaitingOnApproval);
         self.ask_everybody();
-    }
-}
-
-/// The five counts of a `data-usage`.
-fn usage_of(data: &Value) -> Usage {
-    let tokens = |key: &str| data.get(key).and_then(Value::as_u64).unwrap_or_default();
-    Usage {
-        input: tokens("input"),
-        output: tokens("output"),
-        reasoning: tokens("reasoning"),
-        cache_read: tokens("cache_read"),
-        cache_write: tokens("cache_write"),
     }
 }
 

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use crate::part::Passage;
-use crate::ports::model::Usage;
 use crate::turn::Turn;
 
 /// What is left of a turn when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Remains {
-    pub(crate) usage: Usage,
     pub(crate) passages: Option<Arc<Vec<Arc<Passage>>>>,
     /// The passages lack the last step; they are no history for the next turn.
     pub(crate) last_step_left_out: bool,
@@ -17,15 +15,6 @@ pub(crate) struct Remains {
 
 impl Remains {
     pub(crate) fn of(turn: &Turn) -> Self {
-        Self {
-            usage: turn.usage,
-            passages: Some(turn.passages.clone()),
-            last_step_left_out: turn.last_step_left_out,
-        }
-    }
-
-    /// Of a turn that did not come back: only what it used is known.
-    pub(crate) fn used(usage: Usage) -> Self {
-        Self { usage, ..Self::default() }
+        Self { passages: Some(turn.passages.clone()), last_step_left_out: turn.last_step_left_out }
     }
 }

@@ -21,6 +21,7 @@ use crate::journal::Voice;
 use crate::journal::fold::Fold;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
+use crate::turn::usage::Used;
 use crate::turn::{Entrance, Retrying, Turn, TurnResult};
 
 /// A turn that runs in a task of its own.
@@ -115,7 +116,7 @@ impl Session {
     ) -> StoreResult<()> {
         let now = self.hub.parts.clock.now_ms();
         let mut changes = place(live.first_seq);
-        let mut metadata = Map::new();
+        let mut metadata = Used::default().metadata();
         metadata.insert("model".into(), json!(setting.model.model.to_string()));
         metadata.insert("system_prompt_digest".into(), json!(setting.system.digest));
         if setting.agent.id != self.row.agent {

@@ -11,11 +11,12 @@ use crate::chunk::FinishReason;
 use crate::hub::HubError;
 use crate::journal::Voice;
 use crate::part::{Passage, Role};
-use crate::ports::model::{ModelInfo, ThoughtLevel, Usage};
+use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::LiveRun;
 use crate::ports::tool::{ToolSpec, Workspace};
 use crate::system_prompt::{self, SystemPrompt};
 use crate::turn::calls::Repeats;
+use crate::turn::usage::Used;
 use crate::turn::{Retrying, Turn};
 
 #[derive(Debug)]
@@ -86,7 +87,8 @@ impl Session {
             runtime_context: Arc::new([]),
             cancel: CancellationToken::new(),
             steps: 0,
-            usage: Usage::default(),
+            used: Used::default(),
+            spent: self.spent.clone(),
             calls: Vec::new(),
             repeats: Repeats::default(),
             reason: FinishReason::Stop,

@@ -25,6 +25,8 @@ pub(super) struct Incoming {
     taken: HashSet<CallId>,
     /// What a call of this step is called here, by the model's id for it.
     names: HashMap<CallId, Named>,
+    /// Bytes of text, reasoning and arguments.
+    said: u64,
 }
 
 struct Named {
@@ -41,7 +43,7 @@ impl Incoming {
         debug_assert!(begun.is_ok());
         let parts = passages.iter().flat_map(|passage| &passage.parts);
         let taken = parts.filter_map(Part::tool).map(|tool| tool.call_id.clone()).collect();
-        Self { order, open: Vec::new(), taken, names: HashMap::new() }
+        Self { order, open: Vec::new(), taken, names: HashMap::new(), said: 0 }
     }
 
     /// The chunk under our names, if it may stand here.
@@ -52,6 +54,15 @@ impl Incoming {
         self.rename(&mut chunk);
         self.order.check(&chunk).map_err(|error| out_of_order(&error))?;
         Ok(chunk)
+    }
+
+    /// How much the model has said, in bytes.
+    pub(super) fn said(&self) -> u64 {
+        self.said
+    }
+
+    pub(super) fn heard(&mut self, bytes: u64) {
+        self.said += bytes;
     }
 
     pub(super) fn open(&mut self, id: &StreamId) {

@@ -10,6 +10,7 @@ use super::calls::Call;
 use super::incoming::Incoming;
 use super::{Stop, Turn};
 use crate::chunk::{Chunk, Rest, StreamId};
+use crate::estimate;
 use crate::events::{Event, EventKind, RunState, Status};
 use crate::limits::{MODEL_TRIES, PART_BYTES, RETRY_BASE, RETRY_MAX};
 use crate::ports::model::{ModelError, StepEvent};
@@ -56,7 +57,7 @@ impl Turn {
                 Some(Ok(StepEvent::End { reason, usage })) => {
                     self.close_streams().await?;
                     self.fail_unfinished_inputs().await?;
-                    self.record_usage(usage)?;
+                    self.record_usage(usage, incoming.said())?;
                     self.reason = reason;
                     return Ok(());
                 }
@@ -96,6 +97,7 @@ impl Turn {
                 self.record(chunk).await
             }
             Chunk::ToolInputAvailable { call_id, tool_name, input, marks, mut rest } => {
+                incoming.heard(estimate::json_bytes(&input));
                 let call = Call::understand(self, call_id.clone(), tool_name.clone(), input.clone()).await;
                 rest.set_tool_metadata(json!({ "attache": call.presentation() }));
                 self.calls.push(call);
@@ -127,6 +129,7 @@ impl Turn {
         more: usize,
         incoming: &mut Incoming,
     ) -> Result<StreamId, Stop> {
+        incoming.heard(more as u64);
         let Some(stream) = incoming.stream(id) else { return Ok(id.clone()) };
         if stream.bytes > 0 && stream.bytes + more > PART_BYTES {
             stream.pieces += 1;

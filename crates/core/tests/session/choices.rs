@@ -48,7 +48,7 @@ async fn a_model_is_used_by_the_next_turn() {
     assert!(session.set_model(model("unknown")).await.is_err());
     session.set_mode("plan".into()).await.unwrap();
     say(&session, "go").await;
-    assert_eq!(world.model.requests()[0].model, model("big"));
+    assert_eq!(*world.model.requests()[0].model(), model("big"));
     world.check_rest(session.id());
 }
 

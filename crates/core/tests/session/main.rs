@@ -16,4 +16,5 @@ mod queue;
 mod queue_property;
 mod readers;
 mod turns;
+mod usage;
 mod world;

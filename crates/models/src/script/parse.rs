@@ -1,13 +1,12 @@
 //! Reads the text of a script, line by line; the first line that is wrong is the error. Says nothing about playing it.
 
-use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use attache_core::chunk::FinishReason;
 use attache_core::ports::Usage;
-use serde_json::{Map, Value};
+use attache_core::ports::model::Price;
 
+use super::line::{Line, duration};
 use super::{
     Directive, ErrorKind, Prompt, Script, ScriptError, ScriptedCall, ScriptedError, ScriptedModel, Section,
     Step,
@@ -124,21 +123,74 @@ impl Reader {
             max_output: SCRIPT_MAX_OUTPUT,
             images: false,
             audio: false,
+            pdf: false,
+            price: None,
         };
         if name == ScriptModel::DEFAULT_MODEL || self.script.models.iter().any(|known| known.name == name) {
             return Err(line.error_at("a model name that is not declared yet", name));
         }
+        let mut prices = Prices::default();
         while let Some((key, value)) = line.option()? {
             match key {
                 "context" => model.context = line.value(value, "a number of tokens as context=")?,
                 "max_output" => model.max_output = line.value(value, "a number of tokens as max_output=")?,
                 "images" => model.images = line.value(value, "images=true or images=false")?,
                 "audio" => model.audio = line.value(value, "audio=true or audio=false")?,
-                _ => return Err(line.error_at("context=, max_output=, images= or audio=", key)),
+                "pdf" => model.pdf = line.value(value, "pdf=true or pdf=false")?,
+                _ if key.starts_with("price_") => prices.set(line, key, value)?,
+                _ => {
+                    return Err(line.error_at("context=, max_output=, images=, audio=, pdf= or price_…=", key));
+                }
             }
         }
+        model.price = prices.price();
         self.script.models.push(model);
         Ok(())
+    }
+}
+
+/// The prices on a `model` line.
+#[derive(Default)]
+struct Prices {
+    input: Option<f64>,
+    output: Option<f64>,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl Prices {
+    fn set(&mut self, line: &Line<'_>, key: &str, value: &str) -> Result<(), ScriptError> {
+        let slot = match key {
+            "price_input" => &mut self.input,
+            "price_output" => &mut self.output,
+            "price_cache_read" => &mut self.cache_read,
+            "price_cache_write" => &mut self.cache_write,
+            _ => {
+                let known = "price_input=, price_output=, price_cache_read= or price_cache_write=";
+                return Err(line.error_at(known, key));
+            }
+        };
+        const EXPECTED: &str = "dollars per million tokens";
+        let price: f64 = line.value(value, EXPECTED)?;
+        if !price.is_finite() || price < 0.0 {
+            return Err(line.error_at(EXPECTED, value));
+        }
+        *slot = Some(price);
+        Ok(())
+    }
+
+    /// What is left out costs nothing; what the cache holds costs as much as any input.
+    fn price(&self) -> Option<Price> {
+        let stated = [self.input, self.output, self.cache_read, self.cache_write];
+        stated.iter().any(Option::is_some).then(|| {
+            let input = self.input.unwrap_or_default();
+            Price {
+                input,
+                output: self.output.unwrap_or_default(),
+                cache_read: self.cache_read.unwrap_or(input),
+                cache_write: self.cache_write.unwrap_or(input),
+            }
+        })
     }
 }
 
@@ -203,12 +255,14 @@ fn call(line: &mut Line<'_>) -> Result<ScriptedCall, ScriptError> {
 }
 
 fn error(line: &mut Line<'_>) -> Result<ScriptedError, ScriptError> {
-    const KINDS: &str = "transient, permanent, auth or refused after `error`";
+    const KINDS: &str = "transient, permanent, auth, refused, overflow or attachment after `error`";
     let kind = match line.required_word(KINDS)? {
         "transient" => ErrorKind::Transient,
         "permanent" => ErrorKind::Permanent,
         "auth" => ErrorKind::Auth,
         "refused" => ErrorKind::Refused,
+        "overflow" => ErrorKind::Overflow,
+        "attachment" => ErrorKind::Attachment,
         other => return Err(line.error_at(KINDS, other)),
     };
     let message = line.string("the message as a JSON string")?;
@@ -254,126 +308,4 @@ fn finish(line: &mut Line<'_>) -> Result<FinishReason, ScriptError> {
         "other" => FinishReason::Other,
         other => return Err(line.error_at(REASONS, other)),
     })
-}
-
-/// `50ms`, `2s` or `1m`.
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let milliseconds = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        _ => return None,
-    };
-    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(milliseconds)?))
-}
-
-/// One line, eaten from the front. `rest` never starts with a blank, except right behind a JSON string.
-struct Line<'a> {
-    number: usize,
-    rest: &'a str,
-}
-
-impl<'a> Line<'a> {
-    fn at_end(&self) -> bool {
-        let rest = self.rest.trim_start();
-        rest.is_empty() || rest.starts_with('#')
-    }
-
-    fn end(&self) -> Result<(), ScriptError> {
-        if self.at_end() { Ok(()) } else { Err(self.error("the end of the line")) }
-    }
-
-    /// The next word, empty at the end of the line.
-    fn word(&mut self) -> &'a str {
-        let rest = self.rest.trim_start();
-        let length = if self.at_end() { 0 } else { rest.find(char::is_whitespace).unwrap_or(rest.len()) };
-        let (word, rest) = rest.split_at(length);
-        self.rest = rest.trim_start();
-        word
-    }
-
-    fn required_word(&mut self, expected: &str) -> Result<&'a str, ScriptError> {
-        if self.at_end() { Err(self.error(expected)) } else { Ok(self.word()) }
-    }
-
-    /// Takes the word if it comes next.
-    fn take(&mut self, word: &str) -> bool {
-        let mut ahead = Line { number: self.number, rest: self.rest };
-        let comes = ahead.word() == word;
-        if comes {
-            self.rest = ahead.rest;
-        }
-        comes
-    }
-
-    fn number(&mut self, expected: &str) -> Result<u64, ScriptError> {
-        let word = self.required_word(expected)?;
-        self.value(word, expected)
-    }
-
-    fn duration(&mut self, expected: &str) -> Result<Duration, ScriptError> {
-        let expected = format!("{expected} (such as 50ms, 2s, 1m)");
-        let word = self.required_word(&expected)?;
-        duration(word).ok_or_else(|| self.error_at(&expected, word))
-    }
-
-    fn string(&mut self, expected: &str) -> Result<String, ScriptError> {
-        let rest = self.rest.trim_start();
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
-        match values.next() {
-            Some(Ok(text)) => {
-                self.rest = &rest[values.byte_offset()..];
-                Ok(text)
-            }
-            Some(Err(_)) | None => Err(self.error(expected)),
-        }
-    }
-
-    /// `key=value`, or `None` at the end of the line.
-    fn option(&mut self) -> Result<Option<(&'a str, &'a str)>, ScriptError> {
-        if self.at_end() {
-            return Ok(None);
-        }
-        let word = self.word();
-        word.split_once('=').map(Some).ok_or_else(|| self.error_at("key=value", word))
-    }
-
-    fn value<T: FromStr>(&self, text: &str, expected: &str) -> Result<T, ScriptError> {
-        text.parse().map_err(|_| self.error_at(expected, text))
-    }
-
-    /// The rest as tool arguments: JSON if it is JSON, nothing as `{}`, else the text as it stands.
-    fn arguments(&mut self) -> (String, Value) {
-        let rest = std::mem::take(&mut self.rest).trim();
-        if rest.is_empty() || rest.starts_with('#') {
-            return ("{}".to_owned(), Value::Object(Map::new()));
-        }
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-        if let Some(Ok(input)) = values.next() {
-            let (arguments, behind) = rest.split_at(values.byte_offset());
-            if (Line { number: self.number, rest: behind }).at_end() {
-                return (arguments.trim_end().to_owned(), input);
-            }
-        }
-        let comment = rest.match_indices('#').find(|(at, _)| rest[..*at].ends_with(char::is_whitespace));
-        let text = comment.map_or(rest, |(at, _)| rest[..at].trim_end());
-        (text.to_owned(), Value::String(text.to_owned()))
-    }
-
-    fn error(&self, expected: &str) -> ScriptError {
-        self.error_at(expected, if self.at_end() { "" } else { self.rest.trim_start() })
-    }
-
-    fn error_at(&self, expected: &str, found: &str) -> ScriptError {
-        const SHOWN: usize = 60;
-        let found = found.trim_end();
-        let found = match found.char_indices().nth(SHOWN) {
-            _ if found.is_empty() => "the end of the line".to_owned(),
-            Some((cut, _)) => format!("`{}…`", &found[..cut]),
-            None => format!("`{found}`"),
-        };
-        ScriptError { line: self.number, expected: expected.to_owned(), found }
-    }
 }

@@ -314,6 +314,8 @@ fn model_error(error: &ScriptedError) -> ModelError {
         ErrorKind::Permanent => ModelError::Permanent(message),
         ErrorKind::Auth => ModelError::Auth(message),
         ErrorKind::Refused => ModelError::Refused(message),
+        ErrorKind::Overflow => ModelError::Overflow(message),
+        ErrorKind::Attachment => ModelError::AttachmentRejected(message),
     }
 }
 

@@ -141,12 +141,7 @@ impl Disk {
         row.archived_at = patch.archived_at.unwrap_or(row.archived_at);
         row.parent_message_id = patch.parent_message_id.or(row.parent_message_id.take());
         if let Some(usage) = patch.add_usage {
-            row.totals.prompt_tokens += usage.prompt_tokens;
-            row.totals.completion_tokens += usage.completion_tokens;
-            row.totals.reasoning_tokens += usage.reasoning_tokens;
-            row.totals.cache_read += usage.cache_read;
-            row.totals.cache_write += usage.cache_write;
-            row.totals.cost_usd += usage.cost_usd;
+            row.totals.add(&usage);
         }
     }
 

@@ -1,0 +1,136 @@
+//! What a step used: told to the client, kept on the message and summed on the session. Counts nothing itself.
+//!
+//! Cost is the sum over the steps whose price is known; it is told from the first of them on. A step that nobody counted
+//! adds nothing to any sum: only its context is estimated, and marked so.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use super::Turn;
+use crate::chunk::{Chunk, Rest};
+use crate::estimate;
+use crate::ports::model::Usage;
+use crate::ports::store::{Change, SessionPatch, StoreError, UsageTotals};
+
+/// What the answer under way has used so far, as it stands on its message.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Used {
+    pub(crate) tokens: Usage,
+    /// `None` until a step had a price.
+    pub(crate) cost_usd: Option<f64>,
+}
+
+impl Used {
+    pub(crate) fn metadata(&self) -> Map<String, Value> {
+        let mut metadata = Map::new();
+        metadata.insert("usage".into(), counts(&self.tokens));
+        if let Some(cost) = self.cost_usd {
+            metadata.insert("cost_usd".into(), json!(cost));
+        }
+        metadata
+    }
+
+    /// What stands on a message.
+    pub(crate) fn of_metadata(metadata: &Map<String, Value>) -> Self {
+        let usage = metadata.get("usage");
+        let count = |key: &str| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or_default();
+        Self {
+            tokens: Usage {
+                input: count("input"),
+                output: count("output"),
+                reasoning: count("reasoning"),
+                cache_read: count("cache_read"),
+                cache_write: count("cache_write"),
+            },
+            cost_usd: metadata.get("cost_usd").and_then(Value::as_f64),
+        }
+    }
+
+    pub(crate) fn totals(&self) -> UsageTotals {
+        UsageTotals {
+            prompt_tokens: self.tokens.input as i64,
+            completion_tokens: self.tokens.output as i64,
+            reasoning_tokens: self.tokens.reasoning as i64,
+            cache_read: self.tokens.cache_read as i64,
+            cache_write: self.tokens.cache_write as i64,
+            cost_usd: self.cost_usd.unwrap_or_default(),
+        }
+    }
+
+    fn add(&mut self, step: &Self) {
+        self.tokens.add(&step.tokens);
+        if let Some(cost) = step.cost_usd {
+            self.cost_usd = Some(to_nano(self.cost_usd.unwrap_or_default() + cost));
+        }
+    }
+}
+
+/// What a session has cost. Why shared: each turn adds to it, and one that crashes must not take the sum along.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spent(Arc<Mutex<f64>>);
+
+impl Spent {
+    /// As the store has it.
+    pub(crate) fn set(&self, cost_usd: f64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cost_usd;
+    }
+
+    /// The sum with this step. `None` while no step had a price.
+    pub(crate) fn add(&self, step: Option<f64>) -> Option<f64> {
+        let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *spent = to_nano(*spent + step.unwrap_or_default());
+        (step.is_some() || *spent > 0.0).then_some(*spent)
+    }
+}
+
+impl Turn {
+    /// Records what a step used; `said` are the bytes it streamed.
+    pub(super) fn record_usage(&mut self, tokens: Usage, said: u64) -> Result<(), StoreError> {
+        let model = &self.setting.model;
+        let counted = tokens != Usage::default();
+        let price = model.price.filter(|_| counted);
+        let step = Used { tokens, cost_usd: price.map(|price| price.of(&tokens)) };
+        self.used.add(&step);
+        let mut data = counts(&tokens);
+        data["context_used"] = match counted {
+            true => tokens.total().into(),
+            false => (estimate::request_tokens(&self.request()) + estimate::tokens(said)).into(),
+        };
+        data["context_size"] = model.context.into();
+        if !counted {
+            data["estimated"] = true.into();
+        }
+        if let Some(cost) = self.spent.add(step.cost_usd) {
+            data["cost_usd"] = cost.into();
+        }
+        let (name, id) = ("usage".into(), Some("usage".into()));
+        let chunk = Chunk::Data { name, id, data, transient: None, rest: Rest::none() };
+        let now = self.hub.parts.clock.now_ms();
+        let patch =
+            SessionPatch { add_usage: Some(step.totals()), updated_at: now, ..SessionPatch::default() };
+        // On the message with every step: whatever becomes of the turn, what it used is known.
+        let message = Change::PatchMessage {
+            id: self.voice.message_id.clone(),
+            seq: None,
+            metadata: self.used.metadata(),
+            updated_at: now,
+        };
+        self.journal.record_with(&self.voice, vec![chunk], vec![Change::PatchSession(patch), message])
+    }
+}
+
+fn counts(usage: &Usage) -> Value {
+    json!({
+        "input": usage.input,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+    })
+}
+
+/// Sums of binary fractions drift; nobody is billed below a billionth of a dollar.
+fn to_nano(dollars: f64) -> f64 {
+    (dollars * 1e9).round() / 1e9
+}
