@@ -59,3 +59,6 @@ pub(crate) const THOUGHT_BUDGET_LEAST: u64 = 1_024;
 
 /// The title of a document in a request, in characters; Anthropic takes no longer one.
 pub(crate) const TITLE_CHARACTERS: usize = 500;
+
+/// Largest token count that is believed: sums over any session stay far from overflowing, whatever a server claims.
+pub(crate) const TOKENS: u64 = 1 << 40;

@@ -1,4 +1,11 @@
-//! The dialect OpenAI Chat Completions: requests out, events in.
+//! The dialect OpenAI Chat Completions: requests out, events in. Spoken by a dozen vendors, each with an accent of its own:
+//! what differs in requests is in `Quirks`, what differs in answers is taken as it comes.
 
+mod calls;
 pub(crate) mod decode;
 pub(crate) mod encode;
+mod failure;
+mod lenient;
+mod reasoning;
+mod tokens;
+mod wire;

@@ -1,0 +1,196 @@
+//! Puts the calls of one answer together from their pieces. A call is whole when the answer has ended, never before.
+
+use std::collections::HashMap;
+
+use attache_core::chunk::{Chunk, Rest, ToolMarks};
+use attache_core::ids::CallId;
+use attache_core::ports::StepEvent;
+use serde_json::Value;
+
+use super::reasoning::call_marks;
+use super::wire::{Function, ToolCall};
+use crate::dialect::arguments;
+
+/// How an answer ended, as far as its calls are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// By itself: what the calls say is all they say.
+    Natural,
+    /// By a limit, a filter or for reasons unknown: the last call may lack its end.
+    Forced,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// The latest call with each index. Some servers give all calls the same, some give none.
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, usize>,
+    /// Ids that were given out, with how often each was asked for.
+    taken: HashMap<String, u32>,
+}
+
+#[derive(Debug)]
+struct Call {
+    /// The server's id; empty if it gave none.
+    theirs: String,
+    id: CallId,
+    name: String,
+    arguments: String,
+    extra: Value,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nobody was told of it.
+    Unnamed,
+    Streaming,
+    Whole,
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// The one call of the time before there were several.
+    pub(super) fn take_function(&mut self, function: Function<'_>, out: &mut Vec<StepEvent>) {
+        let call = ToolCall { index: Some(0), function: Some(function), ..ToolCall::default() };
+        self.take(call, out);
+    }
+
+    pub(super) fn take(&mut self, piece: ToolCall<'_>, out: &mut Vec<StepEvent>) {
+        let place = self.place(&piece);
+        let call = &mut self.calls[place];
+        if call.stage == Stage::Whole {
+            tracing::trace!(call = %call.id, "a piece of a call that is over");
+            return;
+        }
+        if !piece.extra_content.is_null() {
+            call.extra = piece.extra_content;
+        }
+        let function = piece.function.unwrap_or_default();
+        let more = function.arguments.0.unwrap_or_default();
+        if call.stage == Stage::Streaming {
+            if !more.is_empty() {
+                call.arguments.push_str(&more);
+                let input_text_delta = more.into_owned();
+                let call_id = call.id.clone();
+                say(out, Chunk::ToolInputDelta { call_id, input_text_delta, rest: Rest::none() });
+            }
+            return;
+        }
+        call.arguments.push_str(&more);
+        if let Some(id) = piece.id.filter(|id| call.theirs.is_empty() && !id.is_empty()) {
+            self.by_id.insert(id.clone().into_owned(), place);
+            call.theirs = id.into_owned();
+        }
+        if let Some(name) = function.name.filter(|name| !name.is_empty()) {
+            self.start(place, name.into_owned(), out);
+        }
+    }
+
+    /// The call a piece belongs to; a new one if it is of none.
+    fn place(&mut self, piece: &ToolCall<'_>) -> usize {
+        let named = piece.function.as_ref().and_then(|function| function.name.as_deref());
+        let named = named.is_some_and(|name| !name.is_empty());
+        let id = piece.id.as_deref().filter(|id| !id.is_empty());
+        let known = id.and_then(|id| self.by_id.get(id).copied());
+        let held = match piece.index.map(|index| self.by_index.get(&index).copied()) {
+            // A name under another id is another call: there are servers that count every call as the first.
+            Some(Some(place)) => {
+                let theirs = &self.calls[place].theirs;
+                let other = named && !theirs.is_empty() && id.is_some_and(|id| id != theirs);
+                (!other).then_some(place)
+            }
+            Some(None) if named => None,
+            Some(None) => known,
+            None if known.is_some() || named => known,
+            None => self.calls.len().checked_sub(1),
+        };
+        let place = held.unwrap_or(self.calls.len());
+        if place == self.calls.len() {
+            self.calls.push(Call {
+                theirs: String::new(),
+                id: CallId::new(""),
+                name: String::new(),
+                arguments: String::new(),
+                extra: Value::Null,
+                stage: Stage::Unnamed,
+            });
+            self.by_index.extend(piece.index.map(|index| (index, place)));
+        }
+        place
+    }
+
+    fn start(&mut self, place: usize, name: String, out: &mut Vec<StepEvent>) {
+        let theirs = self.calls[place].theirs.clone();
+        let wanted = if theirs.is_empty() { format!("call_{}", place + 1) } else { theirs };
+        let id = self.unique(wanted);
+        let call = &mut self.calls[place];
+        call.id = id;
+        call.name = name;
+        call.stage = Stage::Streaming;
+        say(
+            out,
+            Chunk::ToolInputStart {
+                call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                input_encoding: None,
+                marks: ToolMarks::default(),
+                rest: Rest::none(),
+            },
+        );
+        if !call.arguments.is_empty() {
+            let (call_id, input_text_delta) = (call.id.clone(), call.arguments.clone());
+            say(out, Chunk::ToolInputDelta { call_id, input_text_delta, rest: Rest::none() });
+        }
+    }
+
+    fn unique(&mut self, wanted: String) -> CallId {
+        let mut id = wanted.clone();
+        while self.taken.contains_key(&id) {
+            let count = self.taken.entry(wanted.clone()).or_insert(1);
+            *count += 1;
+            id = format!("{wanted}_{count}");
+        }
+        self.taken.insert(id.clone(), 1);
+        CallId::new(id)
+    }
+
+    /// Makes the calls whole that are: after a forced end only those whose arguments are an object from brace to brace.
+    /// The others stay open, and the loop tells the model.
+    pub(super) fn finish(&mut self, ending: Ending, author: &str, out: &mut Vec<StepEvent>) {
+        for place in 0..self.calls.len() {
+            if self.calls[place].stage == Stage::Whole {
+                continue;
+            }
+            let text = &self.calls[place].arguments;
+            let input = match ending {
+                Ending::Natural => arguments(text),
+                Ending::Forced => match serde_json::from_str(text) {
+                    Ok(input @ Value::Object(_)) => input,
+                    Ok(_) | Err(_) => continue,
+                },
+            };
+            if self.calls[place].stage == Stage::Unnamed {
+                // The model gets to hear that there is no such tool, and can try again.
+                self.start(place, "unnamed".to_owned(), out);
+            }
+            let call = &mut self.calls[place];
+            call.stage = Stage::Whole;
+            call.arguments = String::new();
+            let rest = call_marks(std::mem::take(&mut call.extra), author);
+            let (call_id, tool_name) = (call.id.clone(), call.name.clone());
+            say(
+                out,
+                Chunk::ToolInputAvailable { call_id, tool_name, input, marks: ToolMarks::default(), rest },
+            );
+        }
+    }
+}
+
+fn say(out: &mut Vec<StepEvent>, chunk: Chunk) {
+    out.push(StepEvent::Chunk(chunk));
+}

@@ -1,0 +1,47 @@
+//! Errors within a stream: the provider's own words, and what they mean for the turn.
+
+use attache_core::ports::ModelError;
+use serde_json::Value;
+
+use crate::failure::{Said, shortened};
+
+/// An error object, or the words themselves.
+pub(super) fn in_answer(provider_id: &str, error: &Value) -> ModelError {
+    let mut said = Said::in_value(error);
+    // A gateway wraps what the provider behind it said.
+    let raw = error.get("metadata").and_then(|metadata| metadata.get("raw"));
+    match raw {
+        Some(Value::String(raw)) => said.message = format!("{}: {raw}", said.message),
+        Some(raw @ (Value::Object(_) | Value::Array(_))) => said.message = format!("{}: {raw}", said.message),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => {}
+    }
+    failed(provider_id, &said)
+}
+
+/// Bytes that are no chunk at all.
+pub(super) fn in_body(provider_id: &str, body: &[u8]) -> ModelError {
+    failed(provider_id, &Said::in_body(body))
+}
+
+/// The answer ended with an error and without a word about it.
+pub(super) fn ended(provider_id: &str, reason: &str) -> ModelError {
+    let message = format!("{provider_id} broke off its answer: {}", shortened(reason));
+    ModelError::Transient { message, retry_after: None }
+}
+
+fn failed(provider_id: &str, said: &Said) -> ModelError {
+    let about = format!("{provider_id} reported an error: {}", shortened(&said.message));
+    match said.error(about) {
+        // Gateways give the status as the code.
+        ModelError::Permanent(message) if is_passing(said) => {
+            ModelError::Transient { message, retry_after: None }
+        }
+        error => error,
+    }
+}
+
+fn is_passing(said: &Said) -> bool {
+    let mut codes = said.code.split(' ').filter_map(|code| code.parse::<u16>().ok());
+    let passing = codes.any(|code| matches!(code, 408 | 409 | 425 | 429 | 500..=599));
+    passing && !said.code.contains("insufficient_quota")
+}
