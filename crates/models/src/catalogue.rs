@@ -8,9 +8,12 @@ use thiserror::Error;
 
 use crate::vendors::Vendor;
 
+mod fetch;
 mod file;
 mod models_dev;
 mod names;
+
+pub use fetch::fetch;
 
 /// Made by `cargo xtask catalogue`.
 const EMBEDDED: &str = include_str!("../data/catalogue.json");

@@ -62,3 +62,18 @@ pub(crate) const TITLE_CHARACTERS: usize = 500;
 
 /// Largest token count that is believed: sums over any session stay far from overflowing, whatever a server claims.
 pub(crate) const TOKENS: u64 = 1 << 40;
+
+/// Where nobody states how long an answer may be, it may take one part in this many of the context; the rest is the conversation's.
+pub(crate) const SHARE_OF_CONTEXT: u64 = 4;
+
+/// A list of models: the longest (a gateway with hundreds, each with a description) is about 1 MiB.
+pub(crate) const MODEL_LIST_BYTES: usize = 8 * 1024 * 1024;
+
+/// The published data of all vendors was 4.5 MiB when this was written.
+pub(crate) const PUBLISHED_BYTES: usize = 32 * 1024 * 1024;
+
+/// Models of a server of one's own that are asked about one by one: the newest, and more than fit on a disk of ordinary size.
+pub(crate) const DESCRIBED_MODELS: usize = 32;
+
+/// Questions under way to such a server at once: it may be a small machine that is busy answering somebody.
+pub(crate) const QUESTIONS_AT_ONCE: usize = 4;

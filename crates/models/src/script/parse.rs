@@ -139,7 +139,9 @@ impl Reader {
                 "pdf" => model.pdf = line.value(value, "pdf=true or pdf=false")?,
                 _ if key.starts_with("price_") => prices.set(line, key, value)?,
                 _ => {
-                    return Err(line.error_at("context=, max_output=, images=, audio=, pdf= or price_…=", key));
+                    return Err(
+                        line.error_at("context=, max_output=, images=, audio=, pdf= or price_…=", key)
+                    );
                 }
             }
         }

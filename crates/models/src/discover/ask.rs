@@ -1,0 +1,184 @@
+//! One small question over HTTP: bounded in time and size, its failures told apart. Knows no lists.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{RequestBuilder, Response};
+use serde_json::Value;
+use tokio::time::Instant;
+use url::Url;
+
+use super::DiscoverError;
+use crate::endpoint::{BaseUrl, Endpoint};
+use crate::failure::Said;
+use crate::http::Http;
+use crate::limits::{ERROR_BODY_BYTES, MODEL_LIST_BYTES};
+
+/// What all questions to one server share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking<'a> {
+    http: &'a Http,
+    pub(super) endpoint: &'a Endpoint,
+    limits: Limits,
+}
+
+/// How long and how much.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) deadline: Duration,
+    /// The same deadline as a moment: all questions together take no longer.
+    until: Instant,
+    bytes: usize,
+}
+
+/// An answer that is JSON, and where it came from.
+#[derive(Clone, Debug)]
+pub(super) struct Answered {
+    pub(super) body: Value,
+    url: String,
+}
+
+impl Limits {
+    pub(crate) fn new(deadline: Duration, bytes: usize) -> Self {
+        Self { deadline, until: Instant::now() + deadline, bytes }
+    }
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn new(http: &'a Http, endpoint: &'a Endpoint, deadline: Duration) -> Self {
+        Self { http, endpoint, limits: Limits::new(deadline, MODEL_LIST_BYTES) }
+    }
+
+    /// Behind the base address.
+    pub(super) fn url(&self, path: &str) -> Url {
+        self.endpoint.base_url.join(path)
+    }
+
+    /// Behind the server itself: its own questions stand beside `/v1`, not below it.
+    pub(super) fn root_url(&self, path: &str) -> Url {
+        let base = self.endpoint.base_url.as_str().trim_end_matches('/');
+        let root = base.strip_suffix("/v1").and_then(|root| BaseUrl::parse(root).ok());
+        root.as_ref().unwrap_or(&self.endpoint.base_url).join(path)
+    }
+
+    pub(super) async fn get(&self, url: &Url) -> Result<Answered, DiscoverError> {
+        let client = self.client(url)?;
+        self.send(client.get(url.clone()), url).await
+    }
+
+    pub(super) async fn post(&self, url: &Url, body: &Value) -> Result<Answered, DiscoverError> {
+        let client = self.client(url)?;
+        let request =
+            client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body.to_string());
+        self.send(request, url).await
+    }
+
+    fn client(&self, url: &Url) -> Result<&'a reqwest::Client, DiscoverError> {
+        self.http
+            .client(&self.endpoint.base_url)
+            .map_err(|error| DiscoverError::Unreachable { url: url.to_string(), reason: error.to_string() })
+    }
+
+    async fn send(&self, request: RequestBuilder, url: &Url) -> Result<Answered, DiscoverError> {
+        let request = request.headers(self.endpoint.headers());
+        let words = |text: &str| self.endpoint.words(text);
+        let bytes = bounded(request, url, self.limits, &words).await?;
+        match serde_json::from_slice(&bytes) {
+            Ok(body) => Ok(Answered { body, url: url.to_string() }),
+            Err(_) => Err(DiscoverError::Nonsense {
+                url: url.to_string(),
+                words: words(&String::from_utf8_lossy(&bytes[..bytes.len().min(ERROR_BODY_BYTES)])),
+            }),
+        }
+    }
+}
+
+impl Answered {
+    pub(super) fn nonsense(&self, endpoint: &Endpoint) -> DiscoverError {
+        DiscoverError::Nonsense {
+            url: self.url.clone(),
+            words: endpoint.words(&Said::in_value(&self.body).message),
+        }
+    }
+}
+
+/// The body of an answer with success; everything else is an error in words.
+pub(crate) async fn bounded(
+    request: RequestBuilder,
+    url: &Url,
+    limits: Limits,
+    words: &(dyn Fn(&str) -> String + Sync),
+) -> Result<Vec<u8>, DiscoverError> {
+    let asked = async {
+        let mut response = request.send().await.map_err(|error| unreachable(url, limits, &error, words))?;
+        if !response.status().is_success() {
+            return Err(refusal(response, url, words).await);
+        }
+        let mut bytes = Vec::new();
+        loop {
+            let piece = response.chunk().await.map_err(|error| unreachable(url, limits, &error, words))?;
+            let Some(piece) = piece else { return Ok(bytes) };
+            bytes.extend_from_slice(&piece);
+            if bytes.len() > limits.bytes {
+                let words = format!("more than {} MiB", limits.bytes / (1024 * 1024));
+                return Err(DiscoverError::Nonsense { url: url.to_string(), words });
+            }
+        }
+    };
+    let too_slow = |_| DiscoverError::TooSlow { url: url.to_string(), after: limits.deadline };
+    tokio::time::timeout_at(limits.until, asked).await.map_err(too_slow)?
+}
+
+fn unreachable(
+    url: &Url,
+    limits: Limits,
+    error: &reqwest::Error,
+    words: &(dyn Fn(&str) -> String + Sync),
+) -> DiscoverError {
+    if error.is_timeout() {
+        return DiscoverError::TooSlow { url: url.to_string(), after: limits.deadline };
+    }
+    // The innermost reason is the one that helps: "connection refused", not "error sending request".
+    let mut reason = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        reason = inner.to_string();
+        source = inner.source();
+    }
+    DiscoverError::Unreachable { url: url.to_string(), reason: words(&reason) }
+}
+
+async fn refusal(
+    mut response: Response,
+    url: &Url,
+    words: &(dyn Fn(&str) -> String + Sync),
+) -> DiscoverError {
+    let status = response.status().as_u16();
+    let is_page = is_page(response.headers());
+    let mut body = Vec::new();
+    while let Ok(Some(piece)) = response.chunk().await {
+        body.extend_from_slice(&piece);
+        if body.len() >= ERROR_BODY_BYTES {
+            break;
+        }
+    }
+    body.truncate(ERROR_BODY_BYTES);
+    let said = Said::in_body(&body);
+    // A page for a browser says nothing to a person in a terminal.
+    let words = if is_page { String::new() } else { words(&said.message) };
+    let url = url.to_string();
+    // Gemini answers 400 to a key that is none.
+    let is_bad_key = status == 400
+        && (said.message.contains("API key not valid") || said.message.contains("API_KEY_INVALID"));
+    match status {
+        401 | 403 => DiscoverError::KeyRefused { url, status, words },
+        400 if is_bad_key => DiscoverError::KeyRefused { url, status, words },
+        404 => DiscoverError::NoSuchPath { url, words },
+        _ => DiscoverError::Refused { url, status, words },
+    }
+}
+
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.starts_with("text/html")
+}

@@ -1,0 +1,201 @@
+//! Lists of models as servers write them, read into what we know of a model. Pure.
+//!
+//! The OpenAI list says little more than ids, so everybody adds fields of their own; all that are known are looked for, whoever
+//! answers. Models that say of themselves that they can't hold a conversation with tools are left out.
+
+use attache_core::ports::model::ModelInfo;
+use attache_core::ports::store::ModelRef;
+use serde_json::Value;
+
+use crate::dialect::Dialect;
+use crate::limits::{SHARE_OF_CONTEXT, UNLIMITED_OUTPUT};
+
+/// One model of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Listed {
+    pub(super) info: ModelInfo,
+    /// Which software it is, where the list says so.
+    pub(super) owner: String,
+    /// Ready to answer without being loaded first.
+    pub(super) loaded: bool,
+}
+
+/// What stands behind the base address.
+pub(super) fn path(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Anthropic => "/v1/models?limit=1000",
+        Dialect::OpenAiChat | Dialect::OpenAiResponses => "/models",
+        Dialect::Gemini => "/v1beta/models?pageSize=1000",
+    }
+}
+
+/// `None` if it is no list of models at all.
+pub(super) fn read(dialect: Dialect, list: &Value, provider_id: &str) -> Option<Vec<Listed>> {
+    let items = match dialect {
+        Dialect::Gemini => list.get("models"),
+        Dialect::Anthropic | Dialect::OpenAiChat | Dialect::OpenAiResponses => {
+            // Some leave the object around the list out.
+            list.get("data").or(Some(list)).filter(|items| items.is_array())
+        }
+    };
+    let read = |item: &Value| match dialect {
+        Dialect::Gemini => gemini(item, provider_id),
+        Dialect::Anthropic | Dialect::OpenAiChat | Dialect::OpenAiResponses => listed(item, provider_id),
+    };
+    Some(items?.as_array()?.iter().filter_map(read).collect())
+}
+
+fn listed(item: &Value, provider_id: &str) -> Option<Listed> {
+    let id = item.get("id")?.as_str().filter(|id| !id.is_empty())?;
+    if !is_conversational(id, item) {
+        return None;
+    }
+    let mut info = ModelInfo::undescribed(ModelRef::new(provider_id, id));
+    if let Some(name) = text(item, &["display_name", "name"]) {
+        info.name = name.to_owned();
+    }
+    // What is loaded counts before what would be possible.
+    let context = number(
+        item,
+        &[
+            "/loaded_context_length",
+            "/max_model_len",
+            "/meta/n_ctx",
+            "/context_length",
+            "/context_window",
+            "/max_context_length",
+            "/max_input_tokens",
+            "/meta/n_ctx_train",
+        ],
+    );
+    let output = number(
+        item,
+        &[
+            "/top_provider/max_completion_tokens",
+            "/max_completion_tokens",
+            "/max_output_tokens",
+            "/max_tokens",
+        ],
+    );
+    set_sizes(&mut info, context, output);
+    info.images = takes(item, "image");
+    info.audio = takes(item, "audio");
+    info.pdf = takes(item, "file") || takes(item, "pdf");
+    let owner = text(item, &["owned_by"]).unwrap_or_default().to_owned();
+    Some(Listed { info, owner, loaded: item["state"] == "loaded" })
+}
+
+fn gemini(item: &Value, provider_id: &str) -> Option<Listed> {
+    let id = item.get("name")?.as_str()?.trim_start_matches("models/");
+    let methods = item.get("supportedGenerationMethods").and_then(Value::as_array);
+    let answers = methods.is_none_or(|methods| methods.iter().any(|method| method == "generateContent"));
+    if id.is_empty() || !answers || has_other_purpose(id) {
+        return None;
+    }
+    let mut info = ModelInfo::undescribed(ModelRef::new(provider_id, id));
+    if let Some(name) = text(item, &["displayName"]) {
+        info.name = name.to_owned();
+    }
+    set_sizes(&mut info, number(item, &["/inputTokenLimit"]), number(item, &["/outputTokenLimit"]));
+    // The list does not say it; all of this family do.
+    let takes_all = id.starts_with("gemini-");
+    (info.images, info.audio, info.pdf) = (takes_all, takes_all, takes_all);
+    Some(Listed { info, owner: String::new(), loaded: false })
+}
+
+/// An answer without a limit of its own may take a share of the context.
+pub(super) fn set_sizes(info: &mut ModelInfo, context: Option<u64>, output: Option<u64>) {
+    if let Some(context) = context {
+        info.context = context;
+    }
+    let share = (info.context / SHARE_OF_CONTEXT).max(1);
+    info.max_output = match output {
+        Some(output) if output <= info.context / 2 => output,
+        Some(_) => UNLIMITED_OUTPUT.min(share),
+        None => info.max_output.min(share),
+    };
+}
+
+fn text<'a>(item: &'a Value, keys: &[&str]) -> Option<&'a str> {
+    keys.iter().find_map(|key| item.get(key)?.as_str()).filter(|text| !text.is_empty())
+}
+
+/// The first of these places that holds a positive number.
+pub(super) fn number(item: &Value, pointers: &[&str]) -> Option<u64> {
+    pointers.iter().find_map(|pointer| item.pointer(pointer)?.as_u64().filter(|number| *number > 0))
+}
+
+fn takes(item: &Value, kind: &str) -> bool {
+    let named = ["/architecture/input_modalities", "/input_modalities"]
+        .iter()
+        .filter_map(|pointer| item.pointer(pointer)?.as_array())
+        .flatten()
+        .any(|modality| modality == kind);
+    let capable = |name: &str| match item.pointer(&format!("/capabilities/{name}")) {
+        Some(Value::Bool(is)) => *is,
+        Some(other) => other["supported"] == true,
+        None => false,
+    };
+    let listed = |name: &str| {
+        item.get("capabilities")
+            .and_then(Value::as_array)
+            .is_some_and(|all| all.iter().any(|one| one == name))
+    };
+    let seen = kind == "image"
+        && (capable("vision")
+            || listed("vision")
+            || item["supports_image_input"] == true
+            || item["type"] == "vlm");
+    named || seen || capable(&format!("{kind}_input"))
+}
+
+/// False only for a model that says itself, or by its name, that it is made for something else.
+fn is_conversational(id: &str, item: &Value) -> bool {
+    const SAYS_NO: [&str; 6] = [
+        "/active",
+        "/supports_chat",
+        "/supports_tools",
+        "/capabilities/completion_chat",
+        "/capabilities/function_calling",
+        "/capabilities/chat_completion",
+    ];
+    const OTHER_KINDS: [&str; 8] =
+        ["embedding", "embeddings", "rerank", "image", "audio", "video", "moderation", "transcribe"];
+    let says_no = SAYS_NO.iter().any(|pointer| item.pointer(pointer) == Some(&Value::Bool(false)));
+    let is_other_kind =
+        item.get("type").and_then(Value::as_str).is_some_and(|kind| OTHER_KINDS.contains(&kind));
+    let lacks = |pointer: &str, word: &str| {
+        let words = item.pointer(pointer).and_then(Value::as_array);
+        words.is_some_and(|words| !words.iter().any(|known| known == word))
+    };
+    !says_no
+        && !is_other_kind
+        && !lacks("/supported_parameters", "tools")
+        && !lacks("/architecture/output_modalities", "text")
+        && !has_other_purpose(id)
+}
+
+/// Vendors list everything they sell.
+fn has_other_purpose(id: &str) -> bool {
+    const PURPOSES: [&str; 17] = [
+        "embed",
+        "whisper",
+        "tts",
+        "dall-e",
+        "moderation",
+        "-image",
+        "transcribe",
+        "realtime",
+        "-audio",
+        "rerank",
+        "sora-",
+        "babbage",
+        "davinci",
+        "-live",
+        "computer-use",
+        "deep-research",
+        "veo-",
+    ];
+    let id = id.to_ascii_lowercase();
+    PURPOSES.iter().any(|purpose| id.contains(purpose))
+}

@@ -1,0 +1,120 @@
+//! What servers of one's own say about themselves beside the list: above all the context they were started with.
+//!
+//! Every answer here is a bonus. A server that gives none keeps what its list said.
+
+use attache_core::ports::model::{ModelInfo, ThoughtLevel};
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use super::ask::Asking;
+use super::lists::{self, Listed, number, set_sizes};
+use crate::dialect::Dialect;
+use crate::limits::{DESCRIBED_MODELS, QUESTIONS_AT_ONCE};
+
+/// The listed models with all that could be learned, what is loaded first.
+pub(super) async fn described(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<ModelInfo> {
+    let owner = listed.first().map(|first| first.owner.clone()).unwrap_or_default();
+    let mut listed = match owner.as_str() {
+        "llamacpp" => llama_cpp(asking, listed).await,
+        "organization_owner" => lm_studio(asking, listed).await,
+        "vllm" => listed,
+        // Ollama names the owner of each model there, so anybody could be it.
+        _ => ollama(asking, listed).await,
+    };
+    listed.sort_by_key(|listed| !listed.loaded);
+    listed.into_iter().map(|listed| listed.info).collect()
+}
+
+/// `/props` speaks of the one model that is loaded; a server of several has none.
+async fn llama_cpp(asking: &Asking<'_>, mut listed: Vec<Listed>) -> Vec<Listed> {
+    let [only] = listed.as_mut_slice() else { return listed };
+    let Ok(props) = asking.get(&asking.root_url("/props")).await else { return listed };
+    let context = number(&props.body, &["/default_generation_settings/n_ctx", "/n_ctx"]);
+    set_sizes(&mut only.info, context, None);
+    only.info.images = props.body.pointer("/modalities/vision") == Some(&Value::Bool(true));
+    only.info.audio = props.body.pointer("/modalities/audio") == Some(&Value::Bool(true));
+    listed
+}
+
+/// Its own list knows kinds, sizes and what is loaded.
+async fn lm_studio(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
+    let Ok(own) = asking.get(&asking.root_url("/api/v0/models")).await else { return listed };
+    let described = |one: &Listed| {
+        let model = &one.info.model;
+        let item = own.body["data"].as_array()?.iter().find(|item| item["id"] == model.model_id.as_str())?;
+        // A list of one: left out of it if it is no model for conversations.
+        Some(lists::read(Dialect::OpenAiChat, &json!([item]), &model.provider_id).unwrap_or_default())
+    };
+    listed.into_iter().flat_map(|one| described(&one).unwrap_or_else(|| vec![one])).collect()
+}
+
+async fn ollama(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
+    let url = asking.root_url("/api/show");
+    let show = |model_id: String| {
+        let (asking, url) = (*asking, url.clone());
+        async move { asking.post(&url, &json!({ "model": model_id })).await.ok() }
+    };
+    let Some(first) = listed.first() else { return listed };
+    // Somebody else's server has no such path: then one question is enough.
+    let Some(first) = show(first.info.model.model_id.clone()).await else { return listed };
+    let running = asking.get(&asking.root_url("/api/ps")).await.ok();
+    let running = running.as_ref().map(|running| &running.body["models"]);
+    let others =
+        listed.iter().skip(1).take(DESCRIBED_MODELS).map(|one| show(one.info.model.model_id.clone()));
+    let mut shown = vec![Some(first)];
+    shown.extend(stream::iter(others).buffered(QUESTIONS_AT_ONCE).collect::<Vec<_>>().await);
+    shown.resize_with(listed.len(), || None);
+    let described = |(mut one, shown): (Listed, Option<super::ask::Answered>)| {
+        let Some(shown) = shown else { return Some(one) };
+        let is_running = |model: &&Value| model["model"] == one.info.model.model_id.as_str();
+        let running = running.and_then(Value::as_array).and_then(|all| all.iter().find(is_running));
+        one.loaded = running.is_some();
+        describe_ollama(one, &shown.body, running)
+    };
+    listed.into_iter().zip(shown).filter_map(described).collect()
+}
+
+/// `None` for a model that can't hold a conversation or call tools.
+fn describe_ollama(mut one: Listed, shown: &Value, running: Option<&Value>) -> Option<Listed> {
+    let capabilities = shown["capabilities"].as_array();
+    let can = |name: &str| capabilities.is_some_and(|all| all.iter().any(|one| one == name));
+    if capabilities.is_some() && !(can("completion") && can("tools")) {
+        return None;
+    }
+    let trained = shown["model_info"].as_object().and_then(|info| {
+        let (_, length) = info.iter().find(|(key, _)| key.ends_with(".context_length"))?;
+        length.as_u64()
+    });
+    let chosen = num_ctx(shown["parameters"].as_str().unwrap_or_default());
+    let loaded = running.and_then(|running| number(running, &["/context_length"]));
+    set_sizes(&mut one.info, loaded.or(chosen).or(trained), None);
+    one.info.images = can("vision");
+    one.info.audio = can("audio");
+    if can("thinking") {
+        one.info.thought_levels = thought_levels(shown);
+    }
+    Some(one)
+}
+
+/// Newer servers say the levels; before that only one family had any, and it could not be silenced.
+fn thought_levels(shown: &Value) -> Vec<ThoughtLevel> {
+    let Some(values) = shown.pointer("/thinking/values").and_then(Value::as_array) else {
+        return match shown.pointer("/details/family").and_then(Value::as_str) {
+            Some("gptoss" | "gpt-oss") => vec![ThoughtLevel::Low, ThoughtLevel::Medium, ThoughtLevel::High],
+            _ => vec![ThoughtLevel::Off],
+        };
+    };
+    let has = |level: &ThoughtLevel| match level {
+        ThoughtLevel::Off => values.iter().any(|value| *value == false),
+        named @ (ThoughtLevel::Low | ThoughtLevel::Medium | ThoughtLevel::High | ThoughtLevel::Max) => {
+            values.iter().any(|value| value == named.as_str())
+        }
+    };
+    ThoughtLevel::ALL.into_iter().filter(has).collect()
+}
+
+/// Parameters are lines of a name and a value.
+fn num_ctx(parameters: &str) -> Option<u64> {
+    let line = parameters.lines().find_map(|line| line.trim().strip_prefix("num_ctx"))?;
+    line.trim().parse().ok().filter(|number| *number > 0)
+}
