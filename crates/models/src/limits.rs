@@ -32,6 +32,9 @@ pub(crate) const PROVIDER_WORDS: usize = 500;
 /// The longest item id or call id OpenAI takes back.
 pub(crate) const ITEM_ID_BYTES: usize = 64;
 
+/// The longest id of a call that every server of chat completions takes.
+pub(crate) const CHAT_ID_BYTES: usize = 40;
+
 /// The longest name of a function OpenAI takes.
 pub(crate) const CALL_NAME_BYTES: usize = 64;
 

@@ -1,7 +1,234 @@
-//! Writes OpenAI Chat Completions requests.
+//! Writes OpenAI Chat Completions requests. The conversation stands last: a step repeats the bytes of the one before it and
+//! appends its own.
 
-use crate::dialect::Outgoing;
+use std::sync::Arc;
 
-pub(crate) fn body(_outgoing: &Outgoing<'_>) -> Vec<u8> {
-    Vec::new()
+use attache_core::part::{Passage, Role};
+use attache_core::ports::ModelRequest;
+use attache_core::ports::model::{ModelInfo, ThoughtLevel};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::assistant;
+use super::user::Part;
+use crate::compose::{BlobBytes, runtime_context};
+use crate::dialect::{Dialect, Outgoing, author};
+use crate::vendors::{AfterResults, AnswerLimit, Effort, Quirks, StreamUsage};
+use crate::written::{Segment, append, segments, write_json};
+
+/// Where the prompt cache is told to keep what stands before: beside the system prompt the last two messages that can be
+/// marked, so that the next step finds what this one wrote.
+const MARKED: usize = 2;
+const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
+
+pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let writer = Writer::new(outgoing);
+    let written =
+        segments(Dialect::OpenAiChat, outgoing, |passage, segment| writer.passage(passage, segment));
+    let mut json =
+        Vec::with_capacity(written.iter().map(|segment| segment.json.len()).sum::<usize>() + 16 * 1024);
+    write_json(&mut json, &head(outgoing));
+    // The head is an object; the conversation is its last field.
+    json.pop();
+    json.extend_from_slice(b",\"messages\":[");
+    writer.messages(outgoing.request, &written, &mut json);
+    json.extend_from_slice(b"]}");
+    json
+}
+
+/// With a mark, where it can have one.
+fn append_marked(json: &mut Vec<u8>, segment: &Segment) {
+    append(json, &segment.json);
+    if let Some(mark_at) = segment.mark_at {
+        let at = json.len() - (segment.json.len() - mark_at);
+        json.splice(at..at, MARK.iter().copied());
+    }
+}
+
+/// Writes passages for one model of one server.
+pub(super) struct Writer<'a> {
+    pub(super) author: String,
+    pub(super) info: &'a ModelInfo,
+    pub(super) blobs: &'a BlobBytes,
+    pub(super) quirks: &'a Quirks,
+}
+
+impl<'a> Writer<'a> {
+    fn new(outgoing: &Outgoing<'a>) -> Self {
+        let request = outgoing.request;
+        Self { author: author(request), info: &request.info, blobs: outgoing.blobs, quirks: outgoing.quirks }
+    }
+
+    fn passage(&self, passage: &Passage, segment: &mut Segment) {
+        match passage.role {
+            Role::Assistant => self.assistant(passage, segment),
+            // Only the first message may be the system's.
+            Role::User | Role::System => self.user(passage, segment),
+        }
+    }
+
+    fn messages(&self, request: &ModelRequest, written: &[Arc<Segment>], json: &mut Vec<u8>) {
+        if !request.system.trim().is_empty() {
+            append_marked(json, &self.alone("system", &request.system));
+        }
+        let context = runtime_context(&request.runtime_context).map(|text| self.alone("user", &text).json);
+        let last_user = request.passages.iter().rposition(|passage| passage.role != Role::Assistant);
+        let first_marked =
+            written.iter().rev().filter(|segment| segment.mark_at.is_some()).take(MARKED).last();
+        let mut marking = false;
+        let mut results = false;
+        for (index, (passage, segment)) in request.passages.iter().zip(written).enumerate() {
+            marking |= first_marked.is_some_and(|first| Arc::ptr_eq(first, segment));
+            if !segment.json.is_empty() {
+                let answers = passage.role == Role::Assistant;
+                if results && !answers && self.quirks.after_results == AfterResults::Assistant {
+                    append(json, &self.alone("assistant", "(interrupted)").json);
+                }
+                results = answers && assistant::calls(passage).next().is_some();
+                match marking {
+                    true => append_marked(json, segment),
+                    false => append(json, &segment.json),
+                }
+            }
+            if let Some(context) = context.as_deref().filter(|_| Some(index) == last_user) {
+                append(json, context);
+            }
+        }
+    }
+
+    /// A message of one text.
+    fn alone(&self, role: &'static str, text: &str) -> Segment {
+        let mut segment = Segment::default();
+        self.message(role, vec![Part::Text { text: text.into() }], &mut segment);
+        segment
+    }
+
+    /// OpenRouter passes marks on to Anthropic, whose cache keeps nothing unasked. Parts can be marked, plain strings can't.
+    pub(super) fn marks_cache(&self) -> bool {
+        self.quirks.cache_marks && self.info.model.model_id.starts_with("anthropic/")
+    }
+
+    /// A message was written: its last part ends right before `}]}`.
+    pub(super) fn remember_mark(&self, segment: &mut Segment) {
+        if self.marks_cache() && segment.json.ends_with(b"}]}") {
+            segment.mark_at = Some(segment.json.len() - b"}]}".len());
+        }
+    }
+}
+
+/// Everything but the conversation.
+#[derive(Default, Serialize)]
+struct Head<'a> {
+    model: &'a str,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Reasoning {
+    Effort(&'static str),
+    Enabled(bool),
+}
+
+#[derive(Serialize)]
+struct Thinking {
+    r#type: &'static str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
+    let (request, quirks): (&'a ModelRequest, _) = (outgoing.request, outgoing.quirks);
+    let answer = Some(request.info.max_output).filter(|tokens| *tokens > 0);
+    let mut head = Head {
+        model: &request.model().model_id,
+        stream: true,
+        stream_options: match quirks.stream_usage {
+            StreamUsage::Asked => Some(StreamOptions { include_usage: true }),
+            StreamUsage::Unasked => None,
+        },
+        prompt_cache_key: quirks.prompt_cache_key.then(|| request.session_id.as_str()),
+        tools: request
+            .tools
+            .iter()
+            .map(|spec| Tool {
+                r#type: "function",
+                function: Function {
+                    name: spec.id,
+                    description: spec.description,
+                    parameters: &spec.parameters,
+                },
+            })
+            .collect(),
+        ..Head::default()
+    };
+    match quirks.answer_limit {
+        AnswerLimit::MaxTokens => head.max_tokens = answer,
+        AnswerLimit::MaxCompletionTokens => head.max_completion_tokens = answer,
+    }
+    // A level the model does not have is not asked for: servers refuse what they don't know.
+    if let Some(level) = request.thought.filter(|level| request.info.thought_levels.contains(level)) {
+        head.think(level, quirks);
+    }
+    head
+}
+
+impl Head<'_> {
+    fn think(&mut self, level: ThoughtLevel, quirks: &Quirks) {
+        let word = match level {
+            ThoughtLevel::Off => "none",
+            ThoughtLevel::Low => "low",
+            ThoughtLevel::Medium => "medium",
+            ThoughtLevel::High => "high",
+            ThoughtLevel::Max => quirks.top_effort.as_str(),
+        };
+        match (quirks.effort, level) {
+            (Effort::Unknown, _) => {}
+            (Effort::ReasoningObject | Effort::ReasoningSwitch, ThoughtLevel::Off) => {
+                self.reasoning = Some(Reasoning::Enabled(false));
+            }
+            (Effort::ThinkingSwitch, ThoughtLevel::Off) => {
+                self.thinking = Some(Thinking { r#type: "disabled" })
+            }
+            (Effort::ReasoningObject, _) => self.reasoning = Some(Reasoning::Effort(word)),
+            (Effort::ThinkingSwitch, _) => {
+                self.thinking = Some(Thinking { r#type: "enabled" });
+                self.reasoning_effort = Some(word);
+            }
+            (Effort::ReasoningEffort | Effort::ReasoningSwitch, _) => self.reasoning_effort = Some(word),
+        }
+    }
 }

@@ -6,6 +6,7 @@
 
 mod conversation;
 mod gemini;
+mod openai_chat;
 mod openai_responses;
 
 use std::path::Path;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Rules, array, is_data_url, is_web_url, text};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "model",
     "messages",
     "tools",
@@ -17,6 +17,7 @@ const KEYS: [&str; 16] = [
     "max_completion_tokens",
     "reasoning_effort",
     "reasoning",
+    "thinking",
     "prompt_cache_key",
     "parallel_tool_calls",
     "temperature",
@@ -47,7 +48,11 @@ pub(super) fn check(body: &Value, rules: &mut Rules) {
         match role {
             "system" | "developer" => {
                 rules.must(index == 0, &at, "only the first message may be the system's");
-                rules.spoken(message.get("content"), &at);
+                match &message["content"] {
+                    // OpenRouter's form for a prompt with a mark.
+                    Value::Array(parts) => parts.iter().for_each(|part| rules.spoken(part.get("text"), &at)),
+                    content => rules.spoken(Some(content), &at),
+                }
             }
             "user" => user(message, &at, rules),
             "assistant" => owed = assistant(message, &at, rules),

@@ -1,0 +1,150 @@
+//! A step of the model's as messages: what it said and called, and right behind it one result per call.
+
+use std::borrow::Cow;
+
+use attache_core::part::{Part as Stored, Passage, ToolPart};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::encode::Writer;
+use super::names::{call_id, tool_name};
+use super::reasoning::{Own, extra_content};
+use super::user::{Content, Part};
+use crate::compose::{CallResult, call_input, call_result};
+use crate::vendors::ReasoningBack;
+use crate::written::{Segment, write_json};
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    reasoning_details: &'a [&'a Value],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: Cow<'a, str>,
+    r#type: &'static str,
+    function: Function<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: Cow<'a, str>,
+    arguments: String,
+}
+
+#[derive(Serialize)]
+struct ResultMessage<'a> {
+    role: &'static str,
+    tool_call_id: Cow<'a, str>,
+    content: Content<'a>,
+}
+
+impl Writer<'_> {
+    /// A step that neither said nor called anything is left out.
+    pub(super) fn assistant(&self, passage: &Passage, segment: &mut Segment) {
+        let calls: Vec<&ToolPart> = calls(passage).collect();
+        let text = text(&passage.parts);
+        if text.is_empty() && calls.is_empty() {
+            return;
+        }
+        let own = Own::of(&passage.parts, &self.author);
+        let thought = Some(own.text.as_ref()).filter(|text| !text.is_empty());
+        let mut message = Message {
+            role: "assistant",
+            content: Some(text).filter(|text| !text.is_empty()).map(Content::Text),
+            reasoning_content: None,
+            reasoning: None,
+            reasoning_details: &[],
+            tool_calls: calls.iter().map(|call| self.call(call)).collect(),
+        };
+        match self.quirks.reasoning_back {
+            ReasoningBack::Nothing => {}
+            ReasoningBack::ReasoningContent => message.reasoning_content = thought,
+            ReasoningBack::ReasoningContentAlways => {
+                message.reasoning_content = Some(thought.unwrap_or_default())
+            }
+            ReasoningBack::Reasoning => message.reasoning = thought,
+            ReasoningBack::ReasoningDetails => message.reasoning_details = &own.details,
+            ReasoningBack::ThinkingParts => {
+                message.content =
+                    thought.map(|thought| thinking(thought, message.content.take())).or(message.content);
+            }
+        }
+        write_json(&mut segment.json, &message);
+        for call in calls {
+            self.result(call, segment);
+        }
+    }
+
+    fn call<'a>(&self, call: &'a ToolPart) -> Call<'a> {
+        Call {
+            id: call_id(call.call_id.as_str(), self.quirks.call_ids),
+            r#type: "function",
+            function: Function { name: tool_name(&call.tool_name), arguments: call_input(call).to_string() },
+            extra_content: extra_content(call.call_provider_metadata.as_ref(), &self.author),
+        }
+    }
+
+    fn result(&self, call: &ToolPart, segment: &mut Segment) {
+        let text = result_text(call_result(call));
+        let content = match self.marks_cache() {
+            // Models of Anthropic take no empty text.
+            true if text.is_empty() => Content::Parts(vec![Part::Text { text: "(no output)".into() }]),
+            true => Content::Parts(vec![Part::Text { text }]),
+            false => Content::Text(text),
+        };
+        let tool_call_id = call_id(call.call_id.as_str(), self.quirks.call_ids);
+        segment.json.push(b',');
+        write_json(&mut segment.json, &ResultMessage { role: "tool", tool_call_id, content });
+        self.remember_mark(segment);
+    }
+}
+
+/// The calls of a step that were ours to run. What a provider ran by itself is of its own dialect.
+pub(super) fn calls(passage: &Passage) -> impl Iterator<Item = &ToolPart> {
+    passage.parts.iter().filter_map(Stored::tool).filter(|call| call.provider_executed != Some(true))
+}
+
+/// What was said, in one: this dialect knows no several texts of an assistant, and long ones are stored in pieces.
+fn text(parts: &[Stored]) -> Cow<'_, str> {
+    let mut all = Cow::Borrowed("");
+    for part in parts {
+        let Stored::Text { text, .. } = part else { continue };
+        match all.is_empty() {
+            true => all = Cow::Borrowed(text),
+            false => all.to_mut().push_str(text),
+        }
+    }
+    all
+}
+
+fn thinking<'a>(thought: &'a str, said: Option<Content<'a>>) -> Content<'a> {
+    let thinking = vec![Part::Text { text: thought.into() }];
+    let mut parts = vec![Part::Thinking { thinking }];
+    match said {
+        Some(Content::Text(text)) => parts.push(Part::Text { text }),
+        Some(Content::Parts(more)) => parts.extend(more),
+        None => {}
+    }
+    Content::Parts(parts)
+}
+
+/// There is no mark for a failure in this dialect, so the text says it.
+fn result_text(result: CallResult<'_>) -> Cow<'_, str> {
+    let says_so = result.text.get(..5).is_some_and(|front| front.eq_ignore_ascii_case("error"));
+    match result.failed && !says_so {
+        true => Cow::Owned(format!("error: {}", result.text)),
+        false => result.text,
+    }
+}
