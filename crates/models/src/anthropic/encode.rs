@@ -135,8 +135,11 @@ fn system(request: &ModelRequest) -> Vec<SystemBlock<'_>> {
 fn told(request: &ModelRequest, segments: &[Arc<Segment>], thoughts: &[Thoughts]) -> Told {
     let told = Told::by(request);
     let Some(Thinking::Enabled { .. }) = told.thinking else { return told };
-    let begun = last_user(request).map_or(0, |index| index + 1);
-    let first = (begun..segments.len()).find(|index| !segments[*index].json.is_empty());
+    let context_at = last_user(request).filter(|_| !request.runtime_context.is_empty());
+    let says = |index: usize| !segments[index].json.is_empty() || context_at == Some(index);
+    let spoken =
+        (0..segments.len()).rfind(|index| says(*index) && request.passages[*index].role != Role::Assistant);
+    let first = (spoken.map_or(0, |index| index + 1)..segments.len()).find(|index| says(*index));
     match first {
         Some(first) if !messages::begins_with_thoughts(&segments[first], thoughts[first]) => Told::default(),
         Some(_) | None => told,

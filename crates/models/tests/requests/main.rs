@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod anthropic;
+mod anthropic_property;
 mod conversation;
 mod gemini;
 mod openai_chat;

@@ -44,6 +44,7 @@ pub(super) fn check(body: &Value, rules: &mut Rules) {
     if body["thinking"]["type"] == "enabled" {
         thinking_first(&messages, rules);
     }
+    thinking_last(&messages, rules);
     let marks = count_marks(body);
     rules.must(marks <= BREAKPOINTS, "cache_control", "more than 4 breakpoints");
 }
@@ -170,13 +171,22 @@ fn pairing(turns: &[Turn<'_>], rules: &mut Rules) {
     }
 }
 
-/// Within a tool loop the last assistant turn begins with what it thought.
+/// Calls and their results are one turn of the assistant, however many steps it takes: it begins with what it thought.
 fn thinking_first(turns: &[Turn<'_>], rules: &mut Rules) {
-    let Some((last, rest)) = turns.split_last() else { return };
-    let in_loop = !last.blocks.is_empty() && last.blocks.iter().all(|block| block["type"] == "tool_result");
-    let Some(before) = rest.last().filter(|_| in_loop) else { return };
-    let begins = before.blocks.first().is_some_and(|block| text(block, "type").ends_with("thinking"));
+    let only_results = |turn: &Turn<'_>| {
+        !turn.blocks.is_empty() && turn.blocks.iter().all(|block| block["type"] == "tool_result")
+    };
+    let spoken = turns.iter().rposition(|turn| turn.role == "user" && !only_results(turn));
+    let Some(begun) = spoken.and_then(|spoken| turns.get(spoken + 1)) else { return };
+    let begins = begun.blocks.first().is_some_and(|block| text(block, "type").ends_with("thinking"));
     rules.must(begins, "messages", "with thinking on, a turn that calls tools must begin with its thinking");
+}
+
+fn thinking_last(turns: &[Turn<'_>], rules: &mut Rules) {
+    for (index, turn) in turns.iter().enumerate() {
+        let ends = turn.blocks.last().is_some_and(|block| text(block, "type").ends_with("thinking"));
+        rules.must(!ends, &format!("turn {index}"), "thinking can't be the last block");
+    }
 }
 
 fn thinking(body: &Value, max_tokens: u64, rules: &mut Rules) {

@@ -51,6 +51,11 @@ fn anthropic() {
                 {"type": "tool_result", "tool_use_id": "a", "content": "x", "cache_control": mark},
                 {"type": "tool_result", "tool_use_id": "b", "content": "y", "is_error": true, "cache_control": mark},
             ]},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "once more"},
+                {"type": "tool_use", "id": "c", "name": "read", "input": {}},
+            ]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "z"}]},
         ],
     });
     check(
@@ -83,8 +88,16 @@ fn anthropic() {
             ("empty content", |body| body["messages"][0]["content"] = json!([]), "must not be empty"),
             ("no signature", |body| body["messages"][1]["content"][0]["signature"] = json!(""), "not blank"),
             ("thinking lost", |body| remove(body, "/messages/1/content", 0), "begin with its thinking"),
+            (
+                "thinking last",
+                |body| {
+                    let thought = json!({"type": "thinking", "thinking": "hm", "signature": "sig"});
+                    push(body, "/messages/1/content", thought);
+                },
+                "can't be the last",
+            ),
             ("begins with the assistant", |body| remove(body, "/messages", 0), "begin with a user"),
-            ("ends with the assistant", |body| remove(body, "/messages", 2), "end with a user"),
+            ("ends with the assistant", |body| remove(body, "/messages", 4), "end with a user"),
             (
                 "five breakpoints",
                 |body| {
