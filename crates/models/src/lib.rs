@@ -37,6 +37,6 @@ pub use script_model::ScriptModel;
 pub use secret::Secret;
 pub use sse::{Event, SseParser, TooLarge};
 pub use vendors::{
-    AfterResults, AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack,
-    Shelf, StreamUsage, Texts, TopEffort, VENDORS, Vendor,
+    AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack, Shelf,
+    StreamUsage, Texts, TopEffort, Turns, VENDORS, Vendor,
 };

@@ -79,8 +79,8 @@ pub struct Quirks {
     pub texts: Texts,
     /// Whether chat completions fetch pictures.
     pub picture_urls: PictureUrls,
-    /// Who may speak after the results of calls in chat completions.
-    pub after_results: AfterResults,
+    /// Who may speak after whom in chat completions.
+    pub turns: Turns,
     /// `cache_control` marks reach the models of Anthropic (`anthropic/…`) behind chat completions.
     pub cache_marks: bool,
     /// The word for the most thinking. A model is offered that level only where it takes the word.
@@ -163,11 +163,12 @@ pub enum PictureUrls {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AfterResults {
+pub enum Turns {
     #[default]
-    Anyone,
-    /// Only the assistant; a user there is refused.
-    Assistant,
+    Free,
+    /// A user speaks after the assistant only, not after another user or after results. Some vendors and the templates of many
+    /// models refuse everything else.
+    Alternate,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -343,3 +343,6 @@ fn media_type(url: &str) -> &str {
     let data = url.strip_prefix("data:").and_then(|rest| rest.split([';', ',']).next());
     data.filter(|kind| !kind.is_empty()).unwrap_or("image/png")
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use super::assistant;
 use super::user::Part;
 use crate::compose::{BlobBytes, runtime_context};
 use crate::dialect::{Dialect, Outgoing, author};
-use crate::vendors::{AfterResults, AnswerLimit, Effort, Quirks, StreamUsage};
+use crate::vendors::{AnswerLimit, Effort, Quirks, StreamUsage, Turns};
 use crate::written::{Segment, append, segments, write_json};
 
 /// Where the prompt cache is told to keep what stands before: beside the system prompt the last two messages that can be
@@ -25,8 +25,11 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let writer = Writer::new(outgoing);
     let written =
         segments(Dialect::OpenAiChat, outgoing, |passage, segment| writer.passage(passage, segment));
-    let mut json =
-        Vec::with_capacity(written.iter().map(|segment| segment.json.len()).sum::<usize>() + 16 * 1024);
+    let mut json = Vec::with_capacity(
+        written.iter().map(|segment| segment.json.len()).sum::<usize>()
+            + outgoing.request.system.len()
+            + 16 * 1024,
+    );
     write_json(&mut json, &head(outgoing));
     // The head is an object; the conversation is its last field.
     json.pop();
@@ -53,6 +56,24 @@ pub(super) struct Writer<'a> {
     pub(super) quirks: &'a Quirks,
 }
 
+/// Whose the last message of a passage is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Assistant,
+    Tool,
+}
+
+impl Speaker {
+    fn of(passage: &Passage) -> Self {
+        match passage.role {
+            Role::User | Role::System => Self::User,
+            Role::Assistant if assistant::calls(passage).next().is_some() => Self::Tool,
+            Role::Assistant => Self::Assistant,
+        }
+    }
+}
+
 impl<'a> Writer<'a> {
     fn new(outgoing: &Outgoing<'a>) -> Self {
         let request = outgoing.request;
@@ -71,29 +92,42 @@ impl<'a> Writer<'a> {
         if !request.system.trim().is_empty() {
             append_marked(json, &self.alone("system", &request.system));
         }
-        let context = runtime_context(&request.runtime_context).map(|text| self.alone("user", &text).json);
+        let alternate = self.quirks.turns == Turns::Alternate;
+        let context = runtime_context(&request.runtime_context);
         let last_user = request.passages.iter().rposition(|passage| passage.role != Role::Assistant);
         let first_marked =
             written.iter().rev().filter(|segment| segment.mark_at.is_some()).take(MARKED).last();
         let mut marking = false;
-        let mut results = false;
+        let mut last = Speaker::Assistant;
         for (index, (passage, segment)) in request.passages.iter().zip(written).enumerate() {
             marking |= first_marked.is_some_and(|first| Arc::ptr_eq(first, segment));
+            let context = context.as_deref().filter(|_| Some(index) == last_user);
+            let (joined, apart) = if alternate { (context, None) } else { (None, context) };
+            let joined = joined.map(|context| Arc::new(self.user_with(passage, context)));
+            let segment = joined.as_ref().unwrap_or(segment);
             if !segment.json.is_empty() {
-                let answers = passage.role == Role::Assistant;
-                if results && !answers && self.quirks.after_results == AfterResults::Assistant {
+                let speaker = Speaker::of(passage);
+                if alternate && speaker == Speaker::User && last != Speaker::Assistant {
                     append(json, &self.alone("assistant", "(interrupted)").json);
                 }
-                results = answers && assistant::calls(passage).next().is_some();
+                last = speaker;
                 match marking {
                     true => append_marked(json, segment),
                     false => append(json, &segment.json),
                 }
             }
-            if let Some(context) = context.as_deref().filter(|_| Some(index) == last_user) {
-                append(json, context);
+            if let Some(context) = apart {
+                append(json, &self.alone("user", context).json);
             }
         }
+    }
+
+    fn user_with(&self, passage: &Passage, context: &str) -> Segment {
+        let mut segment = Segment::default();
+        let mut parts = self.user_parts(passage);
+        parts.push(Part::Text { text: context.into() });
+        self.message("user", parts, &mut segment);
+        segment
     }
 
     /// A message of one text.

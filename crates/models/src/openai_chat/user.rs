@@ -63,15 +63,19 @@ pub(super) struct File<'a> {
 
 impl Writer<'_> {
     pub(super) fn user(&self, passage: &Passage, segment: &mut Segment) {
+        let parts = self.user_parts(passage);
+        if !parts.is_empty() {
+            self.message("user", parts, segment);
+        }
+    }
+
+    pub(super) fn user_parts<'p>(&'p self, passage: &'p Passage) -> Vec<Part<'p>> {
         let pictures = self.quirks.picture_urls == PictureUrls::Fetched;
         let fetches = Fetches { images: pictures, pdf: false };
         let pieces = pieces(passage, self.info, self.blobs, fetches);
         // A text without a letter is refused.
         let said = |piece: &Piece<'_>| !matches!(piece, Piece::Text(text) if text.is_empty());
-        let parts: Vec<Part<'_>> = pieces.into_iter().filter(said).map(part).collect();
-        if !parts.is_empty() {
-            self.message("user", parts, segment);
-        }
+        pieces.into_iter().filter(said).map(part).collect()
     }
 
     /// The one message of a segment: a plain string where that says the same as the parts.

@@ -3,8 +3,8 @@
 //! A flat catalogue: longer than other files, and meant to be read like a list.
 
 use super::{
-    AfterResults, AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack,
-    Shelf, StreamUsage, Texts, TopEffort, Vendor,
+    AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack, Shelf,
+    StreamUsage, Texts, TopEffort, Turns, Vendor,
 };
 use crate::dialect::Dialect;
 
@@ -18,10 +18,13 @@ const PLAIN: Quirks = Quirks {
     call_ids: CallIds::Visible,
     texts: Texts::Parts,
     picture_urls: PictureUrls::Fetched,
-    after_results: AfterResults::Anyone,
+    turns: Turns::Free,
     cache_marks: false,
     top_effort: TopEffort::ExtraHigh,
 };
+
+/// Servers of one's own put requests into the templates of their models, which are strict.
+const OWN: Quirks = Quirks { turns: Turns::Alternate, ..PLAIN };
 
 /// Servers of one's own are asked what they have.
 const ASKED: Shelf = Shelf { models_dev: None, families: &[], preferred: &[] };
@@ -158,6 +161,7 @@ pub static VENDORS: &[Vendor] = &[
             // A call in thinking mode without its reasoning is refused, and so are texts in parts.
             reasoning_back: ReasoningBack::ReasoningContentAlways,
             texts: Texts::Joined,
+            turns: Turns::Alternate,
             top_effort: TopEffort::Max,
             ..PLAIN
         },
@@ -221,7 +225,7 @@ pub static VENDORS: &[Vendor] = &[
             stream_usage: StreamUsage::Unasked,
             reasoning_back: ReasoningBack::ThinkingParts,
             call_ids: CallIds::NineLetters,
-            after_results: AfterResults::Assistant,
+            turns: Turns::Alternate,
             top_effort: TopEffort::Max,
             ..PLAIN
         },
@@ -285,7 +289,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ReasoningEffort,
             reasoning_back: ReasoningBack::Reasoning,
             picture_urls: PictureUrls::Refused,
-            ..PLAIN
+            ..OWN
         },
         shelf: ASKED,
     },
@@ -300,7 +304,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://github.com/ggml-org/llama.cpp",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: Quirks { reasoning_back: ReasoningBack::ReasoningContent, ..PLAIN },
+        quirks: Quirks { reasoning_back: ReasoningBack::ReasoningContent, ..OWN },
         shelf: ASKED,
     },
     Vendor {
@@ -313,7 +317,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://docs.vllm.ai",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: Quirks { effort: Effort::ReasoningEffort, reasoning_back: ReasoningBack::Reasoning, ..PLAIN },
+        quirks: Quirks { effort: Effort::ReasoningEffort, reasoning_back: ReasoningBack::Reasoning, ..OWN },
         shelf: ASKED,
     },
     Vendor {
@@ -326,7 +330,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://lmstudio.ai",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: PLAIN,
+        quirks: OWN,
         shelf: ASKED,
     },
 ];

@@ -6,8 +6,8 @@ use attache_core::ports::ModelRequest;
 use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
 use attache_models::{
-    AfterResults, AnswerLimit, BlobBytes, CallIds, Dialect, Effort, Outgoing, PictureUrls, Quirks,
-    ReasoningBack, StreamUsage, Texts, TopEffort, Vendor,
+    AnswerLimit, BlobBytes, CallIds, Dialect, Effort, Outgoing, PictureUrls, Quirks, ReasoningBack,
+    StreamUsage, Texts, TopEffort, Turns, Vendor,
 };
 use attache_testkit::provider_rules;
 use serde_json::{Value, json};
@@ -36,9 +36,9 @@ fn stored(by: &str) -> Stored {
             true => json!({ "openrouter": { "reasoning_details": details, "by": by } }),
             false => json!({ "openai-chat": { "by": by } }),
         }),
-        first_call: Some(json!({
-            "openai-chat": { "extra_content": { "google": { "thought_signature": "c2lnMg==" } }, "by": by },
-        })),
+        first_call: [PLAIN, CLAUDE].contains(&by).then(|| {
+            json!({ "openai-chat": { "extra_content": { "google": { "thought_signature": "c2lnMg==" } }, "by": by } })
+        }),
         ..Stored::default()
     }
 }
@@ -307,23 +307,52 @@ fn ids_are_what_the_server_takes_in_the_call_and_in_its_result() {
 }
 
 #[test]
-fn a_user_who_speaks_after_results_is_announced_where_that_is_demanded() {
-    let step = || vec![answered(call("a", "read", json!({}), None), json!("ok"))];
-    let turns = || {
-        vec![
-            vec![user_text("go")],
-            step(),
-            vec![user_text("stop")],
-            vec![text("ok", None)],
-            vec![user_text("x")],
-        ]
+fn users_and_assistants_alternate_where_that_is_demanded() {
+    let step = vec![answered(call("a", "read", json!({}), None), json!("ok"))];
+    let turns = vec![
+        vec![user_text("go")],
+        step,
+        vec![user_text("stop")],
+        vec![text("ok", None)],
+        vec![user_text("one")],
+        vec![],
+        vec![user_text("two")],
+    ];
+    let roles = |quirks: &Quirks| {
+        let messages = after(quirks, turns.clone());
+        let roles =
+            messages.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap().to_owned());
+        roles.collect::<Vec<_>>().join(" ")
     };
-    let roles = |quirks: &Quirks| -> Vec<Value> {
-        after(quirks, turns()).as_array().unwrap().iter().map(|message| message["role"].clone()).collect()
+    assert_eq!(roles(&Quirks::default()), "user assistant tool user assistant user user");
+    let strict = Quirks { turns: Turns::Alternate, ..Quirks::default() };
+    assert_eq!(roles(&strict), "user assistant tool assistant user assistant user assistant user");
+}
+
+#[test]
+fn the_context_of_a_turn_stands_behind_the_users_message() {
+    let said = |quirks: &Quirks, parts: Vec<Part>| {
+        let turns = vec![
+            passage("msg_1", Role::User, parts),
+            passage("msg_2", Role::Assistant, vec![text("ok", None)]),
+        ];
+        let request = ModelRequest { system: "".into(), ..request(&model(PLAIN), turns) };
+        let body: Value = serde_json::from_slice(&bytes(quirks, &request)).unwrap();
+        body["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| message["content"].clone())
+            .collect::<Value>()
     };
-    assert_eq!(roles(&Quirks::default()), ["user", "assistant", "tool", "user", "assistant", "user"]);
-    let strict = Quirks { after_results: AfterResults::Assistant, ..Quirks::default() };
-    assert_eq!(roles(&strict), ["user", "assistant", "tool", "assistant", "user", "assistant", "user"]);
+    let context = "<context title=\"Selection\">\nlines 3 to 5\n</context>";
+    assert_eq!(said(&Quirks::default(), vec![user_text("hi")]), json!(["hi", context, "ok"]));
+    let strict = Quirks { turns: Turns::Alternate, ..Quirks::default() };
+    let parts = json!([{ "type": "text", "text": "hi" }, { "type": "text", "text": context }]);
+    assert_eq!(said(&strict, vec![user_text("hi")]), json!([parts, "ok"]));
+    assert_eq!(said(&strict, vec![]), json!([context, "ok"]));
+    let joined = Quirks { texts: Texts::Joined, ..strict };
+    assert_eq!(said(&joined, vec![user_text("hi")]), json!([format!("hi\n\n{context}"), "ok"]));
 }
 
 #[test]
