@@ -8,6 +8,9 @@ use crate::ids::{MessageId, SessionId};
 use crate::limits::INLINE_ATTACHMENT_BYTES;
 use crate::part::Part;
 use crate::ports::store::{Blobs, StoreResult};
+use crate::prompt::media::Marks;
+
+pub mod media;
 
 /// The scheme of a file part whose bytes are in the blob store.
 pub const BLOB_SCHEME: &str = "attache-blob:";
@@ -25,13 +28,15 @@ pub struct Prompt {
 /// Moves attachments above the inline size to the blob store; the part keeps the content id.
 pub async fn shelve(parts: &mut [Part], session: &SessionId, blobs: &dyn Blobs) -> StoreResult<()> {
     for part in parts {
-        let Part::File { url, .. } = part else { continue };
+        let Part::File { url, provider_metadata, .. } = part else { continue };
         let Some((_, data)) = url.split_once(";base64,") else { continue };
         if data.len() / 4 * 3 <= INLINE_ATTACHMENT_BYTES {
             continue;
         }
         let Ok(bytes) = STANDARD.decode(data) else { continue };
+        let size = Some(bytes.len() as u64);
         let digest = blobs.put(session, bytes).await?;
+        *provider_metadata = Marks { size, ..Marks::of(provider_metadata.as_ref()) }.metadata();
         *url = format!("{BLOB_SCHEME}{digest}");
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use attache_core::part::{Part, Passage, ToolPart, ToolState};
 use attache_core::ports::model::ModelInfo;
 use attache_core::prompt::BLOB_SCHEME;
+use attache_core::prompt::media::Marks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -92,7 +93,7 @@ pub(crate) fn piece<'a>(
                 mime: media_type,
                 url,
                 filename: filename.as_deref(),
-                marks: provider_metadata.as_ref(),
+                marks: Marks::of(provider_metadata.as_ref()),
             };
             Some(about.piece(info, blobs))
         }
@@ -112,12 +113,12 @@ struct About<'a> {
     mime: &'a str,
     url: &'a str,
     filename: Option<&'a str>,
-    marks: Option<&'a Value>,
+    marks: Marks<'a>,
 }
 
 impl<'a> About<'a> {
     fn piece(&self, info: &ModelInfo, blobs: &'a BlobBytes) -> Piece<'a> {
-        let rejected = self.mark("rejected").is_some();
+        let rejected = self.marks.rejected.is_some();
         let kind = MediaKind::of(self.mime).filter(|kind| !rejected && kind.is_taken_by(info));
         match (kind, self.base64(blobs)) {
             (Some(kind), Some(data)) => {
@@ -125,10 +126,6 @@ impl<'a> About<'a> {
             }
             _ => Piece::Text(self.descriptor(blobs).into()),
         }
-    }
-
-    fn mark(&self, key: &str) -> Option<&'a Value> {
-        self.marks?.get("attache")?.get(key)
     }
 
     fn base64(&self, blobs: &'a BlobBytes) -> Option<&'a str> {
@@ -139,12 +136,12 @@ impl<'a> About<'a> {
     }
 
     fn name(&self) -> Option<Cow<'a, str>> {
-        let uri = || self.mark("uri").and_then(Value::as_str).and_then(name_of_uri);
-        self.filename.map(Cow::Borrowed).or_else(uri)
+        self.filename.map(Cow::Borrowed).or_else(|| name_of_uri(self.marks.uri?))
     }
 
     fn descriptor(&self, blobs: &BlobBytes) -> String {
-        descriptor(self.name().as_deref(), self.mime, self.base64(blobs))
+        let size = self.marks.size.or_else(|| self.base64(blobs).map(decoded_bytes));
+        descriptor(self.name().as_deref(), self.mime, size)
     }
 }
 
@@ -152,22 +149,24 @@ impl Media<'_> {
     /// For a dialect that has no form for this one.
     pub(crate) fn descriptor(&self) -> String {
         match self.source {
-            Source::Base64(data) => descriptor(self.name.as_deref(), self.mime, Some(data)),
+            Source::Base64(data) => descriptor(self.name.as_deref(), self.mime, Some(decoded_bytes(data))),
             Source::Url(url) => link(self.name.as_deref(), url),
         }
     }
 }
 
 /// What is said of an attachment that can't be shown: its name, its type, its size.
-fn descriptor(name: Option<&str>, mime: &str, base64: Option<&str>) -> String {
+fn descriptor(name: Option<&str>, mime: &str, size: Option<u64>) -> String {
     let name = name.unwrap_or("attachment");
-    match base64 {
-        Some(data) => {
-            let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
-            format!("[{name}, {mime}, {} bytes]", (data.len() / 4 * 3).saturating_sub(padding))
-        }
+    match size {
+        Some(size) => format!("[{name}, {mime}, {size} bytes]"),
         None => format!("[{name}, {mime}]"),
     }
+}
+
+fn decoded_bytes(base64: &str) -> u64 {
+    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (base64.len() / 4 * 3).saturating_sub(padding) as u64
 }
 
 fn reference<'a>(data: &'a Value, info: &ModelInfo, fetches: Fetches) -> Piece<'a> {

@@ -3,9 +3,10 @@
 use attache_core::ids::MessageId;
 use attache_core::part::Part;
 use attache_core::prompt::Prompt;
+use attache_core::prompt::media::{Block, Marks};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::fields::{Field, Invalid, Object, quoted};
 use crate::limits::{ATTACHMENT_BYTES, MEDIA_TYPE_BYTES, MESSAGE_ID_BYTES};
@@ -61,7 +62,8 @@ fn part(block: Field) -> Result<Part, Invalid> {
     let kind = kind.string()?;
     match kind.as_str() {
         "text" => Ok(text_part(block.required("text")?.string()?)),
-        "image" | "audio" => media(&mut block),
+        "image" => media(&mut block, Block::Image),
+        "audio" => media(&mut block, Block::Audio),
         "resource_link" => file_reference(&mut block),
         "resource" => resource(block.required("resource")?.object()?),
         _ => Err(Invalid::new(
@@ -75,10 +77,14 @@ fn text_part(text: String) -> Part {
     Part::Text { text, state: None, provider_metadata: None }
 }
 
-fn media(block: &mut Object) -> Result<Part, Invalid> {
+fn media(block: &mut Object, kind: Block) -> Result<Part, Invalid> {
     let media_type = media_type(block.required("mimeType")?)?;
     let uri = block.lenient_string("uri");
-    file(block.required("data")?, media_type, uri)
+    file(
+        block.required("data")?,
+        media_type,
+        Marks { block: Some(kind), uri: uri.as_deref(), ..Marks::default() },
+    )
 }
 
 fn file_reference(block: &mut Object) -> Result<Part, Invalid> {
@@ -113,10 +119,10 @@ fn resource(mut resource: Object) -> Result<Part, Invalid> {
         .optional("mimeType")
         .and_then(|field| media_type(field).ok())
         .unwrap_or_else(|| "application/octet-stream".into());
-    file(resource.required("blob")?, media_type, Some(uri))
+    file(resource.required("blob")?, media_type, Marks { uri: Some(&uri), ..Marks::default() })
 }
 
-fn file(data: Field, media_type: String, uri: Option<String>) -> Result<Part, Invalid> {
+fn file(data: Field, media_type: String, marks: Marks<'_>) -> Result<Part, Invalid> {
     let path = data.path().to_owned();
     let data = data.string()?;
     check_base64(&data).map_err(|reason| Invalid::new(path, reason))?;
@@ -132,8 +138,8 @@ fn file(data: Field, media_type: String, uri: Option<String>) -> Result<Part, In
     Ok(Part::File {
         media_type,
         url,
-        filename: uri.as_deref().and_then(name_of_uri),
-        provider_metadata: uri.map(|uri| json!({ "attache": { "uri": uri } })),
+        filename: marks.uri.and_then(name_of_uri),
+        provider_metadata: marks.metadata(),
     })
 }
 

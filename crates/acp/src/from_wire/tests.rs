@@ -230,11 +230,12 @@ fn blocks_become_the_parts_that_are_stored() {
         (
             json!({ "type": "image", "data": "QUJD", "mimeType": "image/PNG", "uri": "file:///d/a.png" }),
             json!({ "type": "file", "mediaType": "image/png", "url": "data:image/png;base64,QUJD", "filename": "a.png",
-                "providerMetadata": { "attache": { "uri": "file:///d/a.png" } } }),
+                "providerMetadata": { "attache": { "block": "image", "uri": "file:///d/a.png" } } }),
         ),
         (
             json!({ "type": "audio", "data": "QQ", "mimeType": "audio/wav", "uri": 5 }),
-            json!({ "type": "file", "mediaType": "audio/wav", "url": "data:audio/wav;base64,QQ==" }),
+            json!({ "type": "file", "mediaType": "audio/wav", "url": "data:audio/wav;base64,QQ==",
+                "providerMetadata": { "attache": { "block": "audio" } } }),
         ),
         (
             json!({ "type": "resource_link", "name": "", "uri": "zed:///x?y=\"", "mimeType": "text/x", "size": 3,

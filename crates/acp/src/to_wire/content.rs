@@ -7,6 +7,7 @@ use agent_client_protocol_schema::v1::{
 use attache_core::chunk::Rest;
 use attache_core::entry::Entry;
 use attache_core::part::Part;
+use attache_core::prompt::media::{Block, Marks};
 use serde_json::Value;
 
 use super::line;
@@ -19,26 +20,52 @@ pub(super) fn file(
     rest: &Rest,
     out: &mut Vec<u8>,
 ) -> Result<(), serde_json::Error> {
-    let uri = rest.provider_metadata().and_then(|metadata| metadata.pointer("/attache/uri")?.as_str());
     let filename = rest.0.as_ref().and_then(|rest| rest.unknown.get("filename")?.as_str());
-    line::block(entry, file_block(url, media_type, filename, uri), out)
+    let file = File { url, media_type, filename, marks: Marks::of(rest.provider_metadata()) };
+    line::block(entry, file.block(), out)
 }
 
-fn file_block(url: &str, media_type: &str, filename: Option<&str>, uri: Option<&str>) -> ContentBlock {
-    let Some(data) = inline_data(url) else {
-        let name = filename.or(uri).unwrap_or(url);
-        return ContentBlock::ResourceLink(ResourceLink::new(name, url).mime_type(media_type.to_owned()));
-    };
-    match media_type.split('/').next() {
-        Some("image") => ContentBlock::Image(ImageContent::new(data, media_type).uri(uri.map(str::to_owned))),
-        Some("audio") => ContentBlock::Audio(AudioContent::new(data, media_type)),
-        _ => {
-            // The schema wants a uri; the file's name is the best there is for one that came without.
-            let uri = uri.or(filename).unwrap_or("attache:file");
-            let blob = BlobResourceContents::new(data, uri).mime_type(media_type.to_owned());
-            let resource = EmbeddedResourceResource::BlobResourceContents(blob);
-            ContentBlock::Resource(EmbeddedResource::new(resource))
+struct File<'a> {
+    url: &'a str,
+    media_type: &'a str,
+    filename: Option<&'a str>,
+    marks: Marks<'a>,
+}
+
+impl File<'_> {
+    fn block(&self) -> ContentBlock {
+        let Some(data) = inline_data(self.url) else { return self.link() };
+        match self.medium() {
+            Some(Block::Image) => {
+                let uri = self.marks.uri.map(str::to_owned);
+                ContentBlock::Image(ImageContent::new(data, self.media_type).uri(uri))
+            }
+            Some(Block::Audio) => ContentBlock::Audio(AudioContent::new(data, self.media_type)),
+            None => {
+                // The schema wants a uri; the file's name is the best there is for one that came without.
+                let uri = self.marks.uri.or(self.filename).unwrap_or("attache:file");
+                let blob = BlobResourceContents::new(data, uri).mime_type(self.media_type.to_owned());
+                let resource = EmbeddedResourceResource::BlobResourceContents(blob);
+                ContentBlock::Resource(EmbeddedResource::new(resource))
+            }
         }
+    }
+
+    /// What it was sent as. A model's file was not sent as anything: its type decides.
+    fn medium(&self) -> Option<Block> {
+        if self.marks.block.is_some() || self.marks.uri.is_some() {
+            return self.marks.block;
+        }
+        self.media_type.split('/').next().and_then(Block::parse)
+    }
+
+    /// Of a user's large attachment, the link leads to where it came from, if that is known: only we can open ours.
+    fn link(&self) -> ContentBlock {
+        let uri = self.marks.uri.unwrap_or(self.url);
+        let link = ResourceLink::new(self.filename.unwrap_or(uri), uri)
+            .mime_type(self.media_type.to_owned())
+            .size(self.marks.size.and_then(|size| i64::try_from(size).ok()));
+        ContentBlock::ResourceLink(link)
     }
 }
 
@@ -73,9 +100,8 @@ pub(super) fn user_block(part: &Part) -> Option<ContentBlock> {
     match part {
         Part::Text { text, .. } => Some(text.as_str().into()),
         Part::File { media_type, url, filename, provider_metadata } => {
-            let uri =
-                provider_metadata.as_ref().and_then(|metadata| metadata.pointer("/attache/uri")?.as_str());
-            Some(file_block(url, media_type, filename.as_deref(), uri))
+            let marks = Marks::of(provider_metadata.as_ref());
+            Some(File { url, media_type, filename: filename.as_deref(), marks }.block())
         }
         Part::Data { name, data, .. } if name == "file-ref" => file_reference(data),
         Part::Data { name, data, .. } if name == "context" => context(data),

@@ -3,9 +3,11 @@
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
+use super::choose::aside;
 use super::lease::LeaseAfter;
 use super::run::{Firing, patch_message};
 use super::{Queued, Reply, Session};
+use crate::chunk::Chunk;
 use crate::events::RunState;
 use crate::hub::{HubError, QueuedMessage, TurnOutcome};
 use crate::ids::MessageId;
@@ -13,7 +15,7 @@ use crate::journal::replay::parts_of;
 use crate::limits::QUEUED_MESSAGES;
 use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
-use crate::prompt::{Prompt, shelve};
+use crate::prompt::{Prompt, media, shelve};
 use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
@@ -55,6 +57,7 @@ impl Session {
         if self.waiting.len() >= QUEUED_MESSAGES {
             return Err(HubError::Invalid(format!("{QUEUED_MESSAGES} prompts are waiting already")));
         }
+        self.check_media(&parts)?;
         let message_id = message_id.unwrap_or_else(|| self.hub.parts.ids.message());
         shelve(&mut parts, &self.id, &*self.hub.parts.blobs).await?;
         if self.asking.is_some() {
@@ -80,6 +83,13 @@ impl Session {
             self.fire(Firing { message_id: message_id.clone(), parts, runtime_context, place }).await?;
         }
         Ok(Admitted::Waits(message_id))
+    }
+
+    /// Before anything is stored, and again when a waiting message fires: the model may have been changed meanwhile.
+    fn check_media(&self, parts: &[Part]) -> Result<(), HubError> {
+        let models = &self.hub.choices.models;
+        media::check(parts, &self.current_model()?, models)
+            .map_err(|error| HubError::Invalid(error.to_string()))
     }
 
     /// The same id with the same content is the same message; with other content it is a mistake.
@@ -168,12 +178,28 @@ impl Session {
             if self.journal.failure().is_none() {
                 // It can't be started at all: it would block the queue for ever.
                 self.withdrawn.insert(message_id);
+                if !somebody_waits {
+                    self.tell_withdrawn(&error);
+                }
                 if let Err(error) = self.bury_withdrawn().await {
                     tracing::warn!(%error, "a message that can't be started stays in the queue");
                 }
             } else if !somebody_waits {
                 return;
             }
+        }
+    }
+
+    /// Nobody waits for its answer, so everybody is told.
+    fn tell_withdrawn(&self, error: &HubError) {
+        let said = json!({
+            "severity": "error",
+            "title": "A waiting message could not be sent",
+            "description": error.to_string(),
+        });
+        let notice = Chunk::transient_data("notice", said);
+        if let Err(error) = self.journal.record_with(&aside(), vec![notice], Vec::new()) {
+            tracing::warn!(%error, "a notice was lost");
         }
     }
 
@@ -239,6 +265,7 @@ impl Session {
             return Err(HubError::Internal(format!("queued message {} is gone", queued.message_id)));
         };
         let parts = parts_of(&rows)?;
+        self.check_media(&parts)?;
         let id = queued.message_id.clone();
         let now = self.hub.parts.clock.now_ms();
         let place = Box::new(move |seq| {
@@ -313,6 +340,7 @@ impl Session {
             return Err(HubError::Invalid(format!("no message {message_id} is waiting")));
         };
         let mut parts = prompt.parts;
+        self.check_media(&parts)?;
         shelve(&mut parts, &self.id, &*self.hub.parts.blobs).await?;
         if parts.len() < old.len() {
             return Err(HubError::Invalid(format!(

@@ -138,6 +138,6 @@ impl Session {
 }
 
 /// Speaks outside of any message.
-fn aside() -> Voice {
+pub(super) fn aside() -> Voice {
     Voice { message_id: MessageId::new(""), role: Role::System }
 }

@@ -10,6 +10,7 @@ mod crashes;
 mod faults;
 mod forks;
 mod history;
+mod media;
 mod permissions;
 mod processes;
 mod queue;
