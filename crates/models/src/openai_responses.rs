@@ -3,4 +3,5 @@
 pub(crate) mod decode;
 mod efforts;
 pub(crate) mod encode;
+mod escaped;
 mod wire;

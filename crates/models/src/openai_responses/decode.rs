@@ -101,15 +101,17 @@ impl ResponsesDecoder {
         let kind = if fields.kind.is_empty() { event.name } else { &*fields.kind };
         let (index, content) = (fields.output_index.0, fields.content_index.0);
         match kind {
-            "response.output_text.delta" => self.say(index, content, fields.delta, out),
-            "response.function_call_arguments.delta" => self.argue(index, fields.delta, out),
+            "response.output_text.delta" => self.say(index, content, fields.delta.unescaped(), out),
+            "response.function_call_arguments.delta" => self.argue(index, fields.delta.unescaped(), out),
             "response.reasoning_summary_text.delta" => {
-                self.think(index, Thought::Summary(fields.summary_index.0), fields.delta, out);
+                self.think(index, Thought::Summary(fields.summary_index.0), fields.delta.unescaped(), out);
             }
-            "response.reasoning_text.delta" => self.think(index, Thought::Text(content), fields.delta, out),
+            "response.reasoning_text.delta" => {
+                self.think(index, Thought::Text(content), fields.delta.unescaped(), out)
+            }
             "response.refusal.delta" => {
                 self.refused = Refused::Yes;
-                self.say(index, content, fields.delta, out);
+                self.say(index, content, fields.delta.unescaped(), out);
             }
             "response.output_item.added" => self.item_added(index, fields.item, out),
             "response.output_item.done" => self.item_done(index, fields.item, out),

@@ -8,6 +8,8 @@ use std::ops::Deref;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::escaped::Escaped;
+
 /// The fields of every event at once: an event is read in one pass, whether its type stands first or last.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
@@ -21,7 +23,7 @@ pub(super) struct Fields<'a> {
     #[serde(borrow)]
     pub(super) item_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) delta: Text<'a>,
+    pub(super) delta: Escaped<'a>,
     #[serde(borrow)]
     pub(super) text: Text<'a>,
     #[serde(borrow)]

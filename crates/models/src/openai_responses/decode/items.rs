@@ -92,7 +92,7 @@ impl Message {
 
 impl Reasoning {
     /// All thoughts of an item are one part, a blank line between two of them.
-    fn think(&mut self, thought: Thought, text: Text<'_>, streams: &mut Streams, out: &mut Vec<StepEvent>) {
+    fn think(&mut self, thought: Thought, delta: String, streams: &mut Streams, out: &mut Vec<StepEvent>) {
         let id = self.open(streams, out);
         let goes_on = self.last.replace(thought).is_none_or(|last| last == thought);
         if !goes_on {
@@ -101,7 +101,7 @@ impl Reasoning {
         if self.thoughts.last() != Some(&thought) {
             self.thoughts.insert(thought);
         }
-        push(out, Chunk::ReasoningDelta { id, delta: text.0.into_owned(), rest: Rest::none() });
+        push(out, Chunk::ReasoningDelta { id, delta, rest: Rest::none() });
     }
 
     fn open(&mut self, streams: &mut Streams, out: &mut Vec<StepEvent>) -> StreamId {
@@ -116,25 +116,25 @@ impl Reasoning {
 }
 
 impl ResponsesDecoder {
-    pub(super) fn say(&mut self, index: u64, content: u64, delta: Text<'_>, out: &mut Vec<StepEvent>) {
+    pub(super) fn say(&mut self, index: u64, content: u64, delta: String, out: &mut Vec<StepEvent>) {
         if delta.is_empty() {
             return;
         }
         self.state = State::Speaking;
         let message = self.open.messages.entry(index).or_default();
         let id = message.part(content, &mut self.streams, out);
-        push(out, Chunk::TextDelta { id, delta: delta.0.into_owned(), rest: Rest::none() });
+        push(out, Chunk::TextDelta { id, delta, rest: Rest::none() });
     }
 
     /// Says a whole part unless it was said in pieces.
     pub(super) fn say_once(&mut self, index: u64, content: u64, text: Text<'_>, out: &mut Vec<StepEvent>) {
         let said = self.open.messages.get(&index).is_some_and(|message| message.parts.contains_key(&content));
         if !said {
-            self.say(index, content, text, out);
+            self.say(index, content, text.0.into_owned(), out);
         }
     }
 
-    pub(super) fn think(&mut self, index: u64, thought: Thought, delta: Text<'_>, out: &mut Vec<StepEvent>) {
+    pub(super) fn think(&mut self, index: u64, thought: Thought, delta: String, out: &mut Vec<StepEvent>) {
         if delta.is_empty() {
             return;
         }
@@ -152,25 +152,25 @@ impl ResponsesDecoder {
     ) {
         let known = self.open.reasonings.get(&index);
         if !known.is_some_and(|reasoning| reasoning.thoughts.contains(&thought)) {
-            self.think(index, thought, text, out);
+            self.think(index, thought, text.0.into_owned(), out);
         }
     }
 
-    pub(super) fn argue(&mut self, index: u64, delta: Text<'_>, out: &mut Vec<StepEvent>) {
+    pub(super) fn argue(&mut self, index: u64, delta: String, out: &mut Vec<StepEvent>) {
         // Arguments of a call that never began are told by its end.
         let Some(call) = self.open.calls.get_mut(&index) else { return };
         if delta.is_empty() {
             return;
         }
         call.arguments.push_str(&delta);
-        let (call_id, input_text_delta) = (call.call_id.clone(), delta.0.into_owned());
+        let (call_id, input_text_delta) = (call.call_id.clone(), delta);
         push(out, Chunk::ToolInputDelta { call_id, input_text_delta, rest: Rest::none() });
     }
 
     pub(super) fn argue_once(&mut self, index: u64, text: Text<'_>, out: &mut Vec<StepEvent>) {
         let silent = self.open.calls.get(&index).is_some_and(|call| call.arguments.is_empty());
         if silent {
-            self.argue(index, text, out);
+            self.argue(index, text.0.into_owned(), out);
         }
     }
 
@@ -335,7 +335,7 @@ impl ResponsesDecoder {
             let summary = (0..).map(Thought::Summary).zip(item.summary.iter().flatten());
             let content = (0..).map(Thought::Text).zip(item.content.iter().flatten());
             for (thought, said) in summary.chain(content).filter(|(_, said)| !said.text.is_empty()) {
-                reasoning.think(thought, said.text.clone(), &mut self.streams, out);
+                reasoning.think(thought, said.text.to_string(), &mut self.streams, out);
             }
         }
         let told = item.map(|item| &*item.encrypted_content).filter(|content| !content.is_empty());
