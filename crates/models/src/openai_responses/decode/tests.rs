@@ -161,3 +161,38 @@ fn an_answer_without_its_closing_event_has_no_end() {
     heard(&mut decoder, "[DONE]", &mut out).unwrap();
     assert!(matches!(out.last(), Some(StepEvent::End { reason: FinishReason::Stop, .. })));
 }
+
+#[test]
+fn items_are_kept_apart_also_where_their_places_are_left_out() {
+    let (mut decoder, mut out) = (decoder(), Vec::new());
+    for data in [
+        r#"{"type":"response.output_item.added","item":{"type":"reasoning","id":"rs_1"}}"#,
+        r#"{"type":"response.reasoning_summary_text.delta","delta":"hm"}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"message","id":"msg_1"}}"#,
+        r#"{"type":"response.output_text.delta","delta":"one"}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"message","id":"msg_2"}}"#,
+        r#"{"type":"response.output_text.delta","delta":"two"}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"function_call","id":"fc_1","call_id":"a","name":"read"}}"#,
+        r#"{"type":"response.function_call_arguments.delta","delta":"{\"path"}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"function_call","id":"fc_2","call_id":"b","name":"read"}}"#,
+        r#"{"type":"response.function_call_arguments.delta","delta":"{}"}"#,
+        r#"{"type":"response.completed","response":{}}"#,
+    ] {
+        heard(&mut decoder, data, &mut out).unwrap();
+    }
+    assert_in_order(&out);
+    let ended: Vec<String> = out
+        .iter()
+        .filter_map(|event| match event {
+            StepEvent::Chunk(chunk @ (Chunk::TextEnd { .. } | Chunk::ReasoningEnd { .. })) => Some(chunk),
+            StepEvent::Chunk(chunk @ Chunk::ToolInputAvailable { .. }) => Some(chunk),
+            StepEvent::Chunk(_) | StepEvent::End { .. } => None,
+        })
+        .map(|chunk| {
+            let id =
+                chunk.rest().provider_metadata().and_then(|metadata| metadata["openai"]["itemId"].as_str());
+            format!("{} {}", chunk.kind(), id.unwrap_or("-"))
+        })
+        .collect();
+    assert_eq!(ended, ["text-end -", "reasoning-end rs_1", "text-end msg_2", "tool-input-available fc_2"]);
+}
