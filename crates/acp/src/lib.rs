@@ -2,9 +2,11 @@
 //!
 //! `from_wire` and `to_wire` are pure and the only modules that know the shapes of the protocol; `serve` moves what they make.
 
+mod accounts;
 pub mod from_wire;
 pub mod limits;
 mod serve;
 pub mod to_wire;
 
+pub use accounts::{Accounts, Login, LoginWay};
 pub use serve::{Agent, Host, connect};

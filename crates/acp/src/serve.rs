@@ -13,6 +13,7 @@ use attache_core::ports::{BoxFuture, Clock};
 use attache_rpc::{Connection, Options, Peer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::accounts::Accounts;
 use crate::to_wire::Thoughts;
 
 mod client;
@@ -21,6 +22,7 @@ mod courier;
 mod desk;
 mod failure;
 mod link;
+mod login;
 mod prompt;
 mod sessions;
 
@@ -35,6 +37,8 @@ pub trait Host: Send + Sync + Debug {
 pub struct Agent {
     pub hub: Hub,
     pub host: Arc<dyn Host>,
+    /// `None` on a host that manages no credentials: nothing of logging in is advertised then.
+    pub accounts: Option<Arc<dyn Accounts>>,
     /// The hub's own.
     pub clock: Arc<dyn Clock>,
     /// Our own version, as clients see it.

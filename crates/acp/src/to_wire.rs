@@ -1,10 +1,8 @@
 //! Journal entries to `session/update` lines: one total function, the same live and in replay. Keeps no state; what it
 //! needs stands in the entry or is a constant of the connection.
 
-use std::sync::Arc;
-
 use agent_client_protocol_schema::v1::ClientCapabilities;
-use attache_core::choices::Choices;
+use attache_core::choices::CurrentChoices;
 use attache_core::chunk::Chunk;
 use attache_core::entry::Entry;
 use attache_core::part::Role;
@@ -22,13 +20,13 @@ mod tool;
 pub use answers::{
     initialize_response, permission_request, queue_entry, session_info, session_result, status_result,
 };
-pub use selection::{MODE_OPTION, MODEL_OPTION, config_options, modes};
+pub use selection::{DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes};
 pub use time::iso_8601;
 
-/// What is constant about a connection and changes how entries look to it.
+/// What changes how entries look to a connection: constant but for the choices, which follow the hub's.
 #[derive(Clone, Debug)]
 pub struct WireView {
-    pub choices: Arc<Choices>,
+    pub choices: CurrentChoices,
     pub thoughts: Thoughts,
     pub notices: Notices,
     pub compaction: CompactionUpdates,
@@ -56,7 +54,7 @@ pub enum CompactionUpdates {
 }
 
 impl WireView {
-    pub fn new(choices: Arc<Choices>, capabilities: &ClientCapabilities, thoughts: Thoughts) -> Self {
+    pub fn new(choices: CurrentChoices, capabilities: &ClientCapabilities, thoughts: Thoughts) -> Self {
         let session = capabilities.session.as_ref();
         let notices = match session.and_then(|session| session.notices.as_ref()) {
             Some(_) => Notices::Wanted,

@@ -33,6 +33,7 @@ pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result
         hub: setup.hub.clone(),
         clock: setup.clock.clone(),
         host: Arc::new(Machine),
+        accounts: None,
         version: env!("CARGO_PKG_VERSION"),
         thoughts: match config.thoughts.value {
             Thoughts::Show => to_wire::Thoughts::Show,

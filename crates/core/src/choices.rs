@@ -1,8 +1,12 @@
-//! What a user can choose for a session, and what is chosen: agents as modes, and models.
+//! What a user can choose for a session, and what is chosen: agents as modes, models, how much they think.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::ports::model::ModelInfo;
+use serde_json::{Value, json};
+
+use crate::agents::Agents;
+use crate::ports::Model;
+use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::ModelRef;
 
 /// One agent that can be a session's mode.
@@ -13,16 +17,130 @@ pub struct Mode {
     pub description: String,
 }
 
-/// Constant for the life of a process.
-#[derive(Clone, Debug)]
+/// What can be chosen at one moment; a login makes a new one.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
     pub modes: Vec<Mode>,
+    /// Empty while no provider can be used.
     pub models: Arc<[ModelInfo]>,
 }
 
-/// The current choice of one session; `data-mode` carries it as `{agent, model}`, the model as `provider/model`.
+impl Choices {
+    /// The configured model is listed also when its provider lists others only.
+    pub(crate) fn gather(agents: &Agents, model: &dyn Model, configured: Option<&ModelRef>) -> Self {
+        let mut models = model.available();
+        let unlisted = configured.filter(|wanted| find(&models, wanted).is_none());
+        if let Some(info) = unlisted.and_then(|wanted| model.describe(wanted)) {
+            models = std::iter::once(info).chain(models.iter().cloned()).collect();
+        }
+        Self { modes: agents.modes(), models }
+    }
+
+    /// Whatever its variant.
+    pub fn model(&self, model: &ModelRef) -> Option<&ModelInfo> {
+        find(&self.models, model)
+    }
+}
+
+fn find<'a>(models: &'a [ModelInfo], wanted: &ModelRef) -> Option<&'a ModelInfo> {
+    models.iter().find(|info| info.model.names_same_model(wanted))
+}
+
+/// A handle to the choices as they are now. Connections keep it, so that they follow a login.
+///
+/// Why a lock: a login replaces what all connections read. Held for a clone only.
+#[derive(Clone, Debug)]
+pub struct CurrentChoices(Arc<RwLock<Arc<Choices>>>);
+
+impl CurrentChoices {
+    pub fn new(choices: Choices) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(choices))))
+    }
+
+    pub fn get(&self) -> Arc<Choices> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gathered while nobody else replaces them: the last one to look wins. Says whether they are others now.
+    pub(crate) fn replace(&self, gather: impl FnOnce() -> Choices) -> Replaced {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let gathered = gather();
+        if **current == gathered {
+            return Replaced::Same;
+        }
+        *current = Arc::new(gathered);
+        Replaced::Changed
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    Same,
+    Changed,
+}
+
+/// The current choice of one session: what its next turn works with. `data-mode` carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     pub agent: String,
-    pub model: ModelRef,
+    /// Without a variant. `None` when there never was a model to choose.
+    pub model: Option<ModelRef>,
+    /// `None`: as the model does by itself.
+    pub thought: Option<ThoughtLevel>,
+    /// What can be chosen of this model; it need not be among the listed ones.
+    pub thought_levels: Vec<ThoughtLevel>,
+}
+
+impl Chosen {
+    /// `{agent, model, thought_level, thought_levels}`, the model as `provider/model`; what is not there is left out.
+    pub fn to_json(&self) -> Value {
+        let mut data = json!({ "agent": self.agent });
+        if let Some(model) = &self.model {
+            data["model"] = json!(model.to_string());
+        }
+        if let Some(thought) = self.thought {
+            data["thought_level"] = json!(thought.as_str());
+        }
+        if !self.thought_levels.is_empty() {
+            let levels = self.thought_levels.iter().map(|level| level.as_str());
+            data["thought_levels"] = levels.collect();
+        }
+        data
+    }
+
+    /// `None` without an agent; what else can't be read is not chosen.
+    pub fn from_json(data: &Value) -> Option<Self> {
+        let text = |key: &str| data.get(key).and_then(Value::as_str);
+        let levels = data.get("thought_levels").and_then(Value::as_array);
+        let levels = levels.into_iter().flatten().filter_map(Value::as_str);
+        Some(Self {
+            agent: text("agent")?.to_owned(),
+            model: text("model").and_then(|model| {
+                let (provider_id, model_id) = model.split_once('/')?;
+                Some(ModelRef::new(provider_id, model_id))
+            }),
+            thought: text("thought_level").and_then(ThoughtLevel::parse),
+            thought_levels: levels.filter_map(ThoughtLevel::parse).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_survives_its_json_form() {
+        let bare = Chosen { agent: "plan".into(), model: None, thought: None, thought_levels: Vec::new() };
+        let full = Chosen {
+            model: Some(ModelRef::new("router", "vendor/model#7")),
+            thought: Some(ThoughtLevel::High),
+            thought_levels: vec![ThoughtLevel::Off, ThoughtLevel::High],
+            ..bare.clone()
+        };
+        for chosen in [bare, full] {
+            assert_eq!(Chosen::from_json(&chosen.to_json()), Some(chosen));
+        }
+        assert_eq!(Chosen::from_json(&json!({ "model": "a/b" })), None);
+    }
 }

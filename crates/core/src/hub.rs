@@ -10,7 +10,7 @@ use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::agents::{Agent, Agents};
-use crate::choices::{Choices, Chosen};
+use crate::choices::{Choices, Chosen, CurrentChoices, Replaced};
 use crate::events::Event;
 use crate::export::{ExportError, Format, export};
 use crate::ids::{Ids, MessageId, SessionId};
@@ -43,7 +43,10 @@ pub enum HubError {
     Busy(SessionId),
     #[error("{0}")]
     Invalid(String),
-    #[error("no model is configured")]
+    #[error(
+        "no model can be used yet. Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
+         `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM); then try again"
+    )]
     NoModel,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -163,7 +166,7 @@ pub struct Hub {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) parts: Parts,
-    pub(crate) choices: Arc<Choices>,
+    pub(crate) choices: CurrentChoices,
     /// The tools each agent is offered, shared by all sessions: schemas are the largest thing a session would hold.
     pub(crate) offers: HashMap<&'static str, Arc<[ToolSpec]>>,
     pub(crate) events: broadcast::Sender<Event>,
@@ -177,6 +180,24 @@ impl Shared {
     pub(crate) fn open_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, mpsc::UnboundedSender<Command>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn gather_choices(parts: &Parts) -> Choices {
+        Choices::gather(&parts.agents, &*parts.model, parts.settings.model.as_ref())
+    }
+
+    /// Looks again for models that can be used. Every open session tells its clients when the choice has become another.
+    pub(crate) async fn refresh_choices(&self) {
+        self.parts.model.look_again().await;
+        match self.choices.replace(|| Self::gather_choices(&self.parts)) {
+            Replaced::Same => {}
+            Replaced::Changed => {
+                for commands in self.open_sessions().values() {
+                    // A session that is gone has nobody to tell.
+                    drop(commands.send(Command::ChoicesChanged));
+                }
+            }
+        }
+    }
 }
 
 impl Hub {
@@ -186,7 +207,7 @@ impl Hub {
             (agent.id, specs.filter(|spec| agent.is_offered(spec)).cloned().collect())
         };
         let offers = parts.agents.all().map(offered).collect();
-        let choices = Arc::new(Choices { modes: parts.agents.modes(), models: parts.model.available() });
+        let choices = CurrentChoices::new(Shared::gather_choices(&parts));
         let (events, _) = broadcast::channel(EVENTS_BEHIND);
         Self {
             shared: Arc::new(Shared {
@@ -200,8 +221,13 @@ impl Hub {
         }
     }
 
-    pub fn choices(&self) -> &Arc<Choices> {
+    pub fn choices(&self) -> &CurrentChoices {
         &self.shared.choices
+    }
+
+    /// After a login or logout: what can be chosen is read again.
+    pub async fn refresh_choices(&self) {
+        self.shared.refresh_choices().await;
     }
 
     /// Turn and status events of all sessions, for any number of subscribers.
@@ -213,7 +239,7 @@ impl Hub {
     pub async fn create(&self, new: NewSession) -> Result<SessionHandle, HubError> {
         let parts = &self.shared.parts;
         let now = parts.clock.now_ms();
-        let model = self.default_model()?;
+        let model = self.default_model().await?;
         let mut metadata = Map::new();
         if !new.additional.is_empty() {
             metadata.insert("additional_directories".into(), json!(new.additional));
@@ -350,11 +376,14 @@ impl Hub {
         drop(tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await);
     }
 
-    fn default_model(&self) -> Result<ModelRef, HubError> {
-        let configured = self.shared.parts.settings.model.clone();
-        configured
-            .or_else(|| self.shared.choices.models.first().map(|info| info.model.clone()))
-            .ok_or(HubError::NoModel)
+    /// The configured model, also while it can't be used: the session then says which one it takes instead.
+    async fn default_model(&self) -> Result<ModelRef, HubError> {
+        let first = || self.shared.choices.get().models.first().map(|info| info.model.clone());
+        if first().is_none() {
+            self.refresh_choices().await;
+        }
+        let first = first().ok_or(HubError::NoModel)?;
+        Ok(self.shared.parts.settings.model.clone().unwrap_or(first))
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), HubError> {

@@ -14,6 +14,7 @@ use crate::ids::{MessageId, SessionId};
 use crate::journal::Journal;
 use crate::part::Passage;
 use crate::ports::Client;
+use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{Epoch, LiveRun, ModelRef, Owner, SessionPatch, SessionRecord, SessionRow};
 use crate::prompt::Prompt;
 use crate::session::ask::{Asking, Seated};
@@ -65,6 +66,12 @@ pub(crate) enum Command {
         model: ModelRef,
         reply: Reply<Chosen>,
     },
+    SetThought {
+        level: Option<ThoughtLevel>,
+        reply: Reply<Chosen>,
+    },
+    /// What can be chosen has become another.
+    ChoicesChanged,
     Patch {
         patch: Box<SessionPatch>,
         reply: Reply<()>,
@@ -128,6 +135,8 @@ pub(crate) struct Session {
     pub(crate) history: Option<Arc<Vec<Arc<Passage>>>>,
     /// Kept while agent and model stay the same.
     pub(crate) setting: Option<Arc<Setting>>,
+    /// The model that is missed, once everybody was told so.
+    pub(crate) missed: Option<ModelRef>,
     /// Digest of the system prompt that is known to be stored.
     pub(crate) stored_prompt: Option<String>,
     pub(crate) seats: BTreeMap<u64, Seated>,
@@ -175,6 +184,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         following: None,
         history: None,
         setting: None,
+        missed: None,
         stored_prompt: None,
         seats: BTreeMap::new(),
         next_seat: 1,
@@ -231,6 +241,11 @@ impl Session {
                 let chosen = self.set_model(model).await;
                 answer(reply, chosen);
             }
+            Command::SetThought { level, reply } => {
+                let chosen = self.set_thought(level).await;
+                answer(reply, chosen);
+            }
+            Command::ChoicesChanged => self.tell_choices().await,
             Command::Patch { patch, reply } => {
                 let patched = self.patch(*patch).await;
                 answer(reply, patched);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use attache_core::ports::model::ModelInfo;
+use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::Response;
@@ -110,6 +111,15 @@ impl HttpModel {
 impl Model for HttpModel {
     fn available(&self) -> Arc<[ModelInfo]> {
         self.models.clone()
+    }
+
+    /// Any name: a model that no catalogue knows is used as it is.
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        if model.provider_id != self.provider_id {
+            return None;
+        }
+        let listed = self.models.iter().find(|info| info.model.model_id == model.model_id).cloned();
+        Some(listed.unwrap_or_else(|| ModelInfo::undescribed(model.without_variant())))
     }
 
     fn stream(

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use attache_core::ports::model::ModelInfo;
-use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
+use attache_core::ports::store::ModelRef;
+use attache_core::ports::{BoxFuture, BoxStream, Model, ModelError, ModelRequest, StepEvent};
+use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +51,17 @@ impl Model for Providers {
             [(_, only)] => only.available(),
             several => several.iter().flat_map(|(_, model)| model.available().to_vec()).collect(),
         }
+    }
+
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        self.get(&model.provider_id)?.describe(model)
+    }
+
+    fn look_again(&self) -> BoxFuture<'static, ()> {
+        let looking: Vec<_> = self.providers.iter().map(|(_, model)| model.look_again()).collect();
+        Box::pin(async move {
+            join_all(looking).await;
+        })
     }
 
     fn stream(

@@ -6,6 +6,7 @@
 //! ```text
 //! model vision context=8000 max_output=1000 images=true    # further models, before the first `on`
 //! model paid price_input=3 price_output=15                 # dollars per million; also price_cache_read, price_cache_write
+//! model deep thought=low,high                              # how much it can be told to think: off, low, medium, high, max
 //!
 //! on "prompt text"                     # `on "prefix"*` for a prefix, `on *` for any other prompt
 //!   reasoning "thinking…"
@@ -34,7 +35,7 @@ use std::time::Duration;
 use attache_core::chunk::FinishReason;
 use attache_core::part::{Part, Passage, Role};
 use attache_core::ports::Usage;
-use attache_core::ports::model::Price;
+use attache_core::ports::model::{Price, ThoughtLevel};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -70,6 +71,7 @@ pub struct ScriptedModel {
     pub pdf: bool,
     /// `None`: no `price_…` stands on its line.
     pub price: Option<Price>,
+    pub thought_levels: Vec<ThoughtLevel>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -55,6 +55,7 @@ impl ScriptModel {
             audio: model.audio,
             pdf: model.pdf,
             price: model.price,
+            thought_levels: model.thought_levels.clone(),
             ..undeclared_model(provider_id, &model.name)
         });
         let models = std::iter::once(default).chain(declared).collect();
@@ -101,6 +102,11 @@ impl ScriptModel {
 impl Model for ScriptModel {
     fn available(&self) -> Arc<[ModelInfo]> {
         self.models.clone()
+    }
+
+    /// Any name: the script answers for all of them.
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        (model.provider_id == self.provider_id).then(|| self.info(&model.model_id))
     }
 
     fn stream(

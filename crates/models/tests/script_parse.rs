@@ -223,7 +223,8 @@ fn a_wrong_line_is_named_with_what_was_expected_and_found() {
         ("model a price_input=-1", "line 1: expected dollars per million tokens, found `-1`".to_owned()),
         ("model a price_input=inf", "line 1: expected dollars per million tokens, found `inf`".to_owned()),
         ("model a price_water=1", "line 1: expected price_input=, price_output=, price_cache_read= or price_cache_write=, found `price_water`".to_owned()),
-        ("model a size=1", "line 1: expected context=, max_output=, images=, audio=, pdf= or price_…=, found `size`".to_owned()),
+        ("model a size=1", "line 1: expected context=, max_output=, images=, audio=, pdf=, thought= or price_…=, found `size`".to_owned()),
+        ("model a thought=low,loud", "line 1: expected off, low, medium, high or max, found `loud`".to_owned()),
         ("on *\nmodel a", "line 2: expected `model` lines only before the first `on`, found `model`".to_owned()),
     ];
     for (text, message) in table {

@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use attache_core::choices::Chosen;
 use attache_core::hub::{AttachFrom, HubError, SessionHandle};
 use attache_core::ids::SessionId;
+use attache_core::ports::model::ThoughtLevel;
+use attache_core::ports::store::ModelRef;
 use attache_rpc::{ErrorObject, Handler, Notification, Peer, Request as Incoming, Responder};
 use serde_json::json;
 
@@ -13,7 +16,8 @@ use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order};
 use crate::from_wire::{self, ConfigValue, Initialize, Request};
 use crate::to_wire::{
-    MODE_OPTION, MODEL_OPTION, WireView, config_options, initialize_response, queue_entry, status_result,
+    DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView, config_options,
+    initialize_response, queue_entry, status_result,
 };
 
 pub(super) struct Desk {
@@ -102,12 +106,8 @@ impl Shared {
     fn route(self: &Arc<Self>, request: Request, responder: Responder) {
         match request {
             Request::Initialize(initialize) => self.initialize(&initialize, responder),
-            Request::Authenticate { method_id } => {
-                let reason = format!("methodId: there is no authentication method {method_id:?}");
-                responder.error(ErrorObject::invalid_params(reason));
-            }
-            // No credentials are kept, so there is nothing to forget.
-            Request::Logout => responder.ok(&json!({})),
+            Request::Authenticate { method_id } => self.authenticate(method_id, responder),
+            Request::Logout => self.log_out(responder),
             Request::NewSession(workplace) => self.new_session(None, workplace, responder),
             Request::ForkSession { session_id, workplace } => {
                 self.new_session(Some(session_id), workplace, responder);
@@ -177,7 +177,9 @@ impl Shared {
                 return responder.error(error);
             }
         }
-        match initialize_response(initialize.version, choices, self.agent.version) {
+        let logins = self.logins_for(&initialize.capabilities);
+        let version = self.agent.version;
+        match initialize_response(initialize.version, &choices.get(), logins.as_deref(), version) {
             Ok(response) => {
                 let view = WireView::new(choices.clone(), &initialize.capabilities, self.agent.thoughts);
                 state.phase = Phase::Ready(Arc::new(view));
@@ -233,19 +235,22 @@ impl Shared {
         field: &'static str,
         responder: Responder,
     ) {
-        let choices = self.agent.hub.choices().clone();
+        let choices = self.agent.hub.choices().get();
         if !choices.modes.iter().any(|mode| mode.id == mode_id) {
             let known: Vec<_> = choices.modes.iter().map(|mode| mode.id.as_str()).collect();
             let reason = format!("{field}: there is no mode {mode_id:?}; available: {}", known.join(", "));
             return responder.error(ErrorObject::invalid_params(reason));
         }
-        let as_option = field != "modeId";
+        if field == "value" {
+            return self.choose(
+                session_id,
+                responder,
+                |handle| async move { handle.set_mode(mode_id).await },
+            );
+        }
         let order = Order::ask(responder, move |handle| async move {
-            let chosen = handle.set_mode(mode_id).await?;
-            Ok(match as_option {
-                true => json!({ "configOptions": config_options(&choices, &chosen) }),
-                false => json!({}),
-            })
+            handle.set_mode(mode_id).await?;
+            Ok(json!({}))
         });
         self.linked(session_id, order);
     }
@@ -269,21 +274,47 @@ impl Shared {
         match config_id {
             MODE_OPTION => self.set_mode(session_id, value, "value", responder),
             MODEL_OPTION => {
-                let choices = self.agent.hub.choices().clone();
-                let chosen = choices.models.iter().find(|info| info.model.to_string() == value);
-                let Some(model) = chosen.map(|info| info.model.clone()) else {
+                let Some((provider_id, model_id)) = value.split_once('/') else {
                     return refuse(responder, format!("value: there is no model {value:?}"));
                 };
-                let order = Order::ask(responder, move |handle| async move {
-                    let chosen = handle.set_model(model).await?;
-                    Ok(json!({ "configOptions": config_options(&choices, &chosen) }))
-                });
-                self.linked(session_id, order);
+                let model = ModelRef::new(provider_id, model_id);
+                self.choose(session_id, responder, |handle| async move { handle.set_model(model).await });
+            }
+            THOUGHT_OPTION => {
+                let level = ThoughtLevel::parse(&value);
+                if level.is_none() && value != DEFAULT_THOUGHT {
+                    return refuse(responder, format!("value: there is no thought level {value:?}"));
+                }
+                self.choose(
+                    session_id,
+                    responder,
+                    move |handle| async move { handle.set_thought(level).await },
+                );
             }
             _ => refuse(
                 responder,
-                format!("configId: there is no option {config_id:?}; available: mode, model"),
+                format!("configId: there is no option {config_id:?}; known: mode, model, thought_level"),
             ),
         }
+    }
+
+    /// Chooses something in a session; the answer is the complete list of options.
+    fn choose<F>(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        responder: Responder,
+        choose: impl FnOnce(SessionHandle) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<Chosen, HubError>> + Send + 'static,
+    {
+        let choices = self.agent.hub.choices().clone();
+        let order = Order::ask(responder, move |handle| async move {
+            let chosen = choose(handle).await.map_err(|error| match error {
+                HubError::Invalid(reason) => HubError::Invalid(format!("value: {reason}")),
+                other => other,
+            })?;
+            Ok(json!({ "configOptions": config_options(&choices.get(), &chosen) }))
+        });
+        self.linked(session_id, order);
     }
 }

@@ -15,9 +15,8 @@ pub(super) fn error_object(error: &HubError) -> ErrorObject {
         HubError::UnknownSession(id) | HubError::Closed(id) => not_found(id, error.to_string()),
         HubError::Invalid(reason) => ErrorObject::invalid_params(reason),
         HubError::RunningElsewhere(_) | HubError::Busy(_) => ErrorObject::invalid_request(error.to_string()),
-        HubError::NoModel | HubError::Store(_) | HubError::Internal(_) => {
-            ErrorObject::internal(error.to_string())
-        }
+        HubError::NoModel => ErrorObject::auth_required(error.to_string()),
+        HubError::Store(_) | HubError::Internal(_) => ErrorObject::internal(error.to_string()),
     }
 }
 

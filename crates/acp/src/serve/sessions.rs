@@ -51,7 +51,7 @@ impl Shared {
             Ok(attachment) => attachment,
             Err(error) => return responder.error(error_object(&error)),
         };
-        let result = session_result(Some(handle.id()), self.agent.hub.choices(), &attachment.chosen);
+        let result = session_result(Some(handle.id()), &self.agent.hub.choices().get(), &attachment.chosen);
         let mut state = self.lock();
         if let Phase::Ready(_) = state.phase {
             send(&link.courier, Errand::Start(Box::new(Start { attachment, responder, result })));
@@ -110,7 +110,7 @@ impl Shared {
             }
             match shared.attach(&session_id, &courier, from, &workplace).await {
                 Ok((handle, attachment)) => {
-                    let result = session_result(None, shared.agent.hub.choices(), &attachment.chosen);
+                    let result = session_result(None, &shared.agent.hub.choices().get(), &attachment.chosen);
                     let start = Errand::Start(Box::new(Start { attachment, responder, result }));
                     shared.opened(&session_id, &courier, handle, start, &workplace.mcp_servers);
                 }
@@ -201,8 +201,8 @@ impl Shared {
             // A seat for a moment: it tells what is chosen.
             match handle.attach(None, AttachFrom::Now).await {
                 Ok(attachment) => {
-                    let choices = shared.agent.hub.choices();
-                    opening.responder.ok(&session_result(None, choices, &attachment.chosen));
+                    let choices = shared.agent.hub.choices().get();
+                    opening.responder.ok(&session_result(None, &choices, &attachment.chosen));
                     tell_of_servers(&handle, &opening.workplace.mcp_servers);
                 }
                 // Somebody else closed it meanwhile: open it anew.

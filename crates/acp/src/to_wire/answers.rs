@@ -2,7 +2,8 @@
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    AgentCapabilities, Implementation, InitializeResponse, McpCapabilities, PermissionOption,
+    AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal,
+    Implementation, InitializeResponse, LogoutCapabilities, McpCapabilities, PermissionOption,
     PermissionOptionKind, PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
     SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
     SessionListCapabilities, SessionResumeCapabilities, ToolCallStatus, ToolCallUpdate,
@@ -17,16 +18,20 @@ use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
 use serde_json::{Value, json};
 
+use crate::accounts::{Login, LoginWay};
+
 use super::fit::{self, Matter};
 use super::legible::{fenced, visible, visible_line};
 use super::selection::{config_options, modes};
 use super::time::iso_8601;
 use super::{content, tool};
 
-/// What this very configuration honours, and nothing else.
+/// What this very configuration honours, and nothing else. `logins`: the ways this client can log in, where credentials
+/// are managed.
 pub fn initialize_response(
     version: ProtocolVersion,
     choices: &Choices,
+    logins: Option<&[Login]>,
     agent_version: &str,
 ) -> Result<Value, serde_json::Error> {
     let prompts = PromptCapabilities::new()
@@ -44,9 +49,11 @@ pub fn initialize_response(
         .load_session(true)
         .prompt_capabilities(prompts)
         .mcp_capabilities(McpCapabilities::new().http(false).sse(false))
-        .session_capabilities(sessions);
+        .session_capabilities(sessions)
+        .auth(AgentAuthCapabilities::new().logout(logins.map(|_| LogoutCapabilities::new())));
     let response = InitializeResponse::new(version)
         .agent_capabilities(capabilities)
+        .auth_methods(logins.unwrap_or_default().iter().map(auth_method).collect())
         .agent_info(Implementation::new("attache", agent_version).title("Attaché".to_owned()));
     let mut response = serde_json::to_value(response)?;
     // A proposal that the schema's types do not have yet.
@@ -56,6 +63,18 @@ pub fn initialize_response(
         sessions.insert("runtimeContext".to_owned(), json!({}));
     }
     Ok(response)
+}
+
+fn auth_method(login: &Login) -> AuthMethod {
+    let (id, name) = (login.id.clone(), login.name.clone());
+    let description = Some(login.description.clone()).filter(|description| !description.is_empty());
+    match &login.way {
+        LoginWay::Agent => AuthMethod::Agent(AuthMethodAgent::new(id, name).description(description)),
+        LoginWay::Terminal { arguments } => {
+            let method = AuthMethodTerminal::new(id, name).description(description);
+            AuthMethod::Terminal(method.args(arguments.clone()))
+        }
+    }
 }
 
 pub fn session_info(row: &SessionRow) -> SessionInfo {

@@ -5,6 +5,7 @@ use agent_client_protocol_schema::v1::{
     CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus,
     SessionInfoUpdate, SessionUpdate, UsageUpdate,
 };
+use attache_core::choices::Chosen;
 use attache_core::entry::Entry;
 use attache_core::part::Role;
 use serde_json::{Map, Value};
@@ -78,10 +79,10 @@ fn title(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
 
 /// The mode has an update of its own; as an option it comes with the complete list.
 fn mode(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> Written {
-    let Some(agent) = text(data, "agent") else { return Ok(()) };
-    line::update(entry, &SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(agent.to_owned())), out)?;
-    let Some(model) = text(data, "model") else { return Ok(()) };
-    let options = selection::options(&view.choices, agent, model);
+    let Some(chosen) = Chosen::from_json(data) else { return Ok(()) };
+    let mode = CurrentModeUpdate::new(chosen.agent.clone());
+    line::update(entry, &SessionUpdate::CurrentModeUpdate(mode), out)?;
+    let options = selection::config_options(&view.choices.get(), &chosen);
     line::update(entry, &SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options)), out)
 }
 

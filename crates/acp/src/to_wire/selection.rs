@@ -5,10 +5,16 @@ use agent_client_protocol_schema::v1::{
     SessionMode, SessionModeState,
 };
 use attache_core::choices::{Choices, Chosen};
+use attache_core::ports::model::ThoughtLevel;
+use attache_core::ports::store::ModelRef;
 
 /// The ids of our config options.
 pub const MODE_OPTION: &str = "mode";
 pub const MODEL_OPTION: &str = "model";
+pub const THOUGHT_OPTION: &str = "thought_level";
+
+/// The value that leaves it to the model how much it thinks.
+pub const DEFAULT_THOUGHT: &str = "default";
 
 pub fn modes(choices: &Choices, chosen: &Chosen) -> SessionModeState {
     let available = choices.modes.iter().map(|mode| {
@@ -19,10 +25,6 @@ pub fn modes(choices: &Choices, chosen: &Chosen) -> SessionModeState {
 
 /// The complete list.
 pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOption> {
-    options(choices, &chosen.agent, &chosen.model.to_string())
-}
-
-pub(super) fn options(choices: &Choices, agent: &str, model: &str) -> Vec<SessionConfigOption> {
     let modes: Vec<_> = choices
         .modes
         .iter()
@@ -31,29 +33,57 @@ pub(super) fn options(choices: &Choices, agent: &str, model: &str) -> Vec<Sessio
                 .description(described(&mode.description))
         })
         .collect();
-    vec![
-        SessionConfigOption::select(MODE_OPTION, "Mode", agent.to_owned(), modes)
-            .category(SessionConfigOptionCategory::Mode),
-        SessionConfigOption::select(MODEL_OPTION, "Model", model.to_owned(), models(choices, model))
-            .category(SessionConfigOptionCategory::Model),
-    ]
+    let mode = SessionConfigOption::select(MODE_OPTION, "Mode", chosen.agent.clone(), modes)
+        .category(SessionConfigOptionCategory::Mode);
+    let mut options = vec![mode];
+    if let Some(model) = &chosen.model {
+        let listed = models(choices, model);
+        let option = SessionConfigOption::select(MODEL_OPTION, "Model", model.to_string(), listed);
+        options.push(option.category(SessionConfigOptionCategory::Model));
+    }
+    if !chosen.thought_levels.is_empty() {
+        options.push(thought(chosen));
+    }
+    options
 }
 
 /// Grouped by provider, in the order of their first model.
-fn models(choices: &Choices, current: &str) -> Vec<SessionConfigSelectGroup> {
+fn models(choices: &Choices, current: &ModelRef) -> Vec<SessionConfigSelectGroup> {
     let mut groups: Vec<SessionConfigSelectGroup> = Vec::new();
-    let mut known = false;
     for info in choices.models.iter() {
-        let value = info.model.to_string();
-        known |= value == current;
-        add(&mut groups, &info.model.provider_id, SessionConfigSelectOption::new(value, info.name.clone()));
+        let option = SessionConfigSelectOption::new(info.model.to_string(), info.name.clone());
+        add(&mut groups, &info.model.provider_id, option);
     }
-    if !known {
-        // A session may have been left with a model that is configured no longer: the current value must be listed.
-        let provider = current.split('/').next().unwrap_or(current);
-        add(&mut groups, provider, SessionConfigSelectOption::new(current.to_owned(), current.to_owned()));
+    if choices.model(current).is_none() {
+        // A model that its provider does not list, or that can't be used any more: the current value must be listed.
+        let option = SessionConfigSelectOption::new(current.to_string(), current.model_id.clone());
+        add(&mut groups, &current.provider_id, option);
     }
     groups
+}
+
+/// How much the model thinks: only what this model can be told.
+fn thought(chosen: &Chosen) -> SessionConfigOption {
+    let by_itself = SessionConfigSelectOption::new(DEFAULT_THOUGHT, "Default")
+        .description("As much as the model does by itself".to_owned());
+    let levels = chosen
+        .thought_levels
+        .iter()
+        .map(|level| SessionConfigSelectOption::new(level.as_str(), thought_name(*level)));
+    let options: Vec<_> = std::iter::once(by_itself).chain(levels).collect();
+    let current = chosen.thought.map_or(DEFAULT_THOUGHT, ThoughtLevel::as_str);
+    SessionConfigOption::select(THOUGHT_OPTION, "Thinking", current, options)
+        .category(SessionConfigOptionCategory::ThoughtLevel)
+}
+
+fn thought_name(level: ThoughtLevel) -> &'static str {
+    match level {
+        ThoughtLevel::Off => "Off",
+        ThoughtLevel::Low => "Low",
+        ThoughtLevel::Medium => "Medium",
+        ThoughtLevel::High => "High",
+        ThoughtLevel::Max => "Maximum",
+    }
 }
 
 fn add(groups: &mut Vec<SessionConfigSelectGroup>, provider: &str, option: SessionConfigSelectOption) {

@@ -97,7 +97,7 @@ impl Host {
         };
         let thoughts = if options.drop_thoughts { Thoughts::Drop } else { Thoughts::Show };
         let host = Arc::new(Machine);
-        let agent = Agent { hub: Hub::new(parts), host, clock, version: "1.2.3", thoughts };
+        let agent = Agent { hub: Hub::new(parts), host, accounts: None, clock, version: "1.2.3", thoughts };
         Self { process: Process::start(), agent, store, connections: Vec::new() }
     }
 

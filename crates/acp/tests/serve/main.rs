@@ -7,6 +7,7 @@
 )]
 
 mod handshake;
+mod logins;
 mod permissions;
 mod prompts;
 mod sessions;

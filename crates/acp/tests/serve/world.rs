@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use attache_acp::to_wire::Thoughts;
-use attache_acp::{Agent, Host, connect};
+use attache_acp::{Accounts, Agent, Host, connect};
 use attache_core::agents::Agents;
 use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
-use attache_core::ports::{BoxFuture, Clock};
+use attache_core::ports::{BoxFuture, Clock, Model};
 use attache_models::ScriptModel;
 use attache_rpc::{Connection, Options, duplex};
 use attache_testkit::client::TestClient;
@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 
 pub struct World {
     disk: Arc<Mutex<Disk>>,
-    model: Arc<ScriptModel>,
+    model: Arc<dyn Model>,
+    accounts: Option<Arc<dyn Accounts>>,
     pub runs: Runs,
     clock: Arc<dyn Clock>,
     processes: Mutex<u64>,
@@ -31,6 +32,7 @@ pub struct Process {
     pub hub: Hub,
     store: MemoryStore,
     clock: Arc<dyn Clock>,
+    accounts: Option<Arc<dyn Accounts>>,
 }
 
 /// One connection and its client.
@@ -41,9 +43,14 @@ pub struct Line {
 
 impl World {
     pub fn new(script: &str) -> Self {
+        Self::with_model(Arc::new(ScriptModel::parse("script", script).unwrap()), None)
+    }
+
+    pub fn with_model(model: Arc<dyn Model>, accounts: Option<Arc<dyn Accounts>>) -> Self {
         Self {
             disk: Arc::default(),
-            model: Arc::new(ScriptModel::parse("script", script).unwrap()),
+            model,
+            accounts,
             runs: Runs::default(),
             clock: Arc::new(TokioClock::start()),
             processes: Mutex::default(),
@@ -71,7 +78,7 @@ impl World {
                 platform: "test".into(),
             },
         });
-        Process { hub, store, clock: self.clock.clone() }
+        Process { hub, store, clock: self.clock.clone(), accounts: self.accounts.clone() }
     }
 
     pub fn messages(&self) -> usize {
@@ -90,6 +97,7 @@ impl Process {
         let agent = Agent {
             hub: self.hub.clone(),
             host: Arc::new(TestHost),
+            accounts: self.accounts.clone(),
             clock: self.clock.clone(),
             version: "0.0.0",
             thoughts: Thoughts::Show,

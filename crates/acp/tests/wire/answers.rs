@@ -6,9 +6,11 @@ use attache_acp::to_wire::{
     CompactionUpdates, Notices, Thoughts, WireView, config_options, initialize_response, modes,
     permission_request, session_info,
 };
-use attache_core::choices::Chosen;
+use attache_acp::{Login, LoginWay};
+use attache_core::choices::{Chosen, CurrentChoices};
 use attache_core::ids::{CallId, MessageId, SessionId};
 use attache_core::ports::client::PermissionAsk;
+use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::{ModelRef, SessionRow, UsageTotals};
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
 use attache_testkit::schema::Validator;
@@ -34,7 +36,7 @@ fn initialize(params: &Value) -> from_wire::Initialize {
 fn initialize_advertises_what_is_honoured() {
     for client in [0, 1, 2, 65_535] {
         let asked = initialize(&json!({ "protocolVersion": client }));
-        let response = initialize_response(asked.version, &choices(), "0.1.0").unwrap();
+        let response = initialize_response(asked.version, &choices(), None, "0.1.0").unwrap();
         checked_response("initialize", &response);
         assert_eq!(response["protocolVersion"], 1);
         let capabilities = &response["agentCapabilities"];
@@ -51,14 +53,44 @@ fn initialize_advertises_what_is_honoured() {
         }
         assert_eq!(capabilities["sessionCapabilities"].as_object().unwrap().len(), sessions.len());
         assert_eq!(response["agentInfo"]["name"], "attache");
+        assert_eq!((&capabilities["auth"], &response["authMethods"]), (&json!({}), &json!([])));
     }
+}
+
+#[test]
+fn logins_are_advertised_as_methods() {
+    let login = |id: &str, description: &str, way: LoginWay| Login {
+        id: id.into(),
+        name: id.to_uppercase(),
+        description: description.into(),
+        way,
+    };
+    let logins = [
+        login("key", "Set ACME_API_KEY", LoginWay::Agent),
+        login(
+            "tty",
+            "",
+            LoginWay::Terminal { arguments: vec!["auth".into(), "login".into(), "acme".into()] },
+        ),
+    ];
+    let asked = initialize(&json!({ "protocolVersion": 1 }));
+    let response = initialize_response(asked.version, &choices(), Some(&logins), "0.1.0").unwrap();
+    checked_response("initialize", &response);
+    assert_eq!(response["agentCapabilities"]["auth"], json!({ "logout": {} }));
+    assert_eq!(
+        response["authMethods"],
+        json!([
+            { "id": "key", "name": "KEY", "description": "Set ACME_API_KEY" },
+            { "type": "terminal", "id": "tty", "name": "TTY", "args": ["auth", "login", "acme"] },
+        ])
+    );
 }
 
 #[test]
 fn the_view_follows_what_the_client_asked_for() {
     let view = |capabilities: Value| {
         let asked = initialize(&json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
-        let view = WireView::new(choices(), &asked.capabilities, Thoughts::Show);
+        let view = WireView::new(CurrentChoices::new(choices()), &asked.capabilities, Thoughts::Show);
         (view.notices, view.compaction)
     };
     assert_eq!(view(json!({})), (Notices::Unwanted, CompactionUpdates::Unwanted));
@@ -73,8 +105,10 @@ fn the_view_follows_what_the_client_asked_for() {
 
 #[test]
 fn modes_and_options_are_complete() {
-    let model = ModelRef { provider_id: "other".into(), model_id: "x".into(), variant: Some("high".into()) };
-    let chosen = Chosen { agent: "plan".into(), model };
+    let model = Some(ModelRef::new("other", "unlisted/x"));
+    let thought_levels = vec![ThoughtLevel::Off, ThoughtLevel::Max];
+    let thought = Some(ThoughtLevel::Max);
+    let chosen = Chosen { agent: "plan".into(), model, thought, thought_levels };
     let options = json!(config_options(&choices(), &chosen));
     let response =
         json!({ "sessionId": "ses_1", "modes": modes(&choices(), &chosen), "configOptions": options });
@@ -82,8 +116,30 @@ fn modes_and_options_are_complete() {
     checked_response("session/set_config_option", &json!({ "configOptions": options }));
     assert_eq!(response["modes"]["currentModeId"], "plan");
     assert_eq!(response["modes"]["availableModes"][0]["id"], "build");
-    assert_eq!(options[1]["currentValue"], "other/x#high");
-    assert_eq!(options[1]["options"][1]["options"][0]["value"], "other/x#high");
+    assert_eq!(
+        (&options[1]["currentValue"], &options[1]["category"]),
+        (&json!("other/unlisted/x"), &json!("model"))
+    );
+    let groups = &options[1]["options"];
+    let values = |group: &Value| -> Vec<String> {
+        let values = group["options"].as_array().unwrap().iter();
+        values.map(|option| option["value"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(values(&groups[0]), ["acme/small", "acme/large"]);
+    assert_eq!(values(&groups[1]), ["other/x", "other/unlisted/x"]);
+    assert_eq!(groups.as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&options[2]["id"], &options[2]["category"]),
+        (&json!("thought_level"), &json!("thought_level"))
+    );
+    assert_eq!(
+        (values(&options[2]), &options[2]["currentValue"]),
+        (vec!["default".into(), "off".into(), "max".into()], &json!("max"))
+    );
+    let plain = Chosen { model: None, thought: None, thought_levels: Vec::new(), ..chosen };
+    let options = json!(config_options(&choices(), &plain));
+    checked_response("session/set_config_option", &json!({ "configOptions": options }));
+    assert_eq!(options.as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod transcripts;
 use std::sync::Arc;
 
 use attache_acp::to_wire::{CompactionUpdates, Notices, Thoughts, WireView, write_updates};
-use attache_core::choices::{Choices, Mode};
+use attache_core::choices::{Choices, CurrentChoices, Mode};
 use attache_core::chunk::Chunk;
 use attache_core::entry::Entry;
 use attache_core::ids::{MessageId, SessionId};
@@ -20,36 +20,31 @@ use attache_testkit::schema::Validator;
 use attache_testkit::snake_case::leaked_keys;
 use serde_json::Value;
 
-pub(crate) fn choices() -> Arc<Choices> {
+pub(crate) fn choices() -> Choices {
     let mode = |id: &str, name: &str, description: &str| Mode {
         id: id.into(),
         name: name.into(),
         description: description.into(),
     };
-    let model = |provider: &str, id: &str, variant: Option<&str>, name: &str| ModelInfo {
-        model: ModelRef {
-            provider_id: provider.into(),
-            model_id: id.into(),
-            variant: variant.map(Into::into),
-        },
+    let model = |provider: &str, id: &str, name: &str| ModelInfo {
         name: name.into(),
         context: 200_000,
         images: name == "Large",
         ..ModelInfo::undescribed(ModelRef::new(provider, id))
     };
-    Arc::new(Choices {
+    Choices {
         modes: vec![mode("build", "Build", "Does it"), mode("plan", "Plan", "")],
         models: Arc::new([
-            model("acme", "small", None, "Small"),
-            model("other", "x", Some("high"), "X"),
-            model("acme", "large", None, "Large"),
+            model("acme", "small", "Small"),
+            model("other", "x", "X"),
+            model("acme", "large", "Large"),
         ]),
-    })
+    }
 }
 
 pub(crate) fn view() -> WireView {
     WireView {
-        choices: choices(),
+        choices: CurrentChoices::new(choices()),
         thoughts: Thoughts::Show,
         notices: Notices::Unwanted,
         compaction: CompactionUpdates::Unwanted,

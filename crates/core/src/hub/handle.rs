@@ -10,6 +10,7 @@ use crate::choices::Chosen;
 use crate::events::Status;
 use crate::ids::{MessageId, SessionId};
 use crate::ports::Client;
+use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{ModelRef, SessionPatch};
 use crate::prompt::Prompt;
 use crate::session::Command;
@@ -62,6 +63,11 @@ impl SessionHandle {
 
     pub async fn set_model(&self, model: ModelRef) -> Result<Chosen, HubError> {
         self.ask(|reply| Command::SetModel { model, reply }).await?
+    }
+
+    /// How much the model thinks; `None`: as it does by itself.
+    pub async fn set_thought(&self, level: Option<ThoughtLevel>) -> Result<Chosen, HubError> {
+        self.ask(|reply| Command::SetThought { level, reply }).await?
     }
 
     /// Changes the row (title …) without a turn.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::choices::Chosen;
 use crate::chunk::Chunk;
 use crate::chunk::replay::chunks;
 use crate::entry::{Segment, SharedSegment};
@@ -45,14 +46,14 @@ impl Replay {
         session_id: SessionId,
         before_seq: Option<i64>,
         title: Option<String>,
-        mode: Option<(String, String)>,
+        mode: Option<&Chosen>,
     ) -> Self {
         let mut closing = Vec::new();
         if let Some(title) = title {
             closing.push(Chunk::data("title", json!({ "title": title })));
         }
-        if let Some((agent, model)) = mode {
-            closing.push(Chunk::data("mode", json!({ "agent": agent, "model": model })));
+        if let Some(chosen) = mode {
+            closing.push(Chunk::data("mode", chosen.to_json()));
         }
         let mut replay =
             Self { store, session_id, before_seq, upcoming: None, ready: VecDeque::new(), closing };

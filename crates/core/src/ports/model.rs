@@ -7,9 +7,9 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::BoxStream;
 use super::store::{Blobs, ModelRef};
 use super::tool::ToolSpec;
+use super::{BoxFuture, BoxStream};
 use crate::chunk::{Chunk, FinishReason};
 use crate::ids::SessionId;
 use crate::part::Passage;
@@ -171,8 +171,21 @@ impl ModelInfo {
 }
 
 pub trait Model: Send + Sync + Debug {
-    /// The models that can be chosen, the default first. Never empty for a usable configuration.
+    /// The models that can be chosen, the default first. Empty while no provider can be used; quick, asks nobody.
     fn available(&self) -> Arc<[ModelInfo]>;
+
+    /// What is known of a model, listed or not, whatever its variant; `None` when no provider that can be used has it.
+    /// A provider that takes any name describes any name.
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        self.available().iter().find(|info| info.model.names_same_model(model)).cloned()
+    }
+
+    /// Looks again for what can be used: keys that were stored meanwhile, servers that were started. `available` tells
+    /// what came of it. A session may wait for this, so it takes a few seconds at most.
+    fn look_again(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// One step. The stream ends after `End` or an error; dropping it or cancelling ends the request at once.
     fn stream(
         &self,

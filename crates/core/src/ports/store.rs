@@ -42,6 +42,17 @@ impl ModelRef {
     pub fn new(provider_id: impl Into<String>, model_id: impl Into<String>) -> Self {
         Self { provider_id: provider_id.into(), model_id: model_id.into(), variant: None }
     }
+
+    /// The same provider and model; how much it is to think may differ.
+    pub fn names_same_model(&self, other: &Self) -> bool {
+        self.provider_id == other.provider_id && self.model_id == other.model_id
+    }
+
+    /// The model alone.
+    #[must_use]
+    pub fn without_variant(&self) -> Self {
+        Self::new(&self.provider_id, &self.model_id)
+    }
 }
 
 /// `provider/model`, with `#variant` where there is one: how people and clients name it.
@@ -88,7 +99,7 @@ pub struct SessionRow {
     pub parent_message_id: Option<MessageId>,
     /// Session permission rules (JSON array).
     pub permissions: Value,
-    /// Keys we use: `title`, `additional_directories`, `mode`, `thought_level`.
+    /// Keys we use: `title`, `additional_directories`, `granted_directories`, `mode`.
     pub metadata: Map<String, Value>,
     pub totals: UsageTotals,
     pub created_at: i64,

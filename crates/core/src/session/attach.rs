@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::ask::{Readiness, Seated};
+use super::choose::Telling;
 use crate::hub::{AttachFrom, Attachment, HubError, Seat};
 use crate::journal::replay::Replay;
 use crate::ports::Client;
@@ -30,10 +31,13 @@ impl Session {
             // What gets its place from now on comes through the journal.
             let before = live.map_or(self.last_seq + 1, |live| live.first_seq);
             let title = self.row.metadata.get("title").and_then(Value::as_str).map(str::to_string);
-            let mode =
-                (chosen.agent != self.row.agent).then(|| (chosen.agent.clone(), chosen.model.to_string()));
+            let mode = (chosen.agent != self.row.agent).then_some(&chosen);
             Replay::new(self.hub.parts.store.clone(), self.id.clone(), Some(before), title, mode)
         });
+        if client.is_some() {
+            // Behind this command, so that it comes live, after the answer.
+            self.tell_of_missing_model(Telling::Again);
+        }
         let number = self.next_seat;
         self.next_seat += 1;
         self.seats.insert(number, Seated { client, ready: Readiness::Loading });

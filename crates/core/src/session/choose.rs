@@ -1,8 +1,8 @@
-//! The choices of a session: mode and model, and small changes of its row outside of any turn.
+//! The choices of a session: mode, model and how much it thinks, and small changes of its row outside of any turn.
 
 use serde_json::{Value, json};
 
-use super::Session;
+use super::{Command, Session};
 use crate::agents::{Agent, DEFAULT_AGENT};
 use crate::choices::Chosen;
 use crate::chunk::Chunk;
@@ -10,12 +10,36 @@ use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::Voice;
 use crate::part::Role;
-use crate::ports::model::ModelInfo;
+use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::{Change, ModelRef, SessionPatch};
+
+/// Whether something is worth saying that was said before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// Only what nobody was told yet.
+    News,
+    /// Somebody new is listening.
+    Again,
+}
 
 impl Session {
     pub(super) fn chosen(&self) -> Result<Chosen, HubError> {
-        Ok(Chosen { agent: self.current_agent()?.id.to_string(), model: self.current_model()?.model })
+        let agent = self.current_agent()?.id.to_string();
+        Ok(match self.current_model() {
+            Some(info) => Chosen {
+                agent,
+                thought: self.thought_for(&info),
+                model: Some(info.model),
+                thought_levels: info.thought_levels,
+            },
+            // A session can be read without any model; what it had is what it would have again.
+            None => Chosen {
+                agent,
+                model: self.row.model.as_ref().map(ModelRef::without_variant),
+                thought: None,
+                thought_levels: Vec::new(),
+            },
+        })
     }
 
     /// The agent of the next turn.
@@ -27,14 +51,59 @@ impl Session {
         agent.cloned().ok_or_else(|| HubError::Internal("there is no default agent".into()))
     }
 
-    /// The model of the next turn: the chosen one while it is available, else the host's first.
-    pub(super) fn current_model(&self) -> Result<ModelInfo, HubError> {
-        let models = &self.hub.choices.models;
-        let chosen =
-            self.row.model.as_ref().and_then(|model| models.iter().find(|info| info.model == *model));
-        let configured = self.hub.parts.settings.model.as_ref();
-        let configured = || configured.and_then(|model| models.iter().find(|info| info.model == *model));
-        chosen.or_else(configured).or(models.first()).cloned().ok_or(HubError::NoModel)
+    /// The model of the next turn: the chosen one while it can be used, else the configured one, else the host's first.
+    pub(super) fn current_model(&self) -> Option<ModelInfo> {
+        let parts = &self.hub.parts;
+        let chosen = self.row.model.as_ref().and_then(|model| self.describe(model));
+        chosen
+            .or_else(|| parts.settings.model.as_ref().and_then(|model| self.describe(model)))
+            .or_else(|| self.hub.choices.get().models.first().cloned())
+    }
+
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        let info = self.hub.parts.model.describe(model)?;
+        Some(ModelInfo { model: info.model.without_variant(), ..info })
+    }
+
+    /// The level that was chosen, if this model has it.
+    pub(super) fn thought_for(&self, info: &ModelInfo) -> Option<ThoughtLevel> {
+        let variant = self.row.model.as_ref().and_then(|model| model.variant.as_deref());
+        variant.and_then(ThoughtLevel::parse).filter(|level| info.thought_levels.contains(level))
+    }
+
+    /// Says which model takes the place of one that can't be used any more.
+    pub(super) fn tell_of_missing_model(&mut self, telling: Telling) {
+        let missing = self.row.model.as_ref().filter(|model| self.describe(model).is_none());
+        let missing = missing.map(ModelRef::without_variant);
+        let known = self.missed == missing;
+        self.missed = missing;
+        if known && telling == Telling::News {
+            return;
+        }
+        // Without any model the prompts themselves are refused, with the reason.
+        let (Some(missing), Some(instead)) = (&self.missed, self.current_model()) else { return };
+        let notice = Command::Notice {
+            severity: "warning",
+            title: format!("{missing} is not available; {} answers instead", instead.model),
+            description: Some("It is used again as soon as its provider can be.".into()),
+        };
+        if let Some(commands) = self.commands.upgrade() {
+            // To ourselves, who are alive.
+            drop(commands.send(notice));
+        }
+    }
+
+    /// What can be chosen has become another: everybody gets the new list.
+    pub(super) async fn tell_choices(&mut self) {
+        self.tell_of_missing_model(Telling::News);
+        let told = match self.take_lease().await {
+            Ok(()) => self.store_choice(self.empty_patch()).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = told {
+            tracing::debug!(%error, "nobody was told of the new choices");
+        }
+        self.go_on().await;
     }
 
     pub(super) async fn set_mode(&mut self, agent: String) -> Result<Chosen, HubError> {
@@ -56,13 +125,42 @@ impl Session {
         .await
     }
 
+    /// Only what is listed, or what is in use already. How much to think is kept if the new model knows that level.
     pub(super) async fn set_model(&mut self, model: ModelRef) -> Result<Chosen, HubError> {
-        if !self.hub.choices.models.iter().any(|info| info.model == model) {
-            return Err(HubError::Invalid(format!("there is no model `{model}` in this configuration")));
-        }
-        if self.chosen()?.model == model {
+        if self.row.model.as_ref().is_some_and(|known| known.names_same_model(&model)) {
             return self.chosen();
         }
+        let choices = self.hub.choices.get();
+        let info = choices.model(&model);
+        let Some(info) = info else {
+            return Err(HubError::Invalid(format!("there is no model `{model}` in this configuration")));
+        };
+        let kept = self.chosen()?.thought.filter(|level| info.thought_levels.contains(level));
+        self.choose_model(&info.model, kept).await
+    }
+
+    pub(super) async fn set_thought(&mut self, level: Option<ThoughtLevel>) -> Result<Chosen, HubError> {
+        let info = self.current_model().ok_or(HubError::NoModel)?;
+        if info.thought_levels.is_empty() {
+            return Err(HubError::Invalid(format!("{} can't be told how much to think", info.model)));
+        }
+        if let Some(level) = level.filter(|level| !info.thought_levels.contains(level)) {
+            let (level, model) = (level.as_str(), &info.model);
+            return Err(HubError::Invalid(format!("{model} has no thought level `{level}`")));
+        }
+        if self.thought_for(&info) == level {
+            return self.chosen();
+        }
+        self.choose_model(&info.model, level).await
+    }
+
+    async fn choose_model(
+        &mut self,
+        model: &ModelRef,
+        level: Option<ThoughtLevel>,
+    ) -> Result<Chosen, HubError> {
+        let variant = level.map(|level| level.as_str().to_owned());
+        let model = ModelRef { variant, ..model.without_variant() };
         let mut patch = self.empty_patch();
         patch.model = Some(model.clone());
         self.choose(patch, |session| session.row.model = Some(model)).await
@@ -88,8 +186,7 @@ impl Session {
 
     async fn store_choice(&mut self, patch: SessionPatch) -> Result<Chosen, HubError> {
         let chosen = self.chosen()?;
-        let model = chosen.model.to_string();
-        let said = Chunk::transient_data("mode", json!({ "agent": chosen.agent, "model": model }));
+        let said = Chunk::transient_data("mode", chosen.to_json());
         self.journal.record_with(&aside(), vec![said], vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;
         Ok(chosen)

@@ -87,7 +87,7 @@ pub(crate) struct Firing {
 impl Session {
     /// Stores the message at its place together with the start of its run, then starts the turn.
     pub(super) async fn fire(&mut self, firing: Firing) -> Result<(), HubError> {
-        let setting = self.setting()?;
+        let setting = self.setting_of_turn().await?;
         let mut passages = self.take_history().await?;
         let live = LiveRun {
             user_message_id: firing.message_id.clone(),
@@ -117,7 +117,7 @@ impl Session {
         let now = self.hub.parts.clock.now_ms();
         let mut changes = place(live.first_seq);
         let mut metadata = Used::default().metadata();
-        metadata.insert("model".into(), json!(setting.model.model.to_string()));
+        metadata.insert("model".into(), json!(setting.model_ref().to_string()));
         metadata.insert("system_prompt_digest".into(), json!(setting.system.digest));
         if setting.agent.id != self.row.agent {
             metadata.insert("agent".into(), json!(setting.agent.id));

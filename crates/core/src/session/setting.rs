@@ -6,13 +6,14 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
+use super::choose::Telling;
 use crate::agents::Agent;
 use crate::chunk::FinishReason;
 use crate::hub::HubError;
 use crate::journal::Voice;
 use crate::part::{Passage, Role};
 use crate::ports::model::{ModelInfo, ThoughtLevel};
-use crate::ports::store::LiveRun;
+use crate::ports::store::{LiveRun, ModelRef};
 use crate::ports::tool::{ToolSpec, Workspace};
 use crate::system_prompt::{self, SystemPrompt};
 use crate::turn::calls::Repeats;
@@ -30,22 +31,47 @@ pub(crate) struct Setting {
     pub(crate) system: SystemPrompt,
 }
 
+impl Setting {
+    /// As it stands on messages: the thought level is its variant.
+    pub(crate) fn model_ref(&self) -> ModelRef {
+        let variant = self.thought.map(|level| level.as_str().to_owned());
+        ModelRef { variant, ..self.model.model.clone() }
+    }
+}
+
 impl Session {
-    /// The setting of the next turn; the one before is kept while agent and model stay the same.
+    /// The setting of a turn that begins: there has to be a model, and one may have turned up since the last look.
+    pub(super) async fn setting_of_turn(&mut self) -> Result<Arc<Setting>, HubError> {
+        if self.current_model().is_none() {
+            self.hub.clone().refresh_choices().await;
+        }
+        self.tell_of_missing_model(Telling::News);
+        if self.current_model().is_none() {
+            return Err(HubError::NoModel);
+        }
+        self.setting()
+    }
+
+    /// The setting of the next turn; the one before is kept while nothing of it was chosen anew. Without any model a turn
+    /// that waits for an answer is still shown, under the name of the model it had.
     pub(super) fn setting(&mut self) -> Result<Arc<Setting>, HubError> {
-        let (agent, model) = (self.current_agent()?, self.current_model()?);
-        let kept = self.setting.as_ref();
-        if let Some(kept) = kept.filter(|kept| kept.agent.id == agent.id && kept.model.model == model.model) {
+        let agent = self.current_agent()?;
+        let had = || self.row.model.as_ref().map(|model| ModelInfo::undescribed(model.without_variant()));
+        let model = self.current_model().or_else(had).ok_or(HubError::NoModel)?;
+        let thought = self.thought_for(&model);
+        let same = |kept: &&Arc<Setting>| {
+            kept.agent.id == agent.id && *kept.model == model && kept.thought == thought
+        };
+        if let Some(kept) = self.setting.as_ref().filter(same) {
             return Ok(kept.clone());
         }
         let workspace = self.workspace();
         let specs = self.hub.offers.get(agent.id).cloned().unwrap_or_default();
+        // Knows nothing of thought levels: another one leaves it the same to the byte.
         // The environment is captured once per session: its date is the day the session was made.
         let date = system_prompt::date(self.row.created_at);
         let platform = &self.hub.parts.settings.platform;
         let system = system_prompt::assemble(&agent, &workspace, platform, &date, &model.model, &specs);
-        let thought =
-            self.row.model.as_ref().and_then(|model| ThoughtLevel::parse(model.variant.as_deref()?));
         let setting = Arc::new(Setting {
             agent,
             model: Arc::new(model),

@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) model: Arc<Remembering>,
     pub(crate) runs: Runs,
     clock: Arc<dyn Clock>,
-    max_steps: u32,
+    settings: Settings,
     processes: Mutex<u64>,
 }
 
@@ -53,14 +53,29 @@ impl World {
             model: Remembering::new(model),
             runs: Runs::default(),
             clock: Arc::new(TokioClock::start()),
-            max_steps: 20,
+            settings: Settings {
+                model: None,
+                agent: "build".into(),
+                max_steps: 20,
+                scratch: "/scratch".into(),
+                platform: "test".into(),
+            },
             processes: Mutex::default(),
         }
     }
 
-    pub(crate) fn with_max_steps(mut self, max_steps: u32) -> Self {
-        self.max_steps = max_steps;
+    pub(crate) fn with_max_steps(self, max_steps: u32) -> Self {
+        self.with_settings(|settings| settings.max_steps = max_steps)
+    }
+
+    pub(crate) fn with_settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
         self
+    }
+
+    /// What the next processes ask; the living ones keep theirs.
+    pub(crate) fn change_model(&mut self, model: Arc<dyn Model>) {
+        self.model = Remembering::new(model);
     }
 
     pub(crate) fn process(&self) -> Process {
@@ -76,13 +91,7 @@ impl World {
             agents: Agents::builtin(),
             clock: self.clock.clone(),
             ids: Arc::new(Ids::new(self.clock.clone(), *number)),
-            settings: Settings {
-                model: None,
-                agent: "build".into(),
-                max_steps: self.max_steps,
-                scratch: "/scratch".into(),
-                platform: "test".into(),
-            },
+            settings: self.settings.clone(),
         });
         Process { hub, store }
     }

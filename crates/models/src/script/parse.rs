@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use attache_core::chunk::FinishReason;
 use attache_core::ports::Usage;
-use attache_core::ports::model::Price;
+use attache_core::ports::model::{Price, ThoughtLevel};
 
 use super::line::{Line, duration};
 use super::{
@@ -125,6 +125,7 @@ impl Reader {
             audio: false,
             pdf: false,
             price: None,
+            thought_levels: Vec::new(),
         };
         if name == ScriptModel::DEFAULT_MODEL || self.script.models.iter().any(|known| known.name == name) {
             return Err(line.error_at("a model name that is not declared yet", name));
@@ -138,10 +139,10 @@ impl Reader {
                 "audio" => model.audio = line.value(value, "audio=true or audio=false")?,
                 "pdf" => model.pdf = line.value(value, "pdf=true or pdf=false")?,
                 _ if key.starts_with("price_") => prices.set(line, key, value)?,
+                "thought" => model.thought_levels = thought_levels(line, value)?,
                 _ => {
-                    return Err(
-                        line.error_at("context=, max_output=, images=, audio=, pdf= or price_…=", key)
-                    );
+                    let known = "context=, max_output=, images=, audio=, pdf=, thought= or price_…=";
+                    return Err(line.error_at(known, key));
                 }
             }
         }
@@ -281,6 +282,12 @@ fn error(line: &mut Line<'_>) -> Result<ScriptedError, ScriptError> {
         }
     }
     Ok(error)
+}
+
+fn thought_levels(line: &Line<'_>, value: &str) -> Result<Vec<ThoughtLevel>, ScriptError> {
+    let level =
+        |text| ThoughtLevel::parse(text).ok_or_else(|| line.error_at("off, low, medium, high or max", text));
+    value.split(',').map(level).collect()
 }
 
 fn usage(line: &mut Line<'_>) -> Result<Usage, ScriptError> {

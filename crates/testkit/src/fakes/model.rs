@@ -1,5 +1,6 @@
 //! Models for tests: one that remembers what it was asked, one whose every word a seed decides.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use attache_core::ids::{CallId, SessionId};
 use attache_core::part::{Passage, Role};
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
-use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent, Usage};
+use attache_core::ports::{BoxFuture, BoxStream, Model, ModelError, ModelRequest, StepEvent, Usage};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,14 @@ impl Model for Remembering {
         self.inner.available()
     }
 
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        self.inner.describe(model)
+    }
+
+    fn look_again(&self) -> BoxFuture<'static, ()> {
+        self.inner.look_again()
+    }
+
     fn stream(
         &self,
         request: ModelRequest,
@@ -45,6 +54,70 @@ impl Model for Remembering {
     ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
         self.requests.lock().unwrap().push(request.clone());
         self.inner.stream(request, cancel)
+    }
+}
+
+/// A model that can be used only with a key, and that looks for the key only when it is told to.
+#[derive(Debug)]
+pub struct Keyed {
+    inner: Arc<dyn Model>,
+    state: Arc<KeyedState>,
+}
+
+#[derive(Debug, Default)]
+struct KeyedState {
+    stored: AtomicBool,
+    found: AtomicBool,
+}
+
+impl Keyed {
+    /// Without a key.
+    pub fn new(inner: Arc<dyn Model>) -> Arc<Self> {
+        Arc::new(Self { inner, state: Arc::default() })
+    }
+
+    pub fn store_key(&self) {
+        self.state.stored.store(true, Ordering::SeqCst);
+    }
+
+    pub fn remove_key(&self) {
+        self.state.stored.store(false, Ordering::SeqCst);
+    }
+
+    pub fn has_key(&self) -> bool {
+        self.state.stored.load(Ordering::SeqCst)
+    }
+
+    fn found(&self) -> bool {
+        self.state.found.load(Ordering::SeqCst)
+    }
+}
+
+impl Model for Keyed {
+    fn available(&self) -> Arc<[ModelInfo]> {
+        if self.found() { self.inner.available() } else { Arc::new([]) }
+    }
+
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        self.inner.describe(model).filter(|_| self.found())
+    }
+
+    fn look_again(&self) -> BoxFuture<'static, ()> {
+        let state = self.state.clone();
+        Box::pin(async move {
+            state.found.store(state.stored.load(Ordering::SeqCst), Ordering::SeqCst);
+        })
+    }
+
+    fn stream(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
+        if self.found() {
+            return self.inner.stream(request, cancel);
+        }
+        stream::iter([Err(ModelError::Auth("there is no key".into()))]).boxed()
     }
 }
 

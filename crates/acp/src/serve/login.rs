@@ -1,0 +1,70 @@
+//! Logging in and out: passes it on to the host, then has the choices read again. Sees no key.
+
+use std::sync::Arc;
+
+use agent_client_protocol_schema::v1::ClientCapabilities;
+use attache_rpc::{ErrorObject, Responder};
+use serde_json::json;
+
+use super::desk::Shared;
+use crate::accounts::{Accounts, Login, LoginWay};
+
+impl Shared {
+    /// The ways to log in that this client can go; `None` where no credentials are managed.
+    pub(super) fn logins_for(&self, client: &ClientCapabilities) -> Option<Vec<Login>> {
+        let accounts = self.agent.accounts.as_ref()?;
+        let mut logins = accounts.logins();
+        logins.retain(|login| match login.way {
+            LoginWay::Agent => true,
+            LoginWay::Terminal { .. } => client.auth.terminal,
+        });
+        Some(logins)
+    }
+
+    pub(super) fn authenticate(&self, method_id: String, responder: Responder) {
+        let known = self.agent.accounts.as_ref().filter(|accounts| knows(accounts, &method_id));
+        let Some(accounts) = known else {
+            return responder.error(self.unknown_login(&method_id));
+        };
+        let (login, hub) = (accounts.authenticate(&method_id), self.agent.hub.clone());
+        tokio::spawn(async move {
+            match login.await {
+                Ok(()) => {
+                    hub.refresh_choices().await;
+                    responder.ok(&json!({}));
+                }
+                Err(what_to_do) => responder.error(ErrorObject::auth_required(what_to_do)),
+            }
+        });
+    }
+
+    pub(super) fn log_out(&self, responder: Responder) {
+        // Without kept credentials there is nothing to forget.
+        let Some(accounts) = &self.agent.accounts else { return responder.ok(&json!({})) };
+        let (logout, hub) = (accounts.logout(), self.agent.hub.clone());
+        tokio::spawn(async move {
+            let left = logout.await;
+            // Also after a failure: some of it may have been forgotten.
+            hub.refresh_choices().await;
+            match left {
+                Ok(()) => responder.ok(&json!({})),
+                Err(reason) => responder.error(ErrorObject::internal(reason)),
+            }
+        });
+    }
+
+    fn unknown_login(&self, method_id: &str) -> ErrorObject {
+        let known: Vec<_> = self.agent.accounts.iter().flat_map(|accounts| accounts.logins()).collect();
+        let known: Vec<_> = known.iter().map(|login| login.id.as_str()).collect();
+        let reason = format!("methodId: there is no authentication method {method_id:?}");
+        ErrorObject::invalid_params(match known.is_empty() {
+            true => reason,
+            false => format!("{reason}; available: {}", known.join(", ")),
+        })
+    }
+}
+
+/// Those of a terminal too: clients should not send them here, but one that does wants the new key to be found.
+fn knows(accounts: &Arc<dyn Accounts>, method_id: &str) -> bool {
+    accounts.logins().iter().any(|login| login.id == method_id)
+}
