@@ -87,8 +87,8 @@ impl Session {
 
     /// Before anything is stored, and again when a waiting message fires: the model may have been changed meanwhile.
     fn check_media(&self, parts: &[Part]) -> Result<(), HubError> {
-        let models = &self.hub.choices.models;
-        media::check(parts, &self.current_model()?, models)
+        let model = self.current_model().ok_or(HubError::NoModel)?;
+        media::check(parts, &model, &self.hub.choices.get().models)
             .map_err(|error| HubError::Invalid(error.to_string()))
     }
 
