@@ -66,8 +66,11 @@ pub(crate) const TITLE_CHARACTERS: usize = 500;
 /// Largest token count that is believed: sums over any session stay far from overflowing, whatever a server claims.
 pub(crate) const TOKENS: u64 = 1 << 40;
 
-/// Where nobody states how long an answer may be, it may take one part in this many of the context; the rest is the conversation's.
+/// An answer may take one part in this many of the context; the rest is the conversation's.
 pub(crate) const SHARE_OF_CONTEXT: u64 = 4;
+
+/// No maker's own limit is higher; resellers state figures that only cost, because some set aside the money for all of it.
+pub(crate) const LONGEST_ANSWER: u64 = 131_072;
 
 /// A list of models: the longest (a gateway with hundreds, each with a description) is about 1 MiB.
 pub(crate) const MODEL_LIST_BYTES: usize = 8 * 1024 * 1024;

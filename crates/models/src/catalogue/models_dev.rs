@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Catalogue, CatalogueError, Entry, names};
-use crate::limits::{CATALOGUE_CONTEXT, CATALOGUE_MODELS, UNLIMITED_OUTPUT};
+use crate::limits::{
+    CATALOGUE_CONTEXT, CATALOGUE_MODELS, LONGEST_ANSWER, SHARE_OF_CONTEXT, UNLIMITED_OUTPUT,
+};
 use crate::vendors::{Effort, VENDORS, Vendor};
 
 #[derive(Deserialize)]
@@ -140,11 +142,6 @@ fn is_special(id: &str) -> bool {
 
 fn entry(vendor: &Vendor, model: Model) -> Entry {
     let takes = |kind: &str| model.modalities.input.iter().any(|taken| taken == kind);
-    // Half of the context and more is no limit of the answer, but the place where the context ends.
-    let max_output = match model.limit.output > model.limit.context / 2 {
-        true => UNLIMITED_OUTPUT.min(model.limit.context / 4),
-        false => model.limit.output,
-    };
     Entry {
         images: takes("image"),
         audio: takes("audio"),
@@ -153,10 +150,23 @@ fn entry(vendor: &Vendor, model: Model) -> Entry {
         price: model.cost.as_ref().map(price),
         // What the conversation may fill: some keep a part of their context for the answer.
         context: model.limit.input.unwrap_or(model.limit.context).min(model.limit.context),
-        max_output,
+        max_output: max_output(&model.limit),
         id: model.id,
         name: model.name,
     }
+}
+
+/// The longest answer that is asked for. Servers refuse a request whose prompt and answer together could exceed the context, so
+/// most of it is left to the conversation, unless the answer has a place of its own.
+fn max_output(limit: &Limit) -> u64 {
+    let share = limit.context / SHARE_OF_CONTEXT;
+    let output = match limit.input {
+        Some(_) => limit.output,
+        // Half of the context and more is no limit of the answer, but the place where the context ends.
+        None if limit.output > limit.context / 2 => UNLIMITED_OUTPUT.min(share),
+        None => limit.output.min(share),
+    };
+    output.min(LONGEST_ANSWER)
 }
 
 /// What is not priced by itself costs what input costs.

@@ -76,7 +76,7 @@ fn a_known_model_is_described_as_its_vendor_does() {
         model: ModelRef::new("work", "claude-haiku-4-5"),
         name: "Claude Haiku 4.5 (latest)".to_owned(),
         context: 200_000,
-        max_output: 64_000,
+        max_output: 50_000,
         images: true,
         audio: false,
         pdf: true,
@@ -225,11 +225,16 @@ fn sizes_and_prices_are_what_they_mean() {
                 json!({"limit": {"context": 500_000, "output": 500_000}, "cost": {"input": 2, "output": 6}}),
             ),
             model("c", json!({"limit": {"context": 64_000, "output": 64_000}})),
+            model("d", json!({"limit": {"context": 200_000, "output": 64_000}})),
+            model("e", json!({"limit": {"context": 1_000_000, "output": 384_000}})),
         ],
     );
     let models = catalogue.models(vendor("openai"), "openai");
     let sizes: Vec<(u64, u64)> = models.iter().map(|info| (info.context, info.max_output)).collect();
-    assert_eq!(sizes, [(272_000, 128_000), (500_000, 32_768), (64_000, 16_000)]);
+    assert_eq!(
+        sizes,
+        [(272_000, 128_000), (500_000, 32_768), (64_000, 16_000), (200_000, 50_000), (1_000_000, 131_072)]
+    );
     assert_eq!(models[0].price, None);
     assert_eq!(models[1].price, Some(Price { input: 2.0, output: 6.0, cache_read: 2.0, cache_write: 2.0 }));
 }

@@ -8,7 +8,7 @@ use attache_core::ports::store::ModelRef;
 use serde_json::Value;
 
 use crate::dialect::Dialect;
-use crate::limits::{SHARE_OF_CONTEXT, UNLIMITED_OUTPUT};
+use crate::limits::{LONGEST_ANSWER, SHARE_OF_CONTEXT, UNLIMITED_OUTPUT};
 
 /// One model of a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +110,7 @@ pub(super) fn set_sizes(info: &mut ModelInfo, context: Option<u64>, output: Opti
     }
     let share = (info.context / SHARE_OF_CONTEXT).max(1);
     info.max_output = match output {
-        Some(output) if output <= info.context / 2 => output,
+        Some(output) if output <= info.context / 2 => output.min(share).min(LONGEST_ANSWER),
         Some(_) => UNLIMITED_OUTPUT.min(share),
         None => info.max_output.min(share),
     };

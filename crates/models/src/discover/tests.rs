@@ -320,7 +320,7 @@ fn what_vendors_add_to_the_openai_list_is_understood() {
     let read = lists::read(Dialect::OpenAiChat, &list, "mine").unwrap();
     let infos: Vec<ModelInfo> = read.into_iter().map(|listed| listed.info).collect();
     let expected = [
-        ModelInfo { name: "R".to_owned(), images: true, pdf: true, ..model("openrouter", 400_000, 128_000) },
+        ModelInfo { name: "R".to_owned(), images: true, pdf: true, ..model("openrouter", 400_000, 100_000) },
         model("groq", 131_072, 32_768),
         ModelInfo { images: true, ..model("mistral", 262_144, 8192) },
         model("together", 4096, 1024),
