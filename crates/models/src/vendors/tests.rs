@@ -144,6 +144,27 @@ fn a_gateway_is_a_dialect_and_an_address() {
 }
 
 #[test]
+fn the_page_for_users_says_what_the_table_says() {
+    let page = include_str!("../../../../docs/models.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let expected: Vec<String> = VENDORS.iter().map(row).collect();
+    assert_eq!(rows, expected);
+}
+
+fn row(vendor: &Vendor) -> String {
+    let Vendor { id, name, key_page, .. } = vendor;
+    let variables: Vec<String> =
+        vendor.key_variables.iter().map(|variable| format!("`{variable}`")).collect();
+    let address = match vendor.base_url {
+        "" => "your own".to_owned(),
+        base_url => format!("`{base_url}`"),
+    };
+    let small = vendor.small_model.map_or("the chosen model".to_owned(), |model| format!("`{model}`"));
+    let (variables, dialect) = (variables.join(", "), vendor.dialect.as_str());
+    format!("| `{id}` | [{name}]({key_page}) | {variables} | {address} | `{dialect}` | {small} |")
+}
+
+#[test]
 fn azure_takes_the_address_of_its_user() {
     let azure = Vendor::find("azure").unwrap();
     let endpoint = endpoint(azure, "https://mine.openai.azure.com/openai/v1");
