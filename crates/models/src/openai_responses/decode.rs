@@ -10,8 +10,9 @@ use attache_core::ports::{ModelError, ModelRequest, StepEvent, Usage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::wire::{Fields, Item, Response, Text, Used};
+use super::wire::{Count, Fields, Item, Response, Text, Used};
 use crate::dialect::{Decoder, Heard, author};
+use crate::limits::TOKENS;
 use crate::sse::Event;
 
 mod broken;
@@ -246,14 +247,16 @@ fn push(out: &mut Vec<StepEvent>, chunk: Chunk) {
 
 /// The five disjoint counts: on the wire input includes what the cache gave and took, output includes reasoning.
 fn usage(used: &Used) -> Usage {
+    let believed = |count: Count| count.0.min(TOKENS);
     let (cache_read, cache_write) = match &used.input_tokens_details {
-        Some(details) => (details.cached_tokens.0, details.cache_write_tokens.0),
+        Some(details) => (believed(details.cached_tokens), believed(details.cache_write_tokens)),
         None => (0, 0),
     };
-    let reasoning = used.output_tokens_details.as_ref().map_or(0, |details| details.reasoning_tokens.0);
+    let details = used.output_tokens_details.as_ref();
+    let reasoning = details.map_or(0, |details| believed(details.reasoning_tokens));
     Usage {
-        input: used.input_tokens.0.saturating_sub(cache_read).saturating_sub(cache_write),
-        output: used.output_tokens.0.saturating_sub(reasoning),
+        input: believed(used.input_tokens).saturating_sub(cache_read).saturating_sub(cache_write),
+        output: believed(used.output_tokens).saturating_sub(reasoning),
         reasoning,
         cache_read,
         cache_write,

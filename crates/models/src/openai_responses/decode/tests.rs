@@ -196,3 +196,26 @@ fn items_are_kept_apart_also_where_their_places_are_left_out() {
         .collect();
     assert_eq!(ended, ["text-end -", "reasoning-end rs_1", "text-end msg_2", "tool-input-available fc_2"]);
 }
+
+#[test]
+fn counts_no_server_can_mean_overflow_nothing() {
+    let used = |usage: Value| {
+        let (mut decoder, mut out) = (decoder(), Vec::new());
+        let event = json!({ "type": "response.completed", "response": { "usage": usage } });
+        heard(&mut decoder, &event.to_string(), &mut out).unwrap();
+        match out.pop() {
+            Some(StepEvent::End { usage, .. }) => usage,
+            other => panic!("{other:?}"),
+        }
+    };
+    let most = json!({
+        "input_tokens": u64::MAX, "output_tokens": 1e300,
+        "input_tokens_details": { "cached_tokens": u64::MAX, "cache_write_tokens": u64::MAX },
+        "output_tokens_details": { "reasoning_tokens": u64::MAX },
+    });
+    let most = used(most);
+    assert_eq!((most.input, most.output, most.total()), (0, 0, 3 * TOKENS));
+    let strange = json!({ "input_tokens": -3, "output_tokens": "many", "input_tokens_details": null });
+    assert_eq!(used(strange), Usage::default());
+    assert_eq!(used(Value::Null), Usage::default());
+}
