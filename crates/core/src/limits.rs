@@ -38,6 +38,9 @@ pub const INLINE_ATTACHMENT_BYTES: usize = 1024 * 1024;
 /// How long an aborted tool may take to clean up: TERM, two seconds, KILL, and a little for the way back.
 pub const TOOL_ABORT: Duration = Duration::from_millis(2_400);
 
+/// What is kept of a provider's reason for not taking an attachment.
+pub const REJECTION_CHARACTERS: usize = 200;
+
 /// Tries of one model call, the first included.
 pub const MODEL_TRIES: u32 = 5;
 

@@ -22,6 +22,7 @@ use crate::turn::calls::{Call, Repeats, Settled};
 use crate::turn::usage::{Spent, Used};
 use crate::watchdog::Rules;
 
+mod attachments;
 pub(crate) mod calls;
 pub(crate) mod close;
 mod incoming;

@@ -174,7 +174,8 @@ fn reference<'a>(data: &'a Value, info: &ModelInfo, fetches: Fetches) -> Piece<'
     let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
     let name = text("name").map(Cow::Borrowed).or_else(|| name_of_uri(uri));
     let mime = text("mime").unwrap_or_default();
-    let fetched = uri.starts_with("https://") || uri.starts_with("http://");
+    let rejected = data.get("rejected").is_some();
+    let fetched = !rejected && (uri.starts_with("https://") || uri.starts_with("http://"));
     let kind = MediaKind::of(mime).filter(|kind| {
         let dialect_fetches = match kind {
             MediaKind::Image => fetches.images,

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+use crate::limits::REJECTION_CHARACTERS;
 use crate::part::Part;
 use crate::ports::model::ModelInfo;
 
@@ -123,4 +124,81 @@ fn advice(block: Block, available: &[ModelInfo]) -> String {
         true => "no configured model does, so leave it out".to_owned(),
         false => format!("choose a model that does ({}) or leave it out", names.join(", ")),
     }
+}
+
+/// The same attachment, marked as one that a provider would not take. `None` for what is no attachment that a provider is
+/// given, and for one that is marked already.
+pub fn rejected(part: &Part, reason: &str) -> Option<Part> {
+    if rejected_name(part).is_some() {
+        return None;
+    }
+    let reason: String = reason.chars().take(REJECTION_CHARACTERS).collect();
+    let mut marked = part.clone();
+    match &mut marked {
+        Part::File { provider_metadata, .. } => {
+            let marks = Marks { rejected: Some(&reason), ..Marks::of(provider_metadata.as_ref()) };
+            *provider_metadata = marks.metadata();
+        }
+        // One that the provider was to fetch itself.
+        Part::Data { name, data, .. } if name == "file-ref" && is_fetched(data) => {
+            data["rejected"] = reason.into();
+        }
+        Part::StepStart
+        | Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. }
+        | Part::Data { .. } => return None,
+    }
+    Some(marked)
+}
+
+/// How a rejected attachment is called; `None` for every other part.
+pub fn rejected_name(part: &Part) -> Option<&str> {
+    match part {
+        Part::File { media_type, filename, provider_metadata, .. } => {
+            let marks = Marks::of(provider_metadata.as_ref());
+            marks.rejected.map(|_| filename.as_deref().or(marks.uri).unwrap_or(media_type))
+        }
+        Part::Data { name, data, .. } if name == "file-ref" => {
+            data.get("rejected").map(|_| data.get("uri").and_then(Value::as_str).unwrap_or_default())
+        }
+        Part::StepStart
+        | Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. }
+        | Part::Data { .. } => None,
+    }
+}
+
+/// The part as it was before a provider rejected it.
+pub fn as_sent(mut part: Part) -> Part {
+    match &mut part {
+        Part::File { provider_metadata, .. } => {
+            if Marks::of(provider_metadata.as_ref()).rejected.is_some() {
+                *provider_metadata =
+                    Marks { rejected: None, ..Marks::of(provider_metadata.as_ref()) }.metadata();
+            }
+        }
+        Part::Data { data: Value::Object(fields), .. } => drop(fields.remove("rejected")),
+        Part::StepStart
+        | Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. }
+        | Part::Data { .. } => {}
+    }
+    part
+}
+
+/// Whether a provider may be given the address of a linked file instead of a text.
+fn is_fetched(data: &Value) -> bool {
+    let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (uri, mime) = (text("uri"), text("mime"));
+    let fetched = uri.starts_with("https://") || uri.starts_with("http://");
+    fetched && (mime.starts_with("image/") || mime.starts_with("audio/") || mime == "application/pdf")
 }

@@ -97,7 +97,8 @@ impl Session {
         let Some((row, rows)) = self.hub.parts.store.message(id).await? else { return Ok(None) };
         let mut shelved = parts.to_vec();
         shelve(&mut shelved, &self.id, &*self.hub.parts.blobs).await?;
-        if row.session_id != self.id || parts_of(&rows)? != shelved {
+        let sent: Vec<_> = parts_of(&rows)?.into_iter().map(media::as_sent).collect();
+        if row.session_id != self.id || sent != shelved {
             return Err(HubError::Invalid(format!("message id {id} was used already for other content")));
         }
         let live = self.live_run().is_some_and(|live| live.user_message_id == *id);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
+use super::attachments::Remedy;
 use super::calls::Call;
 use super::incoming::Incoming;
 use super::{Stop, Turn};
@@ -24,18 +25,31 @@ enum Kind {
 impl Turn {
     /// Streams one step. Tries again only while nothing has been said.
     pub(super) async fn stream_step(&mut self) -> Result<(), Stop> {
-        for attempt in 1.. {
+        let mut tries = 0;
+        loop {
             let mut spoken = Spoken::Nothing;
-            let result = self.stream_once(&mut spoken).await;
-            let Err(Stop::Model(ModelError::Transient { message, retry_after })) = result else {
-                return result;
+            let error = match self.stream_once(&mut spoken).await {
+                Err(Stop::Model(error)) if spoken == Spoken::Nothing => error,
+                other => return other,
             };
-            if attempt == MODEL_TRIES || spoken == Spoken::Something {
-                return Err(Stop::Model(ModelError::Transient { message, retry_after }));
+            match error {
+                ModelError::Transient { message, retry_after } => {
+                    tries += 1;
+                    if tries == MODEL_TRIES {
+                        return Err(Stop::Model(ModelError::Transient { message, retry_after }));
+                    }
+                    self.pause(tries, &message, retry_after).await?;
+                }
+                ModelError::AttachmentRejected(reason) => match self.leave_out_attachments(&reason).await? {
+                    Remedy::TryAgain => {}
+                    Remedy::Nothing => return Err(Stop::Model(ModelError::AttachmentRejected(reason))),
+                },
+                error @ (ModelError::Permanent(_)
+                | ModelError::Auth(_)
+                | ModelError::Refused(_)
+                | ModelError::Overflow(_)) => return Err(Stop::Model(error)),
             }
-            self.pause(attempt, &message, retry_after).await?;
         }
-        Ok(())
     }
 
     async fn stream_once(&mut self, spoken: &mut Spoken) -> Result<(), Stop> {

@@ -1,0 +1,89 @@
+//! Attachments that a provider would not take: from then on they are only described, so that they brick no session.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Stop, Turn};
+use crate::chunk::Chunk;
+use crate::part::{Part, Passage, Role};
+use crate::ports::store::{Change, PartRow, StoreError};
+use crate::prompt::media;
+use crate::rows::{self, Place};
+
+/// Whether another try could go better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    TryAgain,
+    Nothing,
+}
+
+impl Turn {
+    /// Marks the attachments that can be to blame: those since the model last said something, or else all. Each is marked
+    /// once, so this comes to an end.
+    pub(super) async fn leave_out_attachments(&mut self, reason: &str) -> Result<Remedy, Stop> {
+        let new = self.passages.iter().rposition(|passage| is_answer(passage)).map_or(0, |last| last + 1);
+        let mut marked = self.mark_from(new, reason);
+        if marked.is_empty() {
+            marked = self.mark_from(0, reason);
+        }
+        if marked.is_empty() {
+            return Ok(Remedy::Nothing);
+        }
+        let mut changes = Vec::new();
+        let mut names = Vec::new();
+        for (place, passage) in marked {
+            changes.extend(self.part_changes(&passage).await?);
+            names.extend(passage.parts.iter().filter_map(media::rejected_name).map(str::to_owned));
+            // A passage of its own: nothing that was written for a provider before is kept with it.
+            Arc::make_mut(&mut self.passages)[place] = Arc::new(passage);
+        }
+        let said = json!({
+            "severity": "warning",
+            "title": "An attachment was rejected and is only described to the model",
+            "description": format!("{}: {reason}", names.join(", ")),
+        });
+        self.journal.record_with(&self.voice, vec![Chunk::transient_data("notice", said)], changes)?;
+        Ok(Remedy::TryAgain)
+    }
+
+    /// The user's passages from this place on in which something was left to mark, marked.
+    fn mark_from(&self, place: usize, reason: &str) -> Vec<(usize, Passage)> {
+        let mut marked = Vec::new();
+        for (place, passage) in self.passages.iter().enumerate().skip(place) {
+            if passage.role != Role::User {
+                continue;
+            }
+            let rejected: Vec<_> = passage.parts.iter().map(|part| media::rejected(part, reason)).collect();
+            if rejected.iter().all(Option::is_none) {
+                continue;
+            }
+            let parts = passage.parts.iter().zip(rejected);
+            let parts = parts.map(|(part, rejected)| rejected.unwrap_or_else(|| part.clone())).collect();
+            marked.push((place, Passage::new(passage.message_id.clone(), passage.role, parts)));
+        }
+        marked
+    }
+
+    /// The rows of a passage that say less than its parts.
+    async fn part_changes(&self, passage: &Passage) -> Result<Vec<Change>, StoreError> {
+        let Some((_, rows)) = self.hub.parts.store.message(&passage.message_id).await? else {
+            return Ok(Vec::new());
+        };
+        let now = self.hub.parts.clock.now_ms();
+        let put = |(row, part): (&PartRow, &Part)| {
+            let index = row.index as usize;
+            let place = Place { session_id: &row.session_id, message_id: &row.message_id, index };
+            Ok(Change::PutPart(rows::of_part(place, row.id.clone(), part, row.created_at, now)?))
+        };
+        let attachments =
+            rows.iter().zip(&passage.parts).filter(|(_, part)| media::rejected_name(part).is_some());
+        attachments.map(put).collect()
+    }
+}
+
+/// Whether the model got to say something there; a turn that failed at once leaves an empty answer.
+fn is_answer(passage: &Passage) -> bool {
+    let says = |part: &Part| matches!(part, Part::Text { .. } | Part::Reasoning { .. } | Part::Tool(_));
+    passage.role == Role::Assistant && passage.parts.iter().any(says)
+}
