@@ -87,9 +87,10 @@ impl Session {
 
     /// Before anything is stored, and again when a waiting message fires: the model may have been changed meanwhile.
     fn check_media(&self, parts: &[Part]) -> Result<(), HubError> {
-        let model = self.current_model().ok_or(HubError::NoModel)?;
-        media::check(parts, &model, &self.hub.choices.get().models)
-            .map_err(|error| HubError::Invalid(error.to_string()))
+        let models = self.hub.choices.get().models.clone();
+        // Without any model the turn itself is refused, after a last look for one.
+        let Some(info) = self.current_model() else { return Ok(()) };
+        media::check(parts, &info, &models).map_err(|error| HubError::Invalid(error.to_string()))
     }
 
     /// The same id with the same content is the same message; with other content it is a mistake.
