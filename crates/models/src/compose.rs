@@ -190,7 +190,7 @@ fn reference<'a>(data: &'a Value, info: &ModelInfo, fetches: Fetches) -> Piece<'
     }
 }
 
-pub(crate) fn link(name: Option<&str>, uri: &str) -> String {
+fn link(name: Option<&str>, uri: &str) -> String {
     match name {
         Some(name) => format!("[@{name}]({uri})"),
         None => uri.to_owned(),

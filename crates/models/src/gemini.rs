@@ -6,6 +6,8 @@ pub(crate) mod decode;
 pub(crate) mod encode;
 mod family;
 mod finish;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use attache_core::chunk::{Rest, RestFields};

@@ -6,6 +6,7 @@ mod compose;
 mod dialect;
 mod discover;
 mod endpoint;
+mod escaped;
 mod failure;
 mod gemini;
 mod http;

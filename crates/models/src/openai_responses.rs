@@ -3,5 +3,4 @@
 pub(crate) mod decode;
 mod efforts;
 pub(crate) mod encode;
-mod escaped;
 mod wire;

@@ -6,13 +6,12 @@
 use std::borrow::Cow;
 
 use attache_core::part::{Part, Passage, Role, ToolPart};
-use attache_core::ports::model::ModelInfo;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::family::{Addresses, CallIds, Family, Signatures};
 use super::signature;
-use crate::compose::{self, Fetches, Media, MediaKind, Piece, Source};
+use crate::compose::{self, Fetches, Media, Piece, Source};
 use crate::dialect::{Outgoing, author};
 use crate::written::{Segment, write_json};
 
@@ -182,18 +181,14 @@ impl<'a> Writer<'a> {
 
     /// A picture goes back to the model that made it; another is told what was there.
     fn file<'p>(&'p self, part: &'p Part, metadata: Option<&'p Value>) -> Option<WirePart<'p>> {
-        let request = self.outgoing.request;
         let signature = signature(metadata, &self.author);
-        let blind;
-        let info = match signature {
-            Some(_) => &request.info,
-            None => {
-                blind = ModelInfo::undescribed(request.model().clone());
-                &blind
-            }
+        let piece =
+            compose::piece(part, &self.outgoing.request.info, self.outgoing.blobs, Fetches::default())?;
+        let kind = match piece {
+            Piece::Media(media) if signature.is_none() => Kind::Text(media.descriptor().into()),
+            piece => user_part(piece)?,
         };
-        let piece = compose::piece(part, info, self.outgoing.blobs, Fetches::default())?;
-        Some(WirePart { thought_signature: signature, ..user_part(piece)?.into() })
+        Some(WirePart { thought_signature: signature, ..kind.into() })
     }
 }
 
@@ -203,16 +198,12 @@ fn user_part(piece: Piece<'_>) -> Option<Kind<'_>> {
         Piece::Media(Media { mime, source: Source::Base64(data), .. }) => {
             Some(Kind::InlineData { mime_type: mime, data })
         }
-        Piece::Media(Media { kind, mime, source: Source::Url(uri), name }) => {
-            let fetched = match kind {
-                MediaKind::Image | MediaKind::Pdf => FETCHED.contains(&mime),
-                MediaKind::Audio => false,
-            };
-            Some(match fetched && uri.starts_with("https://") {
-                true => Kind::FileData { mime_type: mime, file_uri: uri },
-                false => Kind::Text(compose::link(name.as_deref(), uri).into()),
-            })
+        Piece::Media(Media { mime, source: Source::Url(uri), .. })
+            if FETCHED.contains(&mime) && uri.starts_with("https://") =>
+        {
+            Some(Kind::FileData { mime_type: mime, file_uri: uri })
         }
+        Piece::Media(media) => Some(Kind::Text(media.descriptor().into())),
     }
 }
 

@@ -143,7 +143,7 @@ impl GeminiDecoder {
         } else if let Some(result) = part.code_execution_result {
             self.text(kind, code::result(&result), signature, out);
         } else if part.text.is_some() || signature.is_some() {
-            self.text(kind, part.text.map(Text::into_owned).unwrap_or_default(), signature, out);
+            self.text(kind, part.text.unwrap_or_default().unescaped(), signature, out);
         } else {
             tracing::debug!("a part of a kind this version does not know is left out");
         }

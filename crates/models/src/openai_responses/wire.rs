@@ -8,7 +8,7 @@ use std::ops::Deref;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::escaped::Escaped;
+use crate::escaped::Escaped;
 
 /// The fields of every event at once: an event is read in one pass, whether its type stands first or last.
 #[derive(Debug, Default, serde::Deserialize)]

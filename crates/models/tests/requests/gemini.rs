@@ -1,10 +1,11 @@
 //! Gemini: signatures go back to their author and to nobody else, results stand right behind their calls.
 
+use attache_core::chunk::reduce::Reducer;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
-use attache_core::ports::ModelRequest;
 use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
-use attache_models::Dialect;
+use attache_core::ports::{ModelRequest, StepEvent};
+use attache_models::{Dialect, SseParser};
 use serde_json::{Value, json};
 
 use crate::conversation::{
@@ -233,6 +234,62 @@ fn a_picture_goes_back_to_the_model_that_made_it() {
         { "text": "[attachment, image/png, 8 bytes]" },
     ]);
     assert_eq!(contents[1]["parts"], parts);
+}
+
+/// The parts a recorded answer adds up to.
+fn recorded(name: &str, model: &ModelRef) -> Vec<Part> {
+    let path = format!("{}/tests/fixtures/gemini/{name}.sse", env!("CARGO_MANIFEST_DIR"));
+    let mut decoder = Dialect::Gemini.decoder(&request(model, Vec::new()));
+    let mut parser = SseParser::default();
+    parser.feed(&std::fs::read(path).unwrap()).unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = parser.next() {
+        decoder.event(&event, &mut events).unwrap();
+    }
+    decoder.body_ended(&mut events);
+    let mut reducer = Reducer::default();
+    for event in &events {
+        let StepEvent::Chunk(chunk) = event else { continue };
+        reducer.apply(chunk).unwrap();
+    }
+    reducer.finish()
+}
+
+#[test]
+fn signatures_go_back_on_the_parts_they_came_with() {
+    let model = model("gemini-3.8-flash");
+    let (first, second) = (
+        "EqkECqYEARFNMg+gQi3aPkE2hRW/Bg4AK2pNYqUDRt9IxseM7XQN",
+        "EpcCCpQCARFNMg9GpVP+YGO3zJobwN8a+4XBKHGs8ZZ75yF6E7ql",
+    );
+    let sent_back =
+        |name: &str| after(vec![vec![user_text("go")], recorded(name, &model)])[1]["parts"].take();
+    let call = json!({ "id": "call_345658", "name": "read", "args": { "path": "src/main.rs", "limit": 20 } });
+    assert_eq!(sent_back("tool_call"), json!([{ "functionCall": call, "thoughtSignature": first }]));
+    let thought = "**Counting letters**\n\nI go through the word one by one.\n**Checking**\n\nThree it is.\n";
+    let parts = json!([
+        { "text": thought, "thought": true, "thoughtSignature": second },
+        { "text": "There are **3**.", "thoughtSignature": first },
+    ]);
+    assert_eq!(sent_back("reasoning"), parts);
+    let parts = json!([
+        { "text": "One two.", "thoughtSignature": first },
+        { "text": " Three.", "thoughtSignature": second },
+    ]);
+    assert_eq!(sent_back("signed_texts"), parts);
+    let picture = json!({ "mimeType": "image/png", "data": "iVBORw0KGgoAAAANSUhEUg==" });
+    assert_eq!(sent_back("inline_image")[1], json!({ "inlineData": picture, "thoughtSignature": first }));
+}
+
+#[test]
+fn a_call_that_could_not_be_read_goes_back_with_the_reason() {
+    let parts = recorded("malformed_function_call", &model("gemini-3.8-flash"));
+    let contents = after(vec![vec![user_text("go")], parts]);
+    let call = &contents[1]["parts"][1];
+    assert_eq!(call["functionCall"]["name"], "edit");
+    assert_eq!(call["thoughtSignature"], PLACEHOLDER);
+    let error = &all(&contents[2], "error")[0];
+    assert!(error.as_str().unwrap().contains("default_api.edit(path='a.rs'"), "{error}");
 }
 
 #[test]

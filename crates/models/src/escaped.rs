@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 /// What stands between the quotes; nothing if the value is no text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Escaped<'a>(&'a str);
+pub(crate) struct Escaped<'a>(&'a str);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Escaped<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -18,7 +18,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Escaped<'a> {
 }
 
 impl Escaped<'_> {
-    pub(super) fn unescaped(self) -> String {
+    pub(crate) fn unescaped(self) -> String {
         let mut rest = self.0;
         // Never longer than what it is made from.
         let mut text = String::with_capacity(rest.len());
