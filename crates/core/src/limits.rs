@@ -47,8 +47,14 @@ pub const MODEL_TRIES: u32 = 5;
 /// First pause between two tries; doubles each time.
 pub const RETRY_BASE: Duration = Duration::from_millis(500);
 
-/// No pause is longer, whatever the provider says: the user is watching.
+/// The longest pause a provider may ask for, because the user is watching: beyond it the turn fails and says when to come back.
 pub const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// What is added to a pause at most; a quarter of it when that is less.
+pub const JITTER_MAX: Duration = Duration::from_secs(1);
+
+/// Chunks of an answer that has not said anything yet: parts that were opened. More of them are an answer too.
+pub const SILENT_CHUNKS: usize = 16;
 
 /// Model calls per turn when nothing is configured.
 pub const MAX_STEPS: u32 = 100;

@@ -28,6 +28,7 @@ pub(crate) mod close;
 mod incoming;
 mod progress;
 mod results;
+mod retry;
 mod step;
 pub(crate) mod usage;
 

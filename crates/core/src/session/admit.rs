@@ -14,6 +14,7 @@ use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
 use crate::limits::QUEUED_MESSAGES;
 use crate::part::{Part, Role};
+use crate::ports::model::ModelInfo;
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
 use crate::prompt::{Prompt, media, shelve};
 use crate::turn::{FailureKind, TurnEnd};
@@ -85,12 +86,17 @@ impl Session {
         Ok(Admitted::Waits(message_id))
     }
 
-    /// Before anything is stored, and again when a waiting message fires: the model may have been changed meanwhile.
+    /// Before anything is stored. A model that is still to be found is held to it when the message fires.
     fn check_media(&self, parts: &[Part]) -> Result<(), HubError> {
-        let models = self.hub.choices.get().models.clone();
-        // Without any model the turn itself is refused, after a last look for one.
-        let Some(info) = self.current_model() else { return Ok(()) };
-        media::check(parts, &info, &models).map_err(|error| HubError::Invalid(error.to_string()))
+        match self.current_model() {
+            Some(model) => self.check_media_for(parts, &model),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn check_media_for(&self, parts: &[Part], model: &ModelInfo) -> Result<(), HubError> {
+        let models = &self.hub.choices.get().models;
+        media::check(parts, model, models).map_err(|error| HubError::Invalid(error.to_string()))
     }
 
     /// The same id with the same content is the same message; with other content it is a mistake.
@@ -267,7 +273,6 @@ impl Session {
             return Err(HubError::Internal(format!("queued message {} is gone", queued.message_id)));
         };
         let parts = parts_of(&rows)?;
-        self.check_media(&parts)?;
         let id = queued.message_id.clone();
         let now = self.hub.parts.clock.now_ms();
         let place = Box::new(move |seq| {

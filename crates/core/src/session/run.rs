@@ -88,6 +88,8 @@ impl Session {
     /// Stores the message at its place together with the start of its run, then starts the turn.
     pub(super) async fn fire(&mut self, firing: Firing) -> Result<(), HubError> {
         let setting = self.setting_of_turn().await?;
+        // Again, because the model may have been changed while the message waited.
+        self.check_media_for(&firing.parts, &setting.model)?;
         let mut passages = self.take_history().await?;
         let live = LiveRun {
             user_message_id: firing.message_id.clone(),

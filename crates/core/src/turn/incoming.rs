@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::chunk::order::{OrderChecker, OrderError};
 use crate::chunk::{Chunk, Rest, StreamId};
 use crate::ids::CallId;
+use crate::limits::SILENT_CHUNKS;
 use crate::part::{Part, Passage};
 use crate::ports::model::ModelError;
 
@@ -27,6 +28,9 @@ pub(super) struct Incoming {
     names: HashMap<CallId, Named>,
     /// Bytes of text, reasoning and arguments.
     said: u64,
+    /// Parts that were opened and are still silent. They are not recorded yet: a stream that breaks now can be tried again
+    /// without leaving a trace. `None` once something was said.
+    silent: Option<Vec<Chunk>>,
 }
 
 struct Named {
@@ -43,7 +47,7 @@ impl Incoming {
         debug_assert!(begun.is_ok());
         let parts = passages.iter().flat_map(|passage| &passage.parts);
         let taken = parts.filter_map(Part::tool).map(|tool| tool.call_id.clone()).collect();
-        Self { order, open: Vec::new(), taken, names: HashMap::new(), said: 0 }
+        Self { order, open: Vec::new(), taken, names: HashMap::new(), said: 0, silent: Some(Vec::new()) }
     }
 
     /// The chunk under our names, if it may stand here.
@@ -54,6 +58,22 @@ impl Incoming {
         self.rename(&mut chunk);
         self.order.check(&chunk).map_err(|error| out_of_order(&error))?;
         Ok(chunk)
+    }
+
+    /// Keeps a chunk back as long as the answer is silent; gives back one that is to be recorded, after what was held.
+    pub(super) fn hold_while_silent(&mut self, chunk: Chunk) -> Option<Chunk> {
+        match &mut self.silent {
+            Some(held) if is_silent(&chunk) && held.len() < SILENT_CHUNKS => {
+                held.push(chunk);
+                None
+            }
+            Some(_) | None => Some(chunk),
+        }
+    }
+
+    /// What was held; from now on nothing is.
+    pub(super) fn release(&mut self) -> Vec<Chunk> {
+        self.silent.take().unwrap_or_default()
     }
 
     /// How much the model has said, in bytes.
@@ -132,6 +152,35 @@ impl Incoming {
             self.names.insert(theirs.clone(), Named { ours, whole: false });
         }
         self.names.entry(theirs.clone()).or_insert_with(|| Named { ours: theirs.clone(), whole: false })
+    }
+}
+
+/// Whether a chunk only opens a part, or adds nothing to it.
+fn is_silent(chunk: &Chunk) -> bool {
+    match chunk {
+        Chunk::TextStart { .. } | Chunk::ReasoningStart { .. } => true,
+        Chunk::TextDelta { delta, .. } | Chunk::ReasoningDelta { delta, .. } => delta.is_empty(),
+        Chunk::Start { .. }
+        | Chunk::StartStep { .. }
+        | Chunk::FinishStep { .. }
+        | Chunk::TextEnd { .. }
+        | Chunk::ReasoningEnd { .. }
+        | Chunk::ToolInputStart { .. }
+        | Chunk::ToolInputDelta { .. }
+        | Chunk::ToolInputAvailable { .. }
+        | Chunk::ToolInputError { .. }
+        | Chunk::ToolApprovalRequest { .. }
+        | Chunk::ToolOutputAvailable { .. }
+        | Chunk::ToolOutputError { .. }
+        | Chunk::ToolOutputDenied { .. }
+        | Chunk::SourceUrl { .. }
+        | Chunk::SourceDocument { .. }
+        | Chunk::File { .. }
+        | Chunk::Data { .. }
+        | Chunk::MessageMetadata { .. }
+        | Chunk::Error { .. }
+        | Chunk::Abort { .. }
+        | Chunk::Finish { .. } => false,
     }
 }
 

@@ -1,8 +1,5 @@
 //! One model call: tries, streaming into the journal, splitting of long parts. What a call does is `calls`' business.
 
-use std::sync::PoisonError;
-use std::time::Duration;
-
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -12,8 +9,7 @@ use super::incoming::Incoming;
 use super::{Stop, Turn};
 use crate::chunk::{Chunk, Rest, StreamId};
 use crate::estimate;
-use crate::events::{Event, EventKind, RunState, Status};
-use crate::limits::{MODEL_TRIES, PART_BYTES, RETRY_BASE, RETRY_MAX};
+use crate::limits::PART_BYTES;
 use crate::ports::model::{ModelError, StepEvent};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,10 +31,7 @@ impl Turn {
             match error {
                 ModelError::Transient { message, retry_after } => {
                     tries += 1;
-                    if tries == MODEL_TRIES {
-                        return Err(Stop::Model(ModelError::Transient { message, retry_after }));
-                    }
-                    self.pause(tries, &message, retry_after).await?;
+                    self.wait_to_retry(tries, message, retry_after).await?;
                 }
                 ModelError::AttachmentRejected(reason) => match self.leave_out_attachments(&reason).await? {
                     Remedy::TryAgain => {}
@@ -64,11 +57,14 @@ impl Turn {
             };
             match event {
                 Some(Ok(StepEvent::Chunk(chunk))) => {
-                    *spoken = Spoken::Something;
                     let chunk = incoming.check(chunk).map_err(Stop::Model)?;
+                    let Some(chunk) = incoming.hold_while_silent(chunk) else { continue };
+                    *spoken = Spoken::Something;
+                    self.take_held(&mut incoming).await?;
                     self.take_chunk(chunk, &mut incoming).await?;
                 }
                 Some(Ok(StepEvent::End { reason, usage })) => {
+                    self.take_held(&mut incoming).await?;
                     self.close_streams().await?;
                     self.fail_unfinished_inputs().await?;
                     self.record_usage(usage, incoming.said())?;
@@ -79,6 +75,13 @@ impl Turn {
                 None => return Err(Stop::Model(cut())),
             }
         }
+    }
+
+    async fn take_held(&mut self, incoming: &mut Incoming) -> Result<(), Stop> {
+        for chunk in incoming.release() {
+            self.take_chunk(chunk, incoming).await?;
+        }
+        Ok(())
     }
 
     async fn take_chunk(&mut self, chunk: Chunk, incoming: &mut Incoming) -> Result<(), Stop> {
@@ -172,41 +175,9 @@ impl Turn {
         let Some(tool) = self.tool(tool_name) else { return };
         rest.set_tool_metadata(json!({ "attache": tool.spec().presentation() }));
     }
-
-    async fn pause(&self, attempt: u32, message: &str, retry_after: Option<Duration>) -> Result<(), Stop> {
-        let state = RunState::Retrying { attempt, message: message.to_string() };
-        self.set_retrying(Some(state.clone()));
-        self.publish(state);
-        let status = json!({ "state": "retrying", "attempt": attempt, "message": message });
-        self.record(Chunk::transient_data("status", status)).await?;
-        let backoff = RETRY_BASE * 2u32.saturating_pow(attempt - 1);
-        // Jitter from the clock: enough to keep two sessions from trying in step.
-        let jitter = backoff.mul_f64((self.hub.parts.clock.now_ms() % 100) as f64 / 400.0);
-        let pause = retry_after.unwrap_or(backoff + jitter).min(RETRY_MAX);
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(Stop::Aborted),
-            () = tokio::time::sleep(pause) => {
-                self.set_retrying(None);
-                self.publish(RunState::Busy);
-                Ok(())
-            }
-        }
-    }
-
-    fn set_retrying(&self, state: Option<RunState>) {
-        *self.retrying.lock().unwrap_or_else(PoisonError::into_inner) = state;
-    }
-
-    fn publish(&self, state: RunState) {
-        let started_at = Some(self.hub.parts.clock.now_ms());
-        let status = Status { state, started_at, message_id: Some(self.user_message_id.clone()) };
-        let session_id = self.setting.workspace.session_id.clone();
-        // Nobody listening is fine.
-        drop(self.hub.events.send(Event { session_id, kind: EventKind::Status(status) }));
-    }
 }
 
+/// Whether anything of the answer is recorded. A part that was opened and is still silent is not.
 #[derive(PartialEq, Eq)]
 enum Spoken {
     Nothing,

@@ -17,6 +17,7 @@ mod processes;
 mod queue;
 mod queue_property;
 mod readers;
+mod retries;
 mod turns;
 mod usage;
 mod world;

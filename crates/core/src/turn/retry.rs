@@ -1,0 +1,79 @@
+//! Between two tries of a model call: how long, told to whom, and when it is enough. Whether one is due is `step`'s business.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Stop, Turn};
+use crate::chunk::Chunk;
+use crate::events::{Event, EventKind, RunState, Status};
+use crate::limits::{JITTER_MAX, MODEL_TRIES, RETRY_BASE, RETRY_MAX};
+use crate::ports::model::ModelError;
+
+impl Turn {
+    /// Waits after the failed try of this number, or gives up with words that say why.
+    pub(super) async fn wait_to_retry(
+        &self,
+        tries: u32,
+        message: String,
+        retry_after: Option<Duration>,
+    ) -> Result<(), Stop> {
+        let give_up = |message| Err(Stop::Model(ModelError::Transient { message, retry_after }));
+        if tries >= MODEL_TRIES {
+            return give_up(format!("{message} (tried {tries} times)"));
+        }
+        if let Some(wait) = retry_after.filter(|wait| *wait > RETRY_MAX) {
+            // Coming back earlier than told would be refused again, and nobody watches a turn that waits for minutes.
+            let (asked, most) = (wait.as_secs(), RETRY_MAX.as_secs());
+            return give_up(format!(
+                "{message} (to be tried again in {asked} s; attache waits no longer than {most} s)"
+            ));
+        }
+        self.tell_retry(tries, &message, retry_after).await?;
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Stop::Aborted),
+            () = tokio::time::sleep(self.pause(tries, retry_after)) => {
+                self.set_retrying(None);
+                self.publish(RunState::Busy);
+                Ok(())
+            }
+        }
+    }
+
+    /// As long as the provider says, else longer from time to time; a little more, so that two sessions don't try in step.
+    fn pause(&self, tries: u32, retry_after: Option<Duration>) -> Duration {
+        let pause = retry_after.unwrap_or(RETRY_BASE * 2u32.saturating_pow(tries - 1));
+        let mut hasher = DefaultHasher::new();
+        (self.setting.workspace.session_id.as_str(), tries, self.hub.parts.clock.now_ms()).hash(&mut hasher);
+        let share = (hasher.finish() % 1_000) as f64 / 1_000.0;
+        pause + (pause / 4).min(JITTER_MAX).mul_f64(share)
+    }
+
+    async fn tell_retry(&self, tries: u32, message: &str, retry_after: Option<Duration>) -> Result<(), Stop> {
+        let wait = retry_after.map(|wait| wait.as_secs()).filter(|seconds| *seconds > 0);
+        let message = match wait {
+            Some(seconds) => format!("{message} (next try in {seconds} s)"),
+            None => message.to_string(),
+        };
+        let state = RunState::Retrying { attempt: tries, message: message.clone() };
+        self.set_retrying(Some(state.clone()));
+        self.publish(state);
+        let status = json!({ "state": "retrying", "attempt": tries, "message": message });
+        self.record(Chunk::transient_data("status", status)).await
+    }
+
+    fn set_retrying(&self, state: Option<RunState>) {
+        *self.retrying.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    fn publish(&self, state: RunState) {
+        let started_at = Some(self.hub.parts.clock.now_ms());
+        let status = Status { state, started_at, message_id: Some(self.user_message_id.clone()) };
+        let session_id = self.setting.workspace.session_id.clone();
+        // Nobody listening is fine.
+        drop(self.hub.events.send(Event { session_id, kind: EventKind::Status(status) }));
+    }
+}
