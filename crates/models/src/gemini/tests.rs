@@ -37,7 +37,7 @@ fn part() -> impl Strategy<Value = Value> {
         1 => Just(json!({ "inlineData": { "mimeType": "image/png", "data": "AA==" } })),
         1 => Just(json!({ "hologram": 1 })),
         1 => text.prop_map(|code| json!({ "executableCode": { "language": "PYTHON", "code": code } })),
-        2 => (prop::option::of(prop::sample::select(vec!["", "c", "c_2", "call_1"])), any::<bool>()).prop_map(
+        2 => (prop::option::of(prop::sample::select(vec!["", "c", "c_3", "call_1"])), any::<bool>()).prop_map(
             |(id, more)| json!({ "functionCall": { "name": "read", "id": id, "args": {}, "willContinue": more } })
         ),
     ];
