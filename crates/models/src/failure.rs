@@ -25,8 +25,8 @@ impl Refusal<'_> {
             false => format!("{provider_id} answered with status {}: {words}", self.status),
         };
         match self.status {
-            401 | 403 => ModelError::Auth(format!("{about}. {}", endpoint.key_hint)),
-            400 if said.is_about_the_key() => ModelError::Auth(format!("{about}. {}", endpoint.key_hint)),
+            401 | 403 => ModelError::Auth(endpoint.with_hint(&about)),
+            400 if said.is_about_the_key() => ModelError::Auth(endpoint.with_hint(&about)),
             408 | 409 | 425 | 429 | 500..=599 if !said.is_quota() => {
                 ModelError::Transient { message: about, retry_after: self.retry_after.or(said.retry_after) }
             }
@@ -36,6 +36,10 @@ impl Refusal<'_> {
 }
 
 impl Endpoint {
+    fn with_hint(&self, about: &str) -> String {
+        format!("{}. {}", about.trim_end_matches('.'), self.key_hint)
+    }
+
     /// A provider's own words, short, on one line and without the key.
     pub(crate) fn words(&self, text: &str) -> String {
         let text = match &self.key {

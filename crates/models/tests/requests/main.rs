@@ -8,6 +8,7 @@ mod anthropic;
 mod anthropic_property;
 mod conversation;
 mod gemini;
+mod gemini_http;
 mod openai_chat;
 mod openai_responses;
 
