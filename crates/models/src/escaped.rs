@@ -11,13 +11,16 @@ pub(crate) struct Escaped<'a>(&'a str);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Escaped<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?.get();
-        let text = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-        Ok(Self(text.unwrap_or_default()))
+        <&RawValue>::deserialize(deserializer).map(Self::of)
     }
 }
 
-impl Escaped<'_> {
+impl<'a> Escaped<'a> {
+    pub(crate) fn of(raw: &'a RawValue) -> Self {
+        let text = raw.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        Self(text.unwrap_or_default())
+    }
+
     pub(crate) fn unescaped(self) -> String {
         let mut rest = self.0;
         // Never longer than what it is made from.

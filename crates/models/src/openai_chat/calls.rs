@@ -7,6 +7,7 @@ use attache_core::ids::CallId;
 use attache_core::ports::StepEvent;
 use serde_json::Value;
 
+use super::lenient::Raw;
 use super::reasoning::call_marks;
 use super::wire::{Function, ToolCall};
 use crate::dialect::arguments;
@@ -57,47 +58,44 @@ impl Calls {
     /// The one call of the time before there were several.
     pub(super) fn take_function(&mut self, function: Function<'_>, out: &mut Vec<StepEvent>) {
         let call = ToolCall { index: Some(0), function: Some(function), ..ToolCall::default() };
-        self.take(call, out);
+        self.take(&call, out);
     }
 
-    pub(super) fn take(&mut self, piece: ToolCall<'_>, out: &mut Vec<StepEvent>) {
-        let place = self.place(&piece);
+    pub(super) fn take(&mut self, piece: &ToolCall<'_>, out: &mut Vec<StepEvent>) {
+        let function = piece.function.unwrap_or_default();
+        let (id, name) = (piece.id.text(), function.name.text());
+        let place = self.place(piece.index, id.as_deref(), name.as_deref());
         let call = &mut self.calls[place];
         if call.stage == Stage::Whole {
             tracing::trace!(call = %call.id, "a piece of a call that is over");
             return;
         }
-        if !piece.extra_content.is_null() {
-            call.extra = piece.extra_content;
+        if let Some(extra) = piece.extra_content.json().and_then(|json| serde_json::from_str(json).ok()) {
+            call.extra = extra;
         }
-        let function = piece.function.unwrap_or_default();
-        let more = function.arguments.0.unwrap_or_default();
+        let more = text_or_json(function.arguments);
+        call.arguments.push_str(more.as_deref().unwrap_or_default());
         if call.stage == Stage::Streaming {
-            if !more.is_empty() {
-                call.arguments.push_str(&more);
-                let input_text_delta = more.into_owned();
+            if let Some(input_text_delta) = more {
                 let call_id = call.id.clone();
                 say(out, Chunk::ToolInputDelta { call_id, input_text_delta, rest: Rest::none() });
             }
             return;
         }
-        call.arguments.push_str(&more);
-        if let Some(id) = piece.id.filter(|id| call.theirs.is_empty() && !id.is_empty()) {
-            self.by_id.insert(id.clone().into_owned(), place);
-            call.theirs = id.into_owned();
+        if let Some(id) = id.filter(|_| call.theirs.is_empty()) {
+            call.theirs.clone_from(&id);
+            self.by_id.insert(id, place);
         }
-        if let Some(name) = function.name.filter(|name| !name.is_empty()) {
-            self.start(place, name.into_owned(), out);
+        if let Some(name) = name {
+            self.start(place, name, out);
         }
     }
 
     /// The call a piece belongs to; a new one if it is of none.
-    fn place(&mut self, piece: &ToolCall<'_>) -> usize {
-        let named = piece.function.as_ref().and_then(|function| function.name.as_deref());
-        let named = named.is_some_and(|name| !name.is_empty());
-        let id = piece.id.as_deref().filter(|id| !id.is_empty());
+    fn place(&mut self, index: Option<u64>, id: Option<&str>, name: Option<&str>) -> usize {
+        let named = name.is_some();
         let known = id.and_then(|id| self.by_id.get(id).copied());
-        let held = match piece.index.map(|index| self.by_index.get(&index).copied()) {
+        let held = match index.map(|index| self.by_index.get(&index).copied()) {
             // A name under another id is another call: there are servers that count every call as the first.
             Some(Some(place)) => {
                 let theirs = &self.calls[place].theirs;
@@ -119,7 +117,7 @@ impl Calls {
                 extra: Value::Null,
                 stage: Stage::Unnamed,
             });
-            self.by_index.extend(piece.index.map(|index| (index, place)));
+            self.by_index.extend(index.map(|index| (index, place)));
         }
         place
     }
@@ -188,6 +186,13 @@ impl Calls {
                 Chunk::ToolInputAvailable { call_id, tool_name, input, marks: ToolMarks::default(), rest },
             );
         }
+    }
+}
+
+fn text_or_json(raw: Raw<'_>) -> Option<String> {
+    match raw.starts_with('{') {
+        true => raw.json().map(str::to_owned),
+        false => raw.text(),
     }
 }
 

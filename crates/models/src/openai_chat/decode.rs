@@ -1,16 +1,15 @@
 //! Reads OpenAI Chat Completions events, in every vendor's accent.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use attache_core::chunk::{Chunk, FinishReason, Rest, StreamId};
 use attache_core::ports::{ModelError, ModelRequest, StepEvent, Usage};
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::calls::{Calls, Ending};
+use super::lenient::{Each, Raw};
 use super::reasoning::Details;
-use super::wire::{Answer, Choice, Content, Delta, Part, Source, Tokens};
+use super::wire::{Annotation, Answer, Choice, Delta, Part, Source, Tokens};
 use super::{failure, tokens};
 use crate::dialect::{Decoder, Heard, author};
 use crate::sse::Event;
@@ -69,8 +68,10 @@ impl ChatDecoder {
         let mut heard = Heard::KeepAlive;
         let choice = answer.choices.0;
         let unknown = choice.is_none() && answer.usage.is_none() && answer.x_groq.is_none();
-        for source in answer.search_results.into_iter().chain(answer.citations) {
-            self.source(source, out);
+        for list in [answer.search_results, answer.citations] {
+            for source in list.read::<Each<'_>>().0 {
+                self.source(&Source::of(source), out);
+            }
         }
         let groq = answer.x_groq.and_then(|groq| groq.usage);
         for tokens in [answer.usage, groq].into_iter().flatten() {
@@ -80,7 +81,7 @@ impl ChatDecoder {
             heard = self.choice(choice, heard, out)?;
         }
         if unknown && out.len() == before {
-            tracing::trace!(object = answer.object.as_deref(), "an event that says nothing we know");
+            tracing::trace!(object = answer.object.json(), "an event that says nothing we know");
         }
         Ok(if out.len() > before { Heard::Something } else { heard })
     }
@@ -91,8 +92,8 @@ impl ChatDecoder {
         mut heard: Heard,
         out: &mut Vec<StepEvent>,
     ) -> Result<Heard, ModelError> {
-        if !choice.error.is_null() {
-            return Err(failure::in_answer(&self.provider_id, &choice.error));
+        if let Some(error) = choice.error.json() {
+            return Err(failure::in_answer(&self.provider_id, error));
         }
         if let Some(tokens) = &choice.usage {
             heard = self.count(tokens, heard);
@@ -101,7 +102,7 @@ impl ChatDecoder {
         if let Some(delta) = choice.delta.or(choice.message.filter(|_| said_nothing)) {
             heard = self.delta(delta, heard, out);
         }
-        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+        if let Some(reason) = choice.finish_reason.text() {
             heard = Heard::Something;
             self.finish(&reason, out)?;
         }
@@ -109,36 +110,32 @@ impl ChatDecoder {
     }
 
     fn delta(&mut self, delta: Delta<'_>, mut heard: Heard, out: &mut Vec<StepEvent>) -> Heard {
-        let mut reasoned = false;
         // The same thought under several names is one thought.
-        let mut thoughts = [delta.reasoning_content, delta.reasoning].into_iter().flatten();
-        if let Some(thought) = thoughts.find(|text| !text.is_empty()) {
-            self.say(Kind::Reasoning, thought, out);
-            reasoned = true;
-        }
-        for detail in delta.reasoning_details.into_iter().flatten() {
+        let thought = [delta.reasoning_content, delta.reasoning].into_iter().find(|raw| raw.is_text());
+        self.say(Kind::Reasoning, thought.unwrap_or_default(), out);
+        for detail in delta.reasoning_details.read::<Vec<serde_json::Map<String, Value>>>() {
             heard = Heard::Something;
-            if let Some(thought) = self.details.add(detail).filter(|_| !reasoned) {
-                self.say(Kind::Reasoning, Cow::Owned(thought), out);
+            if let Some(text) = self.details.add(detail).filter(|_| thought.is_none()) {
+                self.speak(Kind::Reasoning, text, out);
             }
         }
-        self.content(Kind::Text, delta.content, out);
-        if let Some(refusal) = delta.refusal.filter(|text| !text.is_empty()) {
+        self.content(delta.content, out);
+        if delta.refusal.is_text() {
             self.refused = true;
-            self.say(Kind::Text, refusal, out);
+            self.say(Kind::Text, delta.refusal, out);
         }
-        for image in delta.images.into_iter().flatten() {
-            self.part(Kind::Text, image, out);
+        for image in delta.images.read::<Vec<Part<'_>>>() {
+            self.picture(&image, out);
         }
-        for annotation in delta.annotations.into_iter().flatten() {
-            self.source(annotation.url_citation, out);
+        for annotation in delta.annotations.read::<Vec<Annotation<'_>>>() {
+            self.source(&Source::of(annotation.url_citation), out);
         }
-        if delta.audio.is_some() {
+        if delta.audio.json().is_some() {
             tracing::trace!("audio of a model is passed over");
         }
-        for call in delta.tool_calls.into_iter().flatten() {
+        for call in delta.tool_calls {
             self.close(out);
-            self.calls.take(call, out);
+            self.calls.take(&call, out);
         }
         if let Some(function) = delta.function_call {
             self.close(out);
@@ -147,39 +144,34 @@ impl ChatDecoder {
         heard
     }
 
-    fn content(&mut self, kind: Kind, content: Content<'_>, out: &mut Vec<StepEvent>) {
-        match content {
-            Content::Nothing => {}
-            Content::Text(text) => self.say(kind, text, out),
-            Content::Parts(parts) => {
-                for part in parts.into_iter().flatten() {
-                    self.part(kind, part, out);
-                }
+    /// A text, or parts.
+    fn content(&mut self, content: Raw<'_>, out: &mut Vec<StepEvent>) {
+        self.say(Kind::Text, content, out);
+        for part in content.read::<Vec<Part<'_>>>() {
+            self.say(Kind::Reasoning, part.thinking, out);
+            // Thoughts hold texts only: what is nested deeper is nobody's form.
+            for thought in part.thinking.read::<Vec<Part<'_>>>() {
+                self.say(Kind::Reasoning, thought.text, out);
             }
+            self.say(Kind::Text, part.text, out);
+            self.picture(&part, out);
         }
     }
 
-    fn part(&mut self, kind: Kind, part: Part<'_>, out: &mut Vec<StepEvent>) {
-        self.content(Kind::Reasoning, part.thinking, out);
-        if let Some(text) = part.text {
-            self.say(kind, text, out);
-        }
-        if let Some(url) = part.image_url.0.filter(|url| !url.is_empty()) {
+    fn picture(&self, part: &Part<'_>, out: &mut Vec<StepEvent>) {
+        if let Some(url) = Source::of(part.image_url).url.text() {
             let media_type = media_type(&url).to_owned();
-            say(out, Chunk::File { url: url.into_owned(), media_type, rest: Rest::none() });
+            say(out, Chunk::File { url, media_type, rest: Rest::none() });
         }
     }
 
-    fn source(&mut self, source: Source<'_>, out: &mut Vec<StepEvent>) {
-        let Some(url) = source.url.filter(|url| !url.is_empty()) else { return };
-        if self.sources.contains(url.as_ref()) {
+    fn source(&mut self, source: &Source<'_>, out: &mut Vec<StepEvent>) {
+        let Some(url) = source.url.text() else { return };
+        if !self.sources.insert(url.clone()) {
             return;
         }
-        let url = url.into_owned();
-        self.sources.insert(url.clone());
         let source_id = format!("source-{}", self.sources.len());
-        let title = source.title.filter(|title| !title.is_empty()).map(Cow::into_owned);
-        say(out, Chunk::SourceUrl { source_id, url, title, rest: Rest::none() });
+        say(out, Chunk::SourceUrl { source_id, url, title: source.title.text(), rest: Rest::none() });
     }
 
     /// Counts are those of the whole answer so far: the last ones stand.
@@ -193,10 +185,13 @@ impl ChatDecoder {
         }
     }
 
-    fn say(&mut self, kind: Kind, delta: Cow<'_, str>, out: &mut Vec<StepEvent>) {
-        if delta.is_empty() {
-            return;
+    fn say(&mut self, kind: Kind, text: Raw<'_>, out: &mut Vec<StepEvent>) {
+        if let Some(text) = text.text() {
+            self.speak(kind, text, out);
         }
+    }
+
+    fn speak(&mut self, kind: Kind, delta: String, out: &mut Vec<StepEvent>) {
         let id = match &self.open {
             Some(open) if open.kind == kind => open.id.clone(),
             Some(_) | None => {
@@ -204,7 +199,7 @@ impl ChatDecoder {
                 self.begin(kind, out)
             }
         };
-        let (delta, rest) = (delta.into_owned(), Rest::none());
+        let rest = Rest::none();
         let chunk = match kind {
             Kind::Text => Chunk::TextDelta { id, delta, rest },
             Kind::Reasoning => Chunk::ReasoningDelta { id, delta, rest },
@@ -293,20 +288,18 @@ impl Decoder for ChatDecoder {
         if event.name == "error" || data.first() != Some(&b'{') {
             return Err(failure::in_body(&self.provider_id, data));
         }
-        let value: Value;
+        let mended: String;
         let answer = match serde_json::from_slice::<Answer<'_>>(data) {
             Ok(answer) => answer,
-            // A key that stands there twice is the one thing that is JSON and can't be read; a value holds each key once.
             Err(_) => {
-                let broken = |_| failure::in_body(&self.provider_id, data);
-                value = serde_json::from_slice(data).map_err(broken)?;
-                Answer::deserialize(&value).map_err(broken)?
+                mended = mend(data).ok_or_else(|| failure::in_body(&self.provider_id, data))?;
+                serde_json::from_str(&mended).map_err(|_| failure::in_body(&self.provider_id, data))?
             }
         };
-        if !answer.error.is_null() {
-            return Err(failure::in_answer(&self.provider_id, &answer.error));
+        if let Some(error) = answer.error.json() {
+            return Err(failure::in_answer(&self.provider_id, error));
         }
-        if answer.object.as_deref() == Some("error") {
+        if answer.object.json() == Some("\"error\"") {
             return Err(failure::in_body(&self.provider_id, data));
         }
         self.answer(answer, out)
@@ -321,6 +314,13 @@ impl Decoder for ChatDecoder {
 
 fn say(out: &mut Vec<StepEvent>, chunk: Chunk) {
     out.push(StepEvent::Chunk(chunk));
+}
+
+/// JSON that could not be read, as JSON that can: characters cut in half are replaced, of keys that stand there twice the last
+/// is kept. `None` for what is no JSON.
+fn mend(data: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_str(&String::from_utf8_lossy(data)).ok()?;
+    Some(value.to_string())
 }
 
 /// `None` for an end that is an error.

@@ -6,8 +6,11 @@ use serde_json::Value;
 use crate::failure::{Said, shortened};
 
 /// An error object, or the words themselves.
-pub(super) fn in_answer(provider_id: &str, error: &Value) -> ModelError {
-    let mut said = Said::in_value(error);
+pub(super) fn in_answer(provider_id: &str, error: &str) -> ModelError {
+    let Ok(error) = serde_json::from_str::<Value>(error) else {
+        return in_body(provider_id, error.as_bytes());
+    };
+    let mut said = Said::in_value(&error);
     // A gateway wraps what the provider behind it said.
     let raw = error.get("metadata").and_then(|metadata| metadata.get("raw"));
     match raw {

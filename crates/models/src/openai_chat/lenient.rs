@@ -1,19 +1,48 @@
 //! Fields that are what they should be or nothing: one odd type does not spoil the event it stands in.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::escaped::Escaped;
+
+/// JSON as it stands in the event. Only what is used is read, and a text that serde_json would refuse is one here.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
+#[serde(transparent)]
+pub(super) struct Raw<'a>(#[serde(borrow)] Option<&'a RawValue>);
+
+impl<'a> Raw<'a> {
+    /// `None` for null too.
+    pub(super) fn json(self) -> Option<&'a str> {
+        self.0.map(RawValue::get).filter(|json| *json != "null")
+    }
+
+    /// A text that says something.
+    pub(super) fn text(self) -> Option<String> {
+        self.0.filter(|_| self.is_text()).map(|raw| Escaped::of(raw).unescaped())
+    }
+
+    pub(super) fn is_text(self) -> bool {
+        self.0.is_some_and(|raw| raw.get().starts_with('"') && raw.get() != "\"\"")
+    }
+
+    pub(super) fn starts_with(self, character: char) -> bool {
+        self.0.is_some_and(|raw| raw.get().starts_with(character))
+    }
+
+    /// What is no list or object, or can't be read as this one, is nothing.
+    pub(super) fn read<T: Lenient<'a>>(self) -> T {
+        let json = self.json().filter(|json| json.starts_with(['[', '{']));
+        let read = json.and_then(|json| lenient(&mut serde_json::Deserializer::from_str(json)).ok());
+        read.unwrap_or_default()
+    }
+}
 
 /// Takes some kinds of JSON; all others pass for nothing.
 pub(super) trait Lenient<'de>: Default {
-    fn text(_text: Cow<'de, str>) -> Self {
-        Self::default()
-    }
-
     fn number(_number: u64) -> Self {
         Self::default()
     }
@@ -42,11 +71,8 @@ impl<'de, T: Lenient<'de>> Visitor<'de> for Anything<T> {
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("any JSON")
     }
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<T, E> {
-        Ok(T::text(Cow::Borrowed(text)))
-    }
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        Ok(T::text(Cow::Owned(text.to_owned())))
+    fn visit_str<E: Error>(self, _: &str) -> Result<T, E> {
+        Ok(T::default())
     }
     fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
         Ok(T::number(number))
@@ -72,13 +98,6 @@ impl<'de, T: Lenient<'de>> Visitor<'de> for Anything<T> {
     }
 }
 
-/// Borrowed from the event where nothing in it is escaped.
-impl<'de: 'a, 'a> Lenient<'de> for Option<Cow<'a, str>> {
-    fn text(text: Cow<'de, str>) -> Self {
-        Some(text)
-    }
-}
-
 impl<'de> Lenient<'de> for Option<u64> {
     fn number(number: u64) -> Self {
         Some(number)
@@ -94,28 +113,48 @@ impl<'de, T: Fields<'de>> Lenient<'de> for Option<T> {
     }
 }
 
-impl<'de> Fields<'de> for serde_json::Map<String, Value> {}
+impl<'de> Fields<'de> for serde_json::Map<String, serde_json::Value> {}
 
-/// Items that are nothing are left out where the list is used.
-impl<'de, T: Lenient<'de>> Lenient<'de> for Vec<T> {
+/// Items that are nothing are left out.
+impl<'de, T: Fields<'de>> Lenient<'de> for Vec<T> {
     fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         let mut items = Self::new();
-        while let Some(Item(item)) = list.next_element()? {
-            items.push(item);
+        while let Some(Item(item)) = list.next_element::<Item<Option<T>>>()? {
+            items.extend(item);
         }
         Ok(items)
     }
 }
 
-/// The first item of a list; the others are not kept.
+/// Every item of a list, as it stands.
 #[derive(Debug, Default)]
-pub(super) struct First<T>(pub(super) T);
+pub(super) struct Each<'a>(pub(super) Vec<Raw<'a>>);
 
-impl<'de, T: Lenient<'de>> Lenient<'de> for First<T> {
+impl<'de: 'a, 'a> Lenient<'de> for Each<'a> {
     fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
-        let first = list.next_element::<Item<T>>()?;
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Self(items))
+    }
+}
+
+/// The first item of a list; the others are not kept.
+#[derive(Debug)]
+pub(super) struct First<T>(pub(super) Option<T>);
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Fields<'de>> Lenient<'de> for First<T> {
+    fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        let first = list.next_element::<Item<Option<T>>>()?;
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(first.map_or_else(Self::default, |Item(item)| Self(item)))
+        Ok(Self(first.and_then(|Item(item)| item)))
     }
 }
 
@@ -124,22 +163,5 @@ struct Item<T>(T);
 impl<'de, T: Lenient<'de>> Deserialize<'de> for Item<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         lenient(deserializer).map(Self)
-    }
-}
-
-/// Text, lists and objects as they are; the rest is null.
-impl<'de> Lenient<'de> for Value {
-    fn text(text: Cow<'de, str>) -> Self {
-        Self::String(text.into_owned())
-    }
-    fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element::<Self>()? {
-            items.push(item);
-        }
-        Ok(Self::Array(items))
-    }
-    fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
-        serde_json::Map::deserialize(MapAccessDeserializer::new(object)).map(Self::Object)
     }
 }

@@ -1,35 +1,29 @@
 //! Chat completion chunks with all that vendors put into them. Every field may be missing, null or of another type.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
-use serde::de::{MapAccess, SeqAccess};
-use serde_json::{Map, Value};
 
-use super::lenient::{Fields, First, Lenient, lenient};
-
-type Text<'a> = Option<Cow<'a, str>>;
+use super::lenient::{Fields, First, Raw, lenient};
 
 /// One event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Answer<'a> {
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) object: Text<'a>,
+    #[serde(borrow)]
+    pub(super) object: Raw<'a>,
     /// We never ask for more than one.
     #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) choices: First<Option<Choice<'a>>>,
+    pub(super) choices: First<Choice<'a>>,
     #[serde(deserialize_with = "lenient")]
     pub(super) usage: Option<Tokens>,
     #[serde(deserialize_with = "lenient")]
     pub(super) x_groq: Option<Groq>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) error: Value,
-    /// With titles, where a vendor has them: Perplexity gives both lists.
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) search_results: Vec<Source<'a>>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) citations: Vec<Source<'a>>,
+    #[serde(borrow)]
+    pub(super) error: Raw<'a>,
+    /// A list of sources with titles, where a vendor has them: Perplexity gives both lists.
+    #[serde(borrow)]
+    pub(super) search_results: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) citations: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -40,118 +34,96 @@ pub(super) struct Choice<'a> {
     /// A whole answer in one event, from servers that don't stream. Beside a delta it repeats what was said.
     #[serde(borrow, deserialize_with = "lenient")]
     pub(super) message: Option<Delta<'a>>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) finish_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Raw<'a>,
     /// Moonshot's place for it.
     #[serde(deserialize_with = "lenient")]
     pub(super) usage: Option<Tokens>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) error: Value,
+    #[serde(borrow)]
+    pub(super) error: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Delta<'a> {
+    /// A text, or a list of parts (Mistral).
+    #[serde(borrow)]
+    pub(super) content: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) refusal: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning: Raw<'a>,
+    /// A list of blocks or pieces of blocks.
+    #[serde(borrow)]
+    pub(super) reasoning_details: Raw<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) content: Content<'a>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) refusal: Text<'a>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) reasoning_content: Text<'a>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) reasoning: Text<'a>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) reasoning_details: Vec<Option<Map<String, Value>>>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) tool_calls: Vec<Option<ToolCall<'a>>>,
+    pub(super) tool_calls: Vec<ToolCall<'a>>,
     #[serde(borrow, deserialize_with = "lenient")]
     pub(super) function_call: Option<Function<'a>>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) annotations: Vec<Option<Annotation<'a>>>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) images: Vec<Option<Part<'a>>>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) audio: Option<Unread>,
-}
-
-/// A string, or a list of parts (Mistral).
-#[derive(Debug, Default)]
-pub(super) enum Content<'a> {
-    #[default]
-    Nothing,
-    Text(Cow<'a, str>),
-    Parts(Vec<Option<Part<'a>>>),
+    /// A list of annotations.
+    #[serde(borrow)]
+    pub(super) annotations: Raw<'a>,
+    /// A list of parts.
+    #[serde(borrow)]
+    pub(super) images: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) audio: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Part<'a> {
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) text: Text<'a>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) thinking: Content<'a>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) image_url: Address<'a>,
+    #[serde(borrow)]
+    pub(super) text: Raw<'a>,
+    /// A text, or a list of parts.
+    #[serde(borrow)]
+    pub(super) thinking: Raw<'a>,
+    /// An address, or an object with one.
+    #[serde(borrow)]
+    pub(super) image_url: Raw<'a>,
 }
-
-/// `{url: …}` or the url itself.
-#[derive(Debug, Default)]
-pub(super) struct Address<'a>(pub(super) Text<'a>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ToolCall<'a> {
     #[serde(deserialize_with = "lenient")]
     pub(super) index: Option<u64>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) id: Raw<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
     pub(super) function: Option<Function<'a>>,
     /// Where Gemini keeps the signature of its thoughts; a call without it is refused later.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) extra_content: Value,
+    #[serde(borrow)]
+    pub(super) extra_content: Raw<'a>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Function<'a> {
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) name: Text<'a>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) arguments: Arguments<'a>,
+    #[serde(borrow)]
+    pub(super) name: Raw<'a>,
+    /// JSON in a text, or the JSON itself.
+    #[serde(borrow)]
+    pub(super) arguments: Raw<'a>,
 }
-
-/// JSON in a string, or the JSON itself.
-#[derive(Debug, Default)]
-pub(super) struct Arguments<'a>(pub(super) Text<'a>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Annotation<'a> {
-    #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) url_citation: Source<'a>,
+    #[serde(borrow)]
+    pub(super) url_citation: Raw<'a>,
 }
 
-/// `{url, title}` or the url itself.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Source<'a> {
-    pub(super) url: Text<'a>,
-    pub(super) title: Text<'a>,
+    #[serde(borrow)]
+    pub(super) url: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) title: Raw<'a>,
 }
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct SourceFields<'a> {
-    #[serde(borrow, deserialize_with = "lenient")]
-    url: Text<'a>,
-    #[serde(borrow, deserialize_with = "lenient")]
-    title: Text<'a>,
-}
-
-/// Something that is there and not read.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Unread {}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -208,46 +180,19 @@ impl<'de: 'a, 'a> Fields<'de> for Part<'a> {}
 impl<'de: 'a, 'a> Fields<'de> for ToolCall<'a> {}
 impl<'de: 'a, 'a> Fields<'de> for Function<'a> {}
 impl<'de: 'a, 'a> Fields<'de> for Annotation<'a> {}
-impl Fields<'_> for Unread {}
+impl<'de: 'a, 'a> Fields<'de> for Source<'a> {}
 impl Fields<'_> for Groq {}
 impl Fields<'_> for Tokens {}
 impl Fields<'_> for PromptTokens {}
 impl Fields<'_> for CompletionTokens {}
-impl<'de: 'a, 'a> Fields<'de> for SourceFields<'a> {}
 
-impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
-    fn text(text: Cow<'de, str>) -> Self {
-        Self::Text(text)
-    }
-    fn list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
-        Vec::list(list).map(Self::Parts)
-    }
-}
-
-impl<'de: 'a, 'a> Lenient<'de> for Address<'a> {
-    fn text(text: Cow<'de, str>) -> Self {
-        Self(Some(text))
-    }
-    fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
-        Source::object(object).map(|source| Self(source.url))
-    }
-}
-
-impl<'de: 'a, 'a> Lenient<'de> for Source<'a> {
-    fn text(text: Cow<'de, str>) -> Self {
-        Self { url: Some(text), title: None }
-    }
-    fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
-        let fields = Option::<SourceFields<'a>>::object(object)?.unwrap_or_default();
-        Ok(Self { url: fields.url, title: fields.title })
-    }
-}
-
-impl<'de: 'a, 'a> Lenient<'de> for Arguments<'a> {
-    fn text(text: Cow<'de, str>) -> Self {
-        Self(Some(text))
-    }
-    fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
-        Value::object(object).map(|value| Self(Some(Cow::Owned(value.to_string()))))
+impl<'a> Source<'a> {
+    /// An object, or the address alone.
+    pub(super) fn of(raw: Raw<'a>) -> Self {
+        if raw.is_text() {
+            Self { url: raw, title: Raw::default() }
+        } else {
+            raw.read::<Option<Self>>().unwrap_or_default()
+        }
     }
 }

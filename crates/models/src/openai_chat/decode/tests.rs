@@ -95,6 +95,32 @@ fn a_finish_reason_that_stands_in_every_event_ends_the_answer_once() {
 }
 
 #[test]
+fn characters_that_were_cut_in_half_cost_nothing_but_themselves() {
+    let halves = [
+        br#"{"choices":[{"delta":{"content":"a \ud83e"}}]}"#.to_vec(),
+        br#"{"choices":[{"delta":{"content":"\udd80 b","tool_calls":[{"id":"\ud83e"}]}}]}"#.to_vec(),
+        b"{\"choices\":[{\"delta\":{\"content\":\"c \xf0\x9f\"}}]}".to_vec(),
+    ];
+    let request = attache_testkit::fakes::request(ModelRef::new("acme", "model-1"), Vec::new());
+    let (mut decoder, mut events) = (ChatDecoder::new(&request), Vec::new());
+    for data in &halves {
+        decoder.event(&Event { name: "", data }, &mut events).unwrap();
+    }
+    assert_eq!(said(&events, Kind::Text), "a \u{fffd}\u{fffd} bc \u{fffd}");
+}
+
+#[test]
+fn no_nesting_is_too_deep() {
+    for (open, close) in [("[", "]"), ("[{\"thinking\":", "}]"), ("{\"a\":", "}")] {
+        let nested = format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
+        for key in ["content", "reasoning_details", "tool_calls", "annotations", "unknown"] {
+            let told = told(&[format!(r#"{{"choices":[{{"delta":{{"{key}":{nested}}}}}]}}"#)]);
+            assert!(told.events.is_empty());
+        }
+    }
+}
+
+#[test]
 fn a_providers_words_are_kept_short() {
     let events = [json!({ "error": { "message": "x".repeat(10_000) } }).to_string(), "y".repeat(10_000)];
     for event in events {
