@@ -20,7 +20,9 @@ mod tool;
 pub use answers::{
     initialize_response, permission_request, queue_entry, session_info, session_result, status_result,
 };
-pub use selection::{DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes};
+pub use selection::{
+    APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes,
+};
 pub use time::iso_8601;
 
 /// What changes how entries look to a connection: constant but for the choices, which follow the hub's.

@@ -10,6 +10,7 @@ use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
+use attache_core::watchdog::{Approval, Containment};
 use attache_store::{FileBlobs, Location, SqliteStore};
 
 use crate::config::{Config, Durability};
@@ -61,6 +62,8 @@ impl Setup {
                 agent: agent.to_owned(),
                 max_steps: config.limits.max_steps.value,
                 scratch: dirs.scratch.clone(),
+                approval: Approval::Ask,
+                containment: Containment::None,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },
             store: Arc::new(store.clone()),

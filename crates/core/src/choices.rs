@@ -1,4 +1,5 @@
-//! What a user can choose for a session, and what is chosen: agents as modes, models, how much they think.
+//! What a user can choose for a session, and what is chosen: agents as modes, models, how much they think and how
+//! much happens without asking.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,6 +9,7 @@ use crate::agents::Agents;
 use crate::ports::Model;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::ModelRef;
+use crate::watchdog::Approval;
 
 /// One agent that can be a session's mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,12 +91,14 @@ pub struct Chosen {
     pub thought: Option<ThoughtLevel>,
     /// What can be chosen of this model; it need not be among the listed ones.
     pub thought_levels: Vec<ThoughtLevel>,
+    /// What is in force, which may be less than what was asked for once.
+    pub approval: Approval,
 }
 
 impl Chosen {
-    /// `{agent, model, thought_level, thought_levels}`, the model as `provider/model`; what is not there is left out.
+    /// `{agent, approval, model, thought_level, thought_levels}`, the model as `provider/model`; what is not there is left out.
     pub fn to_json(&self) -> Value {
-        let mut data = json!({ "agent": self.agent });
+        let mut data = json!({ "agent": self.agent, "approval": self.approval.as_str() });
         if let Some(model) = &self.model {
             data["model"] = json!(model.to_string());
         }
@@ -121,6 +125,7 @@ impl Chosen {
             }),
             thought: text("thought_level").and_then(ThoughtLevel::parse),
             thought_levels: levels.filter_map(ThoughtLevel::parse).collect(),
+            approval: text("approval").and_then(Approval::parse).unwrap_or_default(),
         })
     }
 }
@@ -131,11 +136,18 @@ mod tests {
 
     #[test]
     fn a_choice_survives_its_json_form() {
-        let bare = Chosen { agent: "plan".into(), model: None, thought: None, thought_levels: Vec::new() };
+        let bare = Chosen {
+            agent: "plan".into(),
+            model: None,
+            thought: None,
+            thought_levels: Vec::new(),
+            approval: Approval::Ask,
+        };
         let full = Chosen {
             model: Some(ModelRef::new("router", "vendor/model#7")),
             thought: Some(ThoughtLevel::High),
             thought_levels: vec![ThoughtLevel::Off, ThoughtLevel::High],
+            approval: Approval::All,
             ..bare.clone()
         };
         for chosen in [bare, full] {

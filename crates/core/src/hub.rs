@@ -9,25 +9,26 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::agents::{Agent, Agents};
+use crate::agents::Agent;
 use crate::choices::{Choices, Chosen, CurrentChoices, Replaced};
 use crate::events::Event;
 use crate::export::{ExportError, Format, export};
-use crate::ids::{Ids, MessageId, SessionId};
+use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, OPEN_TRIES, SHUTDOWN};
+use crate::ports::ToolSpec;
 use crate::ports::store::{
-    Batch, Blobs, Change, LeaseGrant, Leases, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError,
-    UsageTotals,
+    Batch, Change, LeaseGrant, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
-use crate::ports::{Clock, Model, Tool, ToolSpec};
 use crate::session::{self, Command};
 use crate::turn::TurnEnd;
 
 mod handle;
+mod settings;
 
 pub use handle::SessionHandle;
+pub use settings::{Parts, Settings};
 
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum HubError {
@@ -52,34 +53,6 @@ pub enum HubError {
     Store(#[from] StoreError),
     #[error("internal error: {0}")]
     Internal(String),
-}
-
-/// What the hub is composed of; the host makes it once.
-#[derive(Clone, Debug)]
-pub struct Parts {
-    pub store: Arc<dyn Store>,
-    pub leases: Arc<dyn Leases>,
-    pub blobs: Arc<dyn Blobs>,
-    pub model: Arc<dyn Model>,
-    pub tools: Arc<[Arc<dyn Tool>]>,
-    pub agents: Agents,
-    pub clock: Arc<dyn Clock>,
-    pub ids: Arc<Ids>,
-    pub settings: Settings,
-}
-
-/// Values the host read from its configuration.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// `None`: the first available model.
-    pub model: Option<ModelRef>,
-    /// The agent of new sessions.
-    pub agent: String,
-    pub max_steps: u32,
-    /// Sessions' scratch directories are made below it.
-    pub scratch: PathBuf,
-    /// What the system prompt says of the machine (`linux x86_64`).
-    pub platform: String,
 }
 
 #[derive(Clone, Debug)]

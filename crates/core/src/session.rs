@@ -17,14 +17,16 @@ use crate::ports::Client;
 use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{Epoch, LiveRun, ModelRef, Owner, SessionPatch, SessionRecord, SessionRow};
 use crate::prompt::Prompt;
+use crate::session::approval::InForce;
 use crate::session::ask::{Asking, Seated};
 use crate::session::lease::Unsettled;
 use crate::session::run::Running;
 use crate::session::setting::Setting;
 use crate::turn::usage::Spent;
-use crate::watchdog::Rules;
+use crate::watchdog::{Approval, Rules};
 
 mod admit;
+pub(crate) mod approval;
 mod ask;
 mod attach;
 mod choose;
@@ -70,6 +72,10 @@ pub(crate) enum Command {
         level: Option<ThoughtLevel>,
         reply: Reply<Chosen>,
     },
+    SetApproval {
+        approval: Approval,
+        reply: Reply<Chosen>,
+    },
     /// What can be chosen has become another.
     ChoicesChanged,
     Patch {
@@ -111,6 +117,7 @@ pub(crate) struct Session {
     pub(crate) row: SessionRow,
     pub(crate) spent: Spent,
     pub(crate) rules: Rules,
+    pub(crate) in_force: InForce,
     /// Directories outside the roots, granted by "always" answers.
     pub(crate) granted: Vec<PathBuf>,
     pub(crate) journal: Journal,
@@ -168,6 +175,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
     let mut session = Session {
         id,
         rules: Rules::default(),
+        in_force: InForce::default(),
         granted: Vec::new(),
         row: record.row.clone(),
         spent: Spent::default(),
@@ -245,6 +253,10 @@ impl Session {
                 let chosen = self.set_thought(level).await;
                 answer(reply, chosen);
             }
+            Command::SetApproval { approval, reply } => {
+                let chosen = self.set_approval(approval).await;
+                answer(reply, chosen);
+            }
             Command::ChoicesChanged => self.tell_choices().await,
             Command::Patch { patch, reply } => {
                 let patched = self.patch(*patch).await;
@@ -288,6 +300,7 @@ impl Session {
         self.granted = granted_directories(&record.row.metadata);
         self.spent.set(record.row.totals.cost_usd);
         self.row = record.row;
+        self.enforce_approval();
         self.last_seq = record.last_seq;
         // While somebody holds the lease more may be written under the same epoch.
         self.known = (record.owner == Owner::Nobody).then_some(record.epoch);

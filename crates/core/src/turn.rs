@@ -17,6 +17,7 @@ use crate::ports::client::PermissionAsk;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::store::StoreError;
 use crate::ports::tool::Tool;
+use crate::session::approval::InForce;
 use crate::session::setting::Setting;
 use crate::turn::calls::{Call, Repeats, Settled};
 use crate::turn::usage::{Spent, Used};
@@ -89,6 +90,7 @@ pub(crate) struct Turn {
     pub(crate) user_message_id: MessageId,
     pub(crate) setting: Arc<Setting>,
     pub(crate) rules: Rules,
+    pub(crate) approval: InForce,
     /// Directories outside the roots that the user granted for the session.
     pub(crate) granted: Arc<[PathBuf]>,
     pub(crate) passages: Arc<Vec<Arc<Passage>>>,

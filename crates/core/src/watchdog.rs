@@ -21,6 +21,56 @@ pub struct Rule {
     pub action: Action,
 }
 
+/// How much happens without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Reading passes, all else asks.
+    #[default]
+    Ask,
+    /// Changes to files within the roots pass too.
+    Edits,
+    /// Nothing asks. What is refused stays refused.
+    All,
+}
+
+impl Approval {
+    pub const ALL: [Self; 3] = [Self::Ask, Self::Edits, Self::All];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Edits => "edits",
+            Self::All => "all",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|approval| approval.as_str() == text)
+    }
+}
+
+/// What holds commands when nobody is asked about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Containment {
+    /// Nothing does, so somebody has to look at each of them.
+    None,
+    /// Nothing does, and the user said that nothing shall.
+    ExplicitlyOff,
+}
+
+impl Containment {
+    /// Whether this much may happen here without asking; the error says why not.
+    pub fn permit(self, approval: Approval) -> Result<(), &'static str> {
+        match (approval, self) {
+            (Approval::Ask | Approval::Edits, _) | (Approval::All, Self::ExplicitlyOff) => Ok(()),
+            (Approval::All, Self::None) => {
+                Err("`all` needs a sandbox that holds commands back, and there is none here; \
+                 start attache with `--sandbox off` if nothing shall hold them back")
+            }
+        }
+    }
+}
+
 /// The rules of one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Rule>);
@@ -50,21 +100,40 @@ impl Rules {
     }
 
     /// The strictest verdict over everything a call would touch.
-    pub fn verdict(&self, accesses: &[Access]) -> Verdict {
+    pub fn verdict(&self, accesses: &[Access], approval: Approval) -> Verdict {
         let nothing = Verdict { action: Action::Allow, rule: None };
-        accesses.iter().map(|access| self.judge(access)).fold(nothing, |strictest, verdict| {
+        accesses.iter().map(|access| self.judge(access, approval)).fold(nothing, |strictest, verdict| {
             if verdict.action > strictest.action { verdict } else { strictest }
         })
     }
 
-    fn judge(&self, access: &Access) -> Verdict {
-        let (permission, subject, default) = subject(access);
+    fn judge(&self, access: &Access, approval: Approval) -> Verdict {
+        let verdict = self.judge_by_rules(access, approval);
+        match (verdict.action, approval) {
+            (Action::Ask, Approval::All) if !self.may_hide_what_is_denied(access) => {
+                Verdict { action: Action::Allow, rule: verdict.rule }
+            }
+            (Action::Allow | Action::Ask | Action::Deny, _) => verdict,
+        }
+    }
+
+    /// Nobody can tell whether a rule that denies a command would have matched.
+    fn may_hide_what_is_denied(&self, access: &Access) -> bool {
+        let denies = |rule: &Rule| rule.permission == BASH && rule.action == Action::Deny;
+        is_unclear(access) && self.0.iter().any(denies)
+    }
+
+    fn judge_by_rules(&self, access: &Access, approval: Approval) -> Verdict {
+        let (permission, subject, default) = (permission(access), subject(access), default(access, approval));
         let best = self
             .0
             .iter()
             .filter(|rule| rule.permission == permission && matches(&rule.pattern, &subject))
             .max_by_key(|rule| specificity(rule));
         match best {
+            Some(rule) if rule.action == Action::Allow && is_unclear(access) => {
+                Verdict { action: Action::Ask, rule: None }
+            }
             Some(rule) => Verdict { action: rule.action, rule: Some(rule.clone()) },
             None => Verdict { action: default, rule: None },
         }
@@ -76,7 +145,7 @@ pub fn rules_for(accesses: &[Access], action: Action) -> Vec<Rule> {
     accesses
         .iter()
         .map(|access| {
-            let (permission, subject, _) = subject(access);
+            let (permission, subject) = (permission(access), subject(access));
             Rule { permission: permission.into(), pattern: escape(&subject), action }
         })
         .collect()
@@ -97,20 +166,43 @@ pub fn rule_name(accesses: &[Access]) -> String {
     names.join(", ")
 }
 
-/// Permission name, what the pattern is matched against, and what holds without a rule.
-fn subject(access: &Access) -> (&'static str, String, Action) {
+const BASH: &str = "bash";
+
+fn permission(access: &Access) -> &'static str {
     match access {
-        Access::ReadPath(path) => ("read", path.to_string_lossy().into_owned(), Action::Allow),
-        Access::WritePath(path) => ("edit", path.to_string_lossy().into_owned(), Action::Ask),
-        Access::Command(command) => ("bash", command.line(), default_of(&command.nature)),
-        Access::Network { host } => ("network", host.clone(), Action::Ask),
+        Access::ReadPath(_) => "read",
+        Access::WritePath(_) => "edit",
+        Access::Command(_) => BASH,
+        Access::Network { .. } => "network",
     }
 }
 
-fn default_of(nature: &CommandNature) -> Action {
-    match nature {
-        CommandNature::ReadOnly => Action::Allow,
-        CommandNature::Effects | CommandNature::Unclear(_) => Action::Ask,
+/// What the patterns of rules are matched against.
+fn subject(access: &Access) -> String {
+    match access {
+        Access::ReadPath(path) | Access::WritePath(path) => path.to_string_lossy().into_owned(),
+        Access::Command(command) => command.line(),
+        Access::Network { host } => host.clone(),
+    }
+}
+
+/// What holds without a rule.
+fn default(access: &Access, approval: Approval) -> Action {
+    match (access, approval) {
+        (Access::ReadPath(_), _) | (Access::WritePath(_), Approval::Edits) => Action::Allow,
+        (Access::Command(command), _) if command.nature == CommandNature::ReadOnly => Action::Allow,
+        (Access::WritePath(_) | Access::Command(_) | Access::Network { .. }, _) => Action::Ask,
+    }
+}
+
+/// No rule lets it pass: a person has to look.
+fn is_unclear(access: &Access) -> bool {
+    match access {
+        Access::Command(command) => match &command.nature {
+            CommandNature::Unclear(_) => true,
+            CommandNature::ReadOnly | CommandNature::Effects => false,
+        },
+        Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => false,
     }
 }
 
@@ -188,21 +280,25 @@ mod tests {
         Rule { permission: "bash".into(), pattern: pattern.into(), action }
     }
 
-    fn bash(command: &str) -> Vec<Access> {
-        vec![Access::Command(CommandAccess {
-            words: vec![command.into()],
-            directory: "/w".into(),
-            nature: CommandNature::Effects,
-        })]
+    fn command(command: &str, nature: CommandNature) -> Vec<Access> {
+        vec![Access::Command(CommandAccess { words: vec![command.into()], directory: "/w".into(), nature })]
+    }
+
+    fn bash(line: &str) -> Vec<Access> {
+        command(line, CommandNature::Effects)
+    }
+
+    fn judged(rules: &Rules, accesses: &[Access]) -> Action {
+        rules.verdict(accesses, Approval::Ask).action
     }
 
     #[test]
     fn without_rules_reads_pass_and_everything_else_asks() {
         let rules = Rules::default();
-        assert_eq!(rules.verdict(&[Access::ReadPath("/w/a".into())]).action, Action::Allow);
-        assert_eq!(rules.verdict(&[Access::WritePath("/w/a".into())]).action, Action::Ask);
-        assert_eq!(rules.verdict(&bash("ls")).action, Action::Ask);
-        assert_eq!(rules.verdict(&[]).action, Action::Allow);
+        assert_eq!(judged(&rules, &[Access::ReadPath("/w/a".into())]), Action::Allow);
+        assert_eq!(judged(&rules, &[Access::WritePath("/w/a".into())]), Action::Ask);
+        assert_eq!(judged(&rules, &bash("ls")), Action::Ask);
+        assert_eq!(judged(&rules, &[]), Action::Allow);
     }
 
     #[test]
@@ -210,8 +306,8 @@ mod tests {
         let mut rules = Rules::default();
         rules.add(rule("cargo *", Action::Allow));
         rules.add(rule("cargo publish*", Action::Deny));
-        assert_eq!(rules.verdict(&bash("cargo test")).action, Action::Allow);
-        assert_eq!(rules.verdict(&bash("cargo publish --now")).action, Action::Deny);
+        assert_eq!(judged(&rules, &bash("cargo test")), Action::Allow);
+        assert_eq!(judged(&rules, &bash("cargo publish --now")), Action::Deny);
     }
 
     #[test]
@@ -219,7 +315,7 @@ mod tests {
         let mut rules = Rules::default();
         rules.add(rule("make *", Action::Allow));
         rules.0.push(rule("make *", Action::Deny));
-        assert_eq!(rules.verdict(&bash("make all")).action, Action::Deny);
+        assert_eq!(judged(&rules, &bash("make all")), Action::Deny);
     }
 
     #[test]
@@ -229,9 +325,9 @@ mod tests {
         for made in rules_for(&accesses, Action::Allow) {
             rules.add(made);
         }
-        assert_eq!(rules.verdict(&accesses).action, Action::Allow);
-        assert_eq!(rules.verdict(&bash("echo 'aXb\\c'")).action, Action::Ask);
-        assert_eq!(rules.verdict(&bash("echo 'a*b\\c'; rm x")).action, Action::Ask);
+        assert_eq!(judged(&rules, &accesses), Action::Allow);
+        assert_eq!(judged(&rules, &bash("echo 'aXb\\c'")), Action::Ask);
+        assert_eq!(judged(&rules, &bash("echo 'a*b\\c'; rm x")), Action::Ask);
     }
 
     #[test]
@@ -239,5 +335,60 @@ mod tests {
         let mut rules = Rules::default();
         rules.add(rule("cargo test*", Action::Allow));
         assert_eq!(Rules::from_json(&rules.to_json()), rules);
+    }
+    #[test]
+    fn each_approval_lets_more_pass() {
+        let calls = [
+            vec![Access::ReadPath("/w/a".into())],
+            command("ls", CommandNature::ReadOnly),
+            vec![Access::WritePath("/w/a".into())],
+            vec![Access::WritePath("/w/a".into()), bash("make").remove(0)],
+            bash("make"),
+            command("$x", CommandNature::Unclear("a variable".into())),
+            vec![Access::Network { host: "example.org".into() }],
+        ];
+        let passing = |approval| {
+            let passes =
+                |accesses: &Vec<Access>| Rules::default().verdict(accesses, approval).action == Action::Allow;
+            calls.iter().filter(|accesses| passes(accesses)).count()
+        };
+        assert_eq!(Approval::ALL.map(passing), [2, 3, calls.len()]);
+    }
+
+    #[test]
+    fn a_rule_that_denies_holds_whatever_is_approved() {
+        let mut rules = Rules::default();
+        rules.add(rule("git push*", Action::Deny));
+        rules.add(rule("make*", Action::Ask));
+        rules.add(Rule { permission: "edit".into(), pattern: "/w/lock".into(), action: Action::Deny });
+        let unclear = command("$x", CommandNature::Unclear("a variable".into()));
+        for approval in Approval::ALL {
+            assert_eq!(rules.verdict(&bash("git push -f"), approval).action, Action::Deny);
+            assert_eq!(rules.verdict(&[Access::WritePath("/w/lock".into())], approval).action, Action::Deny);
+            assert_eq!(rules.verdict(&unclear, approval).action, Action::Ask, "it may hide a push");
+        }
+        assert_eq!(rules.verdict(&bash("make"), Approval::Edits).action, Action::Ask);
+        assert_eq!(rules.verdict(&bash("make"), Approval::All).action, Action::Allow, "nothing asks");
+    }
+
+    #[test]
+    fn no_rule_lets_pass_what_nobody_understands() {
+        let mut rules = Rules::default();
+        rules.add(rule("*", Action::Allow));
+        let unclear = command("$x", CommandNature::Unclear("a variable".into()));
+        assert_eq!(judged(&rules, &unclear), Action::Ask);
+        assert_eq!(judged(&rules, &bash("make")), Action::Allow);
+    }
+
+    #[test]
+    fn everything_needs_somebody_who_said_that_nothing_shall_hold_it() {
+        for approval in [Approval::Ask, Approval::Edits] {
+            assert_eq!(Containment::None.permit(approval), Ok(()));
+        }
+        assert!(Containment::None.permit(Approval::All).is_err());
+        assert_eq!(Containment::ExplicitlyOff.permit(Approval::All), Ok(()));
+        for approval in Approval::ALL {
+            assert_eq!(Approval::parse(approval.as_str()), Some(approval));
+        }
     }
 }

@@ -8,6 +8,7 @@ use attache_core::hub::{AttachFrom, HubError, SessionHandle};
 use attache_core::ids::SessionId;
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::ModelRef;
+use attache_core::watchdog::Approval;
 use attache_rpc::{ErrorObject, Handler, Notification, Peer, Request as Incoming, Responder};
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order};
 use crate::from_wire::{self, ConfigValue, Initialize, Request};
 use crate::to_wire::{
-    DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView, config_options,
+    APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView, config_options,
     initialize_response, queue_entry, status_result,
 };
 
@@ -291,10 +292,18 @@ impl Shared {
                     move |handle| async move { handle.set_thought(level).await },
                 );
             }
-            _ => refuse(
-                responder,
-                format!("configId: there is no option {config_id:?}; known: mode, model, thought_level"),
-            ),
+            APPROVAL_OPTION => {
+                let Some(approval) = Approval::parse(&value) else {
+                    return refuse(responder, format!("value: must be ask, edits or all, not {value:?}"));
+                };
+                self.choose(session_id, responder, move |handle| async move {
+                    handle.set_approval(approval).await
+                });
+            }
+            _ => {
+                let known = "mode, model, thought_level, approval";
+                refuse(responder, format!("configId: there is no option {config_id:?}; known: {known}"));
+            }
         }
     }
 

@@ -7,11 +7,13 @@ use agent_client_protocol_schema::v1::{
 use attache_core::choices::{Choices, Chosen};
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::ModelRef;
+use attache_core::watchdog::Approval;
 
 /// The ids of our config options.
 pub const MODE_OPTION: &str = "mode";
 pub const MODEL_OPTION: &str = "model";
 pub const THOUGHT_OPTION: &str = "thought_level";
+pub const APPROVAL_OPTION: &str = "approval";
 
 /// The value that leaves it to the model how much it thinks.
 pub const DEFAULT_THOUGHT: &str = "default";
@@ -44,6 +46,7 @@ pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOp
     if !chosen.thought_levels.is_empty() {
         options.push(thought(chosen));
     }
+    options.push(approval(chosen.approval));
     options
 }
 
@@ -84,6 +87,25 @@ fn thought_name(level: ThoughtLevel) -> &'static str {
         ThoughtLevel::High => "High",
         ThoughtLevel::Max => "Maximum",
     }
+}
+
+fn approval(current: Approval) -> SessionConfigOption {
+    let option = |approval: Approval| {
+        let (name, description) = match approval {
+            Approval::Ask => ("Ask", "Reading passes; changes and commands are asked for."),
+            Approval::Edits => {
+                ("Accept edits", "Changes to files of the workspace pass; commands are asked for.")
+            }
+            Approval::All => {
+                ("Accept everything", "Nothing is asked for. Needs a sandbox, or its express absence.")
+            }
+        };
+        SessionConfigSelectOption::new(approval.as_str(), name).description(description.to_owned())
+    };
+    let options: Vec<_> = Approval::ALL.into_iter().map(option).collect();
+    // The protocol has no category for it; those of its own begin with an underscore.
+    SessionConfigOption::select(APPROVAL_OPTION, "Approval", current.as_str(), options)
+        .category(SessionConfigOptionCategory::Other("_approval".to_owned()))
 }
 
 fn add(groups: &mut Vec<SessionConfigSelectGroup>, provider: &str, option: SessionConfigSelectOption) {

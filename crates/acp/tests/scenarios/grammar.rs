@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use attache_core::watchdog::Approval;
 use attache_models::ScriptModel;
 use serde_json::Value;
 
@@ -103,6 +104,9 @@ pub(crate) struct Options {
     pub(crate) max_steps: Option<u32>,
     pub(crate) drop_thoughts: bool,
     pub(crate) notices: bool,
+    pub(crate) approval: Approval,
+    /// The user said that nothing shall hold commands.
+    pub(crate) sandbox_off: bool,
     /// The client's first words are in the transcript.
     pub(crate) silent_start: bool,
     /// Header lines of the script.
@@ -204,6 +208,11 @@ impl Options {
             ("thoughts", "dropped") => self.drop_thoughts = true,
             ("notices", "") => self.notices = true,
             ("nothing", "") => self.silent_start = true,
+            ("approval", approval) => {
+                let unknown = || format!("there is no approval `{approval}`");
+                self.approval = Approval::parse(approval).ok_or_else(unknown)?;
+            }
+            ("sandbox", "off") => self.sandbox_off = true,
             ("model", header) => self.models.push((line, format!("model {header}"))),
             _ => return Err(format!("there is no option `{option}`")),
         }

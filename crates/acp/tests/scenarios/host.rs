@@ -12,6 +12,7 @@ use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::{BoxFuture, Clock};
+use attache_core::watchdog::Containment;
 use attache_models::{Providers, ScriptModel};
 use attache_rpc::{Connection, duplex};
 use attache_store::{Durability, FileBlobs, Location, SqliteStore};
@@ -91,6 +92,8 @@ impl Host {
                 agent: DEFAULT_AGENT.to_owned(),
                 max_steps: options.max_steps.unwrap_or(MAX_STEPS),
                 scratch: home.join("scratch"),
+                approval: options.approval,
+                containment: if options.sandbox_off { Containment::ExplicitlyOff } else { Containment::None },
                 platform: "linux x86_64".to_owned(),
             },
             store: Arc::new(store.clone()),

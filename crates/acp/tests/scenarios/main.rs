@@ -25,6 +25,7 @@ macro_rules! topics {
 }
 
 topics! {
+    approvals
     attachments
     bash
     cancel

@@ -9,6 +9,7 @@ use attache_core::agents::Agents;
 use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::{BoxFuture, Clock, Model};
+use attache_core::watchdog::{Approval, Containment};
 use attache_models::ScriptModel;
 use attache_rpc::{Connection, Options, duplex};
 use attache_testkit::client::TestClient;
@@ -75,6 +76,8 @@ impl World {
                 agent: "build".into(),
                 max_steps: 5,
                 scratch: "/scratch".into(),
+                approval: Approval::Ask,
+                containment: Containment::None,
                 platform: "test".into(),
             },
         });

@@ -13,6 +13,7 @@ use attache_core::ports::client::PermissionAsk;
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::{ModelRef, SessionRow, UsageTotals};
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
+use attache_core::watchdog::Approval;
 use attache_testkit::schema::Validator;
 use attache_testkit::snake_case::leaked_keys;
 use serde_json::{Value, json};
@@ -108,7 +109,7 @@ fn modes_and_options_are_complete() {
     let model = Some(ModelRef::new("other", "unlisted/x"));
     let thought_levels = vec![ThoughtLevel::Off, ThoughtLevel::Max];
     let thought = Some(ThoughtLevel::Max);
-    let chosen = Chosen { agent: "plan".into(), model, thought, thought_levels };
+    let chosen = Chosen { agent: "plan".into(), model, thought, thought_levels, approval: Approval::Edits };
     let options = json!(config_options(&choices(), &chosen));
     let response =
         json!({ "sessionId": "ses_1", "modes": modes(&choices(), &chosen), "configOptions": options });
@@ -136,10 +137,14 @@ fn modes_and_options_are_complete() {
         (values(&options[2]), &options[2]["currentValue"]),
         (vec!["default".into(), "off".into(), "max".into()], &json!("max"))
     );
+    let approval = &options[3];
+    assert_eq!((&approval["id"], &approval["category"]), (&json!("approval"), &json!("_approval")));
+    assert_eq!(values(approval), ["ask", "edits", "all"]);
+    assert_eq!(approval["currentValue"], "edits");
     let plain = Chosen { model: None, thought: None, thought_levels: Vec::new(), ..chosen };
     let options = json!(config_options(&choices(), &plain));
     checked_response("session/set_config_option", &json!({ "configOptions": options }));
-    assert_eq!(options.as_array().unwrap().len(), 1);
+    assert_eq!(options.as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{ModelRef, SessionPatch};
 use crate::prompt::Prompt;
 use crate::session::Command;
+use crate::watchdog::Approval;
 
 /// A cheap handle to one open session. Methods without `async` never wait and keep the order in which they are called.
 #[derive(Clone, Debug)]
@@ -68,6 +69,11 @@ impl SessionHandle {
     /// How much the model thinks; `None`: as it does by itself.
     pub async fn set_thought(&self, level: Option<ThoughtLevel>) -> Result<Chosen, HubError> {
         self.ask(|reply| Command::SetThought { level, reply }).await?
+    }
+
+    /// How much happens without asking, from the next call on.
+    pub async fn set_approval(&self, approval: Approval) -> Result<Chosen, HubError> {
+        self.ask(|reply| Command::SetApproval { approval, reply }).await?
     }
 
     /// Changes the row (title …) without a turn.

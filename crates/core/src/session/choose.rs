@@ -24,21 +24,15 @@ pub(super) enum Telling {
 
 impl Session {
     pub(super) fn chosen(&self) -> Result<Chosen, HubError> {
-        let agent = self.current_agent()?.id.to_string();
-        Ok(match self.current_model() {
-            Some(info) => Chosen {
-                agent,
-                thought: self.thought_for(&info),
-                model: Some(info.model),
-                thought_levels: info.thought_levels,
-            },
-            // A session can be read without any model; what it had is what it would have again.
-            None => Chosen {
-                agent,
-                model: self.row.model.as_ref().map(ModelRef::without_variant),
-                thought: None,
-                thought_levels: Vec::new(),
-            },
+        let info = self.current_model();
+        // A session can be read without any model; what it had is what it would have again.
+        let had = || self.row.model.as_ref().map(ModelRef::without_variant);
+        Ok(Chosen {
+            agent: self.current_agent()?.id.to_string(),
+            thought: info.as_ref().and_then(|info| self.thought_for(info)),
+            model: info.as_ref().map(|info| info.model.clone()).or_else(had),
+            thought_levels: info.map(|info| info.thought_levels).unwrap_or_default(),
+            approval: self.approval(),
         })
     }
 
@@ -87,9 +81,14 @@ impl Session {
             title: format!("{missing} is not available; {} answers instead", instead.model),
             description: Some("It is used again as soon as its provider can be.".into()),
         };
+        self.tell_ourselves(notice);
+    }
+
+    /// Done behind what waits already.
+    pub(super) fn tell_ourselves(&self, command: Command) {
         if let Some(commands) = self.commands.upgrade() {
-            // To ourselves, who are alive.
-            drop(commands.send(notice));
+            // We are alive, so it arrives.
+            drop(commands.send(command));
         }
     }
 
@@ -167,7 +166,7 @@ impl Session {
     }
 
     /// Stores a choice and tells everybody; it holds from the next turn on.
-    async fn choose(
+    pub(super) async fn choose(
         &mut self,
         patch: SessionPatch,
         apply: impl FnOnce(&mut Session),
@@ -229,7 +228,7 @@ impl Session {
         self.go_on().await;
     }
 
-    fn empty_patch(&self) -> SessionPatch {
+    pub(super) fn empty_patch(&self) -> SessionPatch {
         SessionPatch { updated_at: self.hub.parts.clock.now_ms(), ..SessionPatch::default() }
     }
 }

@@ -108,6 +108,7 @@ impl Session {
             user_message_id: live.user_message_id.clone(),
             setting,
             rules: self.rules.clone(),
+            approval: self.in_force.clone(),
             granted: self.granted.clone().into(),
             passages,
             runtime_context: Arc::new([]),

@@ -19,7 +19,7 @@ use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
 use crate::ports::client::PermissionAsk;
 use crate::ports::tool::{Effect, Presentation, Tool, ToolPlan, ToolRuntime};
 use crate::scope::{Reach, reach};
-use crate::watchdog::{Action, rule_name};
+use crate::watchdog::{Action, Approval, rule_name};
 
 /// One call of the model, understood or not.
 #[derive(Debug)]
@@ -200,12 +200,13 @@ impl Turn {
             Err(text) => return Gate::Refused(call.failure(text)),
         };
         let accesses = &planned.plan.accesses;
-        let verdict = self.rules.verdict(accesses);
+        let approval = self.approval.get();
+        let verdict = self.rules.verdict(accesses, approval);
         if verdict.action == Action::Deny {
             let rule = verdict.rule.map(|rule| rule.pattern).unwrap_or_default();
             return Gate::Refused(call.failure(&format!("denied by the rule `{rule}` of this session")));
         }
-        let decided = verdict.rule.is_some();
+        let decided = verdict.rule.is_some() || approval == Approval::All;
         match reach(accesses, &self.setting.workspace, &self.granted) {
             Reach::Protected(reason) => Gate::Refused(call.failure(&reason)),
             Reach::Outside(directory) if verdict.action == Action::Allow && decided => {

@@ -163,18 +163,6 @@ async fn a_configured_model_that_nobody_lists_is_used_as_it_is() {
     world.check_rest(session.id());
 }
 
-/// The titles of the notices that were shown.
-fn notices(shown: &Shown) -> Vec<String> {
-    let shown = shown.lock().unwrap();
-    let notices = shown.iter().filter_map(|(_, _, chunk)| match chunk {
-        Chunk::Data { name, data, .. } if name == "notice" => {
-            Some(data["title"].as_str().unwrap().to_owned())
-        }
-        _ => None,
-    });
-    notices.collect()
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_session_whose_model_is_gone_falls_back_and_says_so() {
     let mut world = World::new(SCRIPT);

@@ -2,6 +2,7 @@
 //! outside is a fake, time is paused, so that each test takes milliseconds and always comes out the same.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
+mod approvals;
 mod attachments;
 mod broken_models;
 mod calls;

@@ -16,6 +16,7 @@ use attache_core::ports::client::{Answer, Client};
 use attache_core::ports::{Clock, Model};
 use attache_core::prompt::Prompt;
 use attache_core::turn::TurnEnd;
+use attache_core::watchdog::{Approval, Containment};
 use attache_models::ScriptModel;
 use attache_testkit::fakes::client::PlannedClient;
 use attache_testkit::fakes::clock::TokioClock;
@@ -58,6 +59,8 @@ impl World {
                 agent: "build".into(),
                 max_steps: 20,
                 scratch: "/scratch".into(),
+                approval: Approval::Ask,
+                containment: Containment::None,
                 platform: "test".into(),
             },
             processes: Mutex::default(),
@@ -237,6 +240,18 @@ pub(crate) fn read(attachment: Attachment) -> (Shown, tokio::task::JoinHandle<()
         }
     });
     (shown, task)
+}
+
+/// The titles of the notices that were shown.
+pub(crate) fn notices(shown: &Shown) -> Vec<String> {
+    let shown = shown.lock().unwrap();
+    let notices = shown.iter().filter_map(|(_, _, chunk)| match chunk {
+        Chunk::Data { name, data, .. } if name == "notice" => {
+            Some(data["title"].as_str().unwrap().to_owned())
+        }
+        _ => None,
+    });
+    notices.collect()
 }
 
 /// Waits until the session's state is as wanted.

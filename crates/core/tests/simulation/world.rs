@@ -10,6 +10,7 @@ use attache_core::hub::{Attachment, Hub, Parts, SessionHandle, Settings, Ticket}
 use attache_core::ids::{CallId, Ids, SessionId};
 use attache_core::ports::client::{Answer, Client, PermissionAsk};
 use attache_core::ports::{BoxFuture, Clock};
+use attache_core::watchdog::{Approval, Containment};
 use attache_testkit::fakes::clock::TokioClock;
 use attache_testkit::fakes::disk::Disk;
 use attache_testkit::fakes::model::SeededModel;
@@ -78,6 +79,8 @@ impl World {
                 agent: "build".into(),
                 max_steps: 6,
                 scratch: "/scratch".into(),
+                approval: Approval::Ask,
+                containment: Containment::None,
                 platform: "simulated".into(),
             },
         });

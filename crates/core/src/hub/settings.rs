@@ -1,0 +1,42 @@
+//! What a host composes its hub of, and the values it read from its configuration. Made once.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::agents::Agents;
+use crate::ids::Ids;
+use crate::ports::store::{Blobs, Leases, ModelRef, Store};
+use crate::ports::{Clock, Model, Tool};
+use crate::watchdog::{Approval, Containment};
+
+/// What the hub is composed of; the host makes it once.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub leases: Arc<dyn Leases>,
+    pub blobs: Arc<dyn Blobs>,
+    pub model: Arc<dyn Model>,
+    pub tools: Arc<[Arc<dyn Tool>]>,
+    pub agents: Agents,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<Ids>,
+    pub settings: Settings,
+}
+
+/// Values the host read from its configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `None`: the first available model.
+    pub model: Option<ModelRef>,
+    /// The agent of new sessions.
+    pub agent: String,
+    pub max_steps: u32,
+    /// Sessions' scratch directories are made below it.
+    pub scratch: PathBuf,
+    /// How much happens without asking in sessions for which nothing else was chosen.
+    pub approval: Approval,
+    /// What holds commands here when nobody is asked.
+    pub containment: Containment,
+    /// What the system prompt says of the machine (`linux x86_64`).
+    pub platform: String,
+}

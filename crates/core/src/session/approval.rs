@@ -1,0 +1,76 @@
+//! How much happens in a session without asking: chosen by its user, bounded by what its host may.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::{Command, Session};
+use crate::choices::Chosen;
+use crate::hub::HubError;
+use crate::watchdog::Approval;
+
+/// The key of the session's metadata.
+const KEY: &str = "approval";
+
+/// What is in force. Why shared: a turn under way has to follow a change at its next call, above all to a stricter one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InForce(Arc<Mutex<Approval>>);
+
+impl InForce {
+    pub(crate) fn get(&self) -> Approval {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, approval: Approval) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = approval;
+    }
+}
+
+impl Session {
+    /// What was chosen, else what the host was started with, as far as it may be here.
+    pub(super) fn approval(&self) -> Approval {
+        let wanted = self.wanted_approval();
+        match self.hub.parts.settings.containment.permit(wanted) {
+            Ok(()) => wanted,
+            Err(_) => Approval::Ask,
+        }
+    }
+
+    fn wanted_approval(&self) -> Approval {
+        let chosen = self.row.metadata.get(KEY).and_then(Value::as_str).and_then(Approval::parse);
+        chosen.unwrap_or(self.hub.parts.settings.approval)
+    }
+
+    /// The row has become another.
+    pub(super) fn enforce_approval(&self) {
+        self.in_force.set(self.approval());
+    }
+
+    pub(super) async fn set_approval(&mut self, approval: Approval) -> Result<Chosen, HubError> {
+        let permitted = self.hub.parts.settings.containment.permit(approval);
+        permitted.map_err(|reason| HubError::Invalid(reason.to_owned()))?;
+        if self.wanted_approval() == approval {
+            return self.chosen();
+        }
+        let mut patch = self.empty_patch();
+        patch.metadata.insert(KEY.into(), json!(approval.as_str()));
+        let chosen = self
+            .choose(patch, |session| {
+                session.row.metadata.insert(KEY.into(), json!(approval.as_str()));
+            })
+            .await;
+        self.enforce_approval();
+        chosen
+    }
+
+    /// Says why less passes than was chosen.
+    pub(super) fn tell_of_refused_approval(&self) {
+        let permitted = self.hub.parts.settings.containment.permit(self.wanted_approval());
+        let Err(reason) = permitted else { return };
+        self.tell_ourselves(Command::Notice {
+            severity: "warning",
+            title: "Changes and commands are asked for here".into(),
+            description: Some(format!("The approval of this session, {reason}.")),
+        });
+    }
+}
