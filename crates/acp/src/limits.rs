@@ -36,6 +36,12 @@ pub const EMPTY_LINE_RUN: usize = 4;
 /// Updates that are collected before they are handed to the peer: large enough to make the hand-over cheap.
 pub const BATCH_BYTES: usize = 64 * 1024;
 
+/// Items of a runtime context: an editor has a few facts to tell, and each costs its frame.
+pub const RUNTIME_CONTEXT_ITEMS: usize = 64;
+
+/// Bytes of a runtime context, titles included. It is held in memory while its prompt waits, and a thousand may wait.
+pub const RUNTIME_CONTEXT_BYTES: usize = 256 * 1024;
+
 /// Pause after the log could not be read.
 pub const READ_RETRY: std::time::Duration = std::time::Duration::from_millis(100);
 

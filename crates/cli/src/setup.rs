@@ -53,6 +53,7 @@ impl Setup {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(FileBlobs::new(dirs.blobs.clone())),
             model: Arc::new(providers),
+            compaction: None,
             tools: attache_tools::builtin().into(),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),

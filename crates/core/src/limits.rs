@@ -32,6 +32,9 @@ pub const BYTES_PER_TOKEN: u64 = 4;
 /// Tokens of an attached file when nobody counted: an image of the usual size with the large providers.
 pub const FILE_TOKENS: u64 = 1_600;
 
+/// Tokens of a context that are kept free for the answer, at most: more than any answer needs before it is compacted.
+pub const CONTEXT_RESERVE: u64 = 20_000;
+
 /// Attachments above this size leave the row for the blob store.
 pub const INLINE_ATTACHMENT_BYTES: usize = 1024 * 1024;
 

@@ -6,11 +6,13 @@ pub use futures_util::future::BoxFuture;
 pub use futures_util::stream::BoxStream;
 
 pub mod client;
+pub mod compaction;
 pub mod model;
 pub mod store;
 pub mod tool;
 
 pub use client::{Answer, Client, PermissionAsk};
+pub use compaction::Compaction;
 pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};
 pub use store::{Batch, Blobs, Change, Leases, Store, StoreError};
 pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};

@@ -30,6 +30,7 @@ mod incoming;
 mod progress;
 mod results;
 mod retry;
+mod room;
 mod step;
 pub(crate) mod usage;
 
@@ -100,6 +101,8 @@ pub(crate) struct Turn {
     pub(crate) used: Used,
     /// Of the whole session.
     pub(crate) spent: Spent,
+    /// Compaction was asked for: once per turn, so that a turn can't go round in circles.
+    pub(crate) asked_for_room: bool,
     /// Calls of the current step, in the order the model made them.
     pub(crate) calls: Vec<Call>,
     pub(crate) repeats: Repeats,
@@ -254,10 +257,13 @@ impl Turn {
             Stop::Model(error @ ModelError::Auth(_)) => {
                 TurnEnd::Failed { kind: FailureKind::Auth, message: error.to_string() }
             }
+            Stop::Model(error @ ModelError::Overflow(_)) => TurnEnd::Failed {
+                kind: FailureKind::Model,
+                message: format!("{error}; {}", self.overflow_advice()),
+            },
             Stop::Model(
                 error @ (ModelError::Transient { .. }
                 | ModelError::Permanent(_)
-                | ModelError::Overflow(_)
                 | ModelError::AttachmentRejected(_)),
             ) => TurnEnd::Failed { kind: FailureKind::Model, message: error.to_string() },
         }

@@ -9,7 +9,9 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::fields::{Field, Invalid, Object, quoted};
-use crate::limits::{ATTACHMENT_BYTES, MEDIA_TYPE_BYTES, MESSAGE_ID_BYTES};
+use crate::limits::{
+    ATTACHMENT_BYTES, MEDIA_TYPE_BYTES, MESSAGE_ID_BYTES, RUNTIME_CONTEXT_BYTES, RUNTIME_CONTEXT_ITEMS,
+};
 
 /// The key under `_meta` that carries a client-minted message id, and the stored one in answers.
 pub const MESSAGE_ID_KEY: &str = "attache/messageId";
@@ -20,7 +22,7 @@ pub(super) fn prompt(params: &mut Object) -> Result<Prompt, Invalid> {
         None => None,
     };
     let runtime_context = match params.optional("runtimeContext") {
-        Some(items) => items.array()?.into_iter().map(runtime_item).collect::<Result<_, _>>()?,
+        Some(items) => runtime_context(items)?,
         None => Vec::new(),
     };
     let blocks = params.required("prompt")?;
@@ -46,6 +48,22 @@ pub(super) fn message_id(field: Field) -> Result<MessageId, Invalid> {
                 quoted(&text)
             ),
         )),
+    }
+}
+
+fn runtime_context(items: Field) -> Result<Vec<(Option<String>, String)>, Invalid> {
+    let path = items.path().to_owned();
+    let items = items.array()?;
+    if items.len() > RUNTIME_CONTEXT_ITEMS {
+        let reason = format!("must hold at most {RUNTIME_CONTEXT_ITEMS} items, not {}", items.len());
+        return Err(Invalid::new(path, reason));
+    }
+    let items: Vec<_> = items.into_iter().map(runtime_item).collect::<Result<_, _>>()?;
+    let bytes: usize =
+        items.iter().map(|(title, text)| title.as_ref().map_or(0, String::len) + text.len()).sum();
+    match bytes <= RUNTIME_CONTEXT_BYTES {
+        true => Ok(items),
+        false => Err(Invalid::new(path, format!("is larger than {} KiB", RUNTIME_CONTEXT_BYTES / 1024))),
     }
 }
 

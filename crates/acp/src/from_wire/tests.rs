@@ -318,11 +318,15 @@ fn a_prompt_may_bring_its_id_and_context_for_the_turn() {
         assert!(message.starts_with(r#"_meta["attache/messageId"]: must be 1 to 128 letters"#), "{message}");
     }
     assert!(send(id(&"x".repeat(128)), json!(null)).is_ok());
+    assert!(send(json!(null), json!([{ "text": "é".repeat(128 * 1024) }])).is_ok());
+    assert!(send(json!(null), json!(vec![json!({ "text": "" }); 64])).is_ok());
     for (context, message) in [
         (json!("x"), r#"runtimeContext: must be an array, not "x""#),
         (json!([{}]), "runtimeContext[0].text: is missing"),
         (json!([{ "text": "a" }, { "text": 1 }]), "runtimeContext[1].text: must be a string, not 1"),
         (json!([{ "text": "a", "title": 1 }]), "runtimeContext[0].title: must be a string, not 1"),
+        (json!(vec![json!({ "text": "" }); 65]), "runtimeContext: must hold at most 64 items, not 65"),
+        (json!([{ "title": "x", "text": "é".repeat(128 * 1024) }]), "runtimeContext: is larger than 256 KiB"),
     ] {
         assert_eq!(send(json!(null), context), Err(message.to_owned()));
     }

@@ -83,6 +83,7 @@ impl Host {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(FileBlobs::new(location.blobs)),
             model: Arc::new(providers),
+            compaction: None,
             tools: attache_tools::builtin().into(),
             agents: Agents::builtin(),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),

@@ -67,6 +67,7 @@ impl World {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
             model: self.model.clone(),
+            compaction: None,
             tools: family(&self.runs),
             agents: Agents::builtin(),
             clock: self.clock.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
-use crate::ports::{Clock, Model, Tool};
+use crate::ports::{Clock, Compaction, Model, Tool};
 use crate::watchdog::{Approval, Containment};
 
 /// What the hub is composed of; the host makes it once.
@@ -16,6 +16,8 @@ pub struct Parts {
     pub leases: Arc<dyn Leases>,
     pub blobs: Arc<dyn Blobs>,
     pub model: Arc<dyn Model>,
+    /// `None`: a conversation that no longer fits its model ends its turn.
+    pub compaction: Option<Arc<dyn Compaction>>,
     pub tools: Arc<[Arc<dyn Tool>]>,
     pub agents: Agents,
     pub clock: Arc<dyn Clock>,

@@ -363,6 +363,10 @@ impl Session {
         }
         self.journal.change(rows.into_iter().map(Change::PutPart).collect())?;
         self.journal.settle().await?;
+        let queued = self.waiting.iter_mut().find(|queued| queued.message_id == *message_id);
+        if let Some(queued) = queued.filter(|_| !prompt.runtime_context.is_empty()) {
+            queued.runtime_context = prompt.runtime_context;
+        }
         Ok(())
     }
 

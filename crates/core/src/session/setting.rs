@@ -116,6 +116,7 @@ impl Session {
             steps: 0,
             used: Used::default(),
             spent: self.spent.clone(),
+            asked_for_room: false,
             calls: Vec::new(),
             repeats: Repeats::default(),
             reason: FinishReason::Stop,

@@ -22,6 +22,7 @@ impl Turn {
     /// Streams one step. Tries again only while nothing has been said.
     pub(super) async fn stream_step(&mut self) -> Result<(), Stop> {
         let mut tries = 0;
+        self.fit_runtime_context()?;
         loop {
             let mut spoken = Spoken::Nothing;
             let error = match self.stream_once(&mut spoken).await {
@@ -37,10 +38,10 @@ impl Turn {
                     Remedy::TryAgain => {}
                     Remedy::Nothing => return Err(Stop::Model(ModelError::AttachmentRejected(reason))),
                 },
-                error @ (ModelError::Permanent(_)
-                | ModelError::Auth(_)
-                | ModelError::Refused(_)
-                | ModelError::Overflow(_)) => return Err(Stop::Model(error)),
+                ModelError::Overflow(reason) => self.make_room(reason).await?,
+                error @ (ModelError::Permanent(_) | ModelError::Auth(_) | ModelError::Refused(_)) => {
+                    return Err(Stop::Model(error));
+                }
             }
         }
     }
@@ -91,11 +92,11 @@ impl Turn {
                 self.record(chunk).await
             }
             Chunk::TextDelta { id, delta, rest } => {
-                let ours = self.make_room(Kind::Text, &id, delta.len(), incoming).await?;
+                let ours = self.part_with_room(Kind::Text, &id, delta.len(), incoming).await?;
                 self.record(Chunk::TextDelta { id: ours, delta, rest }).await
             }
             Chunk::ReasoningDelta { id, delta, rest } => {
-                let ours = self.make_room(Kind::Reasoning, &id, delta.len(), incoming).await?;
+                let ours = self.part_with_room(Kind::Reasoning, &id, delta.len(), incoming).await?;
                 self.record(Chunk::ReasoningDelta { id: ours, delta, rest }).await
             }
             Chunk::TextEnd { id, rest } => {
@@ -139,7 +140,7 @@ impl Turn {
     }
 
     /// Closes a part that would grow beyond its bound and opens the next; gives the id to write under.
-    async fn make_room(
+    async fn part_with_room(
         &self,
         kind: Kind,
         id: &StreamId,

@@ -19,6 +19,8 @@ mod queue;
 mod queue_property;
 mod readers;
 mod retries;
+mod room;
+mod runtime_context;
 mod turns;
 mod usage;
 mod world;

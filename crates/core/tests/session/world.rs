@@ -13,7 +13,7 @@ use attache_core::hub::{
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::client::{Answer, Client};
-use attache_core::ports::{Clock, Model};
+use attache_core::ports::{Clock, Compaction, Model};
 use attache_core::prompt::Prompt;
 use attache_core::turn::TurnEnd;
 use attache_core::watchdog::{Approval, Containment};
@@ -34,6 +34,7 @@ pub(crate) struct World {
     pub(crate) runs: Runs,
     clock: Arc<dyn Clock>,
     settings: Settings,
+    compaction: Option<Arc<dyn Compaction>>,
     processes: Mutex<u64>,
 }
 
@@ -63,8 +64,14 @@ impl World {
                 containment: Containment::None,
                 platform: "test".into(),
             },
+            compaction: None,
             processes: Mutex::default(),
         }
+    }
+
+    pub(crate) fn with_compaction(mut self, compaction: Arc<dyn Compaction>) -> Self {
+        self.compaction = Some(compaction);
+        self
     }
 
     pub(crate) fn with_max_steps(self, max_steps: u32) -> Self {
@@ -90,6 +97,7 @@ impl World {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
             model: self.model.clone(),
+            compaction: self.compaction.clone(),
             tools: family(&self.runs),
             agents: Agents::builtin(),
             clock: self.clock.clone(),

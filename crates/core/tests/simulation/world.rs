@@ -70,6 +70,7 @@ impl World {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
             model: SeededModel::new(random.number()),
+            compaction: None,
             tools: family(&self.runs),
             agents: Agents::builtin(),
             clock: self.clock.clone(),
