@@ -9,6 +9,7 @@ use super::prefix;
 use super::thinking::Manner;
 use crate::dialect::{Decoder, Heard, author};
 use crate::failure::{Said, shortened};
+use crate::limits::TOKENS;
 use crate::sse::Event;
 
 mod blocks;
@@ -76,7 +77,7 @@ impl AnthropicDecoder {
     /// The counts are cumulative: what came last counts.
     fn count(&mut self, usage: Option<&RawValue>) {
         let Some(usage) = usage.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()) else { return };
-        let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
+        let count = |pointer: &str| Some(usage.pointer(pointer)?.as_u64()?.min(TOKENS));
         let (input, read, write) = (
             count("/input_tokens"),
             count("/cache_read_input_tokens"),
