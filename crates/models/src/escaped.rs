@@ -15,10 +15,42 @@ impl<'de: 'a, 'a> Deserialize<'de> for Escaped<'a> {
     }
 }
 
+/// The first half of a character whose second half is still to come: servers written in JavaScript cut texts between the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Half(Option<u32>);
+
 impl<'a> Escaped<'a> {
     pub(crate) fn of(raw: &'a RawValue) -> Self {
         let text = raw.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         Self(text.unwrap_or_default())
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text as it goes on behind a half; its own last half, if it ends in one, waits for the next.
+    pub(crate) fn unescaped_after(self, half: &mut Half) -> String {
+        let mut rest = self.0;
+        let mut begun = None;
+        if let Some(high) = half.0.filter(|_| !rest.is_empty()) {
+            half.0 = None;
+            begun = match unit(rest.as_bytes(), 0) {
+                Some(low @ 0xdc00..=0xdfff) => {
+                    rest = &rest[UNIT..];
+                    Some(paired(high, low))
+                }
+                _ => Some(char::REPLACEMENT_CHARACTER),
+            };
+        }
+        if let Some((before, high)) = ending_in_half(rest) {
+            (rest, half.0) = (before, Some(high));
+        }
+        let text = Escaped(rest).unescaped();
+        match begun {
+            None => text,
+            Some(begun) => format!("{begun}{text}"),
+        }
     }
 
     pub(crate) fn unescaped(self) -> String {
@@ -52,19 +84,35 @@ fn escape(bytes: &[u8]) -> (char, usize) {
     (simple, 2)
 }
 
+/// The length of `\u` and its four digits.
+const UNIT: usize = 6;
+
 fn code_point(bytes: &[u8]) -> (char, usize) {
-    let unit = |at: usize| {
-        let digits = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
-        u32::from_str_radix(std::str::from_utf8(&digits[2..]).ok()?, 16).ok()
-    };
-    match (unit(0), unit(6)) {
-        (Some(high @ 0xd800..=0xdbff), Some(low @ 0xdc00..=0xdfff)) => {
-            let paired = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-            (char::from_u32(paired).unwrap_or(char::REPLACEMENT_CHARACTER), 12)
-        }
-        (Some(single), _) => (char::from_u32(single).unwrap_or(char::REPLACEMENT_CHARACTER), 6),
+    match (unit(bytes, 0), unit(bytes, UNIT)) {
+        (Some(high @ 0xd800..=0xdbff), Some(low @ 0xdc00..=0xdfff)) => (paired(high, low), 2 * UNIT),
+        (Some(single), _) => (char::from_u32(single).unwrap_or(char::REPLACEMENT_CHARACTER), UNIT),
         (None, _) => (char::REPLACEMENT_CHARACTER, 2),
     }
+}
+
+fn unit(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + UNIT).filter(|escape| escape.starts_with(b"\\u"))?;
+    u32::from_str_radix(std::str::from_utf8(&digits[2..]).ok()?, 16).ok()
+}
+
+fn paired(high: u32, low: u32) -> char {
+    let paired = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+    char::from_u32(paired).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// What stands before the first half that a text ends in, and that half.
+fn ending_in_half(text: &str) -> Option<(&str, u32)> {
+    let at = text.len().checked_sub(UNIT)?;
+    let high @ 0xd800..=0xdbff = unit(text.as_bytes(), at)? else { return None };
+    let before = text.get(..at)?;
+    // A backslash behind another one is no escape.
+    let backslashes = before.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    (backslashes % 2 == 0).then_some((before, high))
 }
 
 #[cfg(test)]
@@ -100,6 +148,51 @@ mod tests {
                 prop_assert_eq!(ours, theirs);
             }
         }
+    }
+
+    /// Cuts a text between any two UTF-16 units and reads the pieces again.
+    fn sent_in_pieces(text: &str, cuts: &[usize]) -> String {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (units.len() + 1)).collect();
+        cuts.extend([0, units.len()]);
+        cuts.sort_unstable();
+        let mut half = Half::default();
+        let piece = |cut: &[usize]| {
+            let escaped: String = units[cut[0]..cut[1]].iter().map(|unit| format!("\\u{unit:04x}")).collect();
+            let json = format!("\"{escaped}\"");
+            serde_json::from_str::<Escaped<'_>>(&json).unwrap().unescaped_after(&mut half)
+        };
+        cuts.windows(2).map(piece).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_survives_any_cut(text in "[a-zé😀𝄞\\n\"\\\\]{0,24}", cuts in prop::collection::vec(0..64_usize, 0..8)) {
+            prop_assert_eq!(sent_in_pieces(&text, &cuts), text);
+        }
+
+        #[test]
+        fn a_text_without_halves_is_read_alike_behind_none(inner in "(\\\\[\"\\\\/n]|\\\\u00[0-9a-f]{2}|[a-zé🦀ud8])*") {
+            let json = format!("\"{inner}\"");
+            let mut half = Half::default();
+            let text = serde_json::from_str::<Escaped<'_>>(&json).unwrap().unescaped_after(&mut half);
+            prop_assert_eq!((text, half), (read(&json), Half::default()));
+        }
+    }
+
+    #[test]
+    fn halves_that_belong_to_nothing_are_marked() {
+        let read = |json: &str, half: &mut Half| {
+            serde_json::from_str::<Escaped<'_>>(json).unwrap().unescaped_after(half)
+        };
+        let mut half = Half::default();
+        assert_eq!(read(r#""a\ud83d""#, &mut half), "a");
+        assert_eq!(read(r#""""#, &mut half), "");
+        assert_eq!(read(r#""b\ud83d""#, &mut half), "\u{fffd}b");
+        assert_eq!(read(r#""\ude00!""#, &mut half), "😀!");
+        assert_eq!(read(r#""\ude00!""#, &mut half), "\u{fffd}!");
+        assert_eq!(read(r#""\\ud83d""#, &mut half), "\\ud83d");
+        assert_eq!(half, Half::default());
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod sources;
 mod wire;
 
 use blocks::Blocks;
-use wire::{Delta, KNOWN_DELTAS, MessageStart, Outline, Text, Wire};
+use wire::{Delta, KNOWN_DELTAS, MessageStart, Outline, Wire};
 
 #[derive(Debug)]
 pub(crate) struct AnthropicDecoder {
@@ -62,15 +62,15 @@ impl AnthropicDecoder {
         else {
             return;
         };
-        self.blocks.name_sources_after(message.id.map(Text::whole).unwrap_or_default());
+        self.blocks.name_sources_after(message.id.unescaped());
         self.count(message.usage);
     }
 
     fn message_delta(&mut self, delta: Option<Delta<'_>>, usage: Option<&RawValue>) {
         self.count(usage);
-        let stopped = delta.and_then(|delta| delta.stop_reason).filter(|text| !text.is_empty());
+        let stopped = delta.map(|delta| delta.stop_reason).filter(|stopped| !stopped.is_empty());
         if let Some(stopped) = stopped {
-            self.reason = Some(reason(&stopped.whole()));
+            self.reason = Some(reason(&stopped.unescaped()));
         }
     }
 
@@ -178,3 +178,6 @@ fn reason(text: &str) -> FinishReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::calls::{Call, Calls};
 use super::sources::Sources;
-use super::wire::{BlockStart, Delta, Half, Kind, Text};
+use super::wire::{BlockStart, Delta, Kind};
+use crate::escaped::{Escaped, Half};
 
 #[derive(Debug)]
 pub(super) struct Blocks {
@@ -83,12 +84,12 @@ impl Blocks {
             ("thinking", Ok(start)) => {
                 let mut stream = self.stream();
                 stream.thinking(start.thinking, out);
-                Block::Thinking { stream, signature: start.signature.map(Text::whole).unwrap_or_default() }
+                Block::Thinking { stream, signature: start.signature.unescaped() }
             }
             ("redacted_thinking", Ok(start)) => {
                 let id = self.stream().id;
                 say(out, Chunk::ReasoningStart { id: id.clone(), rest: Rest::none() });
-                Block::Redacted { id, data: start.data.map(Text::whole).unwrap_or_default() }
+                Block::Redacted { id, data: start.data.unescaped() }
             }
             ("tool_use", Ok(start)) => Block::Call(self.calls.begin(start, out)),
             ("server_tool_use" | "mcp_tool_use", Ok(start)) => {
@@ -113,7 +114,7 @@ impl Blocks {
                 "text_delta" => Block::Text(self.stream()),
                 "thinking_delta" => {
                     let mut stream = self.stream();
-                    stream.thinking(None, out);
+                    stream.thinking(Escaped::default(), out);
                     Block::Thinking { stream, signature: String::new() }
                 }
                 kind => return tracing::debug!(kind, index, "passed over: a delta of no block"),
@@ -126,7 +127,7 @@ impl Blocks {
             ("thinking_delta", Block::Thinking { stream, .. }) => stream.thinking(delta.thinking, out),
             ("input_json_delta", Block::Call(call)) => call.grow(delta.partial_json, out),
             ("signature_delta", Block::Thinking { signature, .. }) => {
-                signature.push_str(&delta.signature.map(Text::whole).unwrap_or_default());
+                signature.push_str(&delta.signature.unescaped());
             }
             ("citations_delta", _) => {
                 if let Some(citation) = delta.citation {
@@ -190,7 +191,7 @@ impl Blocks {
 }
 
 impl Stream {
-    fn text(&mut self, text: Option<Text<'_>>, out: &mut Vec<StepEvent>) {
+    fn text(&mut self, text: Escaped<'_>, out: &mut Vec<StepEvent>) {
         let Some(delta) = self.delta(text) else { return };
         if !self.begun {
             self.begun = true;
@@ -200,7 +201,7 @@ impl Stream {
     }
 
     /// Reasoning begins at once: it may have a signature and no text.
-    fn thinking(&mut self, text: Option<Text<'_>>, out: &mut Vec<StepEvent>) {
+    fn thinking(&mut self, text: Escaped<'_>, out: &mut Vec<StepEvent>) {
         if !self.begun {
             self.begun = true;
             say(out, Chunk::ReasoningStart { id: self.id.clone(), rest: Rest::none() });
@@ -210,8 +211,8 @@ impl Stream {
         }
     }
 
-    fn delta(&mut self, text: Option<Text<'_>>) -> Option<String> {
-        let delta = text?.after(&mut self.half);
+    fn delta(&mut self, text: Escaped<'_>) -> Option<String> {
+        let delta = text.unescaped_after(&mut self.half);
         (!delta.is_empty()).then_some(delta)
     }
 }

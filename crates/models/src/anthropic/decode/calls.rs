@@ -8,8 +8,9 @@ use attache_core::ports::StepEvent;
 use serde_json::Value;
 
 use super::blocks::say;
-use super::wire::{BlockStart, Half, Text};
+use super::wire::BlockStart;
 use crate::dialect::arguments;
+use crate::escaped::{Escaped, Half};
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -51,8 +52,8 @@ impl Calls {
 
     fn open(&mut self, start: BlockStart<'_>, marks: ToolMarks, out: &mut Vec<StepEvent>) -> Call {
         let call = Call {
-            call_id: self.unique(start.id.map(Text::whole).unwrap_or_default()),
-            tool_name: start.name.map(Text::whole).unwrap_or_default(),
+            call_id: self.unique(start.id.unescaped()),
+            tool_name: start.name.unescaped(),
             marks,
             text: String::new(),
             given: start.input.and_then(|raw| serde_json::from_str(raw.get()).ok()),
@@ -98,7 +99,7 @@ impl Calls {
 
     /// What a server tool gave.
     pub(super) fn served(&mut self, start: BlockStart<'_>, out: &mut Vec<StepEvent>) {
-        let call_id = CallId::new(start.tool_use_id.map(Text::whole).unwrap_or_default());
+        let call_id = CallId::new(start.tool_use_id.unescaped());
         if !self.served.remove(&call_id) {
             return tracing::debug!(id = call_id.as_str(), "passed over: a result of no call");
         }
@@ -139,11 +140,11 @@ impl Calls {
 }
 
 impl Call {
-    pub(super) fn grow(&mut self, delta: Option<Text<'_>>, out: &mut Vec<StepEvent>) {
-        let Some(delta) = delta.map(|delta| delta.after(&mut self.half)).filter(|delta| !delta.is_empty())
-        else {
+    pub(super) fn grow(&mut self, delta: Escaped<'_>, out: &mut Vec<StepEvent>) {
+        let delta = delta.unescaped_after(&mut self.half);
+        if delta.is_empty() {
             return;
-        };
+        }
         self.text.push_str(&delta);
         let call_id = self.call_id.clone();
         say(out, Chunk::ToolInputDelta { call_id, input_text_delta: delta, rest: Rest::none() });
