@@ -1,5 +1,7 @@
 //! A prompt on its way in: typed user parts, what a client says of them, and the shelving of large attachments.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -56,7 +58,50 @@ pub fn text_of(parts: &[Part]) -> String {
     joined
 }
 
+/// What a `file:` or `zed:` address is called: the last segment of its path, with query and fragment as they stand. Nothing is
+/// decoded, and other schemes have no name.
+pub fn name_of_uri(uri: &str) -> Option<Cow<'_, str>> {
+    let rest = uri.strip_prefix("file:").or_else(|| uri.strip_prefix("zed:"))?;
+    let (path, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    // What stands between `//` and the next slash is a machine, not a name.
+    let path = match path.strip_prefix("//") {
+        Some(behind) => &behind[behind.find('/').unwrap_or(behind.len())..],
+        None => path,
+    };
+    // A folder is named like a file, its closing slash aside.
+    let segment = path.trim_end_matches('/').rsplit('/').next().filter(|segment| !segment.is_empty())?;
+    Some(if tail.is_empty() { Cow::Borrowed(segment) } else { Cow::Owned(format!("{segment}{tail}")) })
+}
+
 /// SHA-256 in hex: how blobs are named.
 pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_from_file_and_zed_uris_only() {
+        for (uri, name) in [
+            ("file:///a/b.rs", Some("b.rs")),
+            ("file:///a/dir/", Some("dir")),
+            ("file:///a/b.rs#L10-20", Some("b.rs#L10-20")),
+            ("file:///a/b%20c.rs", Some("b%20c.rs")),
+            ("file:/a/b.rs", Some("b.rs")),
+            ("file://host/a.rs", Some("a.rs")),
+            ("file://host", None),
+            ("zed:///agent/git-diff?base=feature/x", Some("git-diff?base=feature/x")),
+            ("zed:///agent/dir/?x=1", Some("dir?x=1")),
+            ("file:///?x", None),
+            ("file:///", None),
+            ("file:", None),
+            ("https://example.org/a.png", None),
+            ("a.rs", None),
+            ("", None),
+        ] {
+            assert_eq!(name_of_uri(uri).as_deref(), name, "{uri}");
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use attache_core::part::{Part, Passage, ToolPart, ToolState};
 use attache_core::ports::model::ModelInfo;
-use attache_core::prompt::BLOB_SCHEME;
 use attache_core::prompt::media::Marks;
+use attache_core::prompt::{BLOB_SCHEME, name_of_uri};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -88,15 +88,7 @@ pub(crate) fn piece<'a>(
 ) -> Option<Piece<'a>> {
     match part {
         Part::Text { text, .. } => Some(Piece::Text(Cow::Borrowed(text))),
-        Part::File { media_type, url, filename, provider_metadata } => {
-            let about = About {
-                mime: media_type,
-                url,
-                filename: filename.as_deref(),
-                marks: Marks::of(provider_metadata.as_ref()),
-            };
-            Some(about.piece(info, blobs))
-        }
+        Part::File { .. } => About::of(part).map(|about| about.piece(info, blobs)),
         Part::Data { name, data, .. } if name == "file-ref" => Some(reference(data, info, fetches)),
         Part::Data { name, data, .. } if name == "context" => Some(Piece::Text(context(data).into())),
         // What a command or a mention stands for is written into text parts where it is resolved.
@@ -117,15 +109,26 @@ struct About<'a> {
 }
 
 impl<'a> About<'a> {
+    /// `None` for what is no file.
+    fn of(part: &'a Part) -> Option<Self> {
+        let Part::File { media_type, url, filename, provider_metadata } = part else { return None };
+        let marks = Marks::of(provider_metadata.as_ref());
+        Some(Self { mime: media_type, url, filename: filename.as_deref(), marks })
+    }
+
     fn piece(&self, info: &ModelInfo, blobs: &'a BlobBytes) -> Piece<'a> {
-        let rejected = self.marks.rejected.is_some();
-        let kind = MediaKind::of(self.mime).filter(|kind| !rejected && kind.is_taken_by(info));
-        match (kind, self.base64(blobs)) {
+        match (self.shown_as(info), self.base64(blobs)) {
             (Some(kind), Some(data)) => {
                 Piece::Media(Media { kind, mime: self.mime, source: Source::Base64(data), name: self.name() })
             }
             _ => Piece::Text(self.descriptor(blobs).into()),
         }
+    }
+
+    /// `None` when it is only described.
+    fn shown_as(&self, info: &ModelInfo) -> Option<MediaKind> {
+        let rejected = self.marks.rejected.is_some();
+        MediaKind::of(self.mime).filter(|kind| !rejected && kind.is_taken_by(info))
     }
 
     fn base64(&self, blobs: &'a BlobBytes) -> Option<&'a str> {
@@ -136,7 +139,8 @@ impl<'a> About<'a> {
     }
 
     fn name(&self) -> Option<Cow<'a, str>> {
-        self.filename.map(Cow::Borrowed).or_else(|| name_of_uri(self.marks.uri?))
+        let filename = self.filename.filter(|name| !name.is_empty());
+        filename.map(Cow::Borrowed).or_else(|| name_of_uri(self.marks.uri?))
     }
 
     fn descriptor(&self, blobs: &BlobBytes) -> String {
@@ -207,16 +211,6 @@ fn context(data: &Value) -> String {
     format!("{first}\n<context ref=\"{reference}\">\n{text}\n</context>")
 }
 
-/// Last segment of the path with query and fragment as they stand, for `file:` and `zed:`; other schemes have no name.
-pub(crate) fn name_of_uri(uri: &str) -> Option<Cow<'_, str>> {
-    let rest = uri.strip_prefix("file:").or_else(|| uri.strip_prefix("zed:"))?;
-    let split = rest.find(['?', '#']).unwrap_or(rest.len());
-    let (path, tail) = rest.split_at(split);
-    let path = path.trim_end_matches('/');
-    let segment = path.rsplit('/').next().filter(|segment| !segment.is_empty())?;
-    Some(if tail.is_empty() { Cow::Borrowed(segment) } else { Cow::Owned(format!("{segment}{tail}")) })
-}
-
 /// The context of this turn only, as one text behind the user's message. `None` when there is none.
 pub(crate) fn runtime_context(items: &[(Option<String>, String)]) -> Option<String> {
     let mut text = String::new();
@@ -276,13 +270,16 @@ pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
     }
 }
 
-/// The content ids of a conversation's attachments that are in the blob store.
-pub(crate) fn blob_ids<'a>(passages: impl Iterator<Item = &'a Passage>) -> Vec<&'a str> {
-    let parts = passages.flat_map(|passage| &passage.parts);
-    let urls = parts.filter_map(|part| if let Part::File { url, .. } = part { Some(url) } else { None });
-    urls.filter_map(|url| url.strip_prefix(BLOB_SCHEME)).collect()
+/// The content ids of the attachments that this model is shown from the blob store.
+pub(crate) fn blob_ids<'a>(passages: impl Iterator<Item = &'a Passage>, info: &ModelInfo) -> Vec<&'a str> {
+    let attachments = passages.flat_map(|passage| &passage.parts).filter_map(About::of);
+    let shown = attachments.filter(|attachment| attachment.shown_as(info).is_some());
+    shown.filter_map(|attachment| attachment.url.strip_prefix(BLOB_SCHEME)).collect()
 }
 
 pub(crate) fn in_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
+
+#[cfg(test)]
+mod tests;

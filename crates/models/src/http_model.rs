@@ -138,7 +138,7 @@ impl Model for HttpModel {
 
 async fn fetch_blobs(request: &ModelRequest) -> Result<BlobBytes, ModelError> {
     let mut blobs = BlobBytes::new();
-    for id in blob_ids(request.passages.iter().map(|passage| &**passage)) {
+    for id in blob_ids(request.passages.iter().map(|passage| &**passage), &request.info) {
         if blobs.contains_key(id) {
             continue;
         }

@@ -1,9 +1,11 @@
 //! Prompt blocks to typed user parts. Opens, fetches and infers nothing; what a block says is stored as it was said.
 
+use std::borrow::Cow;
+
 use attache_core::ids::MessageId;
 use attache_core::part::Part;
-use attache_core::prompt::Prompt;
 use attache_core::prompt::media::{Block, Marks};
+use attache_core::prompt::{Prompt, name_of_uri};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::{Map, Value};
@@ -156,7 +158,7 @@ fn file(data: Field, media_type: String, marks: Marks<'_>) -> Result<Part, Inval
     Ok(Part::File {
         media_type,
         url,
-        filename: marks.uri.and_then(name_of_uri),
+        filename: marks.uri.and_then(name_of_uri).map(Cow::into_owned),
         provider_metadata: marks.metadata(),
     })
 }
@@ -195,36 +197,9 @@ fn media_type(field: Field) -> Result<String, Invalid> {
     }
 }
 
-/// For `file:` and `zed:` the last segment of the path with query and fragment as they stand; others have no name.
-fn name_of_uri(uri: &str) -> Option<String> {
-    let rest = uri.strip_prefix("file:").or_else(|| uri.strip_prefix("zed:"))?;
-    let (path, suffix) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    // A folder is named like a file, its closing slash aside.
-    let path = path.strip_suffix('/').unwrap_or(path);
-    let segment = path.rsplit('/').next().filter(|segment| !segment.is_empty())?;
-    Some(format!("{segment}{suffix}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_come_from_file_and_zed_uris_only() {
-        for (uri, name) in [
-            ("file:///a/b.rs", Some("b.rs")),
-            ("file:///a/dir/", Some("dir")),
-            ("file:///a/b.rs#L10-20", Some("b.rs#L10-20")),
-            ("zed:///agent/git-diff?base=feature/x", Some("git-diff?base=feature/x")),
-            ("zed:///agent/dir/?x=1", Some("dir?x=1")),
-            ("file:///", None),
-            ("file:", None),
-            ("https://example.org/a.png", None),
-            ("", None),
-        ] {
-            assert_eq!(name_of_uri(uri).as_deref(), name, "{uri}");
-        }
-    }
 
     #[test]
     fn base64_is_checked_to_its_last_character() {
