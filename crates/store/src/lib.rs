@@ -3,6 +3,7 @@
 mod apply;
 mod blobs;
 mod connection;
+mod diagnose;
 mod examine;
 mod failure;
 mod lease;
@@ -18,5 +19,6 @@ mod writer;
 
 pub use blobs::FileBlobs;
 pub use connection::Durability;
+pub use diagnose::{Diagnosis, diagnose};
 pub use open::{Location, OpenError, Opened};
 pub use store::SqliteStore;

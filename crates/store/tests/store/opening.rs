@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use attache_core::ports::store::{Change, Store, StoreError};
-use attache_store::{Durability, OpenError, Opened, SqliteStore};
+use attache_store::{Diagnosis, Durability, OpenError, Opened, SqliteStore, diagnose};
 
 use crate::fixture::*;
 
@@ -234,4 +234,33 @@ async fn tables_columns_and_indexes_are_those_of_the_contract() {
     );
     let mode: String = raw.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
+}
+
+#[tokio::test]
+async fn a_diagnosis_tells_how_a_database_is_and_changes_nothing() {
+    let home = home_with_a_session().await;
+    let path = home.location().database;
+    assert_eq!(diagnose(&home.directory.path().join("none.db")), Diagnosis::Absent);
+    let Diagnosis::Sound { bytes, schema } = diagnose(&path) else { panic!("{:?}", diagnose(&path)) };
+    assert!(bytes > 20_000 && schema > 0, "{bytes} {schema}");
+    // While a store is open on it, too.
+    let store = home.open();
+    assert!(matches!(diagnose(&path), Diagnosis::Sound { .. }));
+    drop(store);
+    home.raw().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let sound = fs::read(&path).unwrap();
+    // The body of a page in the middle, which an ordinary start of a large file would not look at.
+    let mut damaged = sound.clone();
+    for page in damaged.chunks_mut(4096).skip(3) {
+        page[..64].fill(0xff);
+    }
+    fs::write(&path, &damaged).unwrap();
+    assert!(matches!(diagnose(&path), Diagnosis::Damaged(_)), "{:?}", diagnose(&path));
+    assert_eq!(fs::read(&path).unwrap(), damaged, "left as it is");
+    fs::write(&path, &sound).unwrap();
+    home.raw().execute_batch("PRAGMA user_version = 9999").unwrap();
+    assert!(matches!(diagnose(&path), Diagnosis::Newer { found: 9999, .. }), "{:?}", diagnose(&path));
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(matches!(diagnose(&path), Diagnosis::Unusable(_)), "{:?}", diagnose(&path));
 }

@@ -1,0 +1,58 @@
+//! Looks at a database thoroughly without changing it: for a user who asks whether it is well.
+
+use std::path::Path;
+
+use crate::connection::{Connector, Durability};
+use crate::examine::{self, Trouble};
+use crate::migrations::{self, SUPPORTED};
+
+/// How a database is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Diagnosis {
+    /// There is none yet.
+    Absent,
+    /// Read to its end and writable.
+    Sound {
+        bytes: u64,
+        schema: i64,
+    },
+    /// Written by a later version.
+    Newer {
+        found: i64,
+        supported: i64,
+    },
+    Damaged(String),
+    /// The disk, the rights or another process stand in the way.
+    Unusable(String),
+}
+
+/// Takes as long as the file is large. Sets nothing aside and migrates nothing.
+pub fn diagnose(database: &Path) -> Diagnosis {
+    match database.metadata() {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Diagnosis::Absent,
+        Err(error) => return Diagnosis::Unusable(error.to_string()),
+    }
+    match look(database) {
+        Ok(sound) => sound,
+        Err(Trouble::Newer { found }) => Diagnosis::Newer { found, supported: SUPPORTED },
+        Err(Trouble::Damaged(reason)) => Diagnosis::Damaged(reason),
+        Err(Trouble::Unusable(reason)) => Diagnosis::Unusable(reason),
+    }
+}
+
+fn look(database: &Path) -> Result<Diagnosis, Trouble> {
+    examine::header(database)?;
+    let connector = Connector { path: database.to_owned(), durability: Durability::Normal, vfs: None };
+    let connection = connector.observer()?;
+    examine::schema(&connection)?;
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if verdict != "ok" {
+        return Err(Trouble::Damaged(verdict));
+    }
+    let schema = migrations::version(&connection)?;
+    // Takes the place of a writer and gives it back: whoever can do that can write.
+    connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+    let bytes = database.metadata()?.len();
+    Ok(Diagnosis::Sound { bytes, schema })
+}
