@@ -20,6 +20,7 @@ pub struct Home {
     directory: TempDir,
     binary: PathBuf,
     marker: String,
+    variables: Vec<(String, String)>,
 }
 
 /// One running `attache acp`.
@@ -38,13 +39,20 @@ impl Home {
             tempfile::Builder::new().prefix("attache-test-").tempdir().expect("a temporary directory");
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let marker = format!("{}-{number}", std::process::id());
-        let home = Self { directory, binary: binary.into(), marker };
+        let home = Self { directory, binary: binary.into(), marker, variables: Vec::new() };
         for path in [home.home(), home.workspace()] {
             std::fs::create_dir(&path).expect("a directory in the temporary one");
         }
         home.write_script(script);
         home.write_config("");
         home
+    }
+
+    /// A variable for every process of this home.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     pub fn binary(&self) -> &Path {
@@ -109,6 +117,9 @@ impl Home {
                 command.env_remove(name);
             }
         }
+        // Nor may a test ask or change the keyring of whoever runs it.
+        command.env_remove("DBUS_SESSION_BUS_ADDRESS").env_remove("XDG_RUNTIME_DIR");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
