@@ -30,6 +30,10 @@ impl Refusal<'_> {
             408 | 409 | 425 | 429 | 500..=599 if !said.is_quota() => {
                 ModelError::Transient { message: about, retry_after: self.retry_after.or(said.retry_after) }
             }
+            // Most often the name of the model.
+            404 => {
+                said.error(format!("{about}. `attache models {provider_id}` shows which models there are"))
+            }
             _ => said.error(about),
         }
     }

@@ -95,7 +95,10 @@ impl HttpModel {
         }
         let (provider, url) = (&self.provider_id, self.endpoint.base_url.as_str());
         ModelError::Transient {
-            message: format!("{provider} can't be reached at {url}: {}", self.endpoint.words(&reason)),
+            message: format!(
+                "{provider} can't be reached at {url}: {}; `attache doctor` says what to do",
+                self.endpoint.words(&reason)
+            ),
             retry_after: None,
         }
     }

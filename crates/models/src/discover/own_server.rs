@@ -59,8 +59,13 @@ async fn ollama(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
     let Some(first) = show(first.info.model.model_id.clone()).await else { return listed };
     let running = asking.get(&asking.root_url("/api/ps")).await.ok();
     let running = running.as_ref().map(|running| &running.body["models"]);
-    let others =
-        listed.iter().skip(1).take(DESCRIBED_MODELS).map(|one| show(one.info.model.model_id.clone()));
+    // Made before the first is awaited: a lazy iterator would keep the whole question from moving between threads.
+    let others: Vec<_> = listed
+        .iter()
+        .skip(1)
+        .take(DESCRIBED_MODELS)
+        .map(|one| show(one.info.model.model_id.clone()))
+        .collect();
     let mut shown = vec![Some(first)];
     shown.extend(stream::iter(others).buffered(QUESTIONS_AT_ONCE).collect::<Vec<_>>().await);
     shown.resize_with(listed.len(), || None);
