@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use attache_acp::{Agent, Host, connect, to_wire};
-use attache_core::ports::BoxFuture;
+use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::{Options, Trace};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::accounts::StoredKeys;
 use crate::args::AcpArgs;
-use crate::config::{Config, Thoughts};
-use crate::setup::Setup;
+use crate::config::Thoughts;
+use crate::setup::{Setup, Sources};
 
 /// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result<()> {
+pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Result<()> {
+    let config = &sources.config;
     let trace = match &args.trace {
         Some(path) => {
             Some(Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))?)
@@ -29,11 +31,12 @@ pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result
         trace: trace.clone(),
         ..Options::default()
     };
+    look_for_models(&setup).await;
     let agent = Agent {
         hub: setup.hub.clone(),
+        accounts: Some(Arc::new(StoredKeys::new(sources.credentials.clone(), setup.providers.clone()))),
         clock: setup.clock.clone(),
         host: Arc::new(Machine),
-        accounts: None,
         version: env!("CARGO_PKG_VERSION"),
         thoughts: match config.thoughts.value {
             Thoughts::Show => to_wire::Thoughts::Show,
@@ -56,6 +59,17 @@ pub(crate) async fn run(setup: Setup, config: &Config, args: &AcpArgs) -> Result
     }
     setup.store.shutdown();
     Ok(())
+}
+
+/// Whoever has a model starts at once, and servers that are configured say meanwhile what they have. Whoever has none waits a
+/// moment for a server of this machine.
+async fn look_for_models(setup: &Setup) {
+    if setup.providers.available().is_empty() {
+        setup.hub.refresh_choices().await;
+    } else if setup.providers.has_unasked() {
+        let hub = setup.hub.clone();
+        tokio::spawn(async move { hub.refresh_choices().await });
+    }
 }
 
 /// What the adapter asks of this machine.

@@ -8,6 +8,11 @@ pub(crate) fn write(text: &str) -> io::Result<()> {
     forgive(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
+/// A remark beside the answer, for the person who reads along.
+pub(crate) fn note(text: &str) {
+    eprintln!("{text}");
+}
+
 /// For an answer that is too long to be held.
 pub(crate) fn stream() -> impl Write + Send {
     BufWriter::new(io::stdout())

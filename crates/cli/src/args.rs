@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -39,6 +40,12 @@ pub(crate) enum Command {
     /// Play one full session in this terminal; needs no key and no network
     #[command(after_help = "Example:\n  attache demo")]
     Demo,
+    /// Show which models can be used now, and why the others can't
+    Models(ModelsArgs),
+    /// Keep, show and forget the keys of providers
+    Auth(AuthArgs),
+    /// Check everything that could be wrong, and say what to do about it
+    Doctor(DoctorArgs),
     /// Look at stored sessions
     Sessions(SessionsArgs),
     /// Write completions for a shell to stdout
@@ -60,9 +67,86 @@ pub(crate) struct AcpArgs {
     /// Agent of new sessions
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
+    /// What passes without a question
+    #[arg(long, value_name = "LEVEL", value_parser = ["ask", "edits", "all"])]
+    pub(crate) approval: Option<String>,
+    /// What contains commands
+    #[arg(long, value_name = "LEVEL", value_parser = sandbox_levels())]
+    pub(crate) sandbox: Option<String>,
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Ask for a key and keep it, instead of serving: what editors run in a terminal to log in
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1, hide = true)]
+    pub(crate) login: Option<Option<String>>,
+}
+
+/// `require` is understood, so that its refusal can say why.
+fn sandbox_levels() -> PossibleValuesParser {
+    let levels =
+        [PossibleValue::new("auto"), PossibleValue::new("off"), PossibleValue::new("require").hide(true)];
+    PossibleValuesParser::new(levels)
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(after_help = "Example:\n  attache models anthropic")]
+pub(crate) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ModelsCommand>,
+    /// Show all models of this provider
+    pub(crate) provider: Option<String>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Fetch the newest data on models, their sizes and prices
+    #[command(after_help = "Example:\n  attache models refresh")]
+    Refresh,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "Example:\n  attache auth login anthropic")]
+pub(crate) struct AuthArgs {
+    #[command(subcommand)]
+    pub(crate) command: AuthCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Ask for a key, check it and keep it: in the keyring, else in a file of yours
+    #[command(after_help = "Example:\n  attache auth login anthropic")]
+    Login(LoginArgs),
+    /// Show where the key of each provider comes from
+    #[command(after_help = "Example:\n  attache auth status")]
+    Status,
+    /// Forget a key
+    #[command(after_help = "Example:\n  attache auth logout anthropic")]
+    Logout {
+        /// Provider
+        provider: String,
+    },
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct LoginArgs {
+    /// Provider: anthropic, openai, gemini, … or one of your configuration
+    pub(crate) provider: String,
+    /// Keep the key without trying it
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    /// Keep it in the file also where there is a keyring
+    #[arg(long)]
+    pub(crate) file: bool,
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "Example:\n  attache doctor")]
+pub(crate) struct DoctorArgs {
+    /// Show what to write into the settings of editors instead
+    #[arg(long)]
+    pub(crate) editors: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -112,7 +196,7 @@ impl Args {
     pub(crate) fn from_command_line() -> Self {
         let args = Self::parse();
         if args.command.is_none() && !args.global.print_config {
-            let message = "a command is missing: acp, demo, sessions or completions";
+            let message = "a command is missing: acp, demo, models, auth, doctor, sessions or completions";
             Self::command().error(clap::error::ErrorKind::MissingSubcommand, message).exit();
         }
         args
@@ -122,7 +206,15 @@ impl Args {
     pub(crate) fn acp(&self) -> Option<&AcpArgs> {
         match &self.command {
             Some(Command::Acp(acp)) => Some(acp),
-            Some(Command::Demo | Command::Sessions(_) | Command::Completions { .. }) | None => None,
+            Some(
+                Command::Demo
+                | Command::Models(_)
+                | Command::Auth(_)
+                | Command::Doctor(_)
+                | Command::Sessions(_)
+                | Command::Completions { .. },
+            )
+            | None => None,
         }
     }
 }
@@ -162,6 +254,25 @@ mod tests {
     }
 
     #[test]
+    fn models_takes_a_provider_or_refreshes() {
+        let models = |line: &str| match parse(line).unwrap().command {
+            Some(Command::Models(models)) => (models.provider, models.command.is_some()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(models("models"), (None, false));
+        assert_eq!(models("models anthropic"), (Some("anthropic".to_owned()), false));
+        assert_eq!(models("models refresh"), (None, true));
+    }
+
+    #[test]
+    fn an_editor_can_have_a_login_behind_its_usual_arguments() {
+        let login = |line: &str| parse(line).unwrap().acp().unwrap().login.clone();
+        assert_eq!(login("acp --model a/b"), None);
+        assert_eq!(login("acp --model a/b --login"), Some(None));
+        assert_eq!(login("acp --login groq"), Some(Some("groq".to_owned())));
+    }
+
+    #[test]
     fn export_has_a_format_and_an_output() {
         let Some(Command::Sessions(sessions)) =
             parse("sessions export ses_1 --format csv -o x.csv").unwrap().command
@@ -177,7 +288,12 @@ mod tests {
         for line in [
             "",
             "nonsense",
-            "acp --approval all",
+            "acp --approval never",
+            "acp --sandbox on",
+            "models refresh anthropic",
+            "auth login",
+            "auth logout",
+            "doctor now",
             "sessions",
             "sessions show",
             "completions tcl",
@@ -196,6 +312,13 @@ mod tests {
             "",
             "acp",
             "demo",
+            "models",
+            "models refresh",
+            "auth",
+            "auth login",
+            "auth status",
+            "auth logout",
+            "doctor",
             "sessions",
             "sessions list",
             "sessions show",

@@ -38,7 +38,19 @@ mod tests {
             let mut script = Vec::new();
             write(*shell, &mut script).unwrap();
             let script = String::from_utf8(script).unwrap();
-            for word in ["acp", "demo", "sessions", "export", "completions", "print-config"] {
+            for word in [
+                "acp",
+                "demo",
+                "models",
+                "refresh",
+                "auth",
+                "logout",
+                "doctor",
+                "sessions",
+                "export",
+                "completions",
+                "print-config",
+            ] {
                 assert!(script.contains(word), "{shell}: {word}");
             }
         }

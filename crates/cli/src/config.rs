@@ -1,16 +1,19 @@
 //! The settings in force and where each came from: defaults, then the user's config.toml, then `ATTACHE_*` variables, then
-//! options; later wins. Reads all of it once, before anything starts; opens no provider and no database.
+//! options; later wins. Reads all of it once, before anything starts; opens no provider, no database and looks for no key.
 //!
 //! A project's own `.attache/config.toml` is not read: it needs the user's consent, which this version can't ask for yet.
 //! The variable of a key is `ATTACHE_` and the key in capitals with `_` for each dot: `limits.max_steps` is
-//! `ATTACHE_LIMITS_MAX_STEPS`. An empty variable counts as unset. Providers are configured in the file only.
+//! `ATTACHE_LIMITS_MAX_STEPS`. An empty variable counts as unset. Providers are configured in the file,
+//! except that `<PROVIDER>_BASE_URL` gives a known vendor its address.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache_core::ports::store::ModelRef;
-use attache_models::ScriptModel;
+use attache_core::watchdog::{Approval, Containment};
+use attache_models::{STREAM_IDLE, Vendor};
 
 use crate::args::Args;
 use crate::dirs::Dirs;
@@ -20,14 +23,21 @@ mod error;
 mod file;
 mod keys;
 mod limits;
-mod models;
+mod provider;
+mod provider_table;
 mod store_path;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use environment::Environment;
 pub(crate) use error::{ConfigError, ConfigErrors};
+pub(crate) use file::read_text;
 use keys::{Input, KEYS, Key};
+pub(crate) use limits::MAX_SCRIPT_BYTES;
+pub(crate) use provider::{HttpWire, Provider, ProviderModel, StatedPrice, Wire};
+
+/// Where the public model data is.
+const CATALOGUE_URL: &str = "https://models.dev/api.json";
 
 /// A value and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,15 +58,28 @@ pub(crate) enum Origin {
 pub(crate) struct Config {
     /// The file that was read, or looked for and not there.
     pub(crate) file: PathBuf,
-    /// `None`: nothing is configured to talk to; everything but prompts works.
+    /// `None`: the first provider that can be used has one.
     pub(crate) model: Option<Sourced<ModelRef>>,
+    /// For titles. `None`: the small model of a vendor that has a key.
+    pub(crate) small_model: Option<Sourced<ModelRef>>,
+    pub(crate) approval: Sourced<Approval>,
+    pub(crate) sandbox: Sourced<Sandbox>,
     /// The session database.
     pub(crate) store: Sourced<PathBuf>,
     pub(crate) thoughts: Sourced<Thoughts>,
     pub(crate) durability: Sourced<Durability>,
     pub(crate) limits: Limits,
-    /// In the order of the file; the first is the default one.
+    /// Where `attache models refresh` gets its data.
+    pub(crate) catalogue_url: Sourced<String>,
+    /// Those of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
+}
+
+/// What contains commands. This version has no sandbox: `Auto` is then none, and `Off` says that the user knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sandbox {
+    Auto,
+    Off,
 }
 
 /// Whether clients get the model's reasoning.
@@ -79,30 +102,8 @@ pub(crate) struct Limits {
     pub(crate) max_steps: Sourced<u32>,
     /// Longest incoming JSON-RPC line.
     pub(crate) max_line_bytes: Sourced<usize>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Provider {
-    pub(crate) name: String,
-    pub(crate) dialect: Sourced<Dialect>,
-    /// The transcript the scripted model answers from; absolute.
-    pub(crate) script: Sourced<PathBuf>,
-    pub(crate) models: Vec<ProviderModel>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    Script,
-}
-
-/// What the file states about one model; the rest is as the provider says.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ProviderModel {
-    pub(crate) name: String,
-    pub(crate) context: Option<Sourced<u64>>,
-    pub(crate) max_output: Option<Sourced<u64>>,
-    pub(crate) images: Option<Sourced<bool>>,
-    pub(crate) audio: Option<Sourced<bool>>,
+    /// Silence of a model's stream.
+    pub(crate) stream_idle: Sourced<Duration>,
 }
 
 impl Config {
@@ -124,7 +125,9 @@ impl Config {
         }
         environment.apply(&mut config, &mut errors);
         config.apply_options(args, &mut errors);
-        config.settle_model(&providers_named, &mut errors);
+        config.complete_providers(&providers_named, environment, &mut errors);
+        config.check_models(&providers_named, &mut errors);
+        config.check_approval(&mut errors);
         if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
 
@@ -135,20 +138,30 @@ impl Config {
         Self {
             file: dirs.config_file.clone(),
             model: None,
+            small_model: None,
+            approval: default(Approval::Ask),
+            sandbox: default(Sandbox::Auto),
             store: default(dirs.sessions_db.clone()),
             thoughts: default(Thoughts::Show),
             durability: default(Durability::Normal),
             limits: Limits {
                 max_steps: default(limits::MAX_STEPS),
                 max_line_bytes: default(limits::MAX_LINE_BYTES),
+                stream_idle: default(STREAM_IDLE),
             },
+            catalogue_url: default(CATALOGUE_URL.to_owned()),
             providers: Vec::new(),
         }
     }
 
     fn apply_options(&mut self, args: &Args, errors: &mut Vec<ConfigError>) {
-        let model = args.acp().and_then(|acp| acp.model.as_deref());
-        let given = [("model", "--model", model), ("store", "--store", args.global.store.as_deref())];
+        let acp = args.acp();
+        let given = [
+            ("model", "--model", acp.and_then(|acp| acp.model.as_deref())),
+            ("approval", "--approval", acp.and_then(|acp| acp.approval.as_deref())),
+            ("sandbox", "--sandbox", acp.and_then(|acp| acp.sandbox.as_deref())),
+            ("store", "--store", args.global.store.as_deref()),
+        ];
         for (path, option, text) in given {
             if let (Some(text), Some(key)) = (text, KEYS.iter().find(|key| key.path == path)) {
                 self.assign(key, &Input::Text(text), Origin::Option(option), errors);
@@ -162,24 +175,25 @@ impl Config {
         }
     }
 
-    /// A model needs its provider; without a chosen model it is the first provider's default one.
-    fn settle_model(&mut self, providers_named: &[String], errors: &mut Vec<ConfigError>) {
-        match &self.model {
-            Some(Sourced { value, origin }) if !providers_named.contains(&value.provider_id) => {
-                let message = error::unconfigured_provider(value, providers_named, &self.file);
+    /// A model needs a provider that is known or configured. Whether it has a key is another matter.
+    fn check_models(&self, providers_named: &[String], errors: &mut Vec<ConfigError>) {
+        for (key, model) in [("model", &self.model), ("small_model", &self.small_model)] {
+            let Some(Sourced { value, origin }) = model else { continue };
+            let is_known =
+                providers_named.contains(&value.provider_id) || Vendor::find(&value.provider_id).is_some();
+            if !is_known {
+                let message = error::unknown_provider(key, value, providers_named, &self.file);
                 errors.push(ConfigError { origin: origin.clone(), message });
             }
-            Some(_) => {}
-            None => {
-                self.model = self.providers.first().map(|provider| Sourced {
-                    value: ModelRef {
-                        provider_id: provider.name.clone(),
-                        model_id: ScriptModel::DEFAULT_MODEL.to_owned(),
-                        variant: None,
-                    },
-                    origin: Origin::Default,
-                });
-            }
+        }
+    }
+
+    /// Whoever wants no questions at all has to say that nothing contains the commands either.
+    fn check_approval(&self, errors: &mut Vec<ConfigError>) {
+        let Sourced { value, origin } = &self.approval;
+        if let Err(reason) = self.sandbox.value.containment().permit(*value) {
+            let message = format!("`approval`: {reason} (in the configuration: sandbox = \"off\")");
+            errors.push(ConfigError { origin: origin.clone(), message });
         }
     }
 }
@@ -213,10 +227,18 @@ impl Durability {
     }
 }
 
-impl Dialect {
+impl Sandbox {
+    pub(crate) fn containment(self) -> Containment {
+        match self {
+            Self::Auto => Containment::None,
+            Self::Off => Containment::ExplicitlyOff,
+        }
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Self::Script => "script",
+            Self::Auto => "auto",
+            Self::Off => "off",
         }
     }
 }

@@ -15,6 +15,10 @@ use crate::config::Environment;
 pub(crate) struct Dirs {
     pub(crate) config_file: PathBuf,
     pub(crate) sessions_db: PathBuf,
+    /// Keys that are kept for the user.
+    pub(crate) credentials_file: PathBuf,
+    /// What `attache models refresh` fetched.
+    pub(crate) catalogue_file: PathBuf,
     pub(crate) blobs: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) logs: PathBuf,
@@ -63,6 +67,8 @@ impl Dirs {
         Self {
             config_file: config.join("config.toml"),
             sessions_db: data.join("sessions.db"),
+            credentials_file: data.join("credentials.json"),
+            catalogue_file: data.join("catalogue.json"),
             blobs: data.join("blobs"),
             scratch: cache.join("scratch"),
             logs: state.join("logs"),

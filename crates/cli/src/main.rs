@@ -4,21 +4,28 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Args, Command};
+use crate::args::{AcpArgs, Args, Command};
 use crate::config::{Config, Environment};
 use crate::dirs::Dirs;
-use crate::setup::Setup;
+use crate::setup::{Setup, Sources};
 
+mod accounts;
 mod acp;
 mod answer;
 mod args;
+mod auth;
+mod catalogue;
 mod completions;
 mod config;
+mod credentials;
 mod demo;
 mod dirs;
+mod doctor;
 mod logging;
 mod memory;
+mod models;
 mod print_config;
+mod providers;
 mod sessions;
 mod setup;
 mod when;
@@ -43,33 +50,50 @@ fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let dirs = Dirs::from_environment(&environment)?;
-    let config = Config::load(args, &environment, &dirs)?;
+    let config = match (Config::load(args, &environment, &dirs), &args.command) {
+        (Ok(config), _) => config,
+        (Err(errors), Some(Command::Doctor(_))) => return doctor::bad_configuration(&errors),
+        (Err(errors), _) => return Err(errors.into()),
+    };
     if args.global.print_config {
-        answer::write(&print_config::text(&config))?;
+        answer::write(&print_config::text(&Sources::new(config, dirs, &environment)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let logging = logging::start(logging::Destination::of(args, &dirs), args.global.verbosity, &environment)?;
+    let destination = logging::Destination::of(args, &dirs);
+    let logging = logging::start(destination, args.global.verbosity, &environment)?;
+    let sources = Sources::new(config, dirs, &environment);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
-    let code = match &args.command {
-        Some(Command::Sessions(sessions)) => {
-            let (store, set_aside) = setup::open_store(&config, &dirs)?;
-            tell_set_aside(set_aside.as_deref());
-            let done = runtime.block_on(sessions::run(&store, sessions.command.clone()));
-            store.shutdown();
-            done.map(|()| ExitCode::SUCCESS)
-        }
-        Some(Command::Demo) => runtime.block_on(demo::run()).map(|()| ExitCode::SUCCESS),
-        Some(Command::Acp(acp_args)) => {
-            let setup = Setup::open(&config, &dirs, acp_args.agent.as_deref())?;
-            tell_set_aside(setup.set_aside.as_deref());
-            runtime.block_on(acp::run(setup, &config, acp_args)).map(|()| ExitCode::SUCCESS)
-        }
-        Some(Command::Completions { .. }) | None => Ok(ExitCode::SUCCESS),
-    };
+    let code = runtime.block_on(command(args, &sources));
     // A read of stdin that nobody will end must not keep the process.
     runtime.shutdown_background();
     drop(logging);
     code
+}
+
+async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
+    match &args.command {
+        Some(Command::Sessions(sessions)) => {
+            let (store, set_aside) = setup::open_store(&sources.config, &sources.dirs)?;
+            tell_set_aside(set_aside.as_deref());
+            let done = sessions::run(&store, sessions.command.clone()).await;
+            store.shutdown();
+            done?;
+        }
+        Some(Command::Demo) => demo::run().await?,
+        Some(Command::Models(models)) => models::run(sources, models).await?,
+        Some(Command::Auth(auth)) => auth::Desk::new(sources).run(&auth.command).await?,
+        Some(Command::Doctor(doctor)) => return doctor::run(sources, doctor).await,
+        Some(Command::Acp(AcpArgs { login: Some(provider), .. })) => {
+            auth::Desk::new(sources).login_to_any(provider.as_deref()).await?;
+        }
+        Some(Command::Acp(acp_args)) => {
+            let setup = Setup::open(sources, acp_args.agent.as_deref())?;
+            tell_set_aside(setup.set_aside.as_deref());
+            acp::run(setup, sources, acp_args).await?;
+        }
+        Some(Command::Completions { .. }) | None => {}
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// One for the turn, one for the connection: the store and the pipes have threads of their own.

@@ -3,32 +3,38 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use toml_edit::{Key, Value};
+use toml_edit::{InlineTable, Key, Value};
 
-use crate::config::{Config, Origin, Provider, ProviderModel, Sourced};
+use crate::config::{Limits, Origin, ProviderModel, Sourced, StatedPrice, Wire};
+use crate::providers::{Standing, State, how_to_get_a_key, standings, usual_model};
+use crate::setup::Sources;
 
-pub(crate) fn text(config: &Config) -> String {
+/// Providers that nobody mentions and that have no key are left out: they are as the vendors have them.
+pub(crate) fn text(sources: &Sources) -> String {
+    let (config, keys) = (&sources.config, sources.credentials.read());
+    let standings = standings(config, &keys);
     let mut page = Page(String::new());
     let state = if config.file.exists() { "" } else { " (not there)" };
     page.line(&format!("# configuration file: {}{state}", one_line(&config.file.display().to_string())));
-    match &config.model {
-        Some(Sourced { value, origin }) => {
-            page.entry("model", value.to_string(), origin);
-        }
-        None => page.line("# model = \"provider/model\"  # not set"),
+    match (&config.model, usual_model(&standings, &sources.opener)) {
+        (Some(model), _) => page.entry("model", model.value.to_string(), &model.origin),
+        (None, Some(model)) => page.entry("model", model.to_string(), &Origin::Default),
+        (None, None) => page.line("# model = \"provider/model\"  # not set, and no provider has a key"),
     }
+    match &config.small_model {
+        Some(model) => page.entry("small_model", model.value.to_string(), &model.origin),
+        None => page.line("# small_model = \"provider/model\"  # not set"),
+    }
+    page.entry("approval", config.approval.value.as_str(), &config.approval.origin);
+    page.entry("sandbox", config.sandbox.value.as_str(), &config.sandbox.origin);
     page.path("store", &config.store);
     page.entry("thoughts", config.thoughts.value.as_str(), &config.thoughts.origin);
     page.entry("durability", config.durability.value.as_str(), &config.durability.origin);
-    page.line("\n[limits]");
-    page.number("max_steps", u64::from(config.limits.max_steps.value), &config.limits.max_steps.origin);
-    page.number(
-        "max_line_bytes",
-        config.limits.max_line_bytes.value as u64,
-        &config.limits.max_line_bytes.origin,
-    );
-    for provider in &config.providers {
-        page.provider(provider);
+    page.limits(&config.limits);
+    page.line("\n[catalogue]");
+    page.entry("url", config.catalogue_url.value.as_str(), &config.catalogue_url.origin);
+    for standing in standings.iter().filter(|standing| standing.is_worth_telling()) {
+        page.provider(standing);
     }
     page.0
 }
@@ -37,10 +43,36 @@ pub(crate) fn text(config: &Config) -> String {
 struct Page(String);
 
 impl Page {
-    fn provider(&mut self, provider: &Provider) {
+    fn limits(&mut self, limits: &Limits) {
+        self.line("\n[limits]");
+        let idle = u64::try_from(limits.stream_idle.value.as_millis()).unwrap_or(u64::MAX);
+        self.number("stream_idle_timeout_ms", idle, &limits.stream_idle.origin);
+        self.number("max_steps", u64::from(limits.max_steps.value), &limits.max_steps.origin);
+        self.number("max_line_bytes", limits.max_line_bytes.value as u64, &limits.max_line_bytes.origin);
+    }
+
+    fn provider(&mut self, standing: &Standing<'_>) {
+        let provider = standing.provider;
         self.line(&format!("\n[providers.{}]", key(&provider.name)));
-        self.entry("dialect", provider.dialect.value.as_str(), &provider.dialect.origin);
-        self.path("script", &provider.script);
+        self.line(&format!("# key: {}", one_line(&key_state(standing))));
+        match &provider.wire {
+            Wire::Script { dialect, script } => {
+                self.entry("dialect", "script", dialect);
+                self.path("script", script);
+            }
+            Wire::Http(wire) => {
+                self.entry("dialect", wire.dialect.value.as_str(), &wire.dialect.origin);
+                if let Some(base_url) = &wire.base_url {
+                    self.entry("base_url", base_url.value.as_str(), &base_url.origin);
+                }
+                // A vendor's usual variables need not be said, and may be several.
+                if let (Origin::File { .. }, [variable]) =
+                    (&wire.key_variables.origin, wire.key_variables.value.as_slice())
+                {
+                    self.entry("api_key_env", variable.as_str(), &wire.key_variables.origin);
+                }
+            }
+        }
         for model in &provider.models {
             self.line(&format!("\n[providers.{}.models.{}]", key(&provider.name), key(&model.name)));
             self.model(model);
@@ -53,10 +85,19 @@ impl Page {
                 self.number(name, *value, origin);
             }
         }
-        for (name, modality) in [("images", &model.images), ("audio", &model.audio)] {
-            if let Some(Sourced { value, origin }) = modality {
+        let switches = [
+            ("images", &model.images),
+            ("audio", &model.audio),
+            ("pdf", &model.pdf),
+            ("reasoning", &model.reasoning),
+        ];
+        for (name, switch) in switches {
+            if let Some(Sourced { value, origin }) = switch {
                 self.entry(name, *value, origin);
             }
+        }
+        if let Some(Sourced { value, origin }) = &model.price {
+            self.entry("price", price(value), origin);
         }
     }
 
@@ -78,6 +119,35 @@ impl Page {
         self.0.push_str(line);
         self.0.push('\n');
     }
+}
+
+/// Where the key is or would come from; never the key.
+fn key_state(standing: &Standing<'_>) -> String {
+    match &standing.state {
+        State::Scripted => "none needed".to_owned(),
+        State::Ready(Some(key)) => format!("from {key}"),
+        State::Ready(None) | State::PerhapsRunning => {
+            format!("none, and none needed; to give one, {}", how_to_get_a_key(standing.provider))
+        }
+        State::NoKey | State::NoAddress => format!("none; {}", how_to_get_a_key(standing.provider)),
+        State::KeyTrouble(trouble) => trouble.to_string(),
+    }
+}
+
+fn price(price: &StatedPrice) -> InlineTable {
+    let mut table = InlineTable::new();
+    let costs = [
+        ("input", Some(price.input)),
+        ("output", Some(price.output)),
+        ("cache_read", price.cache_read),
+        ("cache_write", price.cache_write),
+    ];
+    for (name, cost) in costs {
+        if let Some(cost) = cost {
+            table.insert(name, cost.into());
+        }
+    }
+    table
 }
 
 fn key(name: &str) -> String {

@@ -10,16 +10,47 @@ use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
-use attache_core::watchdog::{Approval, Containment};
+use attache_models::Http;
 use attache_store::{FileBlobs, Location, SqliteStore};
 
-use crate::config::{Config, Durability};
+use crate::catalogue;
+use crate::config::{Config, ConfigErrors, Durability, Environment};
+use crate::credentials::Credentials;
 use crate::dirs::Dirs;
+use crate::providers::{LiveProviders, Opener};
+
+/// Everything that is read once and that models come from.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    pub(crate) config: Arc<Config>,
+    pub(crate) dirs: Dirs,
+    pub(crate) credentials: Credentials,
+    pub(crate) opener: Opener,
+}
+
+impl Sources {
+    pub(crate) fn new(config: Config, dirs: Dirs, environment: &Environment) -> Self {
+        let credentials = Credentials::new(environment, &dirs);
+        let opener = Opener {
+            catalogue: catalogue::open(&dirs),
+            http: Http::default(),
+            keyring: credentials.keyring,
+            idle: config.limits.stream_idle.value,
+        };
+        Self { config: Arc::new(config), dirs, credentials, opener }
+    }
+
+    /// The providers as they stand now.
+    pub(crate) fn live(&self) -> Result<LiveProviders, ConfigErrors> {
+        LiveProviders::open(self.config.clone(), self.credentials.clone(), self.opener.clone())
+    }
+}
 
 /// The rooms, wired. Dropping it ends the store's threads.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) hub: Hub,
+    pub(crate) providers: LiveProviders,
     pub(crate) store: SqliteStore,
     pub(crate) clock: Arc<dyn Clock>,
     /// A damaged database was moved here; the user has to be told.
@@ -36,14 +67,15 @@ impl Clock for SystemClock {
 }
 
 impl Setup {
-    pub(crate) fn open(config: &Config, dirs: &Dirs, agent: Option<&str>) -> Result<Self> {
+    pub(crate) fn open(sources: &Sources, agent: Option<&str>) -> Result<Self> {
+        let (config, dirs) = (&sources.config, &sources.dirs);
         let agents = Agents::builtin();
         let agent = agent.unwrap_or(DEFAULT_AGENT);
         if agents.get(agent).is_none() {
             let known: Vec<_> = agents.ids().collect();
             anyhow::bail!("there is no agent `{agent}`; available: {}", known.join(", "));
         }
-        let providers = config.open_providers()?;
+        let providers = sources.live()?;
         dirs.create()?;
         let (store, set_aside) = open_store(config, dirs)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -52,7 +84,7 @@ impl Setup {
         let hub = Hub::new(Parts {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(FileBlobs::new(dirs.blobs.clone())),
-            model: Arc::new(providers),
+            model: Arc::new(providers.clone()),
             compaction: None,
             tools: attache_tools::builtin().into(),
             agents,
@@ -63,25 +95,31 @@ impl Setup {
                 agent: agent.to_owned(),
                 max_steps: config.limits.max_steps.value,
                 scratch: dirs.scratch.clone(),
-                approval: Approval::Ask,
-                containment: Containment::None,
+                approval: config.approval.value,
+                containment: config.sandbox.value.containment(),
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },
             store: Arc::new(store.clone()),
         });
-        Ok(Self { hub, store, clock, set_aside })
+        Ok(Self { hub, providers, store, clock, set_aside })
     }
 }
 
 /// Opens the session database of this configuration.
 pub(crate) fn open_store(config: &Config, dirs: &Dirs) -> Result<(SqliteStore, Option<PathBuf>)> {
+    let opened = SqliteStore::open(&store_location(config, dirs), durability(config))?;
+    Ok((opened.store, opened.set_aside))
+}
+
+fn store_location(config: &Config, dirs: &Dirs) -> Location {
     let database = config.store.value.clone();
     let beside = database.parent().map(PathBuf::from).unwrap_or_default();
-    let location = Location { database, locks: beside.join("locks"), blobs: dirs.blobs.clone() };
-    let durability = match config.durability.value {
+    Location { database, locks: beside.join("locks"), blobs: dirs.blobs.clone() }
+}
+
+fn durability(config: &Config) -> attache_store::Durability {
+    match config.durability.value {
         Durability::Normal => attache_store::Durability::Normal,
         Durability::Full => attache_store::Durability::Full,
-    };
-    let opened = SqliteStore::open(&location, durability)?;
-    Ok((opened.store, opened.set_aside))
+    }
 }

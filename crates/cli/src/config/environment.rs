@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 
 use super::error::{nearest, shown};
@@ -11,9 +12,16 @@ use super::{Config, ConfigError, Origin};
 /// Variables of ours that are no keys of the configuration.
 const OTHER_VARIABLES: [&str; 2] = ["ATTACHE_HOME", "ATTACHE_LOG"];
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Environment {
+    /// Keys are among the values.
     variables: BTreeMap<OsString, OsString>,
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.variables.keys()).finish()
+    }
 }
 
 impl Environment {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use attache_core::ports::store::ModelRef;
+use attache_models::{VENDORS, Vendor};
 use thiserror::Error;
 
 use super::Origin;
@@ -22,7 +23,7 @@ pub(crate) struct ConfigErrors(pub(crate) Vec<ConfigError>);
 
 impl ConfigError {
     /// `line` is `None` when the whole file is meant.
-    pub(super) fn in_file(path: &Path, line: Option<usize>, message: String) -> Self {
+    pub(crate) fn in_file(path: &Path, line: Option<usize>, message: String) -> Self {
         let path: Arc<Path> = path.into();
         Self { origin: Origin::File { path, line: line.unwrap_or(0) }, message }
     }
@@ -85,18 +86,19 @@ pub(super) fn shown(text: &str) -> String {
     shown
 }
 
-pub(super) fn unconfigured_provider(model: &ModelRef, providers: &[String], file: &Path) -> String {
+/// `named` are the providers of the file.
+pub(super) fn unknown_provider(key: &str, model: &ModelRef, named: &[String], file: &Path) -> String {
     let provider = shown(&model.provider_id);
     let model = shown(&model.to_string());
-    let known = match providers {
-        [] => "no provider is configured".to_owned(),
-        known => format!("configured: {}", known.join(", ")),
-    };
-    let names: Vec<&str> = providers.iter().map(String::as_str).collect();
-    let near = nearest(&provider, &names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let names: Vec<&str> = named.iter().map(String::as_str).collect();
+    let near = nearest(&provider, &names).or_else(|| Some(Vendor::nearest(&provider)?.id));
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let mut known: Vec<&str> = VENDORS.iter().map(|vendor| vendor.id).collect();
+    known.extend(names.into_iter().filter(|name| Vendor::find(name).is_none()));
     format!(
-        "model `{model}` needs a provider `{provider}` ({known}{near}); add [providers.{provider}] with dialect = \"script\" and \
-         script = \"FILE\" to {}",
+        "{key} `{model}` needs a provider `{provider}`, which is not known{near} (known: {}); for another, add [providers.{provider}] \
+         with dialect and base_url to {}",
+        known.join(", "),
         file.display()
     )
 }

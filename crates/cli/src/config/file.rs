@@ -7,15 +7,10 @@ use std::sync::Arc;
 
 use toml_edit::{Document, Item, TableLike, Value};
 
-use super::error::{nearest, shown, unknown_key};
+use super::error::unknown_key;
 use super::keys::{Input, KEYS, found, mismatch};
-use super::limits::{MAX_CONFIG_BYTES, MAX_TOKENS};
-use super::{Config, ConfigError, Dialect, Origin, Provider, ProviderModel, Sourced};
-
-/// What `dialect` may become; only the first works in this version.
-const DIALECTS: [&str; 5] = ["script", "openai-chat", "openai-responses", "anthropic", "gemini"];
-const PROVIDER_KEYS: [&str; 3] = ["dialect", "script", "models"];
-const MODEL_KEYS: [&str; 4] = ["context", "max_output", "images", "audio"];
+use super::limits::MAX_CONFIG_BYTES;
+use super::{Config, ConfigError, Origin, Sourced};
 
 /// `None` when there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
@@ -23,7 +18,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
 }
 
 /// A text file of bounded size; `None` when it is not there. Pipes are welcome.
-pub(super) fn read_text(path: &Path, limit: u64) -> Result<Option<String>, String> {
+pub(crate) fn read_text(path: &Path, limit: u64) -> Result<Option<String>, String> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
     match read {
@@ -64,12 +59,12 @@ pub(super) fn apply(text: &str, config: &mut Config, errors: &mut Vec<ConfigErro
     reader.providers_named
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     text: &'a str,
     path: Arc<Path>,
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
     errors: Vec<ConfigError>,
-    providers_named: Vec<String>,
+    pub(super) providers_named: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -102,148 +97,7 @@ impl Reader<'_> {
         }
     }
 
-    fn providers(&mut self, item: &Item, origin: Origin, config: &mut Config) {
-        let Some(table) = item.as_table_like() else {
-            return self.refuse(origin, mismatch("providers", "a table of providers", &found_item(item)));
-        };
-        for (name, item) in table.iter() {
-            let origin = self.origin(table, name);
-            let path = format!("providers.{}", shown(name));
-            self.providers_named.push(name.to_owned());
-            if name.is_empty()
-                || name.contains('/')
-                || name.chars().any(|c| c.is_whitespace() || c.is_control())
-            {
-                let reason =
-                    "must have a name without slashes and blanks, because models are written provider/model";
-                self.refuse(origin, format!("`{path}` {reason}"));
-                continue;
-            }
-            match item.as_table_like() {
-                Some(table) => {
-                    let provider = self.provider(name, &path, table, origin);
-                    config.providers.extend(provider);
-                }
-                None => self.refuse(origin, mismatch(&path, "a table", &found_item(item))),
-            }
-        }
-    }
-
-    fn provider(
-        &mut self,
-        name: &str,
-        path: &str,
-        table: &dyn TableLike,
-        origin: Origin,
-    ) -> Option<Provider> {
-        self.unknown_keys(path, table, &PROVIDER_KEYS);
-        let dialect = match table.get("dialect") {
-            Some(item) => self.dialect(path, item, self.origin(table, "dialect")),
-            None => {
-                self.refuse(origin.clone(), format!("`{path}` needs dialect = \"script\""));
-                None
-            }
-        };
-        let script = match table.get("script") {
-            Some(item) => self.script(path, item, self.origin(table, "script")),
-            None => {
-                // Said only when the dialect is one that has scripts: one slip, one message.
-                if dialect.is_some() {
-                    self.refuse(
-                        origin,
-                        format!("`{path}` needs script = \"FILE\", the transcript its answers come from"),
-                    );
-                }
-                None
-            }
-        };
-        let models = table.get("models").map(|item| self.models(path, item, self.origin(table, "models")));
-        Some(Provider {
-            name: name.to_owned(),
-            dialect: dialect?,
-            script: script?,
-            models: models.unwrap_or_default(),
-        })
-    }
-
-    fn dialect(&mut self, path: &str, item: &Item, origin: Origin) -> Option<Sourced<Dialect>> {
-        let [works, later @ ..] = &DIALECTS;
-        match item.as_str() {
-            Some("script") => Some(Sourced { value: Dialect::Script, origin }),
-            Some(text) if later.contains(&text) => {
-                let message =
-                    format!("`{path}.dialect` \"{text}\" is not in this version; known here: \"{works}\"");
-                self.refuse(origin, message);
-                None
-            }
-            Some(text) => {
-                let near = nearest(text, &DIALECTS)
-                    .map(|near| format!(", did you mean \"{near}\"?"))
-                    .unwrap_or_default();
-                let message = format!(
-                    "`{path}.dialect` \"{}\" is unknown{near} (known here: \"{works}\"; not in this version: {})",
-                    shown(text),
-                    later.join(", ")
-                );
-                self.refuse(origin, message);
-                None
-            }
-            None => {
-                self.refuse(
-                    origin,
-                    mismatch(&format!("{path}.dialect"), "the string \"script\"", &found_item(item)),
-                );
-                None
-            }
-        }
-    }
-
-    fn script(&mut self, path: &str, item: &Item, origin: Origin) -> Option<Sourced<PathBuf>> {
-        match item.as_str().filter(|text| !text.is_empty() && !text.contains('\0')) {
-            Some(text) => Some(Sourced { value: self.directory.join(text), origin }),
-            None => {
-                let expected = "the path of a script as a string";
-                self.refuse(origin, mismatch(&format!("{path}.script"), expected, &found_item(item)));
-                None
-            }
-        }
-    }
-
-    fn models(&mut self, path: &str, item: &Item, origin: Origin) -> Vec<ProviderModel> {
-        let path = format!("{path}.models");
-        let Some(table) = item.as_table_like() else {
-            self.refuse(origin, mismatch(&path, "a table of models", &found_item(item)));
-            return Vec::new();
-        };
-        let mut models = Vec::new();
-        for (name, item) in table.iter() {
-            let path = format!("{path}.{}", shown(name));
-            match item.as_table_like() {
-                Some(entries) if !name.is_empty() => models.push(self.model(name, &path, entries)),
-                Some(_) => self.refuse(self.origin(table, name), format!("`{path}` must have a name")),
-                None => self.refuse(self.origin(table, name), mismatch(&path, "a table", &found_item(item))),
-            }
-        }
-        models
-    }
-
-    fn model(&mut self, name: &str, path: &str, table: &dyn TableLike) -> ProviderModel {
-        self.unknown_keys(path, table, &MODEL_KEYS);
-        let tokens = "a whole number of tokens from 1 to 1000000000";
-        let number = |item: &Item| {
-            let number = u64::try_from(item.as_integer()?).ok()?;
-            (1..=MAX_TOKENS).contains(&number).then_some(number)
-        };
-        ProviderModel {
-            name: name.to_owned(),
-            context: self.entry(path, table, "context", tokens, number),
-            max_output: self.entry(path, table, "max_output", tokens, number),
-            images: self.entry(path, table, "images", "true or false", Item::as_bool),
-            audio: self.entry(path, table, "audio", "true or false", Item::as_bool),
-        }
-    }
-
-    fn entry<T>(
+    pub(super) fn entry<T>(
         &mut self,
         path: &str,
         table: &dyn TableLike,
@@ -262,18 +116,19 @@ impl Reader<'_> {
         }
     }
 
-    fn unknown_keys(&mut self, path: &str, table: &dyn TableLike, valid: &[&str]) {
-        for (name, _) in table.iter().filter(|(name, _)| !valid.contains(name)) {
+    /// `valid` are those that are named; `known` are told of elsewhere besides.
+    pub(super) fn unknown_keys(&mut self, path: &str, table: &dyn TableLike, known: &[&str], valid: &[&str]) {
+        for (name, _) in table.iter().filter(|(name, _)| !known.contains(name)) {
             self.refuse(self.origin(table, name), unknown_key(&format!("{path}."), name, valid));
         }
     }
 
-    fn refuse(&mut self, origin: Origin, message: String) {
+    pub(super) fn refuse(&mut self, origin: Origin, message: String) {
         self.errors.push(ConfigError { origin, message });
     }
 
     /// Where the key stands. A table made by headers only (`[a.b]` for `a`) has no place of its own: its first entry's.
-    fn origin(&self, table: &dyn TableLike, key: &str) -> Origin {
+    pub(super) fn origin(&self, table: &dyn TableLike, key: &str) -> Origin {
         let own = table.key(key).and_then(toml_edit::Key::span);
         let start = own.or_else(|| table.get(key).and_then(Item::span)).map_or(0, |span| span.start);
         Origin::File { path: self.path.clone(), line: line_of(self.text, start) }
@@ -289,7 +144,7 @@ fn valid_keys(prefix: &str) -> Vec<&'static str> {
     valid
 }
 
-fn found_item(item: &Item) -> String {
+pub(super) fn found_item(item: &Item) -> String {
     match item {
         Item::None => "nothing".to_owned(),
         Item::Value(value) => found(value as &Value),

@@ -2,13 +2,17 @@
 //! known to the file, the environment and the messages.
 
 use std::path::Path;
+use std::time::Duration;
 
 use attache_core::ports::store::ModelRef;
+use attache_core::watchdog::Approval;
+use attache_models::BaseUrl;
 use toml_edit::Value;
 
 use super::error::shown;
-use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS};
-use super::{Config, Durability, Origin, Sourced, Thoughts, store_path};
+use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
+use super::provider::bad_address;
+use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path};
 
 pub(super) struct Key {
     /// Dotted, as in the file.
@@ -38,6 +42,39 @@ pub(super) const KEYS: &[Key] = &[
         assign: |config, input, origin| {
             let value = model_ref(input.text()?).ok_or(Refusal::Mismatch)?;
             config.model = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    Key {
+        path: "small_model",
+        expected: "a string \"provider/model\"",
+        assign: |config, input, origin| {
+            let value = model_ref(input.text()?).ok_or(Refusal::Mismatch)?;
+            config.small_model = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    Key {
+        path: "approval",
+        expected: "\"ask\", \"edits\" or \"all\"",
+        assign: |config, input, origin| {
+            let value = one_of(input.text()?, &Approval::ALL, Approval::as_str)?;
+            config.approval = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "sandbox",
+        expected: "\"auto\" or \"off\"",
+        assign: |config, input, origin| {
+            let text = input.text()?;
+            if text == "require" {
+                let reason = "this version has no OS sandbox, so \"require\" would refuse every command; \
+                              \"auto\" asks before each of them";
+                return Err(Refusal::Because(reason.to_owned()));
+            }
+            let value = one_of(text, &[Sandbox::Auto, Sandbox::Off], Sandbox::as_str)?;
+            config.sandbox = Sourced { value, origin };
             Ok(())
         },
     },
@@ -86,6 +123,26 @@ pub(super) const KEYS: &[Key] = &[
             let value = input.number(smallest as u64, largest as u64)?;
             let value = usize::try_from(value).map_err(|_| Refusal::Mismatch)?;
             config.limits.max_line_bytes = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "limits.stream_idle_timeout_ms",
+        expected: "a whole number from 100 to 3600000",
+        assign: |config, input, origin| {
+            let (smallest, largest) = STREAM_IDLE_RANGE_MS;
+            let value = Duration::from_millis(input.number(smallest, largest)?);
+            config.limits.stream_idle = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "catalogue.url",
+        expected: "an address as a string",
+        assign: |config, input, origin| {
+            let text = input.text()?;
+            let url = BaseUrl::parse(text).map_err(|bad| Refusal::Because(bad_address(text, &bad)))?;
+            config.catalogue_url = Sourced { value: url.as_str().to_owned(), origin };
             Ok(())
         },
     },

@@ -15,11 +15,17 @@ pub(super) const MAX_LINE_BYTES_RANGE: (usize, usize) = (64 * 1024, 1024 * 1024 
 /// Token counts above this are no model's; they would overflow sums kept as 64-bit numbers.
 pub(super) const MAX_TOKENS: u64 = 1_000_000_000;
 
+/// No model costs more dollars for a million tokens; a larger number is a slip of the unit.
+pub(super) const MAX_PRICE: f64 = 1_000_000.0;
+
+/// Below it a slow network looks like silence, above it nobody waits.
+pub(super) const STREAM_IDLE_RANGE_MS: (u64, u64) = (100, 3_600_000);
+
 /// A configuration is written by hand; anything larger is the wrong file.
 pub(super) const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
 /// Scripts of tests may carry attachments; held in memory once.
-pub(super) const MAX_SCRIPT_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_SCRIPT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How much of a wrong value a message repeats.
 pub(super) const MAX_SHOWN_CHARACTERS: usize = 60;

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use attache_models::VENDORS;
 use clap::Parser;
 use proptest::prelude::*;
 
 use super::*;
 use crate::print_config;
+use crate::setup::Sources;
 
 /// A user's place with a config.toml.
 struct Place {
@@ -34,6 +36,12 @@ impl Place {
         Config::load(&args, &Environment::from_pairs(environment), &self.dirs())
     }
 
+    /// With a store that does not depend on where the test runs.
+    fn sources(&self, environment: &[(&str, &str)], options: &[&str]) -> Sources {
+        let config = self.load_with(environment, options).unwrap();
+        Sources::new(config, self.dirs(), &Environment::from_pairs(environment))
+    }
+
     fn load(&self) -> Result<Config, ConfigErrors> {
         self.load_with(&[], &[])
     }
@@ -55,19 +63,19 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: durability, limits, model, providers, store, thoughts)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: durability, limits, model, providers, store, thoughts)",
+            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
-            "~/config.toml:1: unknown key `permissions` (valid here: durability, limits, model, providers, store, thoughts)",
+            "~/config.toml:1: unknown key `permissions` (valid here: approval, catalogue, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
         ),
         (
             "[limits]\nmax_step = 3",
-            "~/config.toml:2: unknown key `limits.max_step`, did you mean `limits.max_steps`? (valid here: max_line_bytes, max_steps)",
+            "~/config.toml:2: unknown key `limits.max_step`, did you mean `limits.max_steps`? (valid here: max_line_bytes, max_steps, stream_idle_timeout_ms)",
         ),
         (
             "limits.max_steps = \"many\"",
@@ -120,52 +128,133 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
             "[providers.\"a/b\"]\ndialect = \"script\"",
             "~/config.toml:1: `providers.a/b` must have a name without slashes and blanks, because models are written provider/model",
         ),
-        ("\n[providers.a]\nscript = \"x\"", "~/config.toml:2: `providers.a` needs dialect = \"script\""),
+        (
+            "\n[providers.grok]\nscript = \"x\"",
+            "~/config.toml:2: `providers.grok` is no known provider, so it needs dialect and base_url; did you mean `groq`? (known: ALL)",
+        ),
+        (
+            "[providers.mine]\nbase_url = \"http://h\"",
+            "~/config.toml:1: `providers.mine` is no known provider, so it needs dialect (known: ALL)",
+        ),
+        (
+            "[providers.mine]\ndialect = \"openai-chat\"",
+            "~/config.toml:1: `providers.mine` needs base_url = \"http://…\", the address of its server",
+        ),
         (
             "[providers.a]\ndialect = \"script\"",
             "~/config.toml:1: `providers.a` needs script = \"FILE\", the transcript its answers come from",
         ),
         (
-            "[providers.a]\ndialect = \"anthropic\"",
-            "~/config.toml:2: `providers.a.dialect` \"anthropic\" is not in this version; known here: \"script\"",
+            "[providers.a]\ndialect = \"scirpt\"",
+            "~/config.toml:2: `providers.a.dialect` \"scirpt\" is unknown, did you mean \"script\"? (known: anthropic, openai-chat, openai-responses, gemini, script)",
         ),
         (
-            "[providers.a]\ndialect = \"scirpt\"",
-            "~/config.toml:2: `providers.a.dialect` \"scirpt\" is unknown, did you mean \"script\"? (known here: \"script\"; not in this version: openai-chat, openai-responses, anthropic, gemini)",
+            "[providers.openai]\ndialect = \"openai\"",
+            "~/config.toml:2: `providers.openai.dialect` \"openai\" is unknown, did you mean \"openai-chat\"? (known: anthropic, openai-chat, openai-responses, gemini, script)",
         ),
         (
             "[providers.a]\ndialect = 1",
-            "~/config.toml:2: `providers.a.dialect` must be the string \"script\", found the number 1",
+            "~/config.toml:2: `providers.a.dialect` must be one of anthropic, openai-chat, openai-responses, gemini, script, found the number 1",
         ),
         (
             "[providers.a]\ndialect = \"script\"\nscript = 1",
             "~/config.toml:3: `providers.a.script` must be the path of a script as a string, found the number 1",
         ),
         (
-            "[providers.a]\ndialect = \"script\"\nscript = \"x\"\nbase_url = \"http://h\"",
-            "~/config.toml:4: unknown key `providers.a.base_url` (valid here: dialect, script, models)",
+            "[providers.a]\ndialect = \"script\"\nscript = \"x\"\nbase_url = \"http://h\"\napi_key_env = \"K\"",
+            "~/config.toml:4: `providers.a.base_url` has no use: a script is read from its file\n\
+             ~/config.toml:5: `providers.a.api_key_env` has no use: a script is read from its file",
         ),
         (
-            "[providers.a]\ndialect = \"script\"\nscript = \"x\"\n[providers.a.models.m]\ncontext = -1\nimages = \"no\"\nmax_ouput = 3",
-            "~/config.toml:5: `providers.a.models.m.context` must be a whole number of tokens from 1 to 1000000000, found the number -1\n\
-             ~/config.toml:6: `providers.a.models.m.images` must be true or false, found the string \"no\"\n\
-             ~/config.toml:7: unknown key `providers.a.models.m.max_ouput`, did you mean `providers.a.models.m.max_output`? (valid here: context, max_output, images, audio)",
+            "[providers.openai]\nscript = \"x\"",
+            "~/config.toml:2: `providers.openai.script` has a use only with dialect = \"script\"",
         ),
         (
-            "model = \"b/m\"",
-            "~/config.toml:1: model `b/m` needs a provider `b` (no provider is configured); add [providers.b] with dialect = \"script\" and script = \"FILE\" to ~/config.toml",
+            "[providers.openai]\nbase_url = \"localhost:8080\"",
+            "~/config.toml:2: `providers.openai.base_url` \"localhost:8080\" must start with http:// or https://, not `localhost:`",
+        ),
+        (
+            "[providers.openai]\nbase_url = 8080",
+            "~/config.toml:2: `providers.openai.base_url` must be an address as a string, found the number 8080",
+        ),
+        (
+            "[providers.openai]\nbase_url = \"https://me:sk-canary@h\"",
+            "~/config.toml:2: `providers.openai.base_url` the address must not hold a user name or a password; keys belong into `attache auth login` or the environment",
+        ),
+        (
+            "[providers.azure]",
+            "~/config.toml:1: `providers.azure` needs base_url: Azure OpenAI has no address for everybody; write yours here or into AZURE_BASE_URL",
+        ),
+        (
+            "[providers.openai]\napi_key = \"sk-canary\"",
+            "~/config.toml:2: `providers.openai.api_key`: keys do not belong into this file; run `attache auth login openai`, or write api_key_env = \"VARIABLE\"",
+        ),
+        (
+            "[providers.openai]\napi_key_env = \"sk-canary\"",
+            "~/config.toml:2: `providers.openai.api_key_env` must be the name of an environment variable that holds the key (letters, digits and _), not the key itself",
+        ),
+        (
+            "[providers.openai]\napi_kye = 1",
+            "~/config.toml:2: unknown key `providers.openai.api_kye`, did you mean `providers.openai.api_key_env`? (valid here: dialect, base_url, api_key_env, script, models)",
+        ),
+        (
+            "[providers.openai.models.m]\ncontext = -1\nimages = \"no\"\nmax_ouput = 3\nprice = { input = -1, outptu = 2 }",
+            "~/config.toml:2: `providers.openai.models.m.context` must be a whole number of tokens from 1 to 1000000000, found the number -1\n\
+             ~/config.toml:3: `providers.openai.models.m.images` must be true or false, found the string \"no\"\n\
+             ~/config.toml:4: unknown key `providers.openai.models.m.max_ouput`, did you mean `providers.openai.models.m.max_output`? (valid here: context, max_output, images, audio, pdf, reasoning, price)\n\
+             ~/config.toml:5: unknown key `providers.openai.models.m.price.outptu`, did you mean `providers.openai.models.m.price.output`? (valid here: input, output, cache_read, cache_write)\n\
+             ~/config.toml:5: `providers.openai.models.m.price.input` must be a number of dollars per million tokens from 0 to 1000000, found the number -1\n\
+             ~/config.toml:5: `providers.openai.models.m.price` needs output, a number of dollars per million tokens from 0 to 1000000",
+        ),
+        (
+            "[providers.openai.models.m]\nprice = 3",
+            "~/config.toml:2: `providers.openai.models.m.price` must be a table { input, output, cache_read?, cache_write? } in dollars per million tokens, found the number 3",
+        ),
+        (
+            "model = \"antropic/m\"",
+            "~/config.toml:1: model `antropic/m` needs a provider `antropic`, which is not known; did you mean `anthropic`? (known: ALL); for another, add [providers.antropic] with dialect and base_url to ~/config.toml",
+        ),
+        (
+            "small_model = \"b/m\"",
+            "~/config.toml:1: small_model `b/m` needs a provider `b`, which is not known (known: ALL); for another, add [providers.b] with dialect and base_url to ~/config.toml",
+        ),
+        (
+            "approval = \"never\"",
+            "~/config.toml:1: `approval` must be \"ask\", \"edits\" or \"all\", found the string \"never\"",
+        ),
+        (
+            "\napproval = \"all\"",
+            "~/config.toml:2: `approval`: `all` needs a sandbox that holds commands back, and there is none here; start attache with `--sandbox off` if nothing shall hold them back (in the configuration: sandbox = \"off\")",
+        ),
+        (
+            "sandbox = \"require\"",
+            "~/config.toml:1: `sandbox`: this version has no OS sandbox, so \"require\" would refuse every command; \"auto\" asks before each of them",
+        ),
+        (
+            "sandbox = \"on\"",
+            "~/config.toml:1: `sandbox` must be \"auto\" or \"off\", found the string \"on\"",
+        ),
+        (
+            "limits.stream_idle_timeout_ms = 5",
+            "~/config.toml:1: `limits.stream_idle_timeout_ms` must be a whole number from 100 to 3600000, found the number 5",
+        ),
+        (
+            "[catalogue]\nurl = \"models.dev\"",
+            "~/config.toml:2: `catalogue.url`: \"models.dev\" is not an address: relative URL without a base",
         ),
         ("model = \"a/b\"\nmodel = \"c/d\"", "~/config.toml:2: not valid TOML: duplicate key"),
     ];
     for (config, message) in table {
-        assert_eq!(Place::with(config).errors_with(&[], &[]), *message, "{config}");
+        let known: Vec<&str> = VENDORS.iter().map(|vendor| vendor.id).collect();
+        let message = message.replace("ALL", &known.join(", "));
+        assert_eq!(Place::with(config).errors_with(&[], &[]), message, "{config}");
     }
 }
 
 #[test]
 fn everything_wrong_is_told_at_once_in_the_order_of_the_file() {
     let place =
-        Place::with("[limits]\nmax_steps = 0\nmax_lines = 1\n[providers.demo]\ndialect = \"gemini\"\n");
+        Place::with("[limits]\nmax_steps = 0\nmax_lines = 1\n[providers.demo]\ndialect = \"gemni\"\n");
     let errors = place.load_with(
         &[("ATTACHE_THOUGHTS", "x"), ("ATTACHE_MODLE", "x")],
         &["--model", "demo", "--store", "x:y"],
@@ -195,19 +284,24 @@ fn variables_and_options_are_named_in_their_errors() {
     );
     assert_eq!(
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
-        "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_STORE, ATTACHE_THOUGHTS, \
-         ATTACHE_DURABILITY, ATTACHE_LIMITS_MAX_STEPS, ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_HOME, ATTACHE_LOG)"
+        "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
+         ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_DURABILITY, ATTACHE_LIMITS_MAX_STEPS, \
+         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_HOME, ATTACHE_LOG)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
     assert_eq!(
         place.errors_with(&[], &["--store", "mysql://h"]),
         "option --store: `store`: this version keeps sessions in SQLite only: give a path or sqlite:PATH, not `mysql:`"
     );
+    let error = Place::with(SCRIPTED).errors_with(&[], &["--model", "dem/m"]);
+    let words = "option --model: model `dem/m` needs a provider `dem`, which is not known; did you mean `demo`? (known: anthropic, ";
+    assert!(error.starts_with(words) && error.contains(", demo); for another, add"), "{error}");
     assert_eq!(
-        Place::with(SCRIPTED).errors_with(&[], &["--model", "dem/m"]),
-        "option --model: model `dem/m` needs a provider `dem` (configured: demo; did you mean `demo`?); add [providers.dem] \
-         with dialect = \"script\" and script = \"FILE\" to ~/config.toml"
+        place.errors_with(&[("OPENAI_BASE_URL", "h:1")], &["--approval", "all"]),
+        "environment OPENAI_BASE_URL: \"h:1\" must start with http:// or https://, not `h:`\n\
+         option --approval: `approval`: `all` needs a sandbox that holds commands back, and there is none here; start attache with `--sandbox off` if nothing shall hold them back (in the configuration: sandbox = \"off\")"
     );
+    assert!(place.load_with(&[], &["--approval", "all", "--sandbox", "off"]).is_ok());
 }
 
 #[test]
@@ -223,7 +317,8 @@ fn no_configuration_at_all_is_fine_and_has_no_model() {
     assert_eq!(config.model, None);
     assert_eq!(config.store.value, place.path("sessions.db"));
     assert_eq!(config.limits.max_steps, Sourced { value: 100, origin: Origin::Default });
-    assert!(config.open_providers().unwrap().is_empty());
+    assert!(config.providers.iter().all(|provider| !provider.is_stated()));
+    assert_eq!(config.providers.len(), VENDORS.len());
 }
 
 #[test]
@@ -243,7 +338,11 @@ fn the_documented_example_is_valid_and_names_every_variable_and_key() {
     let page = include_str!("../../../../docs/configuration.md");
     let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let config = Place::with(example).load().unwrap();
-    assert_eq!(config.providers.len(), 1);
+    let stated = config.providers.iter().filter(|provider| provider.is_stated());
+    assert_eq!(
+        stated.map(|provider| provider.name.as_str()).collect::<Vec<_>>(),
+        ["anthropic", "local", "hello"]
+    );
     for key in KEYS {
         let name = key.path.rsplit('.').next().unwrap();
         assert!(example.lines().any(|line| line.starts_with(&format!("{name} = "))), "{name}");
@@ -281,11 +380,50 @@ fn a_model_name_may_hold_slashes_and_need_not_be_known() {
 }
 
 #[test]
-fn without_a_chosen_model_the_first_provider_has_one() {
-    let place = Place::with(&format!("{SCRIPTED}[providers.another]\ndialect = \"script\"\nscript = \"x\""));
-    let model = place.load().unwrap().model.unwrap();
-    assert_eq!((model.value.provider_id.as_str(), model.value.model_id.as_str()), ("demo", "default"));
-    assert_eq!(model.origin, Origin::Default);
+fn a_known_vendor_needs_nothing_and_takes_everything() {
+    let place = Place::with(
+        "[providers.openai]\n[providers.anthropic]\nbase_url = \"https://gate.example/v1\"\napi_key_env = \"GATE_KEY\"\n\
+         dialect = \"openai-chat\"\n[providers.own]\ndialect = \"gemini\"\nbase_url = \"http://127.0.0.1:1\"",
+    );
+    let config =
+        place.load_with(&[("OPENAI_BASE_URL", "http://h/v1"), ("OWN_BASE_URL", "http://no/")], &[]).unwrap();
+    let wire = |name: &str| match &config.provider(name).unwrap().wire {
+        Wire::Http(wire) => {
+            let base_url = wire.base_url.as_ref().unwrap();
+            let (url, origin) =
+                (base_url.value.as_str().to_owned(), place.shown(&base_url.origin.to_string()));
+            (wire.dialect.value.as_str(), url, origin, wire.key_variables.value.join(" "))
+        }
+        Wire::Script { .. } => panic!("a script"),
+    };
+    assert_eq!(
+        wire("openai"),
+        (
+            "openai-responses",
+            "http://h/v1".into(),
+            "environment OPENAI_BASE_URL".into(),
+            "OPENAI_API_KEY".into()
+        )
+    );
+    assert_eq!(
+        wire("anthropic"),
+        ("openai-chat", "https://gate.example/v1".into(), "~/config.toml:3".into(), "GATE_KEY".into())
+    );
+    assert_eq!(
+        wire("own"),
+        ("gemini", "http://127.0.0.1:1/".into(), "~/config.toml:8".into(), "OWN_API_KEY".into())
+    );
+    assert_eq!(
+        wire("gemini"),
+        (
+            "gemini",
+            "https://generativelanguage.googleapis.com/".into(),
+            "default".into(),
+            "GEMINI_API_KEY GOOGLE_API_KEY".into()
+        )
+    );
+    let order: Vec<&str> = config.providers.iter().take(4).map(|provider| provider.name.as_str()).collect();
+    assert_eq!(order, ["openai", "anthropic", "own", "gemini"], "those of the file first, then the vendors");
 }
 
 #[test]
@@ -320,76 +458,74 @@ fn a_store_is_a_path_or_a_sqlite_address() {
     }
 }
 
-#[test]
-fn scripts_are_found_beside_the_file_and_models_are_as_stated() {
-    let place = Place::with(&format!(
-        "{SCRIPTED}[providers.demo.models.default]\nimages = true\n[providers.demo.models.big]\ncontext = 500\nmax_output = 5\naudio = true"
-    ));
-    std::fs::write(place.path("demo.script"), "model small context=10\non *\n text \"hi\"\n").unwrap();
-    let providers = place.load().unwrap().open_providers().unwrap();
-    let models: Vec<_> = attache_core::ports::Model::available(&providers)
-        .iter()
-        .map(|info| (info.model.model_id.clone(), info.context, info.max_output, info.images, info.audio))
-        .collect();
-    assert_eq!(
-        models,
-        [
-            ("default".into(), 200_000, 32_000, true, false),
-            ("small".into(), 10, 32_000, false, false),
-            ("big".into(), 500, 5, false, true)
-        ]
-    );
-}
-
-#[test]
-fn a_script_that_is_missing_or_wrong_is_named() {
-    let place = Place::with(SCRIPTED);
-    let error = || place.shown(&place.load().unwrap().open_providers().unwrap_err().to_string());
-    assert_eq!(error(), "~/config.toml:3: `providers.demo.script` ~/demo.script: there is no such file");
-    std::fs::write(place.path("demo.script"), "on *\n\n sya \"x\"\n").unwrap();
-    assert!(error().starts_with("~/demo.script:3: expected on, reasoning, text,"), "{}", error());
-}
-
 /// The values alone, without their origins.
-fn values(config: &Config) -> String {
-    let printed = print_config::text(config);
+fn values(place: &Place) -> String {
+    let printed = print_config::text(&place.sources(&[], &[]));
     let lines = printed.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split("  # ").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn the_printed_configuration_shows_values_and_origins() {
-    let place = Place::with(&format!("{SCRIPTED}models.\"a b\".context = 5\nmodels.\"a b\".images = false"));
-    let config = place.load_with(&[("ATTACHE_DURABILITY", "full")], &["--store", "/s.db"]).unwrap();
+fn the_printed_configuration_shows_values_and_origins_and_no_key() {
+    let place = Place::with(&format!(
+        "{SCRIPTED}models.\"a b\".context = 5\nmodels.\"a b\".images = false\n\
+         [providers.openai.models.m]\nprice = {{ input = 1.25, output = 10 }}"
+    ));
+    let variables =
+        [("ATTACHE_DURABILITY", "full"), ("OPENAI_API_KEY", "sk-canary"), ("XAI_API_KEY", "sk-canary")];
+    let printed = place.shown(&print_config::text(&place.sources(&variables, &["--store", "/s.db"])));
     assert_eq!(
-        place.shown(&print_config::text(&config)),
+        printed,
         "# configuration file: ~/config.toml\n\
          model = \"demo/default\"  # default\n\
+         # small_model = \"provider/model\"  # not set\n\
+         approval = \"ask\"  # default\n\
+         sandbox = \"auto\"  # default\n\
          store = \"/s.db\"  # option --store\n\
          thoughts = \"show\"  # default\n\
          durability = \"full\"  # environment ATTACHE_DURABILITY\n\
          \n[limits]\n\
+         stream_idle_timeout_ms = 300000  # default\n\
          max_steps = 100  # default\n\
          max_line_bytes = 33554432  # default\n\
+         \n[catalogue]\n\
+         url = \"https://models.dev/api.json\"  # default\n\
          \n[providers.demo]\n\
+         # key: none needed\n\
          dialect = \"script\"  # ~/config.toml:2\n\
          script = \"~/demo.script\"  # ~/config.toml:3\n\
          \n[providers.demo.models.\"a b\"]\n\
          context = 5  # ~/config.toml:4\n\
-         images = false  # ~/config.toml:5\n"
+         images = false  # ~/config.toml:5\n\
+         \n[providers.openai]\n\
+         # key: from OPENAI_API_KEY\n\
+         dialect = \"openai-responses\"  # default\n\
+         base_url = \"https://api.openai.com/v1\"  # default\n\
+         \n[providers.openai.models.m]\n\
+         price = { input = 1.25, output = 10.0 }  # ~/config.toml:7\n\
+         \n[providers.xai]\n\
+         # key: from XAI_API_KEY\n\
+         dialect = \"openai-responses\"  # default\n\
+         base_url = \"https://api.x.ai/v1\"  # default\n"
     );
 }
 
 #[test]
 fn without_a_file_the_printed_configuration_says_so() {
     let place = Place { directory: tempfile::tempdir().unwrap() };
-    let printed = place.shown(&print_config::text(&place.load().unwrap()));
+    let printed = place.shown(&print_config::text(&place.sources(&[], &[])));
     assert!(
         printed.starts_with(
-            "# configuration file: ~/config.toml (not there)\n# model = \"provider/model\"  # not set\n"
+            "# configuration file: ~/config.toml (not there)\n# model = \"provider/model\"  # not set, and no provider has a key\n"
         ),
         "{printed}"
     );
+}
+
+#[test]
+fn no_debug_output_shows_the_environment() {
+    let environment = Environment::from_pairs(&[("OPENAI_API_KEY", "sk-canary")]);
+    assert_eq!(format!("{environment:?}"), "[\"OPENAI_API_KEY\"]");
 }
 
 proptest! {
@@ -401,7 +537,8 @@ proptest! {
         prop::collection::vec(prop_oneof![
             Just("[limits]".to_owned()), Just("[providers.a]".to_owned()), Just("[[providers]]".to_owned()),
             Just("[providers.a.models.m]".to_owned()), Just("[limits.max_steps]".to_owned()),
-            "(model|limits|providers|dialect|script|models|context|images|store|a\\.b) = (1|\"x\"|\"script\"|\\[\\]|\\{\\}|true|\\{ a = 1 \\}|nan)",
+            Just("[providers.openai]".to_owned()), Just("[providers.azure.models.m.price]".to_owned()),
+            "(model|limits|providers|dialect|base_url|api_key_env|script|models|price|context|images|store|a\\.b) = (1|\"x\"|\"script\"|\\[\\]|\\{\\}|true|\\{ a = 1 \\}|nan)",
             ".{0,8}",
         ], 0..8).prop_map(|lines| lines.join("\n")),
     ]) {
@@ -436,11 +573,16 @@ proptest! {
         if let Some(images) = images {
             provider["models"][&model]["images"] = toml_edit::value(images);
         }
-        let config = Place::with(&document.to_string()).load().unwrap();
-        let again = Place::with(&print_config::text(&config));
+        let place = Place::with(&document.to_string());
+        let config = place.load().unwrap();
+        let again = Place::with(&print_config::text(&place.sources(&[], &[])));
         let reread = again.load().unwrap();
-        prop_assert_eq!(values(&config), values(&reread));
-        prop_assert_eq!(config.providers[0].script.value.clone(), reread.providers[0].script.value.clone());
+        prop_assert_eq!(values(&place), values(&again));
+        let script = |config: &Config| match &config.providers[0].wire {
+            Wire::Script { script, .. } => script.value.clone(),
+            Wire::Http(_) => panic!("no script"),
+        };
+        prop_assert_eq!(script(&config), script(&reread));
         prop_assert_eq!(config.providers[0].name.clone(), name);
         prop_assert_eq!(reread.limits.max_steps.value, u32::try_from(steps).unwrap());
     }

@@ -1,0 +1,180 @@
+//! `attache auth`: takes a provider's key, checks it, keeps it; says where keys come from; forgets them. Never shows one.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, bail};
+use attache_models::Secret;
+
+use crate::answer;
+use crate::args::{AuthCommand, LoginArgs};
+use crate::config::{Config, HttpWire, Provider, Wire};
+use crate::credentials::{Credentials, Entry, Key, Keys, Patience, Place, Stored};
+use crate::providers::{Opener, Standing, State, how_to_get_a_key, standings, unknown};
+use crate::setup::Sources;
+
+mod check;
+mod choose;
+mod read_key;
+
+/// What the commands work with.
+#[derive(Debug)]
+pub(crate) struct Desk<'a> {
+    config: &'a Config,
+    credentials: &'a Credentials,
+    opener: &'a Opener,
+}
+
+impl<'a> Desk<'a> {
+    pub(crate) fn new(sources: &'a Sources) -> Self {
+        Self { config: &sources.config, credentials: &sources.credentials, opener: &sources.opener }
+    }
+
+    pub(crate) async fn run(&self, command: &AuthCommand) -> Result<()> {
+        match command {
+            AuthCommand::Login(login) => self.login(login).await,
+            AuthCommand::Status => self.status(),
+            AuthCommand::Logout { provider } => self.logout(provider),
+        }
+    }
+
+    /// Asks which provider is meant, too: what editors run in a terminal.
+    pub(crate) async fn login_to_any(&self, provider: Option<&str>) -> Result<()> {
+        let provider = match provider {
+            Some(provider) => provider.to_owned(),
+            None => choose::provider(self.config)?,
+        };
+        self.login(&LoginArgs { provider, no_check: false, file: false }).await
+    }
+
+    async fn login(&self, login: &LoginArgs) -> Result<()> {
+        let (provider, wire) = self.find(&login.provider)?;
+        let name = &provider.name;
+        if let Some(page) = provider.vendor.map(|vendor| vendor.key_page) {
+            answer::note(&format!("Keys of {} are made at {page}", vendor_name(provider)));
+        }
+        let secret = read_key::read(&format!("Key for {name}: ")).await?;
+        if !login.no_check {
+            check::accepted(self.opener, provider, wire, &secret).await?;
+        }
+        let place = if login.file { Place::File } else { Place::KeyringElseFile };
+        match self.credentials.store(name, &secret, place)? {
+            Stored::Keyring => answer::write(&format!("The key of {name} is in the keyring.\n"))?,
+            Stored::File { file, because } => {
+                if let Some(reason) = because {
+                    answer::note(&format!("The keyring is not used: {reason}."));
+                }
+                answer::write(&format!(
+                    "The key of {name} is in {}, which only you can read.\n",
+                    file.display()
+                ))?;
+            }
+        }
+        if let Some(variable) = self.winning_variable(provider, wire)? {
+            answer::note(&format!("{variable} is set and wins over it; unset it to use the stored key."));
+        }
+        Ok(())
+    }
+
+    fn logout(&self, name: &str) -> Result<()> {
+        let keys = self.credentials.read();
+        let is_kept = keys.kept().any(|kept| kept == name);
+        if !is_kept {
+            // A slip of the pen must not look like success.
+            self.find(name)?;
+        }
+        match self.credentials.forget(name)? {
+            Some(Entry::Keyring) => answer::write(&format!("The key of {name} is gone from the keyring.\n"))?,
+            Some(Entry::Here(_)) => {
+                let file = self.credentials.file().display();
+                answer::write(&format!("The key of {name} is gone from {file}.\n"))?;
+            }
+            None => answer::write(&format!("No key of {name} is stored.\n"))?,
+        }
+        if let Some(Provider { wire: Wire::Http(wire), .. }) = self.config.provider(name)
+            && let Some(provider) = self.config.provider(name)
+            && let Some(variable) = self.winning_variable(provider, wire)?
+        {
+            answer::note(&format!("{variable} is still set: {name} goes on working with it."));
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> Result<()> {
+        let keys = self.credentials.read();
+        let mut text = String::new();
+        let standings = standings(self.config, &keys);
+        let width = standings.iter().map(|standing| standing.provider.name.len()).max().unwrap_or(0);
+        for standing in &standings {
+            writeln!(text, "{:width$}  {}", standing.provider.name, self.told(standing))?;
+        }
+        for orphan in keys.kept().filter(|name| self.config.provider(name).is_none()) {
+            writeln!(
+                text,
+                "{orphan:width$}  a key is stored, but nothing is configured; `attache auth logout {orphan}` forgets it"
+            )?;
+        }
+        answer::write(&text)?;
+        if let Some(trouble) = keys.trouble() {
+            bail!("{trouble}");
+        }
+        Ok(())
+    }
+
+    /// Where the key of a provider comes from.
+    fn told(&self, standing: &Standing<'_>) -> String {
+        let provider = standing.provider;
+        match &standing.state {
+            State::Scripted => "a script; needs no key".to_owned(),
+            State::Ready(Some(Key::Keyring)) => {
+                match self.credentials.keyring.get(&provider.name, Patience::None) {
+                    Ok(secret) => format!("key from the keyring{}", tail(&secret)),
+                    Err(error) => format!("key from the keyring, but {error}"),
+                }
+            }
+            State::Ready(Some(key @ (Key::Environment { secret, .. } | Key::File { secret, .. }))) => {
+                format!("key from {key}{}", tail(secret))
+            }
+            State::Ready(None) | State::PerhapsRunning => "needs no key".to_owned(),
+            State::NoKey => format!("no key: {}", how_to_get_a_key(provider)),
+            State::NoAddress => format!("no address and no key: {}", how_to_get_a_key(provider)),
+            State::KeyTrouble(_) => "unknown: the file of keys can't be used".to_owned(),
+        }
+    }
+
+    /// The provider of that name, if keys are of use to it.
+    fn find(&self, name: &str) -> Result<(&Provider, &HttpWire)> {
+        let Some(provider) = self.config.provider(name) else {
+            bail!(unknown(name, self.config));
+        };
+        match &provider.wire {
+            Wire::Http(wire) => Ok((provider, wire)),
+            Wire::Script { .. } => bail!("`{name}` answers from a script and needs no key"),
+        }
+    }
+
+    /// A variable that is set and therefore decides.
+    fn winning_variable(&self, provider: &Provider, wire: &HttpWire) -> Result<Option<String>> {
+        let keys: Keys = self.credentials.read();
+        let key = keys.of(&provider.name, &wire.key_variables.value).context("the stored keys")?;
+        Ok(match key {
+            Some(Key::Environment { variable, .. }) => Some(variable),
+            Some(Key::Keyring | Key::File { .. }) | None => None,
+        })
+    }
+}
+
+fn vendor_name(provider: &Provider) -> &str {
+    provider.vendor.map_or(&provider.name, |vendor| vendor.name)
+}
+
+/// The last four characters of a long key tell two of them apart and are of no use to anybody else.
+fn tail(secret: &Secret) -> String {
+    let characters: Vec<char> = secret.expose().chars().collect();
+    match characters.len() {
+        0..TELLING_LENGTH => String::new(),
+        length => format!(" (…{})", characters[length - 4..].iter().collect::<String>()),
+    }
+}
+
+/// Of a shorter key four characters would be too much.
+const TELLING_LENGTH: usize = 20;

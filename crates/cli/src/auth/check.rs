@@ -1,0 +1,46 @@
+//! Tries a key on its provider before it is kept: asks for the list of models, which costs nothing.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use attache_models::{DiscoverError, Endpoint, Secret, models_of};
+
+use crate::answer;
+use crate::config::{HttpWire, Provider};
+use crate::providers::Opener;
+
+/// A person waits for it; who is further away can be tried later with `attache doctor`.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// An error only when the provider refuses the key; who can't be asked gets the benefit of the doubt, and the user is told.
+pub(super) async fn accepted(
+    opener: &Opener,
+    provider: &Provider,
+    wire: &HttpWire,
+    secret: &Secret,
+) -> Result<()> {
+    let name = &provider.name;
+    let Some(endpoint) = opener.endpoint(provider, wire, None) else {
+        answer::note(&format!("The key was not checked: {name} has no address yet."));
+        return Ok(());
+    };
+    let endpoint = Endpoint { key: Some(secret.clone()), ..endpoint };
+    match models_of(&opener.http, name, &endpoint, ANSWER).await {
+        Ok(models) => answer::note(&format!("{name} accepts the key ({} models).", models.len())),
+        Err(error @ DiscoverError::KeyRefused { .. }) => {
+            let page = provider.vendor.map(|vendor| format!(" Keys are made at {}.", vendor.key_page));
+            bail!(
+                "{name} does not accept this key: {error}. Nothing was stored.{} To store it all the same: attache auth login {name} --no-check",
+                page.unwrap_or_default()
+            );
+        }
+        Err(
+            error @ (DiscoverError::Unreachable { .. }
+            | DiscoverError::NoSuchPath { .. }
+            | DiscoverError::Refused { .. }
+            | DiscoverError::Nonsense { .. }
+            | DiscoverError::TooSlow { .. }),
+        ) => answer::note(&format!("The key could not be checked: {error}. It is stored all the same.")),
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Asks which provider a key is for: by number or by name, on the terminal.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anyhow::{Result, bail};
+use attache_models::KeyNeed;
+
+use crate::config::{Config, Wire};
+
+pub(super) fn provider(config: &Config) -> Result<String> {
+    let offered: Vec<&str> = config
+        .providers
+        .iter()
+        .filter(|provider| matches!(provider.wire, Wire::Http(_)))
+        .filter(|provider| provider.vendor.is_none_or(|vendor| vendor.key == KeyNeed::Required))
+        .map(|provider| provider.name.as_str())
+        .collect();
+    if !io::stdin().is_terminal() {
+        bail!("for which provider? Name it: attache auth login PROVIDER ({})", offered.join(", "));
+    }
+    let mut terminal = io::stderr();
+    for (index, name) in offered.iter().enumerate() {
+        writeln!(terminal, "{:3}  {name}", index + 1)?;
+    }
+    write!(terminal, "Which provider is the key for? ")?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    match chosen(line.trim(), &offered) {
+        Some(name) => Ok(name.to_owned()),
+        None => bail!("that is none of them; nothing was stored"),
+    }
+}
+
+fn chosen<'a>(typed: &str, offered: &[&'a str]) -> Option<&'a str> {
+    match typed.parse::<usize>() {
+        Ok(number) => offered.get(number.checked_sub(1)?).copied(),
+        Err(_) => offered.iter().copied().find(|name| *name == typed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_is_chosen_by_number_or_by_name() {
+        let offered = ["anthropic", "openai"];
+        assert_eq!(chosen("2", &offered), Some("openai"));
+        assert_eq!(chosen("anthropic", &offered), Some("anthropic"));
+        for nothing in ["", "0", "3", "open"] {
+            assert_eq!(chosen(nothing, &offered), None, "{nothing}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Providers as the file and the environment state them: which wire, where, whose key, what of their models. Knows no key.
+
+use std::path::PathBuf;
+
+use attache_core::ports::model::{ModelInfo, Price, ThoughtLevel};
+use attache_models::{BaseUrl, Dialect, VENDORS, Vendor};
+
+use super::error::shown;
+use super::{Config, ConfigError, Environment, Origin, Sourced};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Provider {
+    pub(crate) name: String,
+    /// Where its table stands; `Default` for a vendor that the file does not mention.
+    pub(crate) origin: Origin,
+    /// What is known of it without any configuration.
+    pub(crate) vendor: Option<&'static Vendor>,
+    pub(crate) wire: Wire,
+    pub(crate) models: Vec<ProviderModel>,
+}
+
+/// How it is spoken to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wire {
+    /// The transcript the scripted model answers from; absolute. `dialect` is where it says so.
+    Script {
+        dialect: Origin,
+        script: Sourced<PathBuf>,
+    },
+    Http(HttpWire),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HttpWire {
+    pub(crate) dialect: Sourced<Dialect>,
+    /// `None`: the vendor has no address for everybody (azure), and nobody gave one.
+    pub(crate) base_url: Option<Sourced<BaseUrl>>,
+    /// Variables that may hold the key, the first found wins.
+    pub(crate) key_variables: Sourced<Vec<String>>,
+}
+
+/// What the file states about one model; the rest is as the catalogue or the provider says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ProviderModel {
+    pub(crate) name: String,
+    pub(crate) context: Option<Sourced<u64>>,
+    pub(crate) max_output: Option<Sourced<u64>>,
+    pub(crate) images: Option<Sourced<bool>>,
+    pub(crate) audio: Option<Sourced<bool>>,
+    pub(crate) pdf: Option<Sourced<bool>>,
+    pub(crate) reasoning: Option<Sourced<bool>>,
+    pub(crate) price: Option<Sourced<StatedPrice>>,
+}
+
+/// Dollars per million tokens. What is not stated for the cache costs what the input costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct StatedPrice {
+    pub(crate) input: f64,
+    pub(crate) output: f64,
+    pub(crate) cache_read: Option<f64>,
+    pub(crate) cache_write: Option<f64>,
+}
+
+impl Provider {
+    /// A vendor by its name alone.
+    fn of_vendor(vendor: &'static Vendor) -> Self {
+        let default = |value| Sourced { value, origin: Origin::Default };
+        let variables = vendor.key_variables.iter().map(|name| (*name).to_owned()).collect();
+        Self {
+            name: vendor.id.to_owned(),
+            origin: Origin::Default,
+            vendor: Some(vendor),
+            wire: Wire::Http(HttpWire {
+                dialect: Sourced { value: vendor.dialect, origin: Origin::Default },
+                base_url: vendor_address(vendor),
+                key_variables: default(variables),
+            }),
+            models: Vec::new(),
+        }
+    }
+
+    /// Whether somebody wrote something about it.
+    pub(crate) fn is_stated(&self) -> bool {
+        self.origin != Origin::Default
+    }
+}
+
+/// The vendor's own address, where it has one for everybody.
+pub(super) fn vendor_address(vendor: &Vendor) -> Option<Sourced<BaseUrl>> {
+    let value = BaseUrl::parse(vendor.base_url).ok()?;
+    Some(Sourced { value, origin: Origin::Default })
+}
+
+/// The variable that holds the key of a provider nobody knows: its name in capitals.
+pub(super) fn own_key_variable(name: &str) -> String {
+    let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
+    format!("{}_API_KEY", letters.collect::<String>())
+}
+
+impl Config {
+    /// Adds the vendors that the file does not name, and the addresses that the environment gives to vendors.
+    pub(super) fn complete_providers(
+        &mut self,
+        named: &[String],
+        environment: &Environment,
+        errors: &mut Vec<ConfigError>,
+    ) {
+        let unnamed = VENDORS.iter().filter(|vendor| !named.iter().any(|name| name == vendor.id));
+        self.providers.extend(unnamed.map(Provider::of_vendor));
+        for provider in &mut self.providers {
+            let (Some(vendor), Wire::Http(wire)) = (provider.vendor, &mut provider.wire) else { continue };
+            let variable = vendor.base_url_variable();
+            if let Some(text) = environment.text(&variable) {
+                let origin = Origin::Environment(variable);
+                match BaseUrl::parse(text) {
+                    Ok(value) => wire.base_url = Some(Sourced { value, origin }),
+                    Err(bad) => errors.push(ConfigError { origin, message: bad_address(text, &bad) }),
+                }
+            } else if wire.base_url.is_none() && provider.origin != Origin::Default {
+                let message = format!(
+                    "`providers.{}` needs base_url: {} has no address for everybody; write yours here or into {variable}",
+                    provider.name, vendor.name
+                );
+                errors.push(ConfigError { origin: provider.origin.clone(), message });
+            }
+        }
+    }
+
+    pub(crate) fn provider(&self, name: &str) -> Option<&Provider> {
+        self.providers.iter().find(|provider| provider.name == name)
+    }
+}
+
+/// An address that holds a password is not repeated.
+pub(super) fn bad_address(text: &str, bad: &attache_models::BadUrl) -> String {
+    match bad {
+        attache_models::BadUrl::Credentials => format!("the address {bad}"),
+        attache_models::BadUrl::NoUrl(_) | attache_models::BadUrl::Scheme(_) => {
+            format!("\"{}\" {bad}", shown(text))
+        }
+    }
+}
+
+impl ProviderModel {
+    /// What the file states, on top of what is known of that model.
+    pub(crate) fn over(&self, known: ModelInfo) -> ModelInfo {
+        fn or<T: Copy>(stated: &Option<Sourced<T>>, known: T) -> T {
+            stated.as_ref().map_or(known, |stated| stated.value)
+        }
+        let levels = match self.reasoning.as_ref().map(|reasoning| reasoning.value) {
+            None => known.thought_levels,
+            Some(false) => Vec::new(),
+            Some(true) if !known.thought_levels.is_empty() => known.thought_levels,
+            Some(true) => USUAL_LEVELS.to_vec(),
+        };
+        ModelInfo {
+            context: or(&self.context, known.context),
+            max_output: or(&self.max_output, known.max_output),
+            images: or(&self.images, known.images),
+            audio: or(&self.audio, known.audio),
+            pdf: or(&self.pdf, known.pdf),
+            thought_levels: levels,
+            price: self.price.as_ref().map(|price| price.value.price()).or(known.price),
+            ..known
+        }
+    }
+}
+
+/// What almost every server that can be told how much to think understands.
+const USUAL_LEVELS: [ThoughtLevel; 3] = [ThoughtLevel::Low, ThoughtLevel::Medium, ThoughtLevel::High];
+
+impl StatedPrice {
+    fn price(&self) -> Price {
+        Price {
+            input: self.input,
+            output: self.output,
+            cache_read: self.cache_read.unwrap_or(self.input),
+            cache_write: self.cache_write.unwrap_or(self.input),
+        }
+    }
+}

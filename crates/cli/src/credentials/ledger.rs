@@ -1,0 +1,145 @@
+//! The file that keeps keys and notes which of them are in the keyring. Only its owner may read it; it changes as a whole.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use attache_models::Secret;
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use super::limits::{LOCK_WAIT, MAX_FILE_BYTES};
+use crate::dirs::create_private_directory;
+
+/// Provider → where its key is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ledger {
+    entries: BTreeMap<String, Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Keyring,
+    Here(Secret),
+}
+
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum LedgerError {
+    #[error("{0} holds keys and can be read by others (mode {1:04o}); run `chmod 600 {0}`")]
+    Exposed(PathBuf, u32),
+    #[error("{0} is damaged ({1}); remove it, then run `attache auth login PROVIDER` again")]
+    Damaged(PathBuf, String),
+    #[error("{0} can't be {1}: {2}")]
+    Io(PathBuf, &'static str, String),
+    #[error("{0} is being changed by another process; try again")]
+    Busy(PathBuf),
+}
+
+impl Ledger {
+    /// Empty when there is no file.
+    pub(crate) fn read(path: &Path) -> Result<Self, LedgerError> {
+        let failed = |error: std::io::Error| LedgerError::Io(path.to_owned(), "read", error.to_string());
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(failed(error)),
+        };
+        // Of the opened file: nobody can exchange it in between.
+        let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(LedgerError::Exposed(path.to_owned(), mode));
+        }
+        let mut text = String::new();
+        let size = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+        if size as u64 > MAX_FILE_BYTES {
+            return Err(LedgerError::Damaged(path.to_owned(), "too large".to_owned()));
+        }
+        Self::parse(&text).map_err(|reason| LedgerError::Damaged(path.to_owned(), reason))
+    }
+
+    /// Reads, changes and writes it, while no other process does.
+    pub(crate) fn change(path: &Path, change: impl FnOnce(&mut Self)) -> Result<(), LedgerError> {
+        let failed = |error: std::io::Error| LedgerError::Io(path.to_owned(), "written", error.to_string());
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        create_private_directory(directory).map_err(failed)?;
+        let _held = lock(&path.with_extension("lock"), LOCK_WAIT)?;
+        let mut ledger = Self::read(path)?;
+        change(&mut ledger);
+        // Made for its owner alone from the first moment, and in place as a whole or not at all.
+        let mut file =
+            tempfile::Builder::new().prefix(".credentials-").tempfile_in(directory).map_err(failed)?;
+        file.write_all(ledger.written().as_bytes()).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(path).map_err(|error| failed(error.error))?;
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+    }
+
+    pub(crate) fn get(&self, provider: &str) -> Option<&Entry> {
+        self.entries.get(provider)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    pub(crate) fn insert(&mut self, provider: &str, entry: Entry) {
+        self.entries.insert(provider.to_owned(), entry);
+    }
+
+    pub(crate) fn remove(&mut self, provider: &str) {
+        self.entries.remove(provider);
+    }
+
+    /// What is wrong is said without a word of the text: keys are in it.
+    fn parse(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| format!("no JSON in line {}, column {}", error.line(), error.column()))?;
+        let keys = value.get("keys").and_then(Value::as_object).ok_or("there is no table `keys`")?;
+        let mut ledger = Self::default();
+        for (provider, kept) in keys {
+            let entry =
+                match (kept.get("key").and_then(Value::as_str), kept.get("in").and_then(Value::as_str)) {
+                    (Some(key), None) => Secret::new(key).map(Entry::Here),
+                    (None, Some("keyring")) => Some(Entry::Keyring),
+                    _ => None,
+                };
+            let entry =
+                entry.ok_or_else(|| format!("the entry of `{}` can't be read", provider.escape_debug()))?;
+            ledger.entries.insert(provider.clone(), entry);
+        }
+        Ok(ledger)
+    }
+
+    fn written(&self) -> String {
+        let entries = self.entries.iter().map(|(provider, entry)| {
+            let kept = match entry {
+                Entry::Keyring => json!({ "in": "keyring" }),
+                Entry::Here(secret) => json!({ "key": secret.expose() }),
+            };
+            (provider.clone(), kept)
+        });
+        let keys: Map<String, Value> = entries.collect();
+        format!("{:#}\n", json!({ "keys": keys }))
+    }
+}
+
+/// Held until it is dropped. The lock is a file of its own: the ledger itself is replaced.
+fn lock(path: &Path, patience: Duration) -> Result<File, LedgerError> {
+    let failed = |error: std::io::Error| LedgerError::Io(path.to_owned(), "opened", error.to_string());
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
+    let deadline = Instant::now() + patience;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(LedgerError::Busy(path.to_owned()));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Where keys are found and kept, and that nothing of them is shown.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+const CANARY: &str = "sk-canary-0123456789abcdef";
+
+struct Home {
+    directory: tempfile::TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn credentials(&self, variables: &[(&str, &str)]) -> Credentials {
+        let home = self.directory.path().join("home");
+        let mut variables = variables.to_vec();
+        variables.push(("ATTACHE_HOME", home.to_str().unwrap()));
+        let environment = Environment::from_pairs(&variables);
+        let dirs = Dirs::from_environment(&environment).unwrap();
+        Credentials::new(&environment, &dirs)
+    }
+}
+
+fn secret(text: &str) -> Secret {
+    Secret::new(text).unwrap()
+}
+
+fn found(credentials: &Credentials, provider: &str) -> Option<Key> {
+    credentials.read().of(provider, &["FIRST_KEY".to_owned(), "SECOND_KEY".to_owned()]).unwrap()
+}
+
+#[test]
+fn the_environment_wins_over_what_is_kept_and_its_first_variable_over_the_second() {
+    let place = Home::new();
+    let bare = place.credentials(&[]);
+    assert_eq!(found(&bare, "openai"), None);
+    assert_eq!(
+        bare.store("openai", &secret(CANARY), Place::KeyringElseFile).unwrap(),
+        Stored::File { file: bare.file().to_owned(), because: Some(KeyringError::NoBus) }
+    );
+    assert_eq!(
+        found(&bare, "openai"),
+        Some(Key::File { file: bare.file().to_owned(), secret: secret(CANARY) })
+    );
+    assert_eq!(found(&bare, "anthropic"), None);
+    let variables = [("SECOND_KEY", "two"), ("FIRST_KEY", "  ")];
+    let key = found(&place.credentials(&variables), "openai");
+    assert_eq!(key, Some(Key::Environment { variable: "SECOND_KEY".to_owned(), secret: secret("two") }));
+    let variables = [("SECOND_KEY", "two"), ("FIRST_KEY", "one")];
+    let key = found(&place.credentials(&variables), "openai");
+    assert_eq!(key, Some(Key::Environment { variable: "FIRST_KEY".to_owned(), secret: secret("one") }));
+}
+
+#[test]
+fn a_kept_key_is_for_its_owner_alone_replaced_and_forgotten() {
+    let place = Home::new();
+    let credentials = place.credentials(&[]);
+    for text in ["one-key", "other-key"] {
+        credentials.store("a", &secret(text), Place::File).unwrap();
+    }
+    credentials.store("b", &secret(CANARY), Place::File).unwrap();
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(credentials.file()), 0o600);
+    assert_eq!(mode(credentials.file().parent().unwrap()), 0o700);
+    let Some(Key::File { secret, .. }) = found(&credentials, "a") else { panic!("not there") };
+    assert_eq!(secret.expose(), "other-key");
+    assert_eq!(credentials.read().kept().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(credentials.forget("a").unwrap(), Some(Entry::Here(secret)));
+    assert_eq!(credentials.forget("a").unwrap(), None);
+    assert_eq!(found(&credentials, "a"), None);
+    credentials.forget_all().unwrap();
+    assert!(!std::fs::read_to_string(credentials.file()).unwrap().contains(CANARY));
+}
+
+#[test]
+fn a_file_that_others_can_read_is_refused_and_the_environment_still_works() {
+    let place = Home::new();
+    let credentials = place.credentials(&[]);
+    credentials.store("a", &secret(CANARY), Place::File).unwrap();
+    std::fs::set_permissions(credentials.file(), std::fs::Permissions::from_mode(0o640)).unwrap();
+    let keys = credentials.read();
+    let file = credentials.file().display();
+    assert_eq!(
+        keys.of("a", &[]).unwrap_err().to_string(),
+        format!("{file} holds keys and can be read by others (mode 0640); run `chmod 600 {file}`")
+    );
+    assert!(keys.trouble().is_some());
+    assert_eq!(
+        credentials.store("b", &secret("x"), Place::File).unwrap_err(),
+        keys.trouble().unwrap().clone(),
+        "and nothing is written over it"
+    );
+    let with_variable = place.credentials(&[("FIRST_KEY", "one")]);
+    assert!(matches!(found(&with_variable, "a"), Some(Key::Environment { .. })));
+}
+
+#[test]
+fn a_damaged_file_is_told_without_a_word_of_it() {
+    let place = Home::new();
+    let credentials = place.credentials(&[]);
+    credentials.store("a", &secret("x"), Place::File).unwrap();
+    for damaged in [
+        format!("{{\"keys\": {{\"a\": {{\"key\": \"{CANARY}\"}}"),
+        format!("{{\"keys\": {{\"a\": \"{CANARY}\"}}}}"),
+        format!("[\"{CANARY}\"]"),
+        format!("{{\"keys\": {{\"a\": {{\"key\": \"{CANARY}\", \"in\": \"keyring\"}}}}}}"),
+        format!("{{\"keys\": {{\"a\": {{\"in\": \"{CANARY}\"}}}}}}"),
+        String::new(),
+    ] {
+        std::fs::write(credentials.file(), &damaged).unwrap();
+        let error = credentials.read().of("a", &[]).unwrap_err();
+        assert!(matches!(error, LedgerError::Damaged(..)), "{damaged}: {error:?}");
+        assert!(!error.to_string().contains("canary"), "{error}");
+    }
+}
+
+#[test]
+fn two_logins_at_the_same_time_lose_no_key() {
+    let place = Home::new();
+    let credentials = place.credentials(&[]);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let credentials = credentials.clone();
+            let provider = format!("p{number}");
+            scope.spawn(move || credentials.store(&provider, &secret("key"), Place::File).unwrap());
+        }
+    });
+    assert_eq!(credentials.read().kept().count(), 8);
+}
+
+#[test]
+fn a_key_in_the_keyring_is_known_without_asking_it() {
+    let place = Home::new();
+    let credentials = place.credentials(&[]);
+    Ledger::change(credentials.file(), |ledger| ledger.insert("a", Entry::Keyring)).unwrap();
+    assert_eq!(found(&credentials, "a"), Some(Key::Keyring));
+    assert_eq!(credentials.keyring.get("a", Patience::None), Err(KeyringError::NoBus));
+    let error = credentials.forget("a").unwrap_err();
+    assert_eq!(error, ForgetError::Keyring(KeyringError::NoBus));
+    assert_eq!(found(&credentials, "a"), Some(Key::Keyring), "what is not forgotten is not said to be");
+}
+
+#[test]
+fn nothing_that_can_be_printed_holds_a_key() {
+    let place = Home::new();
+    let credentials = place.credentials(&[("FIRST_KEY", CANARY)]);
+    credentials.store("a", &secret(CANARY), Place::File).unwrap();
+    let keys = credentials.read();
+    let printed = format!(
+        "{credentials:?} {keys:?} {:?} {}",
+        found(&credentials, "a"),
+        found(&credentials, "a").unwrap()
+    );
+    assert!(!printed.contains("canary"), "{printed}");
+}

@@ -1,0 +1,114 @@
+//! `attache doctor`: looks at everything a user could have wrong and says what to do next. Changes nothing.
+//!
+//! Each check is a function from what was found to findings; a new one is a line in `run`.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::answer;
+use crate::args::DoctorArgs;
+use crate::config::ConfigErrors;
+use crate::setup::Sources;
+
+mod files;
+mod model;
+mod store;
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    /// What was looked at, in one word.
+    subject: &'static str,
+    verdict: Verdict,
+    text: String,
+    /// What to do next; empty where nothing is wrong.
+    next: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Finding {
+    fn ok(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Ok, text: text.into(), next: String::new() }
+    }
+
+    fn warn(subject: &'static str, text: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Warn, text: text.into(), next: next.into() }
+    }
+
+    fn fail(subject: &'static str, text: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Fail, text: text.into(), next: next.into() }
+    }
+}
+
+pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode> {
+    if args.editors {
+        answer::write(editor_snippets())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut findings = vec![files::configuration(&sources.config)];
+    findings.extend(files::modes(&sources.dirs));
+    findings.push(files::keys(&sources.credentials));
+    findings.push(store::check(&sources.config));
+    findings.extend(model::check(sources).await);
+    tell(&findings)
+}
+
+/// A configuration that can't be read leaves nothing else to look at.
+pub(crate) fn bad_configuration(errors: &ConfigErrors) -> Result<ExitCode> {
+    let next = "correct it, then run `attache doctor` again";
+    let findings: Vec<Finding> =
+        errors.0.iter().map(|error| Finding::fail("configuration", error.to_string(), next)).collect();
+    tell(&findings)
+}
+
+/// 0 if nothing failed, else 1.
+fn tell(findings: &[Finding]) -> Result<ExitCode> {
+    let mut text = String::new();
+    for finding in findings {
+        let verdict = match finding.verdict {
+            Verdict::Ok => "ok",
+            Verdict::Warn => "warn",
+            Verdict::Fail => "FAIL",
+        };
+        writeln!(text, "{verdict:<4}  {:<13}  {}", finding.subject, finding.text)?;
+        if !finding.next.is_empty() {
+            writeln!(text, "{:21}→ {}", "", finding.next)?;
+        }
+    }
+    let failed = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
+    match failed {
+        0 => writeln!(text, "\nReady. What to write into your editor's settings: attache doctor --editors")?,
+        1 => writeln!(text, "\nOne thing is wrong.")?,
+        several => writeln!(text, "\n{several} things are wrong.")?,
+    }
+    answer::write(&text)?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The part of the documentation with the snippets.
+fn editor_snippets() -> &'static str {
+    const PAGE: &str = include_str!("../../../docs/editors.md");
+    PAGE.split_once("## Options")
+        .map_or(PAGE, |(snippets, _)| snippets.trim_end())
+        .trim_start_matches("# Editors\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_snippets_are_those_of_the_documentation() {
+        let snippets = editor_snippets();
+        assert!(snippets.contains("agent_servers") && snippets.contains("Neovim"), "{snippets}");
+        assert!(!snippets.contains("| option |") && !snippets.starts_with('#'), "{snippets}");
+    }
+}

@@ -1,0 +1,198 @@
+//! The model: is one chosen, is it known, has its provider a key, does the server answer and take it.
+
+use std::time::Duration;
+
+use attache_core::ports::Model;
+use attache_core::ports::model::ModelInfo;
+use attache_core::ports::store::ModelRef;
+use attache_models::{Dialect, DiscoverError, Endpoint, Secret, models_of};
+
+use super::Finding;
+use crate::config::{HttpWire, Provider, Wire};
+use crate::credentials::{Key, Patience};
+use crate::providers::{self, LiveProviders, State, THREE_WAYS, key_hint, why_not};
+use crate::setup::Sources;
+
+/// A person waits for it.
+const ANSWER: Duration = Duration::from_secs(10);
+
+pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
+    let live = match sources.live() {
+        Ok(live) => live,
+        Err(errors) => return vec![Finding::fail("model", errors.to_string(), "correct the script")],
+    };
+    live.look_again().await;
+    let usual = live.available().first().map(|info| info.model.clone());
+    let configured = sources.config.model.as_ref().map(|model| model.value.clone());
+    let Some(model) = configured.clone().or(usual) else {
+        return vec![Finding::fail("model", "none can be used", THREE_WAYS)];
+    };
+    let how = if configured.is_some() { "configured" } else { "the first that can be used" };
+    let keys = sources.credentials.read();
+    let standings = providers::standings(&sources.config, &keys);
+    let Some(standing) = standings.iter().find(|standing| standing.provider.name == model.provider_id) else {
+        return vec![Finding::fail(
+            "model",
+            providers::unknown(&model.provider_id, &sources.config),
+            THREE_WAYS,
+        )];
+    };
+    let provider = standing.provider;
+    let (wire, key) = match (&standing.state, &provider.wire) {
+        (State::Ready(key), Wire::Http(wire)) => (wire, key.as_ref()),
+        (State::PerhapsRunning, Wire::Http(wire)) => (wire, None),
+        (State::Scripted, _) | (_, Wire::Script { .. }) => {
+            return vec![Finding::ok("model", format!("{model} (a script, {how})"))];
+        }
+        (State::NoKey | State::NoAddress | State::KeyTrouble(_), Wire::Http(_)) => {
+            let reason = why_not(standing).unwrap_or_default();
+            let page = provider.vendor.map(|vendor| format!("keys are made at {}", vendor.key_page));
+            return vec![Finding::fail(
+                "key",
+                format!("{model} can't be used: {reason}"),
+                page.unwrap_or_default(),
+            )];
+        }
+    };
+    let mut findings = vec![described(sources, &live, provider, &model, how)];
+    match secret(sources, provider, key) {
+        Ok(secret) => findings.extend(answered(sources, provider, wire, key, secret, &model).await),
+        Err(finding) => findings.push(finding),
+    }
+    findings
+}
+
+fn described(
+    sources: &Sources,
+    live: &LiveProviders,
+    provider: &Provider,
+    model: &ModelRef,
+    how: &str,
+) -> Finding {
+    let listed = live.available().iter().any(|info| info.model.names_same_model(model));
+    let in_catalogue =
+        provider.vendor.is_some_and(|vendor| sources.opener.catalogue.find(vendor, model).is_some());
+    let stated = provider.models.iter().any(|stated| stated.name == model.model_id);
+    let info = live.describe(model).unwrap_or_else(|| ModelInfo::undescribed(model.clone()));
+    let context = info.context;
+    match listed || in_catalogue || stated {
+        true => Finding::ok("model", format!("{model} ({how}; context {context} tokens)")),
+        false => Finding::warn(
+            "model",
+            format!(
+                "{model} ({how}) is not known here; it is used as it is, with a context of {context} tokens"
+            ),
+            format!(
+                "`attache models refresh` may know it; else state its size under [providers.{}.models.\"{}\"] in {}",
+                provider.name,
+                model.model_id,
+                sources.config.file.display()
+            ),
+        ),
+    }
+}
+
+/// The key itself, also from the keyring.
+fn secret(sources: &Sources, provider: &Provider, key: Option<&Key>) -> Result<Option<Secret>, Finding> {
+    match key {
+        None => Ok(None),
+        Some(Key::Environment { secret, .. } | Key::File { secret, .. }) => Ok(Some(secret.clone())),
+        Some(Key::Keyring) => {
+            let asked = sources.credentials.keyring.get(&provider.name, Patience::None);
+            asked.map(Some).map_err(|error| {
+                let next = format!("unlock the keyring, or run `attache auth login {}`", provider.name);
+                Finding::fail(
+                    "key",
+                    format!("the key of {} is in the keyring, but {error}", provider.name),
+                    next,
+                )
+            })
+        }
+    }
+}
+
+async fn answered(
+    sources: &Sources,
+    provider: &Provider,
+    wire: &HttpWire,
+    key: Option<&Key>,
+    secret: Option<Secret>,
+    model: &ModelRef,
+) -> Vec<Finding> {
+    let Some(endpoint) = sources.opener.endpoint(provider, wire, key) else { return Vec::new() };
+    let endpoint = Endpoint { key: secret, ..endpoint };
+    let (name, url) = (&provider.name, endpoint.base_url.as_str());
+    let key_found = match key {
+        Some(key) => format!("{name}: from {key}"),
+        None => format!("{name} needs none"),
+    };
+    let said = models_of(&sources.opener.http, name, &endpoint, ANSWER).await;
+    match said {
+        Ok(models) => {
+            let mut findings = vec![
+                Finding::ok("key", format!("{key_found}, accepted")),
+                Finding::ok("endpoint", format!("{url} answers")),
+            ];
+            findings.extend(unknown_there(provider, &models, model));
+            findings
+        }
+        Err(error @ DiscoverError::KeyRefused { .. }) => {
+            vec![Finding::fail("key", format!("{key_found}, refused: {error}"), key_hint(provider, key))]
+        }
+        Err(error @ (DiscoverError::Unreachable { .. } | DiscoverError::TooSlow { .. })) => {
+            vec![
+                Finding::ok("key", key_found),
+                Finding::fail("endpoint", error.to_string(), unreachable(provider, wire)),
+            ]
+        }
+        Err(
+            error @ (DiscoverError::NoSuchPath { .. }
+            | DiscoverError::Nonsense { .. }
+            | DiscoverError::Refused { .. }),
+        ) => {
+            vec![
+                Finding::ok("key", key_found),
+                Finding::warn("endpoint", error.to_string(), wrong_path(provider, wire)),
+            ]
+        }
+    }
+}
+
+/// The server's own list decides, where it gives one.
+fn unknown_there(provider: &Provider, models: &[ModelInfo], model: &ModelRef) -> Option<Finding> {
+    if models.is_empty() || models.iter().any(|info| info.model.model_id == model.model_id) {
+        return None;
+    }
+    let near = models
+        .iter()
+        .map(|info| info.model.model_id.as_str())
+        .max_by(|one, other| likeness(one, model).total_cmp(&likeness(other, model)))?;
+    Some(Finding::warn(
+        "model",
+        format!("{} does not list `{}`", provider.name, model.model_id),
+        format!("nearest there: {near}; all of them: attache models {}", provider.name),
+    ))
+}
+
+fn likeness(id: &str, model: &ModelRef) -> f64 {
+    strsim::jaro_winkler(id, &model.model_id)
+}
+
+fn unreachable(provider: &Provider, wire: &HttpWire) -> String {
+    let is_here = wire.base_url.as_ref().is_some_and(|base_url| base_url.value.is_loopback());
+    match (is_here, provider.vendor) {
+        (true, Some(vendor)) => {
+            format!("start the server ({}: {}), or correct its address", vendor.name, vendor.key_page)
+        }
+        (true, None) => format!("start the server, or correct base_url of [providers.{}]", provider.name),
+        (false, _) => "check the network, the proxy (HTTPS_PROXY) and the address".to_owned(),
+    }
+}
+
+fn wrong_path(provider: &Provider, wire: &HttpWire) -> String {
+    let usual = match wire.dialect.value {
+        Dialect::OpenAiChat | Dialect::OpenAiResponses => "it usually ends with /v1",
+        Dialect::Anthropic | Dialect::Gemini => "it usually has no version at its end",
+    };
+    format!("if prompts fail too, correct base_url of [providers.{}]: {usual}", provider.name)
+}

@@ -1,0 +1,34 @@
+//! The session database: is it there, ours, sound, writable.
+
+use attache_store::{Diagnosis, diagnose};
+
+use super::Finding;
+use crate::config::Config;
+
+pub(super) fn check(config: &Config) -> Finding {
+    let path = &config.store.value;
+    let shown = path.display();
+    match diagnose(path) {
+        Diagnosis::Absent => Finding::ok("store", format!("{shown} (made at the first start)")),
+        Diagnosis::Sound { bytes, schema } => {
+            Finding::ok("store", format!("{shown} (schema {schema}, {} KiB, checked)", bytes / 1024))
+        }
+        Diagnosis::Newer { found, supported } => Finding::fail(
+            "store",
+            format!(
+                "{shown} was written by a newer version (schema {found}, this one knows up to {supported})"
+            ),
+            "use the newer version, or another home (ATTACHE_HOME)",
+        ),
+        Diagnosis::Damaged(reason) => Finding::fail(
+            "store",
+            format!("{shown} is damaged: {reason}"),
+            "the next start sets it aside, beside the new one; nothing is deleted",
+        ),
+        Diagnosis::Unusable(reason) => Finding::fail(
+            "store",
+            format!("{shown} can't be used: {reason}"),
+            "make room on the disk, or see that you own the file and can write to it",
+        ),
+    }
+}

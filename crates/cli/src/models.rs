@@ -1,0 +1,191 @@
+//! `attache models`: which models can be used now, how large they are, what they take and cost; and why the others can't.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use attache_core::ports::Model;
+use attache_core::ports::model::{ModelInfo, Price};
+
+use crate::answer;
+use crate::args::{ModelsArgs, ModelsCommand};
+use crate::config::Wire;
+use crate::providers::{self, LiveProviders, Standing, State, is_to_be_asked, why_not};
+use crate::setup::Sources;
+
+pub(crate) mod refresh;
+
+/// Models shown of each provider in the overview: enough to choose from, and all of them fit a screen or two.
+const OVERVIEW_MODELS: usize = 6;
+
+/// Longer names stand out of their column.
+const NAME_COLUMN: usize = 34;
+
+pub(crate) async fn run(sources: &Sources, args: &ModelsArgs) -> Result<()> {
+    match (&args.command, &args.provider) {
+        (Some(ModelsCommand::Refresh), _) => refresh::run(sources).await,
+        (None, Some(provider)) => one(sources, provider).await,
+        (None, None) => overview(sources).await,
+    }
+}
+
+async fn overview(sources: &Sources) -> Result<()> {
+    let live = sources.live()?;
+    live.look_again().await;
+    let keys = sources.credentials.read();
+    let standings = providers::standings(&sources.config, &keys);
+    let running = providers::local(&standings, &sources.opener).await;
+    let mut text = default_line(sources, &live)?;
+    let mut rest = String::new();
+    for standing in &standings {
+        let name = &standing.provider.name;
+        let models = match running.get(name) {
+            Some(found) => sources.opener.listed(standing.provider, found),
+            None => of_provider(&live, name),
+        };
+        match reason(standing, &models) {
+            Some(reason) => writeln!(rest, "  {name:<10} {reason}")?,
+            None => {
+                writeln!(text, "\n{name} · {}", how(standing))?;
+                list(&mut text, name, &models, OVERVIEW_MODELS)?;
+            }
+        }
+    }
+    if !rest.is_empty() {
+        write!(text, "\nNot usable now\n{rest}")?;
+    }
+    answer::write(&text)?;
+    Ok(())
+}
+
+fn default_line(sources: &Sources, live: &LiveProviders) -> Result<String> {
+    let mut text = String::new();
+    match (&sources.config.model, live.available().first()) {
+        (Some(model), _) => writeln!(text, "Model of new sessions: {} ({})", model.value, model.origin)?,
+        (None, Some(first)) => {
+            writeln!(text, "Model of new sessions: {} (the first that can be used)", first.model)?
+        }
+        (None, None) => writeln!(text, "No model can be used yet. {}", providers::THREE_WAYS)?,
+    }
+    Ok(text)
+}
+
+async fn one(sources: &Sources, name: &str) -> Result<()> {
+    let live = sources.live()?;
+    live.look_again().await;
+    let keys = sources.credentials.read();
+    let standings = providers::standings(&sources.config, &keys);
+    let Some(standing) = standings.iter().find(|standing| standing.provider.name == *name) else {
+        bail!(providers::unknown(name, &sources.config));
+    };
+    let mut models = of_provider(&live, name);
+    if models.is_empty() {
+        models = providers::asked(standing, &sources.opener).await?;
+    }
+    if models.is_empty() {
+        // One that has no key yet: what it would have.
+        models = sources.opener.listed(standing.provider, &[]);
+    }
+    let mut text = String::new();
+    match reason(standing, &of_provider(&live, name)) {
+        Some(reason) => writeln!(text, "{name} · {reason}")?,
+        None => writeln!(text, "{name} · {}", how(standing))?,
+    }
+    list(&mut text, name, &models, usize::MAX)?;
+    answer::write(&text)?;
+    Ok(())
+}
+
+fn of_provider(live: &LiveProviders, name: &str) -> Vec<ModelInfo> {
+    live.available().iter().filter(|info| info.model.provider_id == name).cloned().collect()
+}
+
+fn how(standing: &Standing<'_>) -> String {
+    match &standing.state {
+        State::Scripted => "a script".to_owned(),
+        State::Ready(Some(key)) => format!("key from {key}"),
+        State::Ready(None)
+        | State::PerhapsRunning
+        | State::NoKey
+        | State::NoAddress
+        | State::KeyTrouble(_) => place(standing).unwrap_or_else(|| "no key needed".to_owned()),
+    }
+}
+
+/// Why a provider can't be used now; `models` is what is known to be there.
+fn reason(standing: &Standing<'_>, models: &[ModelInfo]) -> Option<String> {
+    let place = place(standing).unwrap_or_default();
+    match why_not(standing) {
+        _ if !models.is_empty() => None,
+        Some(reason) if matches!(standing.state, State::PerhapsRunning) => Some(format!("{reason} {place}")),
+        Some(reason) => Some(reason),
+        None if is_to_be_asked(standing) => Some(format!("no answer {place}; start it or fix base_url")),
+        None => None,
+    }
+}
+
+fn place(standing: &Standing<'_>) -> Option<String> {
+    match &standing.provider.wire {
+        Wire::Http(wire) => wire.base_url.as_ref().map(|base_url| format!("at {}", base_url.value.as_str())),
+        Wire::Script { .. } => None,
+    }
+}
+
+fn list(text: &mut String, provider: &str, models: &[ModelInfo], most: usize) -> Result<()> {
+    if models.is_empty() {
+        writeln!(text, "  its models are not known; any name works: --model {provider}/NAME")?;
+    }
+    let shown = &models[..models.len().min(most)];
+    let longest = shown.iter().map(|info| info.model.model_id.chars().count()).max().unwrap_or(0);
+    let width = longest.min(NAME_COLUMN);
+    for info in shown {
+        let line = format!(
+            "  {:<width$}  {:>5}  {:>13}  {}",
+            info.model.model_id,
+            tokens(info.context),
+            info.price.as_ref().map(price).unwrap_or_default(),
+            takes(info)
+        );
+        writeln!(text, "{}", line.trim_end())?;
+    }
+    let more = models.len() - shown.len();
+    if more > 0 {
+        writeln!(text, "  and {more} more: attache models {provider}")?;
+    }
+    Ok(())
+}
+
+/// `200k`, `1M`.
+fn tokens(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..999_500 => format!("{}k", (count + 500) / 1_000),
+        _ => format!("{}M", trimmed(count as f64 / 1_000_000.0, 1)),
+    }
+}
+
+/// Dollars per million tokens, in and out.
+fn price(price: &Price) -> String {
+    match (price.input, price.output) {
+        (0.0, 0.0) => "free".to_owned(),
+        (input, output) => format!("${} ${}", trimmed(input, 3), trimmed(output, 3)),
+    }
+}
+
+fn trimmed(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// What it takes beside text, and whether it can be told how much to think.
+fn takes(info: &ModelInfo) -> String {
+    let marks = [
+        (info.images, "images"),
+        (info.audio, "audio"),
+        (info.pdf, "pdf"),
+        (!info.thought_levels.is_empty(), "thinks"),
+    ];
+    marks.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,49 @@
+//! `attache models refresh`: fetches the public model data and keeps what is of use here. The old data stays in use until the
+//! new is complete.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use attache_models::{BaseUrl, Catalogue, fetch};
+
+use crate::answer;
+use crate::dirs::create_private_directory;
+use crate::setup::Sources;
+
+/// A few megabytes over a slow line.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(sources: &Sources) -> Result<()> {
+    let url = &sources.config.catalogue_url.value;
+    let kept = match sources.dirs.catalogue_file.exists() {
+        true => "what was fetched before stays in use",
+        false => "the built-in data stays in use",
+    };
+    let catalogue = fetched(sources, url).await.with_context(|| format!("no new model data; {kept}"))?;
+    let path = &sources.dirs.catalogue_file;
+    replace(path, &catalogue.to_json()).with_context(|| format!("can't write {}; {kept}", path.display()))?;
+    answer::write(&format!("The model data of {url} is in use now, from {}.\n", path.display()))?;
+    Ok(())
+}
+
+async fn fetched(sources: &Sources, url: &str) -> Result<Catalogue> {
+    let address = BaseUrl::parse(url).map_err(|bad| anyhow!("{url} {bad}"))?;
+    let bytes = fetch(&sources.opener.http, &address, DEADLINE)
+        .await
+        .with_context(|| "another source can be set as url in [catalogue] of the configuration".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("what {url} answers is no text"))?;
+    Catalogue::from_models_dev(&text).map_err(|error| anyhow!("what {url} answers {error}"))
+}
+
+/// As a whole or not at all.
+fn replace(path: &Path, text: &str) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    create_private_directory(directory)?;
+    let mut file = tempfile::Builder::new().prefix(".catalogue-").tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}

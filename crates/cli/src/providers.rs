@@ -1,0 +1,105 @@
+//! The providers as they stand now: which can be used, with whose key, and why the others can't. Asks nobody.
+
+use attache_core::ports::store::ModelRef;
+use attache_models::{KeyNeed, ScriptModel};
+
+use crate::config::{Config, HttpWire, Origin, Provider, Wire};
+use crate::credentials::{Key, Keys, LedgerError};
+
+mod ask;
+mod kept_key;
+mod live;
+mod open;
+mod words;
+
+pub(crate) use ask::{asked, is_to_be_asked, local};
+pub(crate) use live::LiveProviders;
+pub(crate) use open::Opener;
+pub(crate) use words::{THREE_WAYS, how_to_get_a_key, key_hint, unknown, why_not};
+
+/// One provider and whether it can be used.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing<'a> {
+    pub(crate) provider: &'a Provider,
+    pub(crate) state: State,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    /// Answers from a file.
+    Scripted,
+    /// Can be asked. Without a key it needs none.
+    Ready(Option<Key>),
+    /// A server of one's own that nobody configured: it can be used if it runs.
+    PerhapsRunning,
+    NoKey,
+    /// Its address is the user's own, and nobody gave it (azure).
+    NoAddress,
+    /// There may be a key, in a file that must not be used.
+    KeyTrouble(LedgerError),
+}
+
+impl Standing<'_> {
+    /// Somebody configured it, or it has a key.
+    pub(crate) fn is_worth_telling(&self) -> bool {
+        match (&self.state, &self.provider.wire) {
+            (State::Ready(Some(_)), _) | (_, Wire::Script { .. }) => true,
+            (_, Wire::Http(wire)) => is_mentioned(self.provider, wire),
+        }
+    }
+}
+
+/// All providers, in the order in which a default is looked for: those of the file, then the vendors.
+pub(crate) fn standings<'a>(config: &'a Config, keys: &Keys) -> Vec<Standing<'a>> {
+    config.providers.iter().map(|provider| Standing { provider, state: state(provider, keys) }).collect()
+}
+
+/// The model of new sessions where none is configured, as far as that is known without asking anybody.
+pub(crate) fn usual_model(standings: &[Standing<'_>], opener: &Opener) -> Option<ModelRef> {
+    standings.iter().find_map(|standing| {
+        let provider = standing.provider;
+        match standing.state {
+            State::Scripted => Some(ModelRef::new(&provider.name, ScriptModel::DEFAULT_MODEL)),
+            State::Ready(_) => opener.listed(provider, &[]).first().map(|info| info.model.clone()),
+            State::PerhapsRunning | State::NoKey | State::NoAddress | State::KeyTrouble(_) => None,
+        }
+    })
+}
+
+fn state(provider: &Provider, keys: &Keys) -> State {
+    let wire = match &provider.wire {
+        Wire::Script { .. } => return State::Scripted,
+        Wire::Http(wire) => wire,
+    };
+    if wire.base_url.is_none() {
+        return State::NoAddress;
+    }
+    match (keys.of(&provider.name, &wire.key_variables.value), key_need(provider, wire)) {
+        (Ok(Some(key)), _) => State::Ready(Some(key)),
+        (Ok(None), KeyNeed::Required) => State::NoKey,
+        (Err(trouble), KeyNeed::Required) => State::KeyTrouble(trouble),
+        (Ok(None) | Err(_), KeyNeed::Optional) if is_mentioned(provider, wire) => State::Ready(None),
+        (Ok(None) | Err(_), KeyNeed::Optional) => State::PerhapsRunning,
+    }
+}
+
+/// Whether a request without a key makes sense.
+fn key_need(provider: &Provider, wire: &HttpWire) -> KeyNeed {
+    let names_a_variable = wire.key_variables.origin != Origin::Default;
+    // A gateway on this machine in place of the vendor usually has the key itself.
+    let own_server = wire
+        .base_url
+        .as_ref()
+        .is_some_and(|base_url| base_url.origin != Origin::Default && base_url.value.is_loopback());
+    match provider.vendor {
+        // Whoever names the variable of a key says that there is one.
+        _ if names_a_variable => KeyNeed::Required,
+        _ if own_server => KeyNeed::Optional,
+        Some(vendor) => vendor.key,
+        None => KeyNeed::Optional,
+    }
+}
+
+fn is_mentioned(provider: &Provider, wire: &HttpWire) -> bool {
+    provider.is_stated() || wire.base_url.as_ref().is_some_and(|base_url| base_url.origin != Origin::Default)
+}

@@ -1,0 +1,181 @@
+//! All providers of a process behind one `Model` port, as they stand now. Looking again reads the keys anew and asks servers
+//! on this machine what they have; everything else asks nobody.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use attache_core::ports::model::ModelInfo;
+use attache_core::ports::store::ModelRef;
+use attache_core::ports::{BoxFuture, BoxStream, Model, ModelError, ModelRequest, StepEvent};
+use attache_models::Providers;
+use tokio_util::sync::CancellationToken;
+
+use super::ask::{self, Heard};
+use super::open::{Opener, script_model};
+use super::{Standing, State, standings};
+use crate::config::{Config, ConfigErrors, Wire};
+use crate::credentials::{Credentials, Key};
+
+/// A cheap handle.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveProviders(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    config: Arc<Config>,
+    credentials: Credentials,
+    opener: Opener,
+    /// Opened once: they count attempts.
+    scripts: Providers,
+    /// Why a lock: a login replaces what all sessions read. Held for a clone only.
+    current: RwLock<Arc<Current>>,
+    /// What servers on this machine said last. Why a lock: two may look again at the same time.
+    heard: Mutex<Heard>,
+}
+
+#[derive(Debug, Default)]
+struct Current {
+    /// Those that can be asked, listed or not.
+    routes: Providers,
+    listed: Arc<[ModelInfo]>,
+}
+
+impl LiveProviders {
+    /// Reads scripts and keys; all that is wrong with the scripts is reported at once.
+    pub(crate) fn open(
+        config: Arc<Config>,
+        credentials: Credentials,
+        opener: Opener,
+    ) -> Result<Self, ConfigErrors> {
+        let scripts = open_scripts(&config)?;
+        let shared = Shared {
+            config,
+            credentials,
+            opener,
+            scripts,
+            current: RwLock::default(),
+            heard: Mutex::default(),
+        };
+        shared.replace();
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// Whether a configured server has yet to say what models it has.
+    pub(crate) fn has_unasked(&self) -> bool {
+        let keys = self.0.credentials.read();
+        let heard = self.0.heard();
+        let standings = standings(&self.0.config, &keys);
+        standings
+            .iter()
+            .any(|standing| ask::is_to_be_asked(standing) && !heard.contains_key(&standing.provider.name))
+    }
+}
+
+fn open_scripts(config: &Config) -> Result<Providers, ConfigErrors> {
+    let mut scripts = Providers::new();
+    let mut errors = Vec::new();
+    for provider in &config.providers {
+        match &provider.wire {
+            Wire::Script { script, .. } => match script_model(provider, script) {
+                Ok(model) => scripts.insert(provider.name.clone(), Arc::new(model)),
+                Err(error) => errors.push(error),
+            },
+            Wire::Http(_) => {}
+        }
+    }
+    if errors.is_empty() { Ok(scripts) } else { Err(ConfigErrors(errors)) }
+}
+
+impl Shared {
+    fn current(&self) -> Arc<Current> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the keys again and lines the providers up anew.
+    fn replace(&self) {
+        let keys = self.credentials.read();
+        if let Some(trouble) = keys.trouble() {
+            tracing::warn!("stored keys are not used: {trouble}");
+        }
+        let heard = self.heard().clone();
+        let mut current = Current::default();
+        let mut listed = Vec::new();
+        for standing in standings(&self.config, &keys) {
+            let said = heard.get(&standing.provider.name).map_or(&[][..], Vec::as_slice);
+            self.line_up(&standing, said, &mut current.routes, &mut listed);
+        }
+        current.listed = listed.into();
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(current);
+    }
+
+    fn line_up(
+        &self,
+        standing: &Standing<'_>,
+        said: &[ModelInfo],
+        routes: &mut Providers,
+        listed: &mut Vec<ModelInfo>,
+    ) {
+        let provider = standing.provider;
+        let mut route = |key: Option<&Key>| {
+            let models = self.opener.listed(provider, said);
+            if let Some(model) = self.opener.open(provider, key, models.clone()) {
+                routes.insert(provider.name.clone(), model);
+                listed.extend(models);
+            }
+        };
+        match &standing.state {
+            State::Scripted => {
+                if let Some(script) = self.scripts.get(&provider.name) {
+                    routes.insert(provider.name.clone(), script.clone());
+                    listed.extend(script.available().iter().cloned());
+                }
+            }
+            State::Ready(key) => route(key.as_ref()),
+            // A session that was begun with such a server goes on with it, listed or not.
+            State::PerhapsRunning => route(None),
+            State::NoKey | State::NoAddress | State::KeyTrouble(_) => {}
+        }
+    }
+}
+
+impl Model for LiveProviders {
+    fn available(&self) -> Arc<[ModelInfo]> {
+        self.0.current().listed.clone()
+    }
+
+    /// Any name of a provider that can be asked: a model that no catalogue knows is used as it is.
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        let current = self.0.current();
+        let route = current.routes.get(&model.provider_id)?;
+        if let Some(listed) = route.available().iter().find(|info| info.model.names_same_model(model)) {
+            return Some(listed.clone());
+        }
+        match self.0.config.provider(&model.provider_id) {
+            Some(provider) if matches!(provider.wire, Wire::Http(_)) => {
+                Some(self.0.opener.described(provider, &model.without_variant()))
+            }
+            Some(_) | None => route.describe(model),
+        }
+    }
+
+    fn look_again(&self) -> BoxFuture<'static, ()> {
+        let shared = self.0.clone();
+        Box::pin(async move {
+            let keys = shared.credentials.read();
+            let heard = ask::servers(&standings(&shared.config, &keys), &shared.opener).await;
+            *shared.heard() = heard;
+            shared.replace();
+        })
+    }
+
+    fn stream(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
+        self.0.current().routes.stream(request, cancel)
+    }
+}

@@ -1,0 +1,138 @@
+//! Opens a provider: from its settings and its key to a model that can be asked. Reads scripts; touches no network.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use attache_core::ports::Model;
+use attache_core::ports::model::ModelInfo;
+use attache_core::ports::store::ModelRef;
+use attache_models::{AuthHeader, Catalogue, Dialect, Endpoint, Http, HttpModel, ScriptModel, Secret};
+
+use super::kept_key::SharedKeptKey;
+use super::words::key_hint;
+use crate::config::{ConfigError, HttpWire, MAX_SCRIPT_BYTES, Provider, Sourced, Wire, read_text};
+use crate::credentials::{Key, Keyring};
+
+/// What all providers of a process are opened with.
+#[derive(Clone, Debug)]
+pub(crate) struct Opener {
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) http: Http,
+    pub(crate) keyring: Keyring,
+    /// How long a model's stream may be silent.
+    pub(crate) idle: Duration,
+}
+
+impl Opener {
+    /// The models a client can choose from: what the catalogue knows or the server said, as the configuration states them.
+    pub(crate) fn listed(&self, provider: &Provider, found: &[ModelInfo]) -> Vec<ModelInfo> {
+        let known = match provider.vendor {
+            Some(vendor) if found.is_empty() => self.catalogue.models(vendor, &provider.name),
+            Some(_) | None => found.to_vec(),
+        };
+        let stated = |id: &str| provider.models.iter().find(|model| model.name == id);
+        let known_here = known.iter().map(|info| info.model.model_id.clone()).collect::<Vec<_>>();
+        let unknown = provider.models.iter().filter(|model| !known_here.contains(&model.name));
+        let own = unknown.map(|model| self.described(provider, &ModelRef::new(&provider.name, &model.name)));
+        let known = known.into_iter().map(|info| match stated(&info.model.model_id) {
+            Some(stated) => stated.over(info),
+            None => info,
+        });
+        known.chain(own).collect()
+    }
+
+    /// What can be said of a model of this provider, listed or not.
+    pub(crate) fn described(&self, provider: &Provider, model: &ModelRef) -> ModelInfo {
+        let known = self.catalogue.describe(provider.vendor, model.clone());
+        match provider.models.iter().find(|stated| stated.name == model.model_id) {
+            Some(stated) => stated.over(known),
+            None => known,
+        }
+    }
+
+    /// `None` for a provider without an address. A key in the keyring is left out: it is looked for when it is needed.
+    pub(crate) fn endpoint(
+        &self,
+        provider: &Provider,
+        wire: &HttpWire,
+        key: Option<&Key>,
+    ) -> Option<Endpoint> {
+        let base_url = wire.base_url.as_ref()?;
+        let secret = match key {
+            Some(Key::Environment { secret, .. } | Key::File { secret, .. }) => Some(secret.clone()),
+            Some(Key::Keyring) | None => None,
+        };
+        Some(Endpoint {
+            dialect: wire.dialect.value,
+            base_url: base_url.value.clone(),
+            auth: auth_header(provider, wire.dialect.value),
+            key: secret,
+            quirks: provider.vendor.map(|vendor| vendor.quirks).unwrap_or_default(),
+            key_hint: key_hint(provider, key),
+        })
+    }
+
+    /// `None` for one that has no wire to the outside, or no address.
+    pub(super) fn open(
+        &self,
+        provider: &Provider,
+        key: Option<&Key>,
+        listed: Vec<ModelInfo>,
+    ) -> Option<Arc<dyn Model>> {
+        let wire = match &provider.wire {
+            Wire::Http(wire) => wire,
+            Wire::Script { .. } => return None,
+        };
+        let endpoint = self.endpoint(provider, wire, key)?;
+        let (name, http, idle) = (provider.name.clone(), self.http.clone(), self.idle);
+        let make = move |secret: Option<Secret>| {
+            let key = secret.or_else(|| endpoint.key.clone());
+            HttpModel::new(&name, Endpoint { key, ..endpoint.clone() }, listed.clone(), http.clone(), idle)
+        };
+        Some(match key {
+            Some(Key::Keyring) => Arc::new(SharedKeptKey::new(&provider.name, self.keyring, make)),
+            Some(Key::Environment { .. } | Key::File { .. }) | None => Arc::new(make(None)),
+        })
+    }
+}
+
+/// The vendor's own way, unless it is spoken to in another dialect than its own.
+fn auth_header(provider: &Provider, dialect: Dialect) -> AuthHeader {
+    let usual = match dialect {
+        Dialect::Anthropic => AuthHeader::XApiKey,
+        Dialect::OpenAiChat | Dialect::OpenAiResponses => AuthHeader::Bearer,
+        Dialect::Gemini => AuthHeader::Goog,
+    };
+    let speaks_openai = |dialect| matches!(dialect, Dialect::OpenAiChat | Dialect::OpenAiResponses);
+    match provider.vendor {
+        Some(vendor)
+            if vendor.dialect == dialect || speaks_openai(vendor.dialect) && speaks_openai(dialect) =>
+        {
+            vendor.auth
+        }
+        Some(_) | None => usual,
+    }
+}
+
+/// Reads the script of a provider that has one.
+pub(super) fn script_model(
+    provider: &Provider,
+    script: &Sourced<std::path::PathBuf>,
+) -> Result<ScriptModel, ConfigError> {
+    let Sourced { value: path, origin } = script;
+    let about_script = |message: String| ConfigError {
+        origin: origin.clone(),
+        message: format!("`providers.{}.script` {}: {message}", provider.name, path.display()),
+    };
+    let text = read_text(path, MAX_SCRIPT_BYTES)
+        .and_then(|text| text.ok_or_else(|| "there is no such file".to_owned()))
+        .map_err(about_script)?;
+    let model = ScriptModel::parse(&provider.name, &text).map_err(|error| {
+        let message = format!("expected {}, found {}", error.expected, error.found);
+        ConfigError::in_file(path, Some(error.line), message)
+    })?;
+    Ok(provider.models.iter().fold(model, |model, stated| {
+        let info = stated.over(model.info(&stated.name));
+        model.with_model(info)
+    }))
+}

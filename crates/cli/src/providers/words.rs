@@ -1,0 +1,91 @@
+//! What to do about a key, in words that name the variable, the command and the page.
+
+use attache_models::{VENDORS, Vendor};
+
+use super::{Standing, State};
+use crate::config::{Config, HttpWire, Provider, Wire};
+use crate::credentials::Key;
+
+/// For somebody who has nothing yet.
+pub(crate) const THREE_WAYS: &str = "Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
+     `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM).";
+
+/// A name that is neither known nor configured.
+pub(crate) fn unknown(name: &str, config: &Config) -> String {
+    let near = Vendor::nearest(name).map(|near| format!("; did you mean `{}`?", near.id));
+    let vendors = VENDORS.iter().map(|vendor| vendor.id);
+    let own = config.providers.iter().filter(|provider| provider.vendor.is_none());
+    let known: Vec<&str> = vendors.chain(own.map(|provider| provider.name.as_str())).collect();
+    format!(
+        "there is no provider `{}`{} (known: {}; any other needs [providers.NAME] with dialect and base_url in {})",
+        name.escape_debug(),
+        near.unwrap_or_default(),
+        known.join(", "),
+        config.file.display()
+    )
+}
+
+/// For a provider without a key: `set X_API_KEY or run …`.
+pub(crate) fn how_to_get_a_key(provider: &Provider) -> String {
+    let login = format!("`attache auth login {}`", provider.name);
+    match key_variable(provider) {
+        Some(variable) => format!("set {variable} or run {login}"),
+        None => format!("run {login}"),
+    }
+}
+
+fn key_variable(provider: &Provider) -> Option<&str> {
+    match &provider.wire {
+        Wire::Http(HttpWire { key_variables, .. }) => key_variables.value.first().map(String::as_str),
+        Wire::Script { .. } => None,
+    }
+}
+
+/// What follows a provider's own words when it refuses the key, as a sentence.
+pub(crate) fn key_hint(provider: &Provider, key: Option<&Key>) -> String {
+    let name = &provider.name;
+    let page = match provider.vendor {
+        Some(vendor) => format!(" Keys are made at {}.", vendor.key_page),
+        None => String::new(),
+    };
+    match key {
+        Some(Key::Environment { variable, .. }) => {
+            format!(
+                "The key comes from {variable}: set it to a valid one, or unset it and run `attache auth login {name}`.{page}"
+            )
+        }
+        Some(Key::Keyring) => {
+            format!("The key comes from the keyring: run `attache auth login {name}` to replace it.{page}")
+        }
+        Some(Key::File { file, .. }) => {
+            format!(
+                "The key comes from {}: run `attache auth login {name}` to replace it.{page}",
+                file.display()
+            )
+        }
+        None => {
+            let way = how_to_get_a_key(provider);
+            let mut sentence = way.chars();
+            let first = sentence.next().map(|first| first.to_ascii_uppercase());
+            format!("{}{}.{page}", first.map(String::from).unwrap_or_default(), sentence.as_str())
+        }
+    }
+}
+
+/// Why a provider can't be used now, with the way out; `None` for one that can.
+pub(crate) fn why_not(standing: &Standing<'_>) -> Option<String> {
+    let provider = standing.provider;
+    match &standing.state {
+        State::Scripted | State::Ready(_) => None,
+        State::PerhapsRunning => Some("not running".to_owned()),
+        State::NoKey => {
+            let (variable, name) = (key_variable(provider).unwrap_or_default(), &provider.name);
+            Some(format!("no key: set {variable}, or `attache auth login {name}`"))
+        }
+        State::NoAddress => {
+            let variable = provider.vendor.map(|vendor| vendor.base_url_variable()).unwrap_or_default();
+            Some(format!("no address: set {variable}, or base_url in [providers.{}]", provider.name))
+        }
+        State::KeyTrouble(trouble) => Some(trouble.to_string()),
+    }
+}

@@ -1,0 +1,90 @@
+//! `attache doctor` when something is wrong with the key, the server, the model, the store or the modes.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::stage::{
+    CANARY, address_of_nobody, chat_server, newcomer, refusing_server, run, says, write_config,
+};
+
+#[tokio::test]
+async fn a_wrong_key_is_told_with_its_source() {
+    let server = refusing_server().await;
+    let home = newcomer()
+        .with_variable("ANTHROPIC_BASE_URL", &server.url())
+        .with_variable("ANTHROPIC_API_KEY", CANARY);
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(1), "{}", said.all());
+    says(
+        &said.answer,
+        &[
+            "FAIL  key            anthropic: from ANTHROPIC_API_KEY, refused",
+            "invalid x-api-key: [key]",
+            "→ The key comes from ANTHROPIC_API_KEY: set it to a valid one, or unset it and run `attache auth login anthropic`.",
+        ],
+    );
+    assert!(!said.all().contains(CANARY), "{}", said.all());
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_to_be_started() {
+    let home = newcomer();
+    let config = format!(
+        "model = \"local/m\"\n[providers.local]\ndialect = \"openai-chat\"\nbase_url = \"{}/v1\"\n",
+        address_of_nobody()
+    );
+    write_config(&home, &config);
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(1), "{}", said.all());
+    says(
+        &said.answer,
+        &[
+            "FAIL  endpoint       nothing answers at http://127.0.0.1:",
+            "→ start the server, or correct base_url of [providers.local]",
+        ],
+    );
+    let said = run(&home, "models").await;
+    says(&said.answer, &["local      no answer at http://127.0.0.1:"]);
+}
+
+#[tokio::test]
+async fn a_model_that_the_server_does_not_list_is_answered_with_the_nearest() {
+    let server = chat_server().await;
+    let home = newcomer().with_variable("OLLAMA_BASE_URL", &format!("{}/v1", server.url()));
+    write_config(&home, "model = \"ollama/qwen3-codre\"\n");
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(0), "{}", said.all());
+    says(
+        &said.answer,
+        &[
+            "warn  model          ollama does not list `qwen3-codre`",
+            "→ nearest there: qwen3-coder; all of them: attache models ollama",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_told_and_left_where_it_is() {
+    let home = newcomer();
+    std::fs::write(home.database(), "no database at all, but long enough to be looked at".repeat(10))
+        .unwrap();
+    let before = std::fs::read(home.database()).unwrap();
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(1));
+    says(&said.answer, &["FAIL  store", "is damaged: it is not a SQLite database", "nothing is deleted"]);
+    assert_eq!(std::fs::read(home.database()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_home_that_others_can_enter_is_a_warning() {
+    let home = newcomer();
+    std::fs::set_permissions(home.home(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let said = run(&home, "doctor").await;
+    says(&said.answer, &["warn  home", "can be entered by others (mode 0755)", "→ chmod 700 "]);
+}
+
+#[tokio::test]
+async fn the_snippets_for_editors_are_shown() {
+    let said = run(&newcomer(), "doctor --editors").await;
+    assert_eq!(said.code, Some(0));
+    says(&said.answer, &["Zed", "agent_servers", "Neovim", "Emacs"]);
+}

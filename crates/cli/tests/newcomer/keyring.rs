@@ -1,0 +1,54 @@
+//! A session bus that answers nobody: nothing waits for it for long, and nothing asks it without need.
+
+use std::time::{Duration, Instant};
+
+use attache_testkit::http_server::HttpServer;
+use tokio::net::UnixListener;
+
+use crate::stage::{CANARY, anthropic, newcomer, run, run_with, says};
+
+/// Listens where the session bus should be, takes every call and never says a word.
+fn mute_bus(directory: &std::path::Path) -> (UnixListener, String) {
+    let path = directory.join("bus");
+    let listener = UnixListener::bind(&path).unwrap();
+    (listener, format!("unix:path={}", path.display()))
+}
+
+#[tokio::test]
+async fn a_keyring_that_does_not_answer_gives_way_to_the_file_within_seconds() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_bus, address) = mute_bus(directory.path());
+    let home = newcomer().with_variable("DBUS_SESSION_BUS_ADDRESS", &address);
+    let begun = Instant::now();
+    let said = run_with(&home, "auth login openai --no-check", CANARY).await;
+    assert_eq!(said.code, Some(0), "{}", said.all());
+    // Two seconds are promised; the rest is for a loaded machine.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    says(&said.remarks, &["The keyring is not used: the keyring did not answer within 2 s."]);
+    says(&said.answer, &["credentials.json"]);
+}
+
+#[tokio::test]
+async fn a_keyring_is_not_asked_as_long_as_nobody_needs_a_key_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (bus, address) = mute_bus(directory.path());
+    let server = HttpServer::start(|request| anthropic(request, CANARY)).await;
+    let home = newcomer()
+        .with_variable("DBUS_SESSION_BUS_ADDRESS", &address)
+        .with_variable("ANTHROPIC_API_KEY", CANARY)
+        .with_variable("ANTHROPIC_BASE_URL", &server.url());
+    std::fs::write(home.home().join("credentials.json"), r#"{"keys": {"openai": {"in": "keyring"}}}"#)
+        .unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(home.home().join("credentials.json"), mode).unwrap();
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.prompt(&session, "hi").await.unwrap();
+    agent.finish(&home).await;
+    let models = run(&home, "models").await;
+    says(&models.answer, &["openai · key from the keyring"]);
+    let asked = tokio::time::timeout(Duration::from_millis(1), bus.accept()).await;
+    assert!(asked.is_err(), "somebody asked the keyring");
+    let status = run(&home, "auth status").await;
+    says(&status.answer, &["openai      key from the keyring, but the keyring did not answer within 2 s"]);
+}

@@ -1,0 +1,101 @@
+//! `attache models` with something to show: a vendor with a key, a server on this machine, a gateway without a list.
+
+use attache_testkit::http_server::{Answer, HttpServer};
+use serde_json::json;
+
+use crate::stage::{chat_server, newcomer, run, says, write_config};
+
+#[tokio::test]
+async fn a_vendor_with_a_key_shows_its_models_with_sizes_prices_and_what_they_take() {
+    let home = newcomer().with_variable("ANTHROPIC_API_KEY", "sk-x");
+    let said = run(&home, "models").await;
+    assert_eq!(said.code, Some(0), "{}", said.all());
+    says(
+        &said.answer,
+        &[
+            "Model of new sessions: anthropic/",
+            "(the first that can be used)",
+            "anthropic · key from ANTHROPIC_API_KEY",
+        ],
+    );
+    let model = said.answer.lines().find(|line| line.starts_with("  claude")).unwrap();
+    assert!(
+        model.contains('$') && model.contains("images") && (model.contains('k') || model.contains('M')),
+        "{model}"
+    );
+    for line in said.answer.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let all = run(&home, "models anthropic").await;
+    assert!(all.answer.lines().count() > 3 && !all.answer.contains(" more: attache models"), "{}", all.all());
+    let other = run(&home, "models openai").await;
+    assert_eq!(other.code, Some(0));
+    says(&other.answer, &["openai · no key: set OPENAI_API_KEY", "gpt-"]);
+}
+
+#[tokio::test]
+async fn a_server_of_this_machine_is_found_and_used_when_there_is_no_key() {
+    let server = chat_server().await;
+    let home = newcomer().with_variable("VLLM_BASE_URL", &format!("{}/v1", server.url()));
+    let said = run(&home, "models").await;
+    says(
+        &said.answer,
+        &["Model of new sessions: vllm/qwen3-coder", "vllm · at http://127.0.0.1:", "  qwen3-coder", "66k"],
+    );
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    let answer = agent.prompt(&session, "hi").await.unwrap();
+    assert_eq!(answer["stopReason"], "end_turn");
+    agent.finish(&home).await;
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(0), "{}", said.all());
+    says(
+        &said.answer,
+        &["ok    key            vllm needs none, accepted", "ok    endpoint", "attache doctor --editors"],
+    );
+}
+
+#[tokio::test]
+async fn a_configured_model_is_used_as_it_is_and_stated_sizes_win() {
+    let server = chat_server().await;
+    let home = newcomer();
+    write_config(
+        &home,
+        &format!(
+            "model = \"gate/qwen3-coder\"\n[providers.gate]\ndialect = \"openai-chat\"\nbase_url = \"{}/v1\"\n\
+             [providers.gate.models.qwen3-coder]\ncontext = 32768\nimages = true\nprice = {{ input = 0.5, output = 2 }}\n",
+            server.url()
+        ),
+    );
+    let said = run(&home, "models gate").await;
+    says(&said.answer, &["gate · at http://127.0.0.1:", "qwen3-coder", "33k", "$0.5 $2", "images"]);
+    assert_eq!(server.requests().len(), 0, "what is stated is not asked");
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.prompt(&session, "hi").await.unwrap();
+    agent.finish(&home).await;
+    assert_eq!(server.requests().last().unwrap().json()["model"], "qwen3-coder");
+}
+
+#[tokio::test]
+async fn a_server_without_a_list_takes_any_name() {
+    let server = HttpServer::in_order([Answer::json(404, &json!({"detail": "Not Found"}))]).await;
+    let home = newcomer();
+    write_config(
+        &home,
+        &format!("[providers.gate]\ndialect = \"openai-chat\"\nbase_url = \"{}/v1\"\n", server.url()),
+    );
+    let said = run(&home, "models gate").await;
+    assert_eq!(said.code, Some(1), "{}", said.all());
+    says(&said.remarks, &["/v1/models", "status 404"]);
+    write_config(
+        &home,
+        &format!(
+            "model = \"gate/x\"\n[providers.gate]\ndialect = \"openai-chat\"\nbase_url = \"{}/v1\"\n",
+            server.url()
+        ),
+    );
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(0), "a list is not needed: {}", said.all());
+    says(&said.answer, &["warn  model", "is not known here", "warn  endpoint", "it usually ends with /v1"]);
+}
