@@ -71,7 +71,7 @@ impl Setup {
         let (config, dirs) = (&sources.config, &sources.dirs);
         let agents = Agents::builtin();
         let agent = agent.unwrap_or(DEFAULT_AGENT);
-        if agents.get(agent).is_none() {
+        if agents.primary(agent).is_none() {
             let known: Vec<_> = agents.ids().collect();
             anyhow::bail!("there is no agent `{agent}`; available: {}", known.join(", "));
         }
@@ -93,6 +93,7 @@ impl Setup {
             settings: Settings {
                 model: config.model.as_ref().map(|model| model.value.clone()),
                 agent: agent.to_owned(),
+                small_model: None,
                 max_steps: config.limits.max_steps.value,
                 scratch: dirs.scratch.clone(),
                 approval: config.approval.value,

@@ -9,11 +9,22 @@ pub enum Offer {
     Everything,
     /// Nothing that changes files or runs commands.
     WithoutMutations,
+    Nothing,
+}
+
+/// Where an agent is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentMode {
+    /// Talks to the user: can be a session's mode.
+    Primary,
+    /// Used by the host itself; nobody can choose it.
+    Hidden,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     pub id: &'static str,
+    pub mode: AgentMode,
     pub name: &'static str,
     pub description: &'static str,
     pub system_prompt: &'static str,
@@ -25,6 +36,7 @@ impl Agent {
         match self.offer {
             Offer::Everything => true,
             Offer::WithoutMutations => tool.effect == Effect::ReadOnly,
+            Offer::Nothing => false,
         }
     }
 }
@@ -38,12 +50,16 @@ pub struct Agents {
 /// The agent of a session for which nothing else was chosen.
 pub const DEFAULT_AGENT: &str = "build";
 
+/// Names sessions.
+pub const TITLE_AGENT: &str = "title";
+
 impl Agents {
     pub fn builtin() -> Self {
         Self {
             agents: vec![
                 Agent {
                     id: DEFAULT_AGENT,
+                    mode: AgentMode::Primary,
                     name: "Build",
                     description: "Reads, edits and runs commands in the workspace; changes are asked for.",
                     system_prompt: include_str!("agents/build.md"),
@@ -51,23 +67,41 @@ impl Agents {
                 },
                 Agent {
                     id: "plan",
+                    mode: AgentMode::Primary,
                     name: "Plan",
                     description: "Reads and thinks; writes no file and runs no command.",
                     system_prompt: include_str!("agents/plan.md"),
                     offer: Offer::WithoutMutations,
                 },
+                Agent {
+                    id: TITLE_AGENT,
+                    mode: AgentMode::Hidden,
+                    name: "Title",
+                    description: "Names a session after its first turn.",
+                    system_prompt: include_str!("agents/title.md"),
+                    offer: Offer::Nothing,
+                },
             ],
         }
     }
 
+    /// Any of them, also one that nobody can choose.
     pub fn get(&self, id: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.id == id)
     }
 
+    /// One that can be a session's mode.
+    pub fn primary(&self, id: &str) -> Option<&Agent> {
+        self.primaries().find(|agent| agent.id == id)
+    }
+
+    fn primaries(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.iter().filter(|agent| agent.mode == AgentMode::Primary)
+    }
+
     /// The agents that can be a session's mode, in order.
     pub fn modes(&self) -> Vec<Mode> {
-        self.agents
-            .iter()
+        self.primaries()
             .map(|agent| Mode {
                 id: agent.id.into(),
                 name: agent.name.into(),
@@ -80,7 +114,8 @@ impl Agents {
         self.agents.iter()
     }
 
+    /// Of those that can be a session's mode.
     pub fn ids(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.agents.iter().map(|agent| agent.id)
+        self.primaries().map(|agent| agent.id)
     }
 }

@@ -68,6 +68,18 @@ pub const REPEATS_WARNED: u32 = 3;
 /// The same call this often in a row: the turn ends.
 pub const REPEATS_STOPPED: u32 = 10;
 
+/// Longest title of a session: what fits a line of a list.
+pub const TITLE_CHARACTERS: usize = 80;
+
+/// What a title is made of: this much of the prompt and this much of the answer, so that it costs next to nothing.
+pub const TITLE_EXCERPT_BYTES: usize = 2 * 1024;
+
+/// What is kept of the answer of a model that was asked for a title; some think aloud before they give it.
+pub const TITLE_ANSWER_BYTES: usize = 8 * 1024;
+
+/// How long a title may take: nobody waits for it, and a model that takes longer is not small.
+pub const TITLE_TIME: Duration = Duration::from_secs(60);
+
 /// Messages that may wait in one session's queue; a prompt beyond it is refused.
 pub const QUEUED_MESSAGES: usize = 1_000;
 

@@ -22,6 +22,7 @@ use crate::session::ask::{Asking, Seated};
 use crate::session::lease::Unsettled;
 use crate::session::run::Running;
 use crate::session::setting::Setting;
+use crate::session::title::Titling;
 use crate::turn::usage::Spent;
 use crate::watchdog::{Approval, Rules};
 
@@ -38,6 +39,7 @@ mod recover;
 mod remains;
 mod run;
 pub(crate) mod setting;
+mod title;
 
 type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 
@@ -142,6 +144,7 @@ pub(crate) struct Session {
     pub(crate) history: Option<Arc<Vec<Arc<Passage>>>>,
     /// Kept while agent and model stay the same.
     pub(crate) setting: Option<Arc<Setting>>,
+    pub(crate) titling: Titling,
     /// The model that is missed, once everybody was told so.
     pub(crate) missed: Option<ModelRef>,
     /// Digest of the system prompt that is known to be stored.
@@ -192,6 +195,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         following: None,
         history: None,
         setting: None,
+        titling: Titling::default(),
         missed: None,
         stored_prompt: None,
         seats: BTreeMap::new(),
@@ -219,6 +223,7 @@ impl Session {
                 }
                 returned = Running::returned(&mut self.running) => self.turn_returned(returned).await,
                 answer = Asking::answered(&mut self.asking) => self.take_answer(answer).await,
+                made = self.titling.made() => self.take_title(made).await,
                 () = lease::changed(&self.hub, self.following.is_some()) => self.follow().await,
                 () = lease::pause(mending) => self.mend().await,
             }

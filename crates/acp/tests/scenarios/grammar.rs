@@ -109,6 +109,8 @@ pub(crate) struct Options {
     pub(crate) sandbox_off: bool,
     /// The client's first words are in the transcript.
     pub(crate) silent_start: bool,
+    /// What the small model says, and its header if it has one.
+    pub(crate) small: Vec<String>,
     /// Header lines of the script.
     pub(crate) models: Vec<(usize, String)>,
     pub(crate) shown: Vec<String>,
@@ -212,11 +214,30 @@ impl Options {
                 let unknown = || format!("there is no approval `{approval}`");
                 self.approval = Approval::parse(approval).ok_or_else(unknown)?;
             }
+            ("small", words) => self.small.push(words.to_owned()),
             ("sandbox", "off") => self.sandbox_off = true,
             ("model", header) => self.models.push((line, format!("model {header}"))),
             _ => return Err(format!("there is no option `{option}`")),
         }
         Ok(())
+    }
+
+    /// The script of the small model, which answers everything alike.
+    pub(crate) fn small_script(&self) -> Option<String> {
+        let (headers, words): (Vec<&String>, _) =
+            self.small.iter().partition(|line| line.starts_with("model "));
+        let lines = headers
+            .into_iter()
+            .map(String::as_str)
+            .chain(["on *"])
+            .chain(words.into_iter().map(String::as_str));
+        (!self.small.is_empty()).then(|| lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The name in its header.
+    pub(crate) fn small_model(&self) -> Option<&str> {
+        let named = self.small.iter().find_map(|line| line.strip_prefix("model ")?.split(' ').next());
+        named.or((!self.small.is_empty()).then_some(ScriptModel::DEFAULT_MODEL))
     }
 
     fn show(&mut self, names: &str) -> Result<(), String> {

@@ -11,6 +11,7 @@ use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
+use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxFuture, Clock};
 use attache_core::watchdog::Containment;
 use attache_models::{Providers, ScriptModel};
@@ -78,6 +79,9 @@ impl Host {
         let store = opened.store;
         let mut providers = Providers::new();
         providers.insert("script", Arc::new(ScriptModel::parse("script", script).unwrap()));
+        if let Some(script) = options.small_script() {
+            providers.insert("small", Arc::new(ScriptModel::parse("small", &script).unwrap()));
+        }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let parts = Parts {
             leases: Arc::new(store.clone()),
@@ -91,6 +95,7 @@ impl Host {
             settings: Settings {
                 model: None,
                 agent: DEFAULT_AGENT.to_owned(),
+                small_model: options.small_model().map(|name| ModelRef::new("small", name)),
                 max_steps: options.max_steps.unwrap_or(MAX_STEPS),
                 scratch: home.join("scratch"),
                 approval: options.approval,

@@ -40,6 +40,7 @@ topics! {
     restart
     sessions
     several_clients
+    titles
     todo
     tool_calls
     write

@@ -75,6 +75,7 @@ impl World {
             settings: Settings {
                 model: None,
                 agent: "build".into(),
+                small_model: None,
                 max_steps: 5,
                 scratch: "/scratch".into(),
                 approval: Approval::Ask,

@@ -30,6 +30,8 @@ pub struct Parts {
 pub struct Settings {
     /// `None`: the first available model.
     pub model: Option<ModelRef>,
+    /// For titles; `None`: the first line of the first prompt is the title.
+    pub small_model: Option<ModelRef>,
     /// The agent of new sessions.
     pub agent: String,
     pub max_steps: u32,

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::title::Titling;
 use super::{Command, Session};
 use crate::agents::{Agent, DEFAULT_AGENT};
 use crate::choices::Chosen;
@@ -41,7 +42,7 @@ impl Session {
         let agents = &self.hub.parts.agents;
         let mode = self.row.metadata.get("mode").and_then(Value::as_str).unwrap_or(&self.row.agent);
         // A session made by a host with other agents goes on with the default one.
-        let agent = agents.get(mode).or_else(|| agents.get(DEFAULT_AGENT));
+        let agent = agents.primary(mode).or_else(|| agents.primary(DEFAULT_AGENT));
         agent.cloned().ok_or_else(|| HubError::Internal("there is no default agent".into()))
     }
 
@@ -106,7 +107,7 @@ impl Session {
     }
 
     pub(super) async fn set_mode(&mut self, agent: String) -> Result<Chosen, HubError> {
-        if self.hub.parts.agents.get(&agent).is_none() {
+        if self.hub.parts.agents.primary(&agent).is_none() {
             let known: Vec<_> = self.hub.parts.agents.ids().collect();
             return Err(HubError::Invalid(format!(
                 "there is no mode `{agent}`; available: {}",
@@ -194,6 +195,10 @@ impl Session {
     pub(super) async fn patch(&mut self, patch: SessionPatch) -> Result<(), HubError> {
         self.take_lease().await?;
         let changed = patch.metadata.clone();
+        if changed.contains_key("title") {
+            // Somebody has given it a name: none is made any more.
+            self.titling = Titling::NotDue;
+        }
         self.journal.change(vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;
         for (key, value) in changed {

@@ -7,14 +7,13 @@ use serde_json::{Map, json};
 use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::run::patch_message;
-use super::{Session, history};
+use super::{Session, history, title};
 use crate::chunk::{Chunk, FinishReason};
 use crate::events::{EventKind, FinishedBy, RunState};
 use crate::hub::TurnOutcome;
 use crate::journal::Voice;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{Change, LiveRun, SessionPatch, StoreError};
-use crate::prompt::text_of;
 use crate::turn::close::{OpenApprovals, close_message};
 use crate::turn::{FailureKind, TurnEnd};
 
@@ -42,6 +41,7 @@ impl Session {
 
     /// Writes the end of a run in one commit and answers who waits for it.
     pub(super) async fn end_run(&mut self, live: LiveRun, end: TurnEnd, remains: Remains, lease: LeaseAfter) {
+        let excerpt = self.title_excerpt(&end, &remains);
         let stored = self.store_end(&live, &end, remains, lease).await;
         let durable = self.journal.durable();
         let (end, after_index) = match stored {
@@ -69,6 +69,7 @@ impl Session {
         self.answer_callers(&message_id, |message_id| {
             Ok(TurnOutcome { message_id, end: end.clone(), after_index })
         });
+        self.begin_title(excerpt);
     }
 
     async fn store_end(
@@ -145,10 +146,6 @@ impl Session {
         }
         let passages = remains.passages.as_ref()?;
         let first = passages.iter().find(|passage| passage.role == Role::User)?;
-        let text = text_of(&first.parts);
-        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-        const SHOWN: usize = 80;
-        let title: String = line.chars().take(SHOWN).collect();
-        Some(if title.len() < line.len() { format!("{title}…") } else { title })
+        title::first_line(&first.parts)
     }
 }

@@ -11,7 +11,7 @@ use attache_core::ports::client::Answer;
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::ModelRef;
 use attache_core::turn::TurnEnd;
-use attache_models::ScriptModel;
+use attache_models::{Providers, ScriptModel};
 use attache_testkit::fakes::model::Keyed;
 
 use crate::world::*;
@@ -259,5 +259,36 @@ async fn open_sessions_tell_of_new_choices() {
     pause(10).await;
     assert_eq!(shown.lock().unwrap().iter().filter(|(_, _, chunk)| is_mode(chunk)).count(), 1);
     assert!(process.hub.choices().get().models.is_empty());
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_vanishes_under_an_open_session_is_told_of_once() {
+    let keyed = Keyed::new(Arc::new(ScriptModel::parse("keyed", THINKERS).unwrap()));
+    keyed.store_key();
+    keyed.look_again().await;
+    let mut providers = Providers::new();
+    providers.insert("script", Arc::new(ScriptModel::parse("script", THINKERS).unwrap()));
+    providers.insert("keyed", keyed.clone());
+    let world = World::with_model(Arc::new(providers));
+    let (process, session) = world.session().await;
+    session.set_model(ModelRef::new("keyed", "deep")).await.unwrap();
+    let (shown, _reader) = read(session.attach(None, AttachFrom::Now).await.unwrap());
+    for told in [1, 1, 2] {
+        keyed.remove_key();
+        process.hub.refresh_choices().await;
+        say(&session, "go").await;
+        pause(10).await;
+        assert_eq!(notices(&shown).len(), told);
+        if told == 1 && world.model.requests().len() == 2 {
+            // Back for a while: when it goes again, that is news.
+            keyed.store_key();
+            process.hub.refresh_choices().await;
+            say(&session, "go").await;
+        }
+    }
+    let asked: Vec<_> =
+        world.model.requests().iter().map(|asked| asked.model().provider_id.clone()).collect();
+    assert_eq!(asked, ["script", "script", "keyed", "script"]);
     world.check_rest(session.id());
 }

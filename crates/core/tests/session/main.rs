@@ -21,6 +21,7 @@ mod readers;
 mod retries;
 mod room;
 mod runtime_context;
+mod titles;
 mod turns;
 mod usage;
 mod world;

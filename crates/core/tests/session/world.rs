@@ -58,6 +58,7 @@ impl World {
             settings: Settings {
                 model: None,
                 agent: "build".into(),
+                small_model: None,
                 max_steps: 20,
                 scratch: "/scratch".into(),
                 approval: Approval::Ask,

@@ -78,6 +78,7 @@ impl World {
             settings: Settings {
                 model: None,
                 agent: "build".into(),
+                small_model: None,
                 max_steps: 6,
                 scratch: "/scratch".into(),
                 approval: Approval::Ask,

@@ -1,0 +1,334 @@
+//! The title of a session: the first line of its prompt at once, a better one by a small model beside the session. One try;
+//! nobody waits for it, and what fails is only logged.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use serde_json::json;
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Session;
+use super::choose::aside;
+use super::remains::Remains;
+use crate::agents::TITLE_AGENT;
+use crate::chunk::{Chunk, FinishReason};
+use crate::hub::HubError;
+use crate::ids::MessageId;
+use crate::limits::{TITLE_ANSWER_BYTES, TITLE_CHARACTERS, TITLE_EXCERPT_BYTES, TITLE_TIME};
+use crate::part::{Part, Passage, Role};
+use crate::ports::model::{ModelError, ModelInfo, ModelRequest, StepEvent, ThoughtLevel, Usage};
+use crate::ports::store::Change;
+use crate::ports::{BoxStream, Model};
+use crate::prompt::text_of;
+use crate::turn::TurnEnd;
+use crate::turn::usage::Used;
+
+/// Whether a session still wants a title of a model's making. In memory only: a session that is loaded keeps what it has.
+#[derive(Debug, Default)]
+pub(crate) enum Titling {
+    #[default]
+    NotDue,
+    /// The first line stands; the first turn that finishes brings a better one.
+    Due,
+    UnderWay(Making),
+}
+
+/// The call of the small model. Dropping it ends the call.
+#[derive(Debug)]
+pub(crate) struct Making {
+    task: JoinHandle<Result<Made, Unmade>>,
+    _cancelled_with_us: DropGuard,
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What came of the call.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Made {
+    /// `None` when nothing of the answer could be a title.
+    title: Option<String>,
+    used: Used,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unmade {
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error("the answer was cut off")]
+    Cut,
+    #[error("it took longer than {} s", TITLE_TIME.as_secs())]
+    TooLate,
+}
+
+/// How the conversation began, as the small model is shown it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Excerpt(String);
+
+impl Titling {
+    /// Waits for the call to come back; for ever when there is none.
+    pub(crate) async fn made(&mut self) -> Result<Result<Made, Unmade>, JoinError> {
+        match self {
+            Self::UnderWay(making) => (&mut making.task).await,
+            Self::NotDue | Self::Due => pending().await,
+        }
+    }
+}
+
+impl Session {
+    /// Before the end of a turn is stored: what a title can be made of, if this is the turn to make one of.
+    pub(super) fn title_excerpt(&mut self, end: &TurnEnd, remains: &Remains) -> Option<Excerpt> {
+        if !self.row.metadata.contains_key("title") {
+            self.titling = Titling::Due;
+        }
+        let finished = match end {
+            TurnEnd::Finished(reason) => match reason {
+                FinishReason::Stop | FinishReason::Length | FinishReason::ToolCalls | FinishReason::Other => {
+                    true
+                }
+                FinishReason::ContentFilter | FinishReason::Error => false,
+            },
+            TurnEnd::StepLimit | TurnEnd::Aborted | TurnEnd::Failed { .. } => false,
+        };
+        match (&self.titling, finished) {
+            (Titling::Due, true) => Excerpt::of(remains.passages.as_ref()?),
+            (Titling::Due | Titling::NotDue | Titling::UnderWay(_), _) => None,
+        }
+    }
+
+    /// After the turn was answered: asks the small model, in a task of its own.
+    pub(super) fn begin_title(&mut self, excerpt: Option<Excerpt>) {
+        let (Some(excerpt), Titling::Due) = (excerpt, &self.titling) else { return };
+        self.titling = Titling::NotDue;
+        let parts = &self.hub.parts;
+        let Some(small) = &parts.settings.small_model else { return };
+        let Some(info) = parts.model.describe(small) else {
+            return tracing::debug!(model = %small, "the model for titles can't be used");
+        };
+        let Some(agent) = parts.agents.get(TITLE_AGENT) else { return };
+        let text = Part::Text { text: excerpt.0, state: None, provider_metadata: None };
+        let asked = Passage::new(MessageId::new(""), Role::User, vec![text]);
+        let request = ModelRequest {
+            session_id: self.id.clone(),
+            // A title needs no thinking, where the model can be told.
+            thought: Some(ThoughtLevel::Off).filter(|off| info.thought_levels.contains(off)),
+            info: Arc::new(info),
+            system: agent.system_prompt.into(),
+            passages: Arc::new(vec![Arc::new(asked)]),
+            runtime_context: Arc::new([]),
+            tools: Arc::new([]),
+            blobs: parts.blobs.clone(),
+        };
+        let cancel = CancellationToken::new();
+        let task = tokio::spawn(make(parts.model.clone(), request, cancel.clone()));
+        self.titling = Titling::UnderWay(Making { task, _cancelled_with_us: cancel.drop_guard() });
+    }
+
+    /// The call came back: its title is stored and told, its cost is the session's.
+    pub(super) async fn take_title(&mut self, made: Result<Result<Made, Unmade>, JoinError>) {
+        self.titling = Titling::NotDue;
+        let made = match made {
+            Ok(Ok(made)) => made,
+            Ok(Err(error)) => return tracing::debug!(%error, "no title was made"),
+            Err(error) => return tracing::warn!(%error, "making a title crashed"),
+        };
+        if let Err(error) = self.store_title(made).await {
+            tracing::debug!(%error, "a title was lost");
+        }
+        self.go_on().await;
+    }
+
+    async fn store_title(&mut self, made: Made) -> Result<(), HubError> {
+        self.take_lease().await?;
+        let mut patch = self.empty_patch();
+        patch.add_usage = Some(made.used.totals());
+        let mut said = Vec::new();
+        if let Some(title) = &made.title {
+            patch.metadata.insert("title".into(), json!(title));
+            said.push(Chunk::transient_data("title", json!({ "title": title })));
+        }
+        self.journal.record_with(&aside(), said, vec![Change::PatchSession(patch)])?;
+        self.spent.add(made.used.cost_usd);
+        self.journal.settle().await?;
+        if let Some(title) = made.title {
+            self.row.metadata.insert("title".into(), json!(title));
+        }
+        Ok(())
+    }
+}
+
+async fn make(
+    model: Arc<dyn Model>,
+    request: ModelRequest,
+    cancel: CancellationToken,
+) -> Result<Made, Unmade> {
+    let info = request.info.clone();
+    let answered = tokio::time::timeout(TITLE_TIME, hear(model.stream(request, cancel)));
+    let (answer, tokens) = answered.await.map_err(|_| Unmade::TooLate)??;
+    Ok(Made { title: clean(&answer), used: used(&info, tokens) })
+}
+
+/// The text of the answer, as much as a title can be in, and what it used.
+async fn hear(
+    mut events: BoxStream<'static, Result<StepEvent, ModelError>>,
+) -> Result<(String, Usage), Unmade> {
+    let mut answer = String::new();
+    while let Some(event) = events.next().await {
+        match event? {
+            StepEvent::Chunk(Chunk::TextDelta { delta, .. }) => {
+                let room = TITLE_ANSWER_BYTES.saturating_sub(answer.len());
+                answer.push_str(&delta[..delta.floor_char_boundary(room)]);
+            }
+            // Thoughts and whatever else it says are no title.
+            StepEvent::Chunk(_) => {}
+            StepEvent::End { usage, .. } => return Ok((answer, usage)),
+        }
+    }
+    Err(Unmade::Cut)
+}
+
+fn used(info: &ModelInfo, tokens: Usage) -> Used {
+    let counted = tokens != Usage::default();
+    let price = info.price.filter(|_| counted);
+    Used { tokens, cost_usd: price.map(|price| price.of(&tokens)) }
+}
+
+impl Excerpt {
+    /// The last prompt and what was answered, both cut.
+    fn of(passages: &[Arc<Passage>]) -> Option<Self> {
+        let asked = passages.iter().rposition(|passage| passage.role == Role::User)?;
+        let prompt = beginning(std::slice::from_ref(&passages[asked]));
+        let answer = beginning(&passages[asked + 1..]);
+        if prompt.is_empty() && answer.is_empty() {
+            return None;
+        }
+        Some(Self(format!(
+            "<user>\n{prompt}\n</user>\n<agent>\n{answer}\n</agent>\n\nThe title of this conversation:"
+        )))
+    }
+}
+
+/// The first words of some passages; what is beyond the limit is not even looked at.
+fn beginning(passages: &[Arc<Passage>]) -> String {
+    let mut words = String::new();
+    for part in passages.iter().flat_map(|passage| &passage.parts) {
+        let Part::Text { text, .. } = part else { continue };
+        let room = TITLE_EXCERPT_BYTES.saturating_sub(words.len());
+        words.push_str(&text[..text.floor_char_boundary(room)]);
+        if room <= text.len() {
+            words.push('…');
+            break;
+        }
+        words.push('\n');
+    }
+    words.trim().to_owned()
+}
+
+/// The first line of a prompt, as the title until there is a better one.
+pub(super) fn first_line(parts: &[Part]) -> Option<String> {
+    let text = text_of(parts);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(shortened(line))
+}
+
+/// What a model answered as one line without ornament. Models wrap titles in quotes, headings, labels and thoughts.
+fn clean(answer: &str) -> Option<String> {
+    let spoken = match answer.rsplit_once("</think>") {
+        Some((_, spoken)) => spoken,
+        None if answer.contains("<think>") => return None,
+        None => answer,
+    };
+    let lines = spoken.lines().map(|line| bare(&legible(line)));
+    let title = lines.into_iter().find(|line| !line.is_empty())?;
+    Some(shortened(&title))
+}
+
+/// Without what can't be seen or would turn the text around, and with single blanks.
+fn legible(line: &str) -> String {
+    let seen = |character: &char| !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let spaced = line.chars().map(|character| if character.is_control() { ' ' } else { character });
+    let line: String = spaced.filter(seen).collect();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn bare(line: &str) -> String {
+    const LABEL: &str = "title:";
+    let ornament = |character: char| "\"'`*_#“”„«»‘’".contains(character) || character.is_whitespace();
+    let mut line = line.trim_matches(ornament);
+    let label = line.get(..LABEL.len()).is_some_and(|start| start.eq_ignore_ascii_case(LABEL));
+    if label {
+        line = line[LABEL.len()..].trim_matches(ornament);
+    }
+    line.to_owned()
+}
+
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(TITLE_CHARACTERS) {
+        None => line.to_owned(),
+        Some(_) => line.chars().take(TITLE_CHARACTERS - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn titles_lose_what_models_wrap_them_in() {
+        for (answer, title) in [
+            ("Fix the parser", Some("Fix the parser")),
+            ("\n\n  \"Fix the parser\"\nBecause …", Some("Fix the parser")),
+            ("**Title:** Fix\tthe   parser", Some("Fix the parser")),
+            ("# Title: «Fix the parser»", Some("Fix the parser")),
+            ("<think>\nHm. A title.\n</think>\n\nFix the parser", Some("Fix the parser")),
+            ("Rename \"a\" to b", Some("Rename \"a\" to b")),
+            ("a\u{202e}b\u{7}c", Some("ab c")),
+            ("Title:\nFix the parser", Some("Fix the parser")),
+            ("<think>\nHm. A", None),
+            ("\"\"\n```\n", None),
+            ("", None),
+        ] {
+            assert_eq!(clean(answer).as_deref(), title, "{answer:?}");
+        }
+        assert_eq!(clean(&"é".repeat(81)), Some(format!("{}…", "é".repeat(79))));
+        assert_eq!(clean(&"é".repeat(80)), Some("é".repeat(80)));
+    }
+
+    fn passage(role: Role, texts: &[&str]) -> Arc<Passage> {
+        let text = |text: &&str| Part::Text { text: (*text).into(), state: None, provider_metadata: None };
+        Arc::new(Passage::new(MessageId::new("m"), role, texts.iter().map(text).collect()))
+    }
+
+    #[test]
+    fn an_excerpt_is_the_last_prompt_and_its_answer_and_never_long() {
+        let long = "ü".repeat(TITLE_EXCERPT_BYTES);
+        let passages = [
+            passage(Role::User, &["old"]),
+            passage(Role::Assistant, &["old answer"]),
+            passage(Role::User, &["new", "words"]),
+            passage(Role::Assistant, &["I look."]),
+            passage(Role::Assistant, &[&long, &long]),
+        ];
+        let Excerpt(text) = Excerpt::of(&passages).unwrap();
+        assert!(text.starts_with("<user>\nnew\nwords\n</user>\n<agent>\nI look.\nüü"), "{text}");
+        assert!(!text.contains("old") && text.len() < 2 * TITLE_EXCERPT_BYTES + 200, "{}", text.len());
+        assert_eq!(Excerpt::of(&[passage(Role::User, &[])]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_title_is_one_short_line(answer in "(\\PC|\\s|[\"'#*\u{202e}]){0,300}") {
+            if let Some(title) = clean(&answer) {
+                prop_assert!(!title.is_empty() && title.chars().count() <= TITLE_CHARACTERS);
+                prop_assert!(!title.chars().any(char::is_control), "{title:?}");
+                prop_assert_eq!(title.lines().count(), 1);
+            }
+        }
+    }
+}
