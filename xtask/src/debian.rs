@@ -5,7 +5,10 @@ use anyhow::{Result, bail};
 use crate::house::{House, is_installed, output, run};
 
 /// Program → package. Rust, Node and npm are the machine's own and not ours to install.
-const NEEDED: [(&str, &str); 1] = [
+const NEEDED: [(&str, &str); 3] = [
+    // A desktop's keyring, as keys are kept in it.
+    ("dbus-daemon", "dbus-daemon"),
+    ("gnome-keyring-daemon", "gnome-keyring"),
     // libFuzzer is C++ and built from source with the fuzz targets.
     ("g++", "g++"),
 ];

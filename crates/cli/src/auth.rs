@@ -9,7 +9,7 @@ use crate::answer;
 use crate::args::{AuthCommand, LoginArgs};
 use crate::config::{Config, HttpWire, Provider, Wire};
 use crate::credentials::{Credentials, Entry, Key, Keys, Patience, Place, Stored};
-use crate::providers::{Opener, Standing, State, how_to_get_a_key, standings, unknown};
+use crate::providers::{Opener, Standing, State, how_to_get_a_key, standings, unknown, why_not};
 use crate::setup::Sources;
 
 mod check;
@@ -136,7 +136,7 @@ impl<'a> Desk<'a> {
             }
             State::Ready(None) | State::PerhapsRunning => "needs no key".to_owned(),
             State::NoKey => format!("no key: {}", how_to_get_a_key(provider)),
-            State::NoAddress => format!("no address and no key: {}", how_to_get_a_key(provider)),
+            State::NoAddress => why_not(standing).unwrap_or_default(),
             State::KeyTrouble(_) => "unknown: the file of keys can't be used".to_owned(),
         }
     }

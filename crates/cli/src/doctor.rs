@@ -23,7 +23,7 @@ struct Finding {
     subject: &'static str,
     verdict: Verdict,
     text: String,
-    /// What to do next; empty where nothing is wrong.
+    /// What to do next, one way per line; empty where nothing is wrong.
     next: String,
 }
 
@@ -79,8 +79,8 @@ fn tell(findings: &[Finding]) -> Result<ExitCode> {
             Verdict::Fail => "FAIL",
         };
         writeln!(text, "{verdict:<4}  {:<13}  {}", finding.subject, finding.text)?;
-        if !finding.next.is_empty() {
-            writeln!(text, "{:21}→ {}", "", finding.next)?;
+        for line in finding.next.lines() {
+            writeln!(text, "{:21}→ {line}", "")?;
         }
     }
     let failed = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();

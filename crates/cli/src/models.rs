@@ -17,6 +17,8 @@ pub(crate) mod refresh;
 /// Models shown of each provider in the overview: enough to choose from, and all of them fit a screen or two.
 const OVERVIEW_MODELS: usize = 6;
 
+const LEGEND: &str = "Columns: context in tokens, dollars per million tokens in and out, extras.";
+
 /// Longer names stand out of their column.
 const NAME_COLUMN: usize = 34;
 
@@ -35,7 +37,7 @@ async fn overview(sources: &Sources) -> Result<()> {
     let standings = providers::standings(&sources.config, &keys);
     let running = providers::local(&standings, &sources.opener).await;
     let mut text = default_line(sources, &live)?;
-    let mut rest = String::new();
+    let (mut usable, mut rest) = (String::new(), String::new());
     for standing in &standings {
         let name = &standing.provider.name;
         let models = match running.get(name) {
@@ -45,10 +47,13 @@ async fn overview(sources: &Sources) -> Result<()> {
         match reason(standing, &models) {
             Some(reason) => writeln!(rest, "  {name:<10} {reason}")?,
             None => {
-                writeln!(text, "\n{name} · {}", how(standing))?;
-                list(&mut text, name, &models, OVERVIEW_MODELS)?;
+                writeln!(usable, "\n{name} · {}", how(standing))?;
+                list(&mut usable, name, &models, OVERVIEW_MODELS)?;
             }
         }
+    }
+    if !usable.is_empty() {
+        write!(text, "{LEGEND}\n{usable}")?;
     }
     if !rest.is_empty() {
         write!(text, "\nNot usable now\n{rest}")?;
@@ -64,7 +69,12 @@ fn default_line(sources: &Sources, live: &LiveProviders) -> Result<String> {
         (None, Some(first)) => {
             writeln!(text, "Model of new sessions: {} (the first that can be used)", first.model)?
         }
-        (None, None) => writeln!(text, "No model can be used yet. {}", providers::THREE_WAYS)?,
+        (None, None) => {
+            writeln!(text, "No model can be used yet. One of these is enough:")?;
+            for way in providers::THREE_WAYS_LISTED {
+                writeln!(text, "  - {way}")?;
+            }
+        }
     }
     Ok(text)
 }

@@ -15,7 +15,7 @@ mod words;
 pub(crate) use ask::{asked, is_to_be_asked, local};
 pub(crate) use live::LiveProviders;
 pub(crate) use open::Opener;
-pub(crate) use words::{THREE_WAYS, how_to_get_a_key, key_hint, unknown, why_not};
+pub(crate) use words::{THREE_WAYS, THREE_WAYS_LISTED, how_to_get_a_key, key_hint, unknown, why_not};
 
 /// One provider and whether it can be used.
 #[derive(Clone, Debug)]
@@ -103,3 +103,6 @@ fn key_need(provider: &Provider, wire: &HttpWire) -> KeyNeed {
 fn is_mentioned(provider: &Provider, wire: &HttpWire) -> bool {
     provider.is_stated() || wire.base_url.as_ref().is_some_and(|base_url| base_url.origin != Origin::Default)
 }
+
+#[cfg(test)]
+mod tests;

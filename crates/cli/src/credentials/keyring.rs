@@ -47,6 +47,8 @@ pub(crate) enum KeyringError {
     Locked,
     #[error("the keyring holds no such key")]
     NoSuchKey,
+    #[error("the keyring has not been set up: nothing in it can keep keys")]
+    NoCollection,
     #[error("the keyring failed: {0}")]
     Failed(String),
 }
@@ -80,12 +82,17 @@ impl Keyring {
     pub(crate) fn set(self, provider: &str, secret: &Secret) -> Result<(), KeyringError> {
         let (provider, secret) = (provider.to_owned(), secret.clone());
         self.ask(Patience::ForUnlocking, move |service| {
-            let collection = service.get_default_collection()?;
+            let collection = match service.get_default_collection() {
+                Ok(collection) => collection,
+                Err(Error::NoResult) => return Ok(Err(KeyringError::NoCollection)),
+                Err(error) => return Err(error),
+            };
             collection.ensure_unlocked()?;
             let label = format!("attache: key of {provider}");
             let bytes = secret.expose().as_bytes();
-            collection.create_item(&label, attributes(&provider), bytes, true, "text/plain").map(drop)
-        })
+            collection.create_item(&label, attributes(&provider), bytes, true, "text/plain")?;
+            Ok(Ok(()))
+        })?
     }
 
     /// One that is not there is no error.

@@ -5,12 +5,12 @@ use std::time::Duration;
 use attache_core::ports::Model;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
-use attache_models::{Dialect, DiscoverError, Endpoint, Secret, models_of};
+use attache_models::{Dialect, DiscoverError, Endpoint, KeyNeed, Secret, models_of};
 
 use super::Finding;
 use crate::config::{HttpWire, Provider, Wire};
 use crate::credentials::{Key, Patience};
-use crate::providers::{self, LiveProviders, State, THREE_WAYS, key_hint, why_not};
+use crate::providers::{self, LiveProviders, State, THREE_WAYS_LISTED, key_hint, why_not};
 use crate::setup::Sources;
 
 /// A person waits for it.
@@ -25,7 +25,7 @@ pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
     let usual = live.available().first().map(|info| info.model.clone());
     let configured = sources.config.model.as_ref().map(|model| model.value.clone());
     let Some(model) = configured.clone().or(usual) else {
-        return vec![Finding::fail("model", "none can be used", THREE_WAYS)];
+        return vec![Finding::fail("model", "none can be used", THREE_WAYS_LISTED.join("\n"))];
     };
     let how = if configured.is_some() { "configured" } else { "the first that can be used" };
     let keys = sources.credentials.read();
@@ -34,7 +34,7 @@ pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
         return vec![Finding::fail(
             "model",
             providers::unknown(&model.provider_id, &sources.config),
-            THREE_WAYS,
+            "correct the name of its provider",
         )];
     };
     let provider = standing.provider;
@@ -181,8 +181,11 @@ fn likeness(id: &str, model: &ModelRef) -> f64 {
 fn unreachable(provider: &Provider, wire: &HttpWire) -> String {
     let is_here = wire.base_url.as_ref().is_some_and(|base_url| base_url.value.is_loopback());
     match (is_here, provider.vendor) {
-        (true, Some(vendor)) => {
+        (true, Some(vendor)) if vendor.key == KeyNeed::Optional => {
             format!("start the server ({}: {}), or correct its address", vendor.name, vendor.key_page)
+        }
+        (true, Some(vendor)) => {
+            format!("start the server, or correct its address (base_url or {})", vendor.base_url_variable())
         }
         (true, None) => format!("start the server, or correct base_url of [providers.{}]", provider.name),
         (false, _) => "check the network, the proxy (HTTPS_PROXY) and the address".to_owned(),

@@ -6,9 +6,16 @@ use super::{Standing, State};
 use crate::config::{Config, HttpWire, Provider, Wire};
 use crate::credentials::Key;
 
-/// For somebody who has nothing yet.
+/// For somebody who has nothing yet, in one line.
 pub(crate) const THREE_WAYS: &str = "Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
      `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM).";
+
+/// The same for a terminal.
+pub(crate) const THREE_WAYS_LISTED: [&str; 3] = [
+    "set a variable: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …",
+    "keep a key: attache auth login PROVIDER",
+    "start a server here: ollama, llama.cpp, LM Studio or vLLM",
+];
 
 /// A name that is neither known nor configured.
 pub(crate) fn unknown(name: &str, config: &Config) -> String {

@@ -1,11 +1,130 @@
-//! A session bus that answers nobody: nothing waits for it for long, and nothing asks it without need.
+//! The keyring of a desktop, and a session bus that answers nobody: nothing waits for it for long, and nothing asks it without
+//! need.
 
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use attache_testkit::http_server::HttpServer;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixListener;
+use tokio::process::{Child, Command};
 
 use crate::stage::{CANARY, anthropic, newcomer, run, run_with, says};
+
+/// A session bus with a keyring that nobody here wrote.
+struct Desktop {
+    directory: tempfile::TempDir,
+    address: String,
+    _bus: Child,
+}
+
+/// Starts nothing by itself: a keyring that is not running is not there.
+const BUS: &str = r#"<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>"#;
+
+impl Desktop {
+    async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("bus.conf");
+        std::fs::write(&config, BUS).unwrap();
+        let mut bus = program("dbus-daemon")
+            .args(["--nofork", "--nopidfile", "--print-address=1", "--config-file"])
+            .arg(&config)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("dbus-daemon is needed: run cargo xtask test");
+        let mut address = String::new();
+        BufReader::new(bus.stdout.take().unwrap()).read_line(&mut address).await.unwrap();
+        Self { directory, address: address.trim().to_owned(), _bus: bus }
+    }
+
+    /// A keyring on it, unlocked with a password as at a login, or one that has never been set up.
+    async fn keyring(&self, arguments: &[&str]) -> Child {
+        let mut keyring = program("gnome-keyring-daemon")
+            .args(["--foreground", "--components=secrets"])
+            .args(arguments)
+            .env("HOME", self.directory.path())
+            .env("XDG_RUNTIME_DIR", self.directory.path())
+            .env_remove("XDG_DATA_HOME")
+            .env("DBUS_SESSION_BUS_ADDRESS", &self.address)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("gnome-keyring-daemon is needed: run cargo xtask test");
+        let mut password = keyring.stdin.take().unwrap();
+        password.write_all(b"password").await.unwrap();
+        keyring
+    }
+}
+
+fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.kill_on_drop(true);
+    command
+}
+
+/// A keyring takes a moment to appear on the bus.
+async fn log_in_once_it_says(home: &attache_testkit::binary::Home, words: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let said = run_with(home, "auth login anthropic", CANARY).await;
+        assert_eq!(said.code, Some(0), "{}", said.all());
+        if said.all().contains(words) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{}", said.all());
+    }
+}
+
+#[tokio::test]
+async fn a_key_lives_in_the_keyring_and_nowhere_else() {
+    let desktop = Desktop::start().await;
+    let _keyring = desktop.keyring(&["--unlock"]).await;
+    let server = HttpServer::start(|request| anthropic(request, CANARY)).await;
+    let home = newcomer()
+        .with_variable("DBUS_SESSION_BUS_ADDRESS", &desktop.address)
+        .with_variable("ANTHROPIC_BASE_URL", &server.url());
+    log_in_once_it_says(&home, "The key of anthropic is in the keyring.").await;
+    let ledger = std::fs::read_to_string(home.home().join("credentials.json")).unwrap();
+    assert!(ledger.contains("keyring") && !ledger.contains(CANARY), "{ledger}");
+    let status = run(&home, "auth status").await;
+    says(&status.answer, &["anthropic   key from the keyring (…8796)"]);
+    let doctor = run(&home, "doctor").await;
+    says(&doctor.answer, &["ok    key            anthropic: from the keyring, accepted"]);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.prompt(&session, "hi").await.unwrap();
+    agent.finish(&home).await;
+    let asked = server.requests();
+    let asked = asked.iter().find(|request| request.path == "/v1/messages").unwrap();
+    assert_eq!(asked.header("x-api-key"), Some(CANARY));
+    let gone = run(&home, "auth logout anthropic").await;
+    says(&gone.answer, &["The key of anthropic is gone from the keyring."]);
+    std::fs::write(home.home().join("credentials.json"), r#"{"keys": {"anthropic": {"in": "keyring"}}}"#)
+        .unwrap();
+    let status = run(&home, "auth status").await;
+    says(&status.answer, &["key from the keyring, but the keyring holds no such key"]);
+    for (place, bytes) in crate::stage::files_below(Path::new(&home.home())) {
+        assert!(!String::from_utf8_lossy(&bytes).contains(CANARY), "the key is in {place}");
+    }
+}
+
+#[tokio::test]
+async fn a_keyring_that_was_never_set_up_gives_way_to_the_file() {
+    let desktop = Desktop::start().await;
+    let server = HttpServer::start(|request| anthropic(request, CANARY)).await;
+    let home = newcomer()
+        .with_variable("DBUS_SESSION_BUS_ADDRESS", &desktop.address)
+        .with_variable("ANTHROPIC_BASE_URL", &server.url());
+    log_in_once_it_says(&home, "The keyring is not used: no keyring answers on the session bus.").await;
+    let _keyring = desktop.keyring(&["--start"]).await;
+    log_in_once_it_says(&home, "The keyring is not used: the keyring has not been set up").await;
+    let status = run(&home, "auth status").await;
+    says(&status.answer, &["credentials.json (…8796)"]);
+}
 
 /// Listens where the session bus should be, takes every call and never says a word.
 fn mute_bus(directory: &std::path::Path) -> (UnixListener, String) {
