@@ -6,7 +6,7 @@ use std::path::Path;
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{Limits, Origin, ProviderModel, Sourced, StatedPrice, Wire};
-use crate::providers::{Standing, State, how_to_get_a_key, standings, usual_model};
+use crate::providers::{Standing, State, how_to_get_a_key, standings, usual_model, usual_small_model};
 use crate::setup::Sources;
 
 /// Providers that nobody mentions and that have no key are left out: they are as the vendors have them.
@@ -21,9 +21,10 @@ pub(crate) fn text(sources: &Sources) -> String {
         (None, Some(model)) => page.entry("model", model.to_string(), &Origin::Default),
         (None, None) => page.line("# model = \"provider/model\"  # not set, and no provider has a key"),
     }
-    match &config.small_model {
-        Some(model) => page.entry("small_model", model.value.to_string(), &model.origin),
-        None => page.line("# small_model = \"provider/model\"  # not set"),
+    match (&config.small_model, usual_small_model(config, &standings, &sources.opener)) {
+        (Some(model), _) => page.entry("small_model", model.value.to_string(), &model.origin),
+        (None, Some(model)) => page.entry("small_model", model.to_string(), &Origin::Default),
+        (None, None) => page.line("# small_model = \"provider/model\"  # not set"),
     }
     page.entry("approval", config.approval.value.as_str(), &config.approval.origin);
     page.entry("sandbox", config.sandbox.value.as_str(), &config.sandbox.origin);

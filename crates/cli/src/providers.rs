@@ -66,6 +66,27 @@ pub(crate) fn usual_model(standings: &[Standing<'_>], opener: &Opener) -> Option
     })
 }
 
+/// The model for titles where none is configured: the small one of the vendor whose model new sessions get, if it has a key.
+pub(crate) fn usual_small_model(
+    config: &Config,
+    standings: &[Standing<'_>],
+    opener: &Opener,
+) -> Option<ModelRef> {
+    let configured = config.model.as_ref().map(|model| model.value.clone());
+    let model = configured.or_else(|| usual_model(standings, opener))?;
+    let standing = standings.iter().find(|standing| standing.provider.name == model.provider_id)?;
+    let small = standing.provider.vendor?.small_model?;
+    match standing.state {
+        State::Ready(Some(_)) => Some(ModelRef::new(&model.provider_id, small)),
+        State::Ready(None)
+        | State::Scripted
+        | State::PerhapsRunning
+        | State::NoKey
+        | State::NoAddress
+        | State::KeyTrouble(_) => None,
+    }
+}
+
 fn state(provider: &Provider, keys: &Keys) -> State {
     let wire = match &provider.wire {
         Wire::Script { .. } => return State::Scripted,

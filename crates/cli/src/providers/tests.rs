@@ -60,7 +60,8 @@ fn standing(sources: &Sources, name: &str) -> String {
 fn a_provider_stands_as_its_key_its_address_and_its_owner_say() {
     let gateway = "[providers.mine]\ndialect = \"anthropic\"\nbase_url = \"https://gate.example\"\n";
     let named = "[providers.openai]\napi_key_env = \"MY_KEY\"\nbase_url = \"http://127.0.0.1:1/v1\"\n";
-    let table: &[(&str, &[(&str, &str)], &str, &str)] = &[
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
+    let table: &[Row<'_>] = &[
         ("", &[], "openai", "no key"),
         ("", &[("OPENAI_API_KEY", "k")], "openai", "key from OPENAI_API_KEY"),
         ("", &[("OPENAI_API_KEY", " ")], "openai", "no key"),
@@ -119,6 +120,22 @@ fn the_usual_model_is_that_of_the_first_who_can_be_used_those_of_the_file_first(
     assert!(usual(own, &keys).starts_with("openai/"), "nobody knows its models");
     assert_eq!(usual(&format!("{own}[providers.own.models.m]\n"), &keys), "own/m");
     assert_eq!(usual("[providers.s]\ndialect = \"script\"\nscript = \"x\"\n", &keys), "s/default");
+}
+
+#[test]
+fn titles_are_made_by_the_small_model_of_the_same_vendor_if_it_has_a_key() {
+    let small = |config: &str, variables: &[(&str, &str)]| {
+        let home = Home::with(config);
+        let sources = home.sources(variables);
+        let keys = sources.credentials.read();
+        let model = usual_small_model(&sources.config, &standings(&sources.config, &keys), &sources.opener);
+        model.map(|model| model.to_string()).unwrap_or_default()
+    };
+    let key = [("ANTHROPIC_API_KEY", "k")];
+    assert!(small("", &key).starts_with("anthropic/claude-haiku"), "{}", small("", &key));
+    assert_eq!(small("model = \"ollama/x\"\n", &key), "", "not another vendor's");
+    assert_eq!(small("model = \"openai/x\"\n", &key), "", "that one has no key");
+    assert_eq!(small("", &[]), "");
 }
 
 fn listed(sources: &Sources, provider: &str, found: &[ModelInfo]) -> Vec<(String, u64)> {

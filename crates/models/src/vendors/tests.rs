@@ -159,7 +159,7 @@ fn row(vendor: &Vendor) -> String {
         "" => "your own".to_owned(),
         base_url => format!("`{base_url}`"),
     };
-    let small = vendor.small_model.map_or("the chosen model".to_owned(), |model| format!("`{model}`"));
+    let small = vendor.small_model.map_or("the first line".to_owned(), |model| format!("`{model}`"));
     let (variables, dialect) = (variables.join(", "), vendor.dialect.as_str());
     format!("| `{id}` | [{name}]({key_page}) | {variables} | {address} | `{dialect}` | {small} |")
 }
