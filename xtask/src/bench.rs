@@ -14,6 +14,7 @@ use crate::house::{House, run as run_command};
 
 mod agent;
 mod aims;
+mod allocations;
 mod driven;
 mod figures;
 mod floor;
@@ -23,6 +24,7 @@ mod sessions;
 mod streams;
 mod table;
 mod usage;
+mod wire;
 
 use agent::Home;
 pub(crate) use raw::Raw;
@@ -39,6 +41,13 @@ impl Place {
     /// A new one each time: no figure hangs on what another has left.
     fn home(&self) -> Result<Home> {
         Home::new(&self.binary, &self.target)
+    }
+
+    /// One with another configuration than the scripted model's.
+    fn home_with(&self, config: &str) -> Result<Home> {
+        let home = self.home()?;
+        fs::write(home.path("home/config.toml"), config)?;
+        Ok(home)
     }
 }
 
@@ -65,10 +74,11 @@ pub(crate) fn run(house: &House) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 3] = [
+const MEASUREMENTS: [(&str, Measure); 4] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
+    ("the wires of the models", wire::measure),
 ];
 
 /// What a turn leaves to be done after its answer, done.

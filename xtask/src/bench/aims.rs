@@ -35,6 +35,17 @@ pub(crate) const SHORT_STREAM_MS: Aim = Aim::Below(50.0);
 pub(crate) const UPDATES_PER_SECOND: Aim = Aim::AtLeast(100_000.0);
 pub(crate) const CPU_MICROSECONDS: Aim = Aim::AtMost(8.0);
 
+/// The best of the field needs 214 ms for what lies between the request and the last update.
+pub(crate) const WIRE_MS: Aim = Aim::Below(50.0);
+
+/// Storing everything first may cost half as much again as reading, decoding and showing it.
+pub(crate) const WIRE_RATIO: Aim = Aim::AtMost(1.5);
+pub(crate) const WIRE_CPU_MICROSECONDS: Aim = Aim::AtMost(10.0);
+
+/// Decoding must never be what a stream waits for.
+pub(crate) const DECODED_EVENTS: Aim = Aim::AtLeast(1_000_000.0);
+pub(crate) const DECODED_MEGABYTES: f64 = 300.0;
+
 /// Ten times the deltas may cost a tenth more than ten times the bytes.
 pub(crate) const WRITE_GROWTH: Aim = Aim::AtMost(11.0);
 
@@ -61,6 +72,12 @@ pub(crate) const TOOL_ROUNDS: usize = 20;
 /// Deltas of one turn, and how often that turn is taken: about the same work for each.
 pub(crate) const SHORT_STREAM: Stream = Stream { deltas: 5_000, turns: 15 };
 pub(crate) const LONG_STREAM: Stream = Stream { deltas: 100_000, turns: 5 };
+
+/// Over loopback HTTP, once per dialect.
+pub(crate) const WIRE_STREAM: Stream = Stream { deltas: 5_000, turns: 15 };
+
+/// What is decoded to see how fast it goes.
+pub(crate) const DECODED_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {

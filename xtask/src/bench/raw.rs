@@ -7,10 +7,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use attache_models::Dialect;
 use rusqlite::{Connection, OpenFlags};
 
 use super::aims::RAW_WRITE_BYTES;
 use super::driven::{Driven, Until};
+use super::wire;
 
 /// What a bare process answers to each line.
 pub(crate) const ANSWER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"bare\",\"result\":{}}\n";
@@ -24,6 +26,8 @@ pub(crate) enum Raw {
     Pipe(PathBuf),
     /// Commits the file's batches to a database for each line, then answers.
     Commits { batches: PathBuf, database: PathBuf },
+    /// Asks a model's server for each line and shows its answer, then answers.
+    Wire { dialect: Dialect, address: String },
 }
 
 impl Raw {
@@ -37,6 +41,9 @@ impl Raw {
             [Self::WORD, "commits", batches, database] => {
                 Some(Self::Commits { batches: batches.into(), database: database.into() })
             }
+            [Self::WORD, "wire", dialect, address] => {
+                Some(Self::Wire { dialect: Dialect::parse(dialect)?, address: (*address).to_owned() })
+            }
             _ => None,
         }
     }
@@ -48,6 +55,7 @@ impl Raw {
             Self::Answer => command.arg("answer"),
             Self::Pipe(file) => command.arg("pipe").arg(file),
             Self::Commits { batches, database } => command.arg("commits").arg(batches).arg(database),
+            Self::Wire { dialect, address } => command.args(["wire", dialect.as_str(), address]),
         };
         Driven::start(&mut command)
     }
@@ -65,6 +73,13 @@ impl Raw {
                 let mut connection = new_database(&database)?;
                 each_line(|out| {
                     batches.iter().try_for_each(|batch| commit(&mut connection, batch))?;
+                    write_all(out, ANSWER)
+                })
+            }
+            Self::Wire { dialect, address } => {
+                let mut limit = wire::limit::Limit::connect(dialect, &address)?;
+                each_line(|out| {
+                    limit.show_answer(out)?;
                     write_all(out, ANSWER)
                 })
             }
