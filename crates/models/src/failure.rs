@@ -54,6 +54,24 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// An error whose words come from a stream: decoders know no keys.
+    pub(crate) fn without_key(&self, error: ModelError) -> ModelError {
+        let Some(key) = &self.key else { return error };
+        let hide = |text: String| key.hide_in(&text);
+        match error {
+            ModelError::Transient { message, retry_after } => {
+                ModelError::Transient { message: hide(message), retry_after }
+            }
+            ModelError::Permanent(text) => ModelError::Permanent(hide(text)),
+            ModelError::Auth(text) => ModelError::Auth(hide(text)),
+            ModelError::Refused(text) => ModelError::Refused(hide(text)),
+            ModelError::Overflow(text) => ModelError::Overflow(hide(text)),
+            ModelError::AttachmentRejected(text) => ModelError::AttachmentRejected(hide(text)),
+        }
+    }
+}
+
 /// An error as a provider states it, in an answer or within a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
@@ -124,6 +142,7 @@ impl Said {
         ];
         const PASSING: &[&str] = &[
             "overloaded",
+            "slow_down",
             "rate_limit",
             "rate limit",
             "server_error",

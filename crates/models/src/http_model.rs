@@ -243,7 +243,7 @@ impl Answer {
                     self.heard = true;
                 }
                 Ok(Heard::KeepAlive) => {}
-                Err(error) => return State::Failed(error),
+                Err(error) => return State::Failed(self.model.endpoint.without_key(error)),
             }
         }
         State::Reading

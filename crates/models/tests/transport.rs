@@ -134,6 +134,14 @@ async fn a_refused_key_says_what_to_do_and_never_the_key() {
 }
 
 #[tokio::test]
+async fn an_error_within_a_stream_is_told_without_the_key() {
+    let body =
+        format!(r#"{{"error":{{"message":"the key {KEY} is used up","type":"invalid_request_error"}}}}"#);
+    let error = only_error(answered(Answer::events(data(&body))).await).to_string();
+    assert!(error.contains("the key [key] is used up"), "{error}");
+}
+
+#[tokio::test]
 async fn too_long_a_conversation_and_a_bad_picture_are_told_apart() {
     for words in [
         r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
