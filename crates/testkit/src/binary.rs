@@ -130,32 +130,26 @@ impl Home {
 
     /// Starts `attache acp` with further arguments.
     pub fn start_with(&self, arguments: &[&str]) -> Agent {
-        self.start_in(&[], arguments)
-    }
-
-    /// Starts `attache acp` with further variables in its environment and further arguments.
-    pub fn start_in(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Agent {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.log_path())
             .expect("open the log of stderr");
-        self.start_logging_to(log.into(), variables, arguments)
+        self.start_logging_to(log.into(), arguments)
     }
 
     /// Starts `attache acp` with a stderr that nobody reads: whatever it writes there meets a broken pipe.
     pub fn start_with_closed_stderr(&self, arguments: &[&str]) -> Agent {
-        let mut agent = self.start_logging_to(Stdio::piped(), &[], arguments);
+        let mut agent = self.start_logging_to(Stdio::piped(), arguments);
         drop(agent.child.stderr.take());
         agent
     }
 
-    fn start_logging_to(&self, stderr: Stdio, variables: &[(&str, &str)], arguments: &[&str]) -> Agent {
+    fn start_logging_to(&self, stderr: Stdio, arguments: &[&str]) -> Agent {
         let mut child = self
             .command()
             .arg("acp")
             .args(arguments)
-            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)

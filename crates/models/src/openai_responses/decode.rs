@@ -190,7 +190,9 @@ impl ResponsesDecoder {
         let response = raw.and_then(|raw| serde_json::from_str::<Response<'_>>(raw.get()).ok());
         let response = response.unwrap_or_default();
         let reason = response.incomplete_details.map(|details| details.reason).unwrap_or_default();
-        let ended = if reason.is_empty() { ended } else { Ended::Cut };
+        // Some servers call every end complete and say in the response that it was not.
+        let cut = &*response.status == "incomplete" || !reason.is_empty();
+        let ended = if cut { Ended::Cut } else { ended };
         if self.state == State::Waiting {
             // A server that streams nothing says everything at its end.
             for (index, raw) in (0..).zip(response.output.unwrap_or_default()) {
@@ -209,7 +211,8 @@ impl ResponsesDecoder {
             (Refused::No, Ended::Whole) if self.called == Called::Yes => FinishReason::ToolCalls,
             (Refused::No, Ended::Whole) => FinishReason::Stop,
             (Refused::No, Ended::Cut) => match &**reason {
-                "max_output_tokens" | "max_tokens" => FinishReason::Length,
+                // Without a reason it is the usual one.
+                "max_output_tokens" | "max_tokens" | "" => FinishReason::Length,
                 "content_filter" => FinishReason::ContentFilter,
                 _ => FinishReason::Other,
             },

@@ -103,6 +103,8 @@ pub(super) struct Annotation<'a> {
 #[serde(default)]
 pub(super) struct Response<'a> {
     #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
     pub(super) usage: Option<Used>,
     #[serde(borrow)]
