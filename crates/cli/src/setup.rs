@@ -97,6 +97,7 @@ impl Setup {
             model: Arc::new(providers.clone()),
             compaction: None,
             tools: attache_tools::builtin().into(),
+            surroundings: Some(Arc::new(attache_tools::GitHead)),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),
             clock: clock.clone(),

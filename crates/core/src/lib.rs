@@ -4,6 +4,7 @@ pub mod agents;
 pub mod choices;
 pub mod chunk;
 pub mod entry;
+pub mod environment;
 pub mod estimate;
 pub mod events;
 pub mod export;

@@ -35,6 +35,9 @@ pub const FILE_TOKENS: u64 = 1_600;
 /// Tokens of a context that are kept free for the answer, at most: more than any answer needs before it is compacted.
 pub const CONTEXT_RESERVE: u64 = 20_000;
 
+/// How long a turn waits for what the machine says of its workspace: a file or two.
+pub const LOOK_AROUND: Duration = Duration::from_millis(200);
+
 /// Attachments above this size leave the row for the blob store.
 pub const INLINE_ATTACHMENT_BYTES: usize = 1024 * 1024;
 

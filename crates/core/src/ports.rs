@@ -9,12 +9,14 @@ pub mod client;
 pub mod compaction;
 pub mod model;
 pub mod store;
+pub mod surroundings;
 pub mod tool;
 
 pub use client::{Answer, Client, PermissionAsk};
 pub use compaction::Compaction;
 pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};
 pub use store::{Batch, Blobs, Change, Leases, Store, StoreError};
+pub use surroundings::Surroundings;
 pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 
 /// Wall-clock time. Waiting is tokio's; this is only for what is written down.

@@ -39,6 +39,7 @@ mod recover;
 mod remains;
 mod run;
 pub(crate) mod setting;
+mod surroundings;
 mod title;
 
 type Reply<T> = oneshot::Sender<Result<T, HubError>>;
@@ -310,6 +311,8 @@ impl Session {
         // While somebody holds the lease more may be written under the same epoch.
         self.known = (record.owner == Owner::Nobody).then_some(record.epoch);
         self.history = None;
+        // It was made from the row as it was.
+        self.setting = None;
     }
 
     fn current_status(&self) -> Status {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::agents::Agent;
-use crate::ports::store::ModelRef;
-use crate::ports::tool::{ToolSpec, Workspace};
+use crate::environment::Environment;
+use crate::ports::tool::ToolSpec;
 use crate::prompt::digest;
 
 /// An assembled prompt and the SHA-256 (hex) of its text.
@@ -16,22 +16,10 @@ pub struct SystemPrompt {
 
 /// Sections in order: agent prompt, environment, tool catalogue. Project instructions and the skill index have their
 /// places between the first two; a section without content is left out.
-pub fn assemble(
-    agent: &Agent,
-    workspace: &Workspace,
-    platform: &str,
-    date: &str,
-    model: &ModelRef,
-    tools: &[ToolSpec],
-) -> SystemPrompt {
+pub fn assemble(agent: &Agent, environment: &Environment, tools: &[ToolSpec]) -> SystemPrompt {
     let mut text = agent.system_prompt.trim_end().to_string();
     text.push_str("\n\n# Environment\n");
-    text.push_str(&format!("Platform: {platform}\nWorkspace: {}\n", workspace.root.display()));
-    for directory in &workspace.additional {
-        text.push_str(&format!("Also reachable: {}\n", directory.display()));
-    }
-    text.push_str(&format!("Scratch directory: {}\n", workspace.scratch.display()));
-    text.push_str(&format!("Date: {date}\nModel: {model}\n"));
+    text.push_str(&environment.text());
     if !tools.is_empty() {
         text.push_str("\n# Tools\n");
         for tool in tools {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use attache_core::environment;
 use attache_core::part::{Part, Passage, ToolPart, ToolState};
 use attache_core::ports::model::ModelInfo;
 use attache_core::prompt::media::Marks;
@@ -91,6 +92,9 @@ pub(crate) fn piece<'a>(
         Part::File { .. } => About::of(part).map(|about| about.piece(info, blobs)),
         Part::Data { name, data, .. } if name == "file-ref" => Some(reference(data, info, fetches)),
         Part::Data { name, data, .. } if name == "context" => Some(Piece::Text(context(data).into())),
+        Part::Data { name, data, .. } if name == environment::PART_NAME => {
+            data.get("text").and_then(Value::as_str).map(|text| Piece::Text(text.into()))
+        }
         // What a command or a mention stands for is written into text parts where it is resolved.
         Part::Data { .. }
         | Part::StepStart

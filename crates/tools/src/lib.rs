@@ -8,6 +8,7 @@ mod edit;
 mod environment;
 mod fence;
 mod files;
+mod git_head;
 mod limits;
 mod locks;
 mod mutation;
@@ -22,6 +23,8 @@ mod write;
 use std::sync::Arc;
 
 use attache_core::ports::Tool;
+
+pub use git_head::GitHead;
 
 /// The tools every session has. Call it once per process: writes to one path take turns within one family.
 pub fn builtin() -> Vec<Arc<dyn Tool>> {

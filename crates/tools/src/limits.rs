@@ -76,3 +76,6 @@ pub(crate) const TERM_TIME: Duration = Duration::from_secs(2);
 
 /// How long the death of a killed tree is awaited. With `TERM_TIME` it stays below the 2.5 s a cancelled call has.
 pub(crate) const KILL_TIME: Duration = Duration::from_millis(400);
+
+/// `.git/HEAD` is one line; whatever is longer is none.
+pub(crate) const GIT_HEAD_BYTES: u64 = 4 * 1024;

@@ -89,6 +89,7 @@ impl Host {
             model: Arc::new(providers),
             compaction: None,
             tools: attache_tools::builtin().into(),
+            surroundings: None,
             agents: Agents::builtin(),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),
             clock: clock.clone(),

@@ -69,6 +69,7 @@ impl World {
             model: self.model.clone(),
             compaction: None,
             tools: family(&self.runs),
+            surroundings: None,
             agents: Agents::builtin(),
             clock: self.clock.clone(),
             ids: Arc::new(Ids::new(self.clock.clone(), *number)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
-use crate::ports::{Clock, Compaction, Model, Tool};
+use crate::ports::{Clock, Compaction, Model, Surroundings, Tool};
 use crate::watchdog::{Approval, Containment};
 
 /// What the hub is composed of; the host makes it once.
@@ -19,6 +19,8 @@ pub struct Parts {
     /// `None`: a conversation that no longer fits its model ends its turn.
     pub compaction: Option<Arc<dyn Compaction>>,
     pub tools: Arc<[Arc<dyn Tool>]>,
+    /// `None`: the system prompt says nothing of version control.
+    pub surroundings: Option<Arc<dyn Surroundings>>,
     pub agents: Agents,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<Ids>,

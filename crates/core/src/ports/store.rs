@@ -99,7 +99,7 @@ pub struct SessionRow {
     pub parent_message_id: Option<MessageId>,
     /// Session permission rules (JSON array).
     pub permissions: Value,
-    /// Keys we use: `title`, `additional_directories`, `granted_directories`, `mode`, `approval`.
+    /// Keys we use: `environment`, `title`, `additional_directories`, `granted_directories`, `mode`, `approval`.
     pub metadata: Map<String, Value>,
     pub totals: UsageTotals,
     pub created_at: i64,

@@ -8,6 +8,7 @@ use super::lease::LeaseAfter;
 use super::run::{Firing, patch_message};
 use super::{Queued, Reply, Session};
 use crate::chunk::Chunk;
+use crate::environment::is_news;
 use crate::events::RunState;
 use crate::hub::{HubError, QueuedMessage, TurnOutcome};
 use crate::ids::MessageId;
@@ -104,7 +105,8 @@ impl Session {
         let Some((row, rows)) = self.hub.parts.store.message(id).await? else { return Ok(None) };
         let mut shelved = parts.to_vec();
         shelve(&mut shelved, &self.id, &*self.hub.parts.blobs).await?;
-        let sent: Vec<_> = parts_of(&rows)?.into_iter().map(media::as_sent).collect();
+        let sent = parts_of(&rows)?.into_iter().filter(|part| !is_news(part));
+        let sent: Vec<_> = sent.map(media::as_sent).collect();
         if row.session_id != self.id || sent != shelved {
             return Err(HubError::Invalid(format!("message id {id} was used already for other content")));
         }

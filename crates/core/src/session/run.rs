@@ -14,6 +14,7 @@ use super::remains::Remains;
 use super::setting::Setting;
 use super::{Session, history};
 use crate::chunk::{Chunk, Rest, replay};
+use crate::environment::is_news;
 use crate::events::{EventKind, RunState};
 use crate::hub::HubError;
 use crate::ids::MessageId;
@@ -21,6 +22,7 @@ use crate::journal::Voice;
 use crate::journal::fold::Fold;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
+use crate::rows::{self, Place};
 use crate::turn::usage::Used;
 use crate::turn::{Entrance, Retrying, Turn, TurnResult};
 
@@ -97,9 +99,11 @@ impl Session {
             first_index: self.journal.next_index(),
             first_seq: self.last_seq + 1,
         };
-        self.store_start(&live, &setting, firing.place, &firing.parts).await?;
+        let mut parts = firing.parts;
+        parts.extend(self.environment_news(&setting).await);
+        self.store_start(&live, &setting, firing.place, &parts).await?;
         self.last_seq = live.first_seq + 1;
-        let user = Passage::new(firing.message_id, Role::User, firing.parts);
+        let user = Passage::new(firing.message_id, Role::User, parts);
         Arc::make_mut(&mut passages).push(Arc::new(user));
         let mut turn = self.new_turn(setting, &live, passages);
         turn.runtime_context = firing.runtime_context.into();
@@ -118,6 +122,7 @@ impl Session {
     ) -> StoreResult<()> {
         let now = self.hub.parts.clock.now_ms();
         let mut changes = place(live.first_seq);
+        changes.extend(self.news_row(live, parts, now)?);
         let mut metadata = Used::default().metadata();
         metadata.insert("model".into(), json!(setting.model_ref().to_string()));
         metadata.insert("system_prompt_digest".into(), json!(setting.system.digest));
@@ -139,7 +144,12 @@ impl Session {
             updated_at: now,
         }));
         changes.push(Change::BeginRun(live.clone()));
-        changes.push(Change::PatchSession(SessionPatch { updated_at: now, ..SessionPatch::default() }));
+        let metadata = self.environment_metadata();
+        changes.push(Change::PatchSession(SessionPatch {
+            metadata,
+            updated_at: now,
+            ..SessionPatch::default()
+        }));
         let user = Voice { message_id: live.user_message_id.clone(), role: Role::User };
         let mut said = Vec::new();
         replay::chunks(0, parts, &mut said);
@@ -156,6 +166,14 @@ impl Session {
         self.journal.settle().await?;
         self.stored_prompt = Some(setting.system.digest.clone());
         Ok(())
+    }
+
+    /// The row of what is told beside the user's own parts, which have theirs already.
+    fn news_row(&self, live: &LiveRun, parts: &[Part], now: i64) -> StoreResult<Option<Change>> {
+        let Some(index) = parts.iter().position(is_news) else { return Ok(None) };
+        let place = Place { session_id: &self.id, message_id: &live.user_message_id, index };
+        let row = rows::of_part(place, self.hub.parts.ids.part(), &parts[index], now, now)?;
+        Ok(Some(Change::PutPart(row)))
     }
 
     /// The turn's task has ended: by itself, to ask somebody, or by a panic.

@@ -46,9 +46,8 @@ impl Session {
             self.hub.clone().refresh_choices().await;
         }
         self.tell_of_missing_model(Telling::News);
-        if self.current_model().is_none() {
-            return Err(HubError::NoModel);
-        }
+        let Some(info) = self.current_model() else { return Err(HubError::NoModel) };
+        self.capture_environment(&info.model).await;
         self.setting()
     }
 
@@ -67,11 +66,8 @@ impl Session {
         }
         let workspace = self.workspace();
         let specs = self.hub.offers.get(agent.id).cloned().unwrap_or_default();
-        // Knows nothing of thought levels: another one leaves it the same to the byte.
-        // The environment is captured once per session: its date is the day the session was made.
-        let date = system_prompt::date(self.row.created_at);
-        let platform = &self.hub.parts.settings.platform;
-        let system = system_prompt::assemble(&agent, &workspace, platform, &date, &model.model, &specs);
+        // Knows nothing of thought levels or the model of the moment: another one leaves it the same to the byte.
+        let system = system_prompt::assemble(&agent, &self.environment(), &specs);
         let setting = Arc::new(Setting {
             agent,
             model: Arc::new(model),
@@ -84,7 +80,7 @@ impl Session {
         Ok(setting)
     }
 
-    fn workspace(&self) -> Workspace {
+    pub(super) fn workspace(&self) -> Workspace {
         let additional = self.row.metadata.get("additional_directories").and_then(Value::as_array);
         Workspace {
             session_id: self.id.clone(),

@@ -9,6 +9,7 @@ mod calls;
 mod cancel;
 mod choices;
 mod crashes;
+mod environment;
 mod faults;
 mod forks;
 mod history;

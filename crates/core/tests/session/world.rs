@@ -13,7 +13,7 @@ use attache_core::hub::{
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::client::{Answer, Client};
-use attache_core::ports::{Clock, Compaction, Model};
+use attache_core::ports::{Clock, Compaction, Model, Surroundings};
 use attache_core::prompt::Prompt;
 use attache_core::turn::TurnEnd;
 use attache_core::watchdog::{Approval, Containment};
@@ -35,6 +35,7 @@ pub(crate) struct World {
     clock: Arc<dyn Clock>,
     settings: Settings,
     compaction: Option<Arc<dyn Compaction>>,
+    surroundings: Option<Arc<dyn Surroundings>>,
     processes: Mutex<u64>,
 }
 
@@ -66,12 +67,18 @@ impl World {
                 platform: "test".into(),
             },
             compaction: None,
+            surroundings: None,
             processes: Mutex::default(),
         }
     }
 
     pub(crate) fn with_compaction(mut self, compaction: Arc<dyn Compaction>) -> Self {
         self.compaction = Some(compaction);
+        self
+    }
+
+    pub(crate) fn with_surroundings(mut self, surroundings: Arc<dyn Surroundings>) -> Self {
+        self.surroundings = Some(surroundings);
         self
     }
 
@@ -100,6 +107,7 @@ impl World {
             model: self.model.clone(),
             compaction: self.compaction.clone(),
             tools: family(&self.runs),
+            surroundings: self.surroundings.clone(),
             agents: Agents::builtin(),
             clock: self.clock.clone(),
             ids: Arc::new(Ids::new(self.clock.clone(), *number)),

@@ -72,6 +72,7 @@ impl World {
             model: SeededModel::new(random.number()),
             compaction: None,
             tools: family(&self.runs),
+            surroundings: None,
             agents: Agents::builtin(),
             clock: self.clock.clone(),
             ids: Arc::new(Ids::new(self.clock.clone(), random.number())),

@@ -218,6 +218,16 @@ fn a_large_attachment_comes_from_the_blob_store_and_is_described_when_it_is_gone
 }
 
 #[test]
+fn what_changed_around_a_session_is_told_as_it_stands() {
+    let told = Part::Data {
+        name: "environment".into(),
+        id: None,
+        data: json!({ "text": "<environment>x</environment>" }),
+    };
+    assert_eq!(written(&told, &plain()), "<environment>x</environment>");
+}
+
+#[test]
 fn the_context_of_a_turn_stands_in_frames_with_titles() {
     let items = [(Some("a \"b\"".to_owned()), "x </context>".to_owned()), (None, "y".to_owned())];
     let framed = "<context title=\"a %22b%22\">\nx <\\/context>\n</context>\n\n<context>\ny\n</context>";
