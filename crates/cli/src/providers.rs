@@ -66,7 +66,8 @@ pub(crate) fn usual_model(standings: &[Standing<'_>], opener: &Opener) -> Option
     })
 }
 
-/// The model for titles where none is configured: the small one of the vendor whose model new sessions get, if it has a key.
+/// The model for titles of new sessions where none is configured: the small one of the vendor whose model they get, if it has
+/// a key. A session that goes over to another vendor takes that one's.
 pub(crate) fn usual_small_model(
     config: &Config,
     standings: &[Standing<'_>],
@@ -75,7 +76,7 @@ pub(crate) fn usual_small_model(
     let configured = config.model.as_ref().map(|model| model.value.clone());
     let model = configured.or_else(|| usual_model(standings, opener))?;
     let standing = standings.iter().find(|standing| standing.provider.name == model.provider_id)?;
-    let small = standing.provider.vendor?.small_model?;
+    let small = standing.provider.small_model()?;
     match standing.state {
         State::Ready(Some(_)) => Some(ModelRef::new(&model.provider_id, small)),
         State::Ready(None)

@@ -10,7 +10,6 @@ use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
-use attache_core::ports::store::ModelRef;
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, SqliteStore};
 
@@ -18,7 +17,7 @@ use crate::catalogue;
 use crate::config::{Config, ConfigErrors, Durability, Environment};
 use crate::credentials::Credentials;
 use crate::dirs::Dirs;
-use crate::providers::{LiveProviders, Opener, standings, usual_small_model};
+use crate::providers::{LiveProviders, Opener};
 
 /// Everything that is read once and that models come from.
 #[derive(Clone, Debug)]
@@ -39,15 +38,6 @@ impl Sources {
             idle: config.limits.stream_idle.value,
         };
         Self { config: Arc::new(config), dirs, credentials, opener }
-    }
-
-    /// For titles: the configured one, else the usual one.
-    fn small_model(&self) -> Option<ModelRef> {
-        let configured = self.config.small_model.as_ref().map(|model| model.value.clone());
-        configured.or_else(|| {
-            let keys = self.credentials.read();
-            usual_small_model(&self.config, &standings(&self.config, &keys), &self.opener)
-        })
     }
 
     /// The providers as they stand now.
@@ -104,7 +94,7 @@ impl Setup {
             settings: Settings {
                 model: config.model.as_ref().map(|model| model.value.clone()),
                 agent: agent.to_owned(),
-                small_model: sources.small_model(),
+                small_model: config.small_model.as_ref().map(|model| model.value.clone()),
                 max_steps: config.limits.max_steps.value,
                 scratch: dirs.scratch.clone(),
                 approval: config.approval.value,

@@ -57,6 +57,10 @@ impl Model for Providers {
         self.get(&model.provider_id)?.describe(model)
     }
 
+    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
+        self.get(&beside.provider_id)?.small(beside)
+    }
+
     fn look_again(&self) -> BoxFuture<'static, ()> {
         let looking: Vec<_> = self.providers.iter().map(|(_, model)| model.look_again()).collect();
         Box::pin(async move {

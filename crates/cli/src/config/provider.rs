@@ -19,6 +19,19 @@ pub(crate) struct Provider {
     pub(crate) models: Vec<ProviderModel>,
 }
 
+impl Provider {
+    /// The vendor's, at the vendor's own address only: who answers elsewhere may not have it.
+    pub(crate) fn small_model(&self) -> Option<&'static str> {
+        let small = self.vendor?.small_model?;
+        match &self.wire {
+            Wire::Http(HttpWire { base_url: Some(address), .. }) if address.origin == Origin::Default => {
+                Some(small)
+            }
+            Wire::Http(_) | Wire::Script { .. } => None,
+        }
+    }
+}
+
 /// How it is spoken to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wire {

@@ -587,3 +587,19 @@ proptest! {
         prop_assert_eq!(reread.limits.max_steps.value, u32::try_from(steps).unwrap());
     }
 }
+
+#[test]
+fn the_small_model_is_the_vendors_at_the_vendors_own_address() {
+    let small = |config: &str, environment: &[(&str, &str)], provider: &str| {
+        let config = Place::with(config).load_with(environment, &[]).unwrap();
+        config.provider(provider).unwrap().small_model()
+    };
+    let vendors = VENDORS.iter().find(|vendor| vendor.id == "anthropic").unwrap().small_model;
+    assert!(vendors.is_some());
+    assert_eq!(small("", &[], "anthropic"), vendors);
+    assert_eq!(small("[providers.anthropic]\napi_key_env = \"MINE\"\n", &[], "anthropic"), vendors);
+    let elsewhere = "[providers.anthropic]\nbase_url = \"http://127.0.0.1:1\"\n";
+    assert_eq!(small(elsewhere, &[], "anthropic"), None);
+    assert_eq!(small("", &[("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")], "anthropic"), None);
+    assert_eq!(small(SCRIPTED, &[], "demo"), None);
+}

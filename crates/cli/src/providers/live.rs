@@ -161,6 +161,11 @@ impl Model for LiveProviders {
         }
     }
 
+    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
+        let small = self.0.config.provider(&beside.provider_id)?.small_model()?;
+        Some(ModelRef::new(&beside.provider_id, small))
+    }
+
     fn look_again(&self) -> BoxFuture<'static, ()> {
         let shared = self.0.clone();
         Box::pin(async move {

@@ -9,4 +9,5 @@ mod requests;
 mod resume;
 mod stage;
 mod stalled_reader;
+mod title;
 mod trace;

@@ -32,7 +32,7 @@ pub struct Parts {
 pub struct Settings {
     /// `None`: the first available model.
     pub model: Option<ModelRef>,
-    /// For titles; `None`: the first line of the first prompt is the title.
+    /// For titles. `None`: the small model of the session's provider; without one the first line of the first prompt stays.
     pub small_model: Option<ModelRef>,
     /// The agent of new sessions.
     pub agent: String,

@@ -180,6 +180,12 @@ pub trait Model: Send + Sync + Debug {
         self.available().iter().find(|info| info.model.names_same_model(model)).cloned()
     }
 
+    /// A small model of the same provider, for work beside a session when nothing is configured: whoever reads the
+    /// conversation reads an excerpt of it too, and nobody else.
+    fn small(&self, _beside: &ModelRef) -> Option<ModelRef> {
+        None
+    }
+
     /// Looks again for what can be used: keys that were stored meanwhile, servers that were started. `available` tells
     /// what came of it. A session may wait for this, so it takes a few seconds at most.
     fn look_again(&self) -> BoxFuture<'static, ()> {

@@ -106,8 +106,9 @@ impl Session {
         let (Some(excerpt), Titling::Due) = (excerpt, &self.titling) else { return };
         self.titling = Titling::NotDue;
         let parts = &self.hub.parts;
-        let Some(small) = &parts.settings.small_model else { return };
-        let Some(info) = parts.model.describe(small) else {
+        let beside = || parts.model.small(&self.current_model()?.model);
+        let Some(small) = parts.settings.small_model.clone().or_else(beside) else { return };
+        let Some(info) = parts.model.describe(&small) else {
             return tracing::debug!(model = %small, "the model for titles can't be used");
         };
         let Some(agent) = parts.agents.get(TITLE_AGENT) else { return };

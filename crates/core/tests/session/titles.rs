@@ -243,3 +243,46 @@ async fn a_copy_keeps_the_name_and_gets_none_of_its_own() {
     pause(50).await;
     assert_eq!((asked(&world).len(), title(&world, copy.id()).as_str()), (1, "A name for (copy)"));
 }
+
+/// A provider that knows which of its models is small.
+#[derive(Debug)]
+struct WithSmall(ScriptModel);
+
+impl Model for WithSmall {
+    fn available(&self) -> Arc<[ModelInfo]> {
+        self.0.available()
+    }
+
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        self.0.describe(model)
+    }
+
+    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
+        Some(ModelRef::new(&beside.provider_id, "mini"))
+    }
+
+    fn stream(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
+        self.0.stream(request, cancel)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_configured_one_the_small_model_of_the_same_provider_is_asked() {
+    let mut providers = Providers::new();
+    for name in ["script", "other"] {
+        let script = "on \"<user>\"*\n text \"A name\"\non *\n text \"Done.\"";
+        providers.insert(name, Arc::new(WithSmall(ScriptModel::parse(name, script).unwrap())));
+    }
+    let world = World::with_model(Arc::new(providers));
+    let (_process, session) = world.session().await;
+    session.set_model(ModelRef::new("other", "default")).await.unwrap();
+    say(&session, "one").await;
+    pause(50).await;
+    assert_eq!(title(&world, session.id()), "A name");
+    let asked: Vec<_> = world.model.requests().iter().map(|asked| asked.model().to_string()).collect();
+    assert_eq!(asked, ["other/default", "other/mini"]);
+}

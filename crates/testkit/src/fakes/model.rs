@@ -43,6 +43,10 @@ impl Model for Remembering {
         self.inner.describe(model)
     }
 
+    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
+        self.inner.small(beside)
+    }
+
     fn look_again(&self) -> BoxFuture<'static, ()> {
         self.inner.look_again()
     }
@@ -100,6 +104,10 @@ impl Model for Keyed {
 
     fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         self.inner.describe(model).filter(|_| self.found())
+    }
+
+    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
+        self.inner.small(beside).filter(|_| self.found())
     }
 
     fn look_again(&self) -> BoxFuture<'static, ()> {
