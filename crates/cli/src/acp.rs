@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::accounts::StoredKeys;
 use crate::args::AcpArgs;
-use crate::config::Thoughts;
+use crate::config::{Config, Thoughts};
 use crate::setup::{Setup, Sources};
 
 /// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
@@ -31,7 +31,7 @@ pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Resu
         trace: trace.clone(),
         ..Options::default()
     };
-    look_for_models(&setup).await;
+    look_for_models(&setup, config).await;
     let agent = Agent {
         hub: setup.hub.clone(),
         accounts: Some(Arc::new(StoredKeys::new(sources.credentials.clone(), setup.providers.clone()))),
@@ -61,12 +61,15 @@ pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Resu
     Ok(())
 }
 
-/// Whoever has a model starts at once, and servers that are configured say meanwhile what they have. Whoever has none waits a
-/// moment for a server of this machine.
-async fn look_for_models(setup: &Setup) {
-    if setup.providers.available().is_empty() {
+/// Whoever has a model starts at once, and servers that are configured say meanwhile what they have. Whoever has none, or
+/// has one of which only its server knows more, waits a moment for the server.
+async fn look_for_models(setup: &Setup, config: &Config) {
+    let unasked = setup.providers.unasked();
+    let usual = setup.providers.available().first().map(|info| info.model.provider_id.clone());
+    let first = config.model.as_ref().map(|model| model.value.provider_id.clone()).or(usual);
+    if first.is_none_or(|provider| unasked.contains(&provider)) {
         setup.hub.refresh_choices().await;
-    } else if setup.providers.has_unasked() {
+    } else if !unasked.is_empty() {
         let hub = setup.hub.clone();
         tokio::spawn(async move { hub.refresh_choices().await });
     }

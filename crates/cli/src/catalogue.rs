@@ -1,25 +1,43 @@
-//! The catalogue in force: what was fetched last, else the one that came with the program.
+//! The catalogue in force: what was fetched last, else the one that came with the program. Read when first asked for: a start
+//! with a scripted model needs none.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use attache_models::Catalogue;
 
 use crate::config::read_text;
 use crate::dirs::Dirs;
+use crate::limits::MAX_CATALOGUE_BYTES;
 
-/// What is fetched is trimmed to far less.
-pub(crate) const MAX_CATALOGUE_BYTES: u64 = 8 * 1024 * 1024;
+/// A cheap handle.
+#[derive(Clone, Debug)]
+pub(crate) struct CurrentCatalogue(Arc<Shared>);
 
-/// A fetched one that can't be read is passed over: models must not vanish because of a damaged file.
-pub(crate) fn open(dirs: &Dirs) -> Arc<Catalogue> {
-    let path = &dirs.catalogue_file;
-    let fetched = match read_text(path, MAX_CATALOGUE_BYTES) {
-        Ok(Some(text)) => Catalogue::parse(&text).map_err(|error| error.to_string()),
-        Ok(None) => return Arc::new(Catalogue::embedded().clone()),
-        Err(error) => Err(error),
-    };
-    Arc::new(fetched.unwrap_or_else(|error| {
-        tracing::warn!("{} {error}; the built-in model data is used", path.display());
-        Catalogue::embedded().clone()
-    }))
+#[derive(Debug)]
+struct Shared {
+    fetched: PathBuf,
+    read: OnceLock<Catalogue>,
+}
+
+impl CurrentCatalogue {
+    pub(crate) fn new(dirs: &Dirs) -> Self {
+        Self(Arc::new(Shared { fetched: dirs.catalogue_file.clone(), read: OnceLock::new() }))
+    }
+
+    /// A fetched one that can't be read is passed over: models must not vanish because of a damaged file.
+    pub(crate) fn get(&self) -> &Catalogue {
+        let path = &self.0.fetched;
+        self.0.read.get_or_init(|| {
+            let fetched = match read_text(path, MAX_CATALOGUE_BYTES) {
+                Ok(Some(text)) => Catalogue::parse(&text).map_err(|error| error.to_string()),
+                Ok(None) => Ok(Catalogue::embedded().clone()),
+                Err(error) => Err(error),
+            };
+            fetched.unwrap_or_else(|error| {
+                tracing::warn!("{} {error}; the built-in model data is used", path.display());
+                Catalogue::embedded().clone()
+            })
+        })
+    }
 }

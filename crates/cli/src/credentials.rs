@@ -14,7 +14,6 @@ use crate::dirs::Dirs;
 
 mod keyring;
 mod ledger;
-mod limits;
 
 pub(crate) use keyring::{Keyring, KeyringError, Patience};
 pub(crate) use ledger::{Entry, Ledger, LedgerError};

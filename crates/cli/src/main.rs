@@ -21,6 +21,7 @@ mod credentials;
 mod demo;
 mod dirs;
 mod doctor;
+mod limits;
 mod logging;
 mod memory;
 mod models;

@@ -2,20 +2,18 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use attache_core::ports::Model;
 use attache_core::ports::model::{ModelInfo, Price};
 
 use crate::answer;
 use crate::args::{ModelsArgs, ModelsCommand};
 use crate::config::Wire;
+use crate::limits::OVERVIEW_MODELS;
 use crate::providers::{self, LiveProviders, Standing, State, is_to_be_asked, why_not};
 use crate::setup::Sources;
 
 pub(crate) mod refresh;
-
-/// Models shown of each provider in the overview: enough to choose from, and all of them fit a screen or two.
-const OVERVIEW_MODELS: usize = 6;
 
 const LEGEND: &str = "Columns: context in tokens, dollars per million tokens in and out, extras.";
 
@@ -89,7 +87,10 @@ async fn one(sources: &Sources, name: &str) -> Result<()> {
     };
     let mut models = of_provider(&live, name);
     if models.is_empty() {
-        models = providers::asked(standing, &sources.opener).await?;
+        let asked = providers::asked(standing, &sources.opener).await;
+        models = asked.with_context(|| {
+            format!("{name} does not say which models it has; any name works: --model {name}/NAME")
+        })?;
     }
     if models.is_empty() {
         // One that has no key yet: what it would have.
@@ -198,4 +199,28 @@ fn takes(info: &ModelInfo) -> String {
         (!info.thought_levels.is_empty(), "thinks"),
     ];
     marks.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_prices_are_short() {
+        let sizes = [
+            (512, "512"),
+            (8_192, "8k"),
+            (131_072, "131k"),
+            (999_999, "1M"),
+            (1_048_576, "1M"),
+            (2_500_000, "2.5M"),
+        ];
+        for (count, shown) in sizes {
+            assert_eq!(tokens(count), shown);
+        }
+        let price = |input, output| price(&Price { input, output, cache_read: 0.0, cache_write: 0.0 });
+        assert_eq!(price(3.0, 15.0), "$3 $15");
+        assert_eq!(price(0.075, 0.3), "$0.075 $0.3");
+        assert_eq!(price(0.0, 0.0), "free");
+    }
 }

@@ -40,6 +40,14 @@ pub(crate) enum State {
 }
 
 impl Standing<'_> {
+    /// Whether a request to it makes sense.
+    fn can_be_asked(&self) -> bool {
+        match self.state {
+            State::Scripted | State::Ready(_) | State::PerhapsRunning => true,
+            State::NoKey | State::NoAddress | State::KeyTrouble(_) => false,
+        }
+    }
+
     /// Somebody configured it, or it has a key.
     pub(crate) fn is_worth_telling(&self) -> bool {
         match (&self.state, &self.provider.wire) {

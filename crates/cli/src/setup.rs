@@ -13,7 +13,7 @@ use attache_core::ports::Clock;
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, SqliteStore};
 
-use crate::catalogue;
+use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, Durability, Environment};
 use crate::credentials::Credentials;
 use crate::dirs::Dirs;
@@ -32,7 +32,7 @@ impl Sources {
     pub(crate) fn new(config: Config, dirs: Dirs, environment: &Environment) -> Self {
         let credentials = Credentials::new(environment, &dirs);
         let opener = Opener {
-            catalogue: catalogue::open(&dirs),
+            catalogue: CurrentCatalogue::new(&dirs),
             http: Http::default(),
             keyring: credentials.keyring,
             idle: config.limits.stream_idle.value,

@@ -1,16 +1,12 @@
 //! Tries a key on its provider before it is kept: asks for the list of models, which costs nothing.
 
-use std::time::Duration;
-
 use anyhow::{Result, bail};
 use attache_models::{DiscoverError, Endpoint, Secret, models_of};
 
 use crate::answer;
 use crate::config::{HttpWire, Provider};
+use crate::limits::ANSWER;
 use crate::providers::Opener;
-
-/// A person waits for it; who is further away can be tried later with `attache doctor`.
-const ANSWER: Duration = Duration::from_secs(10);
 
 /// An error only when the provider refuses the key; who can't be asked gets the benefit of the doubt, and the user is told.
 pub(super) async fn accepted(

@@ -6,15 +6,16 @@ use anyhow::{Context, Result, bail};
 use attache_models::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Keys are far shorter; more is a file that came in by mistake.
-const MAX_KEY_BYTES: u64 = 16 * 1024;
+use crate::limits::MAX_KEY_BYTES;
 
 pub(super) async fn read(question: &str) -> Result<Secret> {
     let stdin = io::stdin();
     let silence = match stdin.is_terminal() {
         true => {
+            // Before the question: whoever types ahead is not shown either.
+            let silence = Silence::begin()?;
             write!(io::stderr(), "{question}")?;
-            Some(Silence::begin()?)
+            Some(silence)
         }
         false => None,
     };

@@ -12,8 +12,8 @@ use attache_models::Secret;
 use dbus_secret_service::{EncryptionType, Error, SecretService};
 use thiserror::Error;
 
-use super::limits::{KEYRING_ANSWER, UNLOCK_SECONDS};
 use crate::config::Environment;
+use crate::limits::{KEYRING_ANSWER, UNLOCK_SECONDS};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keyring {

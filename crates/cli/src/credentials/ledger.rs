@@ -11,8 +11,8 @@ use attache_models::Secret;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::limits::{LOCK_WAIT, MAX_FILE_BYTES};
 use crate::dirs::create_private_directory;
+use crate::limits::{LEDGER_WAIT, MAX_LEDGER_BYTES};
 
 /// Provider → where its key is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,8 +53,8 @@ impl Ledger {
             return Err(LedgerError::Exposed(path.to_owned(), mode));
         }
         let mut text = String::new();
-        let size = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
-        if size as u64 > MAX_FILE_BYTES {
+        let size = file.take(MAX_LEDGER_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+        if size as u64 > MAX_LEDGER_BYTES {
             return Err(LedgerError::Damaged(path.to_owned(), "too large".to_owned()));
         }
         Self::parse(&text).map_err(|reason| LedgerError::Damaged(path.to_owned(), reason))
@@ -65,7 +65,7 @@ impl Ledger {
         let failed = |error: std::io::Error| LedgerError::Io(path.to_owned(), "written", error.to_string());
         let directory = path.parent().unwrap_or(Path::new("/"));
         create_private_directory(directory).map_err(failed)?;
-        let _held = lock(&path.with_extension("lock"), LOCK_WAIT)?;
+        let _held = lock(&path.with_extension("lock"), LEDGER_WAIT)?;
         let mut ledger = Self::read(path)?;
         change(&mut ledger);
         // Made for its owner alone from the first moment, and in place as a whole or not at all.

@@ -118,6 +118,31 @@ fn a_damaged_file_is_told_without_a_word_of_it() {
     }
 }
 
+proptest::proptest! {
+    #[test]
+    fn what_is_written_is_read_again_and_no_text_makes_the_reader_panic_or_repeat_it(
+        names in proptest::collection::vec("[^/\\s]{1,12}", 0..5),
+        key in "[!-~]{1,60}",
+        text in "(canary|[{}\\[\\]:,\"]|keys|key|in|keyring|.){0,40}",
+    ) {
+        let place = Home::new();
+        let credentials = place.credentials(&[]);
+        for name in &names {
+            credentials.store(name, &secret(&key), Place::File).unwrap();
+            proptest::prop_assert_eq!(
+                credentials.read().of(name, &[]).unwrap(),
+                Some(Key::File { file: credentials.file().to_owned(), secret: secret(&key) })
+            );
+        }
+        std::fs::create_dir_all(credentials.file().parent().unwrap()).unwrap();
+        std::fs::write(credentials.file(), &text).unwrap();
+        std::fs::set_permissions(credentials.file(), std::fs::Permissions::from_mode(0o600)).unwrap();
+        if let Err(error) = credentials.read().of("x", &[]) {
+            proptest::prop_assert!(!error.to_string().contains("canary"), "{}", error);
+        }
+    }
+}
+
 #[test]
 fn two_logins_at_the_same_time_lose_no_key() {
     let place = Home::new();

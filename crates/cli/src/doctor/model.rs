@@ -1,7 +1,5 @@
 //! The model: is one chosen, is it known, has its provider a key, does the server answer and take it.
 
-use std::time::Duration;
-
 use attache_core::ports::Model;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
@@ -10,11 +8,9 @@ use attache_models::{Dialect, DiscoverError, Endpoint, KeyNeed, Secret, models_o
 use super::Finding;
 use crate::config::{HttpWire, Provider, Wire};
 use crate::credentials::{Key, Patience};
+use crate::limits::ANSWER;
 use crate::providers::{self, LiveProviders, State, THREE_WAYS_LISTED, key_hint, why_not};
 use crate::setup::Sources;
-
-/// A person waits for it.
-const ANSWER: Duration = Duration::from_secs(10);
 
 pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
     let live = match sources.live() {
@@ -71,7 +67,7 @@ fn described(
 ) -> Finding {
     let listed = live.available().iter().any(|info| info.model.names_same_model(model));
     let in_catalogue =
-        provider.vendor.is_some_and(|vendor| sources.opener.catalogue.find(vendor, model).is_some());
+        provider.vendor.is_some_and(|vendor| sources.opener.catalogue.get().find(vendor, model).is_some());
     let stated = provider.models.iter().any(|stated| stated.name == model.model_id);
     let info = live.describe(model).unwrap_or_else(|| ModelInfo::undescribed(model.clone()));
     let context = info.context;

@@ -3,17 +3,14 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use attache_models::{BaseUrl, Catalogue, fetch};
 
 use crate::answer;
 use crate::dirs::create_private_directory;
+use crate::limits::DOWNLOAD;
 use crate::setup::Sources;
-
-/// A few megabytes over a slow line.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(sources: &Sources) -> Result<()> {
     let url = &sources.config.catalogue_url.value;
@@ -30,7 +27,7 @@ pub(super) async fn run(sources: &Sources) -> Result<()> {
 
 async fn fetched(sources: &Sources, url: &str) -> Result<Catalogue> {
     let address = BaseUrl::parse(url).map_err(|bad| anyhow!("{url} {bad}"))?;
-    let bytes = fetch(&sources.opener.http, &address, DEADLINE)
+    let bytes = fetch(&sources.opener.http, &address, DOWNLOAD)
         .await
         .with_context(|| "another source can be set as url in [catalogue] of the configuration".to_owned())?;
     let text = String::from_utf8(bytes).map_err(|_| anyhow!("what {url} answers is no text"))?;

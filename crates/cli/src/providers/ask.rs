@@ -1,7 +1,6 @@
 //! Asks servers on this machine which models they have. Only those whose models nobody else knows, and never for long.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use attache_core::ports::model::ModelInfo;
 use attache_models::{DiscoverError, models_of};
@@ -10,12 +9,7 @@ use futures_util::future::join_all;
 use super::{Opener, Standing, State};
 use crate::config::{HttpWire, Origin, Sourced, Wire};
 use crate::credentials::Key;
-
-/// A server of this machine that takes longer is busy loading, or something else; a session waits for this.
-const ANSWER: Duration = Duration::from_millis(700);
-
-/// When a person asked for exactly this, and the server may be far away.
-const PATIENT_ANSWER: Duration = Duration::from_secs(10);
+use crate::limits::{ANSWER, LOCAL_ANSWER};
 
 /// What servers said, by provider.
 pub(super) type Heard = HashMap<String, Vec<ModelInfo>>;
@@ -66,7 +60,7 @@ pub(crate) async fn asked(standing: &Standing<'_>, opener: &Opener) -> Result<Ve
     let Wire::Http(wire) = &provider.wire else { return Ok(Vec::new()) };
     match opener.endpoint(provider, wire, key(&standing.state)) {
         Some(endpoint) if is_usable => {
-            let said = models_of(&opener.http, &provider.name, &endpoint, PATIENT_ANSWER).await?;
+            let said = models_of(&opener.http, &provider.name, &endpoint, ANSWER).await?;
             Ok(opener.listed(provider, &said))
         }
         Some(_) | None => Ok(Vec::new()),
@@ -85,7 +79,7 @@ async fn ask_one(standing: &Standing<'_>, opener: &Opener) -> Option<(String, Ve
     let provider = standing.provider;
     let Wire::Http(wire) = &provider.wire else { return None };
     let endpoint = opener.endpoint(provider, wire, key(&standing.state))?;
-    match models_of(&opener.http, &provider.name, &endpoint, ANSWER).await {
+    match models_of(&opener.http, &provider.name, &endpoint, LOCAL_ANSWER).await {
         Ok(models) if !models.is_empty() => Some((provider.name.clone(), models)),
         Ok(_) => None,
         // It may be down now and up later: any model name is taken as it is meanwhile.

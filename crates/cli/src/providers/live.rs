@@ -59,14 +59,15 @@ impl LiveProviders {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Whether a configured server has yet to say what models it has.
-    pub(crate) fn has_unasked(&self) -> bool {
+    /// Configured servers that have yet to say what models they have.
+    pub(crate) fn unasked(&self) -> Vec<String> {
         let keys = self.0.credentials.read();
         let heard = self.0.heard();
-        let standings = standings(&self.0.config, &keys);
-        standings
-            .iter()
-            .any(|standing| ask::is_to_be_asked(standing) && !heard.contains_key(&standing.provider.name))
+        let unasked = standings(&self.0.config, &keys)
+            .into_iter()
+            .filter(ask::is_to_be_asked)
+            .map(|standing| standing.provider.name.clone());
+        unasked.filter(|name| !heard.contains_key(name)).collect()
     }
 }
 
@@ -102,12 +103,17 @@ impl Shared {
         }
         let heard = self.heard().clone();
         let mut current = Current::default();
-        let mut listed = Vec::new();
+        let (mut known, mut said) = (Vec::new(), Vec::new());
         for standing in standings(&self.config, &keys) {
-            let said = heard.get(&standing.provider.name).map_or(&[][..], Vec::as_slice);
-            self.line_up(&standing, said, &mut current.routes, &mut listed);
+            let has = heard.get(&standing.provider.name).map_or(&[][..], Vec::as_slice);
+            if !standing.can_be_asked() {
+                continue;
+            }
+            // Whoever must be asked first comes last: the default must not depend on who answers in time.
+            let list = if self.opener.is_known(standing.provider) { &mut known } else { &mut said };
+            self.line_up(&standing, has, &mut current.routes, list);
         }
-        current.listed = listed.into();
+        current.listed = known.into_iter().chain(said).collect();
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(current);
     }
 

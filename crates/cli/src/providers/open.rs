@@ -6,17 +6,18 @@ use std::time::Duration;
 use attache_core::ports::Model;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
-use attache_models::{AuthHeader, Catalogue, Dialect, Endpoint, Http, HttpModel, ScriptModel, Secret};
+use attache_models::{AuthHeader, Dialect, Endpoint, Http, HttpModel, ScriptModel, Secret};
 
 use super::kept_key::SharedKeptKey;
 use super::words::key_hint;
+use crate::catalogue::CurrentCatalogue;
 use crate::config::{ConfigError, HttpWire, MAX_SCRIPT_BYTES, Provider, Sourced, Wire, read_text};
 use crate::credentials::{Key, Keyring};
 
 /// What all providers of a process are opened with.
 #[derive(Clone, Debug)]
 pub(crate) struct Opener {
-    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) catalogue: CurrentCatalogue,
     pub(crate) http: Http,
     pub(crate) keyring: Keyring,
     /// How long a model's stream may be silent.
@@ -27,7 +28,9 @@ impl Opener {
     /// The models a client can choose from: what the catalogue knows or the server said, as the configuration states them.
     pub(crate) fn listed(&self, provider: &Provider, found: &[ModelInfo]) -> Vec<ModelInfo> {
         let known = match provider.vendor {
-            Some(vendor) if found.is_empty() => self.catalogue.models(vendor, &provider.name),
+            Some(vendor) if found.is_empty() && vendor.shelf.models_dev.is_some() => {
+                self.catalogue.get().models(vendor, &provider.name)
+            }
             Some(_) | None => found.to_vec(),
         };
         let stated = |id: &str| provider.models.iter().find(|model| model.name == id);
@@ -41,9 +44,17 @@ impl Opener {
         known.chain(own).collect()
     }
 
+    /// Whether its models are known without asking it.
+    pub(super) fn is_known(&self, provider: &Provider) -> bool {
+        match &provider.wire {
+            Wire::Script { .. } => true,
+            Wire::Http(_) => !self.listed(provider, &[]).is_empty(),
+        }
+    }
+
     /// What can be said of a model of this provider, listed or not.
     pub(crate) fn described(&self, provider: &Provider, model: &ModelRef) -> ModelInfo {
-        let known = self.catalogue.describe(provider.vendor, model.clone());
+        let known = self.catalogue.get().describe(provider.vendor, model.clone());
         match provider.models.iter().find(|stated| stated.name == model.model_id) {
             Some(stated) => stated.over(known),
             None => known,

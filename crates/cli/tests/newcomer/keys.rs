@@ -1,5 +1,8 @@
 //! Keys as a person handles them: typed, checked, kept, looked at, forgotten.
 
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use attache_testkit::http_server::HttpServer;
@@ -137,4 +140,52 @@ async fn a_file_of_keys_that_others_can_read_is_refused_everywhere_with_the_way_
         says(&said.all(), &[&way_out]);
         assert!(!said.all().contains(CANARY), "{}", said.all());
     }
+}
+
+/// A terminal: what a person sees and types, and what a program has for stdin and stderr.
+fn terminal() -> (File, File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+    (person.into(), OpenOptions::new().read(true).write(true).open(path).unwrap())
+}
+
+/// Reads what is on the screen until these words are there.
+fn seen_until(person: &mut File, screen: &mut String, words: &str) {
+    let mut bytes = [0; 256];
+    while !screen.contains(words) {
+        let count = person.read(&mut bytes).unwrap();
+        screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_typed_is_not_shown() {
+    let home = newcomer();
+    let (mut person, program) = terminal();
+    let mut child = home
+        .command()
+        .args(["acp", "--login"])
+        .env("OPENAI_BASE_URL", address_of_nobody())
+        .stdin(program.try_clone().unwrap())
+        .stderr(program)
+        .spawn()
+        .unwrap();
+    let typing = tokio::task::spawn_blocking(move || {
+        let mut screen = String::new();
+        seen_until(&mut person, &mut screen, "Which provider is the key for? ");
+        writeln!(person, "openai").unwrap();
+        seen_until(&mut person, &mut screen, "Key for openai: ");
+        writeln!(person, "{CANARY}").unwrap();
+        seen_until(&mut person, &mut screen, "stored all the same");
+        screen
+    });
+    let screen = typing.await.unwrap();
+    assert!(child.wait().await.unwrap().success(), "{screen}");
+    assert!(screen.contains("  2  openai") && !screen.contains(CANARY), "{screen}");
+    let kept = std::fs::read_to_string(home.home().join("credentials.json")).unwrap();
+    assert!(kept.contains(CANARY));
 }

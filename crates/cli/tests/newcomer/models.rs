@@ -56,6 +56,58 @@ async fn a_server_of_this_machine_is_found_and_used_when_there_is_no_key() {
 }
 
 #[tokio::test]
+async fn a_key_decides_the_default_and_a_configured_server_joins_when_it_has_answered() {
+    let server = chat_server().await;
+    let home = newcomer().with_variable("ANTHROPIC_API_KEY", "sk-x");
+    let provider =
+        format!("[providers.local]\ndialect = \"openai-chat\"\nbase_url = \"{}/v1\"\n", server.url());
+    write_config(&home, &provider);
+    let agent = home.start();
+    agent.initialize().await;
+    server.wait_for_requests(1).await;
+    let session = agent.new_session(&home.workspace()).await;
+    let current = || {
+        let messages = format!("{:?}", agent.client.received());
+        (messages.contains("local/qwen3-coder"), messages)
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !current().0 {
+        assert!(std::time::Instant::now() < deadline, "{}", current().1);
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let model = json!({"sessionId": session, "configId": "model", "value": "local/qwen3-coder"});
+    agent.client.expect("session/set_config_option", model).await;
+    agent.prompt(&session, "hi").await.unwrap();
+    agent.finish(&home).await;
+    let said = run(&home, "models").await;
+    says(
+        &said.answer,
+        &["Model of new sessions: anthropic/claude-sonnet-5", "local · at http://127.0.0.1:", "qwen3-coder"],
+    );
+}
+
+#[tokio::test]
+async fn a_configured_model_of_a_server_here_has_the_size_the_server_says_from_the_start() {
+    let server = chat_server().await;
+    let home = newcomer().with_variable("ANTHROPIC_API_KEY", "sk-x");
+    let config = format!(
+        "model = \"local/qwen3-coder\"\n[providers.local]\ndialect = \"openai-chat\"\nbase_url = \"{}/v1\"\n",
+        server.url()
+    );
+    write_config(&home, &config);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.prompt(&session, "hi").await.unwrap();
+    let usage = agent
+        .client
+        .received()
+        .into_iter()
+        .find(|message| message["params"]["update"]["sessionUpdate"] == "usage_update");
+    assert_eq!(usage.unwrap()["params"]["update"]["size"], 65_536);
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
 async fn a_configured_model_is_used_as_it_is_and_stated_sizes_win() {
     let server = chat_server().await;
     let home = newcomer();

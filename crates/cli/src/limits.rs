@@ -1,0 +1,35 @@
+//! How long and how much the commands and the start of a process allow, each with its reason. Those of the configuration are
+//! in `config/limits.rs`.
+
+use std::time::Duration;
+
+/// A server of this machine that takes longer to say what models it has is busy loading, or something else; a session waits
+/// for this.
+pub(crate) const LOCAL_ANSWER: Duration = Duration::from_millis(700);
+
+/// The same when a person typed a command for it, and the server may be far away.
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
+
+/// A few megabytes of model data over a slow line.
+pub(crate) const DOWNLOAD: Duration = Duration::from_secs(60);
+
+/// Fetched model data as it is kept: it is trimmed to far less.
+pub(crate) const MAX_CATALOGUE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Models shown of each provider in the overview: enough to choose from, and all providers fit a screen or two.
+pub(crate) const OVERVIEW_MODELS: usize = 6;
+
+/// Keys are far shorter; more is a file that came in by mistake.
+pub(crate) const MAX_KEY_BYTES: u64 = 16 * 1024;
+
+/// A keyring that takes longer without a person being asked is not there.
+pub(crate) const KEYRING_ANSWER: Duration = Duration::from_secs(2);
+
+/// How long a person may take to unlock the keyring when they themselves wanted something of it.
+pub(crate) const UNLOCK_SECONDS: u64 = 60;
+
+/// A handful of keys of at most a few kilobytes each; anything larger is the wrong file.
+pub(crate) const MAX_LEDGER_BYTES: u64 = 1024 * 1024;
+
+/// How long a login waits for another one that writes at the same time.
+pub(crate) const LEDGER_WAIT: Duration = Duration::from_secs(5);
