@@ -52,9 +52,7 @@ impl Endpoint {
         };
         shortened(&text)
     }
-}
 
-impl Endpoint {
     /// An error whose words come from a stream: decoders know no keys.
     pub(crate) fn without_key(&self, error: ModelError) -> ModelError {
         let Some(key) = &self.key else { return error };
