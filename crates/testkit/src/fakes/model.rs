@@ -214,12 +214,14 @@ fn compose(random: &mut Random, said: &mut Vec<Said>, steps: u64) -> Said {
 }
 
 fn error(random: &mut Random) -> ModelError {
-    match random.below(4) {
+    match random.below(6) {
         0 | 1 => ModelError::Transient {
             message: "overloaded".into(),
             retry_after: random.one_in(2).then(|| Duration::from_millis(random.below(50))),
         },
         2 => ModelError::Permanent("no".into()),
+        3 => ModelError::Overflow("too long".into()),
+        4 => ModelError::AttachmentRejected("not this image".into()),
         _ => ModelError::Refused("not this".into()),
     }
 }
