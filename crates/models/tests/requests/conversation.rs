@@ -100,7 +100,7 @@ fn prompt() -> Vec<Part> {
         Part::Data {
             name: "context".to_owned(),
             id: None,
-            data: json!({ "uri": "file:///work/notes.md", "mime": "text/markdown", "text": "main.rs is new" }),
+            data: json!({ "uri": "file:///proj/notes.md", "mime": "text/markdown", "text": "main.rs is new" }),
         },
     ]
 }
