@@ -7,6 +7,7 @@ pub use futures_util::stream::BoxStream;
 
 pub mod client;
 pub mod compaction;
+pub mod delegate;
 pub mod model;
 pub mod store;
 pub mod surroundings;
@@ -14,6 +15,7 @@ pub mod tool;
 
 pub use client::{Answer, Client, PermissionAsk};
 pub use compaction::Compaction;
+pub use delegate::Delegate;
 pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};
 pub use store::{Batch, Blobs, Change, Leases, Store, StoreError};
 pub use surroundings::Surroundings;

@@ -52,6 +52,11 @@ impl Approval {
 /// What holds commands when nobody is asked about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containment {
+    /// A sandbox with a file system and processes of its own.
+    Full,
+    /// Rules of the kernel that can't except anything from a writable directory and leave processes visible: somebody
+    /// has to look at each command all the same.
+    Reduced,
     /// Nothing does, so somebody has to look at each of them.
     None,
     /// Nothing does, and the user said that nothing shall.
@@ -62,7 +67,13 @@ impl Containment {
     /// Whether this much may happen here without asking; the error says why not.
     pub fn permit(self, approval: Approval) -> Result<(), &'static str> {
         match (approval, self) {
-            (Approval::Ask | Approval::Edits, _) | (Approval::All, Self::ExplicitlyOff) => Ok(()),
+            (Approval::Ask | Approval::Edits, _) | (Approval::All, Self::Full | Self::ExplicitlyOff) => {
+                Ok(())
+            }
+            (Approval::All, Self::Reduced) => {
+                Err("`all` needs a whole sandbox, and this machine has only the \
+                 reduced one (`attache doctor` says why); start attache with `--sandbox off` if nothing shall hold commands back")
+            }
             (Approval::All, Self::None) => {
                 Err("`all` needs a sandbox that holds commands back, and there is none here; \
                  start attache with `--sandbox off` if nothing shall hold them back")
@@ -386,6 +397,8 @@ mod tests {
             assert_eq!(Containment::None.permit(approval), Ok(()));
         }
         assert!(Containment::None.permit(Approval::All).is_err());
+        assert!(Containment::Reduced.permit(Approval::All).is_err());
+        assert_eq!(Containment::Full.permit(Approval::All), Ok(()));
         assert_eq!(Containment::ExplicitlyOff.permit(Approval::All), Ok(()));
         for approval in Approval::ALL {
             assert_eq!(Approval::parse(approval.as_str()), Some(approval));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use attache_core::ids::CallId;
 use attache_core::ports::tool::{
-    Access, CommandAccess, CommandNature, Effect, Presentation, Progress, Shown, ToolKind, Workspace,
+    Access, CommandAccess, CommandNature, Effect, Presentation, Progress, Shown, Site, ToolKind,
 };
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -56,9 +56,9 @@ impl Tool for Bash {
         &SPEC
     }
 
-    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
         let input = parse(input);
-        let directory = workspace.root.clone();
+        let directory = site.workspace.root.clone();
         Box::pin(async move {
             let input = input?;
             let mut presentation = presentation(&input.command);
@@ -67,7 +67,7 @@ impl Tool for Bash {
             }
             let command =
                 CommandAccess { words: vec![input.command], directory, nature: CommandNature::Effects };
-            Ok(ToolPlan { accesses: vec![Access::Command(command)], presentation })
+            Ok(ToolPlan::new(vec![Access::Command(command)], presentation))
         })
     }
 
@@ -89,10 +89,10 @@ impl Tool for Bash {
             let timeout = input.timeout_ms.map_or(COMMAND_TIME, Duration::from_millis);
             let job = Job {
                 command: input.command,
-                directory: runtime.workspace.root.clone(),
+                directory: runtime.site.workspace.root.clone(),
                 timeout,
                 live: Live {
-                    capture: Capture::new(spill_path(&runtime.workspace.scratch, &runtime.call_id)),
+                    capture: Capture::new(spill_path(&runtime.site.workspace.scratch, &runtime.call_id)),
                     presentation: call.presentation.clone(),
                     progress: runtime.progress,
                 },

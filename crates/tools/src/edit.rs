@@ -6,7 +6,7 @@ mod nearest;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use attache_core::ports::tool::{Access, Effect, Location, Presentation, ToolKind, Workspace};
+use attache_core::ports::tool::{Access, Effect, Location, Presentation, Site, ToolKind, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,12 +66,12 @@ impl Tool for Edit {
         &SPEC
     }
 
-    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        mutation::plan(Request::parse(input, workspace), workspace)
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        mutation::plan(Request::parse(input, &site.workspace), site)
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        let request = Request::parse(&input, &runtime.workspace);
+        let request = Request::parse(&input, &runtime.site.workspace);
         Box::pin(mutation::run(request, runtime, &self.locks))
     }
 }
@@ -111,14 +111,14 @@ impl Mutation for Request {
         let accesses = vec![Access::WritePath(self.path.clone())];
         let result = match files::open(&self.path, reach) {
             // Not ours to look at before it is granted; the call itself says what is wrong.
-            Err(FileError::Outside { .. }) => return Ok(ToolPlan { accesses, presentation }),
+            Err(FileError::Outside { .. }) => return Ok(ToolPlan::new(accesses, presentation)),
             Err(error) => Err(error.into()),
             Ok(file) => self.apply(file),
         };
         let (_, difference) = result.map_err(|error: EditError| error.to_string())?;
         presentation.locations = difference.locations(&self.path);
         presentation.content = difference.shown(&self.path);
-        Ok(ToolPlan { accesses, presentation })
+        Ok(ToolPlan::new(accesses, presentation))
     }
 
     fn make(&self, reach: &Reach, shown: &mut Presentation) -> Result<String, String> {

@@ -1,9 +1,8 @@
 //! What all tools that change one file have in common: a preview, a turn at the path, one attempt off the runtime's threads.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use attache_core::ports::tool::{Presentation, Workspace};
+use attache_core::ports::tool::{Presentation, Site};
 use attache_core::ports::{BoxFuture, ToolOutcome, ToolPlan, ToolRuntime};
 
 use crate::files;
@@ -26,9 +25,9 @@ pub(crate) trait Mutation: Send + 'static {
 
 pub(crate) fn plan<M: Mutation>(
     mutation: Result<M, String>,
-    workspace: &Arc<Workspace>,
+    site: &Site,
 ) -> BoxFuture<'static, Result<ToolPlan, String>> {
-    let reach = Reach::new(workspace, &[]);
+    let reach = Reach::new(&site.workspace, &[]);
     Box::pin(async move {
         let mutation = mutation?;
         let preview = tokio::task::spawn_blocking(move || mutation.preview(&reach)).await;
@@ -56,7 +55,7 @@ pub(crate) async fn run<M: Mutation>(
     let Some(turn) = turn.filter(|_| !runtime.cancel.is_cancelled()) else {
         return call.failed(format!("{}: cancelled, the file is unchanged", M::TOOL));
     };
-    let reach = Reach::new(&runtime.workspace, &runtime.granted);
+    let reach = Reach::new(&runtime.site.workspace, &runtime.site.granted);
     let mut shown = call.presentation.clone();
     let made = tokio::task::spawn_blocking(move || {
         // Held here: a change that is under way keeps its turn even when nobody waits for it any more.

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek};
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use attache_core::ports::tool::{Access, Effect, Location, Presentation, Shown, ToolKind, Workspace};
+use attache_core::ports::tool::{Access, Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,25 +49,23 @@ impl Tool for Read {
         &SPEC
     }
 
-    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let request = Request::parse(input, workspace);
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let request = Request::parse(input, &site.workspace);
         Box::pin(async move {
             let request = request?;
-            Ok(ToolPlan {
-                accesses: vec![Access::ReadPath(request.path.clone())],
-                presentation: request.presentation(),
-            })
+            let accesses = vec![Access::ReadPath(request.path.clone())];
+            Ok(ToolPlan::new(accesses, request.presentation()))
         })
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move {
-            let request = match Request::parse(&input, &runtime.workspace) {
+            let request = match Request::parse(&input, &runtime.site.workspace) {
                 Ok(request) => request,
                 Err(text) => return refused(text),
             };
             let call = Call::started(request.presentation());
-            let reach = Reach::new(&runtime.workspace, &runtime.granted);
+            let reach = Reach::new(&runtime.site.workspace, &runtime.site.granted);
             let path = request.path.clone();
             let reading = tokio::task::spawn_blocking({
                 let cancel = runtime.cancel.clone();

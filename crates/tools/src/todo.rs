@@ -1,8 +1,8 @@
 //! The `todo` tool: the session's task list, shown to clients as a plan. Keeps nothing itself.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use attache_core::ports::tool::{Effect, Presentation, ToolKind, Workspace};
+use attache_core::ports::tool::{Effect, Presentation, Site, ToolKind};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,11 +57,9 @@ impl Tool for Todo {
         &SPEC
     }
 
-    fn plan(&self, input: &Value, _workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
+    fn plan(&self, input: &Value, _site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
         let tasks = parse(input);
-        Box::pin(async move {
-            tasks.map(|tasks| ToolPlan { accesses: Vec::new(), presentation: presentation(&tasks) })
-        })
+        Box::pin(async move { tasks.map(|tasks| ToolPlan::new(Vec::new(), presentation(&tasks))) })
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {

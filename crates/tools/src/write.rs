@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use attache_core::ports::tool::{Access, Effect, Location, Presentation, Shown, ToolKind, Workspace};
+use attache_core::ports::tool::{Access, Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,12 +48,12 @@ impl Tool for Write {
         &SPEC
     }
 
-    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        mutation::plan(Request::parse(input, workspace), workspace)
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        mutation::plan(Request::parse(input, &site.workspace), site)
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        let request = Request::parse(&input, &runtime.workspace);
+        let request = Request::parse(&input, &runtime.site.workspace);
         Box::pin(mutation::run(request, runtime, &self.locks))
     }
 }
@@ -87,12 +87,12 @@ impl Mutation for Request {
             Ok(file) => Old::load(file, &self.path),
             Err(FileError::Missing { .. }) => Ok(Old::Missing),
             // Not ours to look at before it is granted; the call itself says what is wrong.
-            Err(FileError::Outside { .. }) => return Ok(ToolPlan { accesses, presentation }),
+            Err(FileError::Outside { .. }) => return Ok(ToolPlan::new(accesses, presentation)),
             Err(error) => Err(error),
         };
         let old = old.map_err(|error| error.to_string())?;
         Change::between(&self.path, old, &self.content).show(&mut presentation);
-        Ok(ToolPlan { accesses, presentation })
+        Ok(ToolPlan::new(accesses, presentation))
     }
 
     fn make(&self, reach: &Reach, shown: &mut Presentation) -> Result<String, String> {

@@ -73,7 +73,7 @@ async fn victim_that_edits() {
     while started.elapsed() < Duration::from_secs(60) {
         for (old, new) in [("a", "b"), ("b", "a")] {
             let mut runtime = trial.runtime();
-            runtime.granted = [root.clone().into()].into();
+            runtime.site.granted = [root.clone().into()].into();
             let input = json!({"path": path, "old_string": old, "new_string": new, "replace_all": true});
             trial.tool("edit").run(input, runtime).await;
         }

@@ -179,7 +179,7 @@ async fn nothing_outside_is_read_unless_granted() {
         assert!(error.contains("outside") && !error.contains("s3cret"), "{error}");
     }
     let mut runtime = trial.runtime();
-    runtime.granted = [trial.base.clone()].into();
+    runtime.site.granted = [trial.base.clone()].into();
     let outcome = trial.tool("read").run(json!({"path": "link"}), runtime).await;
     assert!(matches!(outcome, attache_core::ports::ToolOutcome::Output { data, .. } if data == "s3cret"));
 }

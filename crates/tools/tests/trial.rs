@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use attache_core::ids::{CallId, SessionId};
-use attache_core::ports::tool::{Presentation, Progress, Shown, Workspace};
+use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Site, Workspace};
 use attache_core::ports::{Tool, ToolOutcome, ToolPlan, ToolRuntime};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -76,14 +76,18 @@ impl Trial {
     }
 
     pub(crate) async fn plan(&self, id: &str, input: Value) -> Result<ToolPlan, String> {
-        self.tool(id).plan(&input, &self.workspace).await
+        self.tool(id).plan(&input, &self.site()).await
+    }
+
+    pub(crate) fn site(&self) -> Site {
+        Site { workspace: Arc::clone(&self.workspace), granted: Arc::new([]), client: None }
     }
 
     pub(crate) fn runtime(&self) -> ToolRuntime {
         ToolRuntime {
             call_id: CallId::new("call_1"),
-            workspace: Arc::clone(&self.workspace),
-            granted: Arc::new([]),
+            site: self.site(),
+            network: NetworkGrant::Withheld,
             progress: Arc::clone(&self.progress) as Arc<dyn Progress>,
             cancel: self.cancel.clone(),
         }

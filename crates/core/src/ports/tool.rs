@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::BoxFuture;
+use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, SessionId};
 
 /// How an editor draws a call.
@@ -157,6 +157,12 @@ pub struct ToolPlan {
     pub presentation: Presentation,
 }
 
+impl ToolPlan {
+    pub fn new(accesses: Vec<Access>, presentation: Presentation) -> Self {
+        Self { accesses, presentation }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeMetadata {
     pub duration_ms: u64,
@@ -198,6 +204,24 @@ impl Workspace {
     }
 }
 
+/// Where a call works.
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub workspace: Arc<Workspace>,
+    /// Directories outside the workspace that the user granted for this call or session.
+    pub granted: Arc<[PathBuf]>,
+    /// Who does for the session what its editor keeps to itself; `None`: everything happens on this machine.
+    pub client: Option<Arc<dyn Delegate>>,
+}
+
+/// Whether the processes of a call may reach the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkGrant {
+    Withheld,
+    /// A rule or a person said so; that nobody was asked is no grant.
+    Granted,
+}
+
 /// Live progress of a call (what a command has printed so far). The sink decides how often it is passed on.
 pub trait Progress: Send + Sync + Debug {
     /// Replaces what was shown before; called at most every 100 ms by a well-behaved tool.
@@ -209,9 +233,8 @@ pub trait Progress: Send + Sync + Debug {
 #[derive(Clone, Debug)]
 pub struct ToolRuntime {
     pub call_id: CallId,
-    pub workspace: Arc<Workspace>,
-    /// Directories outside the workspace that the user granted for this call or session.
-    pub granted: Arc<[PathBuf]>,
+    pub site: Site,
+    pub network: NetworkGrant,
     pub progress: Arc<dyn Progress>,
     pub cancel: CancellationToken,
 }
@@ -219,7 +242,7 @@ pub struct ToolRuntime {
 pub trait Tool: Send + Sync + Debug {
     fn spec(&self) -> &ToolSpec;
     /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool error for the model: it names the field.
-    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>>;
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>>;
     /// Runs an allowed call. Must return soon after `cancel` fires (2.5 s at the latest) and leave no process behind.
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome>;
 }

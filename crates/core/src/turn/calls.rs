@@ -17,7 +17,7 @@ use crate::chunk::{Chunk, Rest};
 use crate::ids::CallId;
 use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
 use crate::ports::client::PermissionAsk;
-use crate::ports::tool::{Effect, Presentation, Tool, ToolPlan, ToolRuntime};
+use crate::ports::tool::{Access, Effect, NetworkGrant, Presentation, Site, Tool, ToolPlan, ToolRuntime};
 use crate::scope::{Reach, reach};
 use crate::watchdog::{Action, Approval, rule_name};
 
@@ -104,7 +104,7 @@ impl Call {
         }
         let input = as_object(input)?;
         // A tool that panics over its arguments fails this call, not the turn.
-        let planned = AssertUnwindSafe(tool.plan(input, &turn.setting.workspace)).catch_unwind().await;
+        let planned = AssertUnwindSafe(tool.plan(input, &turn.site(&[]))).catch_unwind().await;
         let crashed = |_| Err("internal error: the tool crashed over these arguments; it was not run".into());
         let plan = planned.unwrap_or_else(crashed)?;
         Ok(Planned { tool, plan })
@@ -301,8 +301,8 @@ impl Turn {
         let recorder = Arc::new(recorder);
         let runtime = ToolRuntime {
             call_id: call.call_id.clone(),
-            workspace: self.setting.workspace.clone(),
-            granted: self.granted.iter().cloned().chain(granted).collect(),
+            site: self.site(&granted),
+            network: network_grant(&planned.plan.accesses),
             progress: recorder.clone(),
             cancel: cancel.clone(),
         };
@@ -326,6 +326,15 @@ impl Turn {
             Ok(outcome) => finished(call, outcome, self.repeat_warning(call)),
             Err(_) => call.failure("internal error: the tool crashed; its outcome is unknown"),
         })
+    }
+
+    /// Where calls work: the session's directories, those granted to it, and those granted to one call.
+    fn site(&self, to_call: &[PathBuf]) -> Site {
+        let granted = match to_call {
+            [] => self.granted.clone(),
+            to_call => self.granted.iter().chain(to_call).cloned().collect(),
+        };
+        Site { workspace: self.setting.workspace.clone(), granted, client: None }
     }
 
     async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), Stop> {
@@ -359,6 +368,12 @@ impl Turn {
             )
         })
     }
+}
+
+/// The network belongs to a call that named it before it was allowed.
+fn network_grant(accesses: &[Access]) -> NetworkGrant {
+    let names_it = accesses.iter().any(|access| matches!(access, Access::Network { .. }));
+    if names_it { NetworkGrant::Granted } else { NetworkGrant::Withheld }
 }
 
 /// A call of a tool that nobody knows.

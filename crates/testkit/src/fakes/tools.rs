@@ -8,7 +8,7 @@ use std::time::Duration;
 use attache_core::ids::CallId;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::tool::{
-    Access, Effect, Presentation, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec, Workspace,
+    Access, Effect, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -86,8 +86,8 @@ impl Tool for Fake {
         &specs()[self.does as usize]
     }
 
-    fn plan(&self, input: &Value, workspace: &Arc<Workspace>) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let path = input.get("path").and_then(Value::as_str).map(|path| workspace.root.join(path));
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let path = input.get("path").and_then(Value::as_str).map(|path| site.workspace.root.join(path));
         Box::pin(async move {
             let path = path.ok_or_else(|| "`path` is missing".to_string())?;
             let accesses = match self.does {
@@ -97,7 +97,7 @@ impl Tool for Fake {
                 Behaviour::BoomInPlan => panic!("the tool panics while it plans, as the test wants"),
             };
             let presentation = Presentation { title: self.spec().id.into(), ..Presentation::default() };
-            Ok(ToolPlan { accesses, presentation })
+            Ok(ToolPlan::new(accesses, presentation))
         })
     }
 

@@ -1,0 +1,81 @@
+//! What a client does for a session instead of this machine: the texts of its editor, the terminals it shows.
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::BoxFuture;
+
+/// What the client said it can do. Nothing else is asked of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    pub reads_texts: bool,
+    pub writes_texts: bool,
+    pub terminals: bool,
+}
+
+/// The lines wanted of a text; `first` is 1-based.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    pub first: Option<u32>,
+    pub count: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DelegateError {
+    #[error("the client did not answer in time")]
+    Silent,
+    /// In the client's own words.
+    #[error("the client refused: {0}")]
+    Refused(String),
+    #[error("the client is gone")]
+    Gone,
+}
+
+/// A command for a terminal of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TerminalCommand {
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub directory: PathBuf,
+    /// The client keeps the end of the output from here on.
+    pub output_bytes: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TerminalExit {
+    pub code: Option<u32>,
+    pub signal: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TerminalOutput {
+    pub text: String,
+    pub truncated: bool,
+    /// `None` while the command runs.
+    pub exit: Option<TerminalExit>,
+}
+
+/// The client's side of a session. Every method has its own dead-line and ends with `Silent`; dropping a future withdraws the request.
+pub trait Delegate: Send + Sync + Debug {
+    /// What may be asked now; a client that fell silent too often offers no texts any more.
+    fn offers(&self) -> Offers;
+    /// The text as its editor has it, unsaved changes included.
+    fn read_text(&self, path: &Path, lines: Lines) -> BoxFuture<'static, Result<String, DelegateError>>;
+    fn write_text(&self, path: &Path, text: String) -> BoxFuture<'static, Result<(), DelegateError>>;
+    fn open_terminal(
+        &self,
+        command: TerminalCommand,
+    ) -> BoxFuture<'static, Result<Arc<dyn Terminal>, DelegateError>>;
+}
+
+/// A terminal that the client has opened. Whoever opened it releases it, however the call ends.
+pub trait Terminal: Send + Sync + Debug {
+    fn id(&self) -> &str;
+    fn output(&self) -> BoxFuture<'static, Result<TerminalOutput, DelegateError>>;
+    /// Waits as long as it takes.
+    fn wait_for_exit(&self) -> BoxFuture<'static, Result<TerminalExit, DelegateError>>;
+    fn kill(&self) -> BoxFuture<'static, Result<(), DelegateError>>;
+    fn release(&self) -> BoxFuture<'static, Result<(), DelegateError>>;
+}
