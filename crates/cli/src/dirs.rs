@@ -13,6 +13,8 @@ use crate::config::Environment;
 /// Absolute paths; nothing of it need exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dirs {
+    /// The user's own; where keys of other programs lie.
+    pub(crate) home: Option<PathBuf>,
     pub(crate) config_file: PathBuf,
     pub(crate) sessions_db: PathBuf,
     /// Keys that are kept for the user.
@@ -36,13 +38,15 @@ pub(crate) enum DirsError {
 
 impl Dirs {
     pub(crate) fn from_environment(environment: &Environment) -> Result<Self, DirsError> {
-        match environment.path("ATTACHE_HOME") {
+        let user = environment.path("HOME").filter(|path| path.is_absolute());
+        let dirs = match environment.path("ATTACHE_HOME") {
             Some(home) => {
                 let home = std::path::absolute(&home).map_err(|error| DirsError::BadHome(home, error))?;
                 Ok(Self::below(&home, &home, &home, &home))
             }
             None => Self::xdg(environment),
-        }
+        };
+        dirs.map(|dirs| Self { home: user, ..dirs })
     }
 
     fn xdg(environment: &Environment) -> Result<Self, DirsError> {
@@ -65,6 +69,7 @@ impl Dirs {
 
     fn below(config: &Path, data: &Path, cache: &Path, state: &Path) -> Self {
         Self {
+            home: None,
             config_file: config.join("config.toml"),
             sessions_db: data.join("sessions.db"),
             credentials_file: data.join("credentials.json"),

@@ -10,6 +10,7 @@ use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
+use attache_core::scope::Guarded;
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, SqliteStore};
 
@@ -97,6 +98,7 @@ impl Setup {
                 small_model: config.small_model.as_ref().map(|model| model.value.clone()),
                 max_steps: config.limits.max_steps.value,
                 scratch: dirs.scratch.clone(),
+                guarded: Arc::new(guarded(config, dirs)),
                 approval: config.approval.value,
                 containment: config.sandbox.value.containment(),
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
@@ -105,6 +107,22 @@ impl Setup {
         });
         Ok(Self { hub, providers, store, clock, set_aside })
     }
+}
+
+/// What no session reaches: the usual places of keys, and everything of our own.
+fn guarded(config: &Config, dirs: &Dirs) -> Guarded {
+    let database = &config.store.value;
+    let beside = |suffix: &str| {
+        let mut name = database.clone().into_os_string();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let directories = [&dirs.config_file, &dirs.sessions_db].into_iter().filter_map(|file| file.parent());
+    let own = directories
+        .chain([dirs.blobs.as_path(), &dirs.scratch, &dirs.logs, database])
+        .map(PathBuf::from)
+        .chain(["-wal", "-shm"].map(beside));
+    Guarded::new(dirs.home.clone(), own.collect())
 }
 
 /// Opens the session database of this configuration.

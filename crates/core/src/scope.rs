@@ -1,8 +1,12 @@
 //! The capability check: what a session may reach without its user's word. Lexical; tools check the real path again at use.
 
-use std::path::{Component, Path, PathBuf};
+mod guarded;
+
+use std::path::{Component, PathBuf};
 
 use crate::ports::tool::{Access, Workspace};
+
+pub use guarded::Guarded;
 
 /// What the grant says of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,34 +41,22 @@ fn reach_of(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Reac
     if path.components().any(|component| component == Component::ParentDir) {
         return Reach::Protected(format!("{} is not a plain path", path.display()));
     }
-    if writes && let Some(name) = protected_name(path) {
-        return Reach::Protected(format!(
-            "{} is protected: {name} may not be changed by an agent",
-            path.display()
-        ));
+    let guarded = &workspace.guarded;
+    let refused = match writes {
+        true => guarded.protects(path, &workspace.scratch),
+        false => guarded.hides(path, &workspace.scratch),
+    };
+    if let Some(reason) = refused {
+        return Reach::Protected(reason);
     }
     let inside = workspace.roots().chain(granted).any(|root| path.starts_with(root));
     if inside { Reach::Inside } else { Reach::Outside(path.parent().unwrap_or(path).to_path_buf()) }
 }
 
-/// Files through which a write would become a command or change who may do what.
-fn protected_name(path: &Path) -> Option<&'static str> {
-    const PROTECTED: &[(&[&str], &str)] = &[
-        (&[".git", "hooks"], ".git/hooks"),
-        (&[".git", "config"], ".git/config"),
-        (&[".attache"], ".attache"),
-        (&[".mcp.json"], ".mcp.json"),
-    ];
-    let names: Vec<String> =
-        path.components().map(|component| component.as_os_str().to_string_lossy().to_lowercase()).collect();
-    PROTECTED
-        .iter()
-        .find(|(sequence, _)| names.windows(sequence.len()).any(|window| window == *sequence))
-        .map(|(_, name)| *name)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::ids::SessionId;
 
@@ -74,6 +66,7 @@ mod tests {
             root: "/w/proj".into(),
             additional: vec!["/lib".into()],
             scratch: "/scratch/ses_x".into(),
+            guarded: Arc::default(),
         }
     }
 

@@ -141,6 +141,7 @@ mod tests {
             root: root.into(),
             additional: vec![],
             scratch: root.join("scratch"),
+            guarded: Default::default(),
         }
     }
 

@@ -45,6 +45,7 @@ impl Trial {
             root: root.clone(),
             additional: vec![],
             scratch: base.join("scratch"),
+            guarded: Default::default(),
         });
         Self {
             _directory: directory,

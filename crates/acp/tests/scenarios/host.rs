@@ -99,6 +99,7 @@ impl Host {
                 small_model: options.small_model().map(|name| ModelRef::new("small", name)),
                 max_steps: options.max_steps.unwrap_or(MAX_STEPS),
                 scratch: home.join("scratch"),
+                guarded: Arc::default(),
                 approval: options.approval,
                 containment: if options.sandbox_off { Containment::ExplicitlyOff } else { Containment::None },
                 platform: "linux x86_64".to_owned(),

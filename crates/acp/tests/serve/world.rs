@@ -79,6 +79,7 @@ impl World {
                 small_model: None,
                 max_steps: 5,
                 scratch: "/scratch".into(),
+                guarded: Arc::default(),
                 approval: Approval::Ask,
                 containment: Containment::None,
                 platform: "test".into(),

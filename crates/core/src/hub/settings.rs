@@ -7,6 +7,7 @@ use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::{Clock, Compaction, Model, Surroundings, Tool};
+use crate::scope::Guarded;
 use crate::watchdog::{Approval, Containment};
 
 /// What the hub is composed of; the host makes it once.
@@ -39,6 +40,8 @@ pub struct Settings {
     pub max_steps: u32,
     /// Sessions' scratch directories are made below it.
     pub scratch: PathBuf,
+    /// What no session reaches.
+    pub guarded: Arc<Guarded>,
     /// How much happens without asking in sessions for which nothing else was chosen.
     pub approval: Approval,
     /// What holds commands here when nobody is asked.

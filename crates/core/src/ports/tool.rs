@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, SessionId};
+use crate::scope::Guarded;
 
 /// How an editor draws a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,6 +196,8 @@ pub struct Workspace {
     pub additional: Vec<PathBuf>,
     /// Host-owned, made when first used; reachable without asking.
     pub scratch: PathBuf,
+    /// What stays out of reach whatever is granted.
+    pub guarded: Arc<Guarded>,
 }
 
 impl Workspace {

@@ -87,6 +87,7 @@ impl Session {
             root: self.row.workspace_root.clone(),
             additional: additional.into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect(),
             scratch: self.hub.parts.settings.scratch.join(self.id.as_str()),
+            guarded: self.hub.parts.settings.guarded.clone(),
         }
     }
 

@@ -62,6 +62,7 @@ impl World {
                 small_model: None,
                 max_steps: 20,
                 scratch: "/scratch".into(),
+                guarded: Arc::default(),
                 approval: Approval::Ask,
                 containment: Containment::None,
                 platform: "test".into(),

@@ -82,6 +82,7 @@ impl World {
                 small_model: None,
                 max_steps: 6,
                 scratch: "/scratch".into(),
+                guarded: Arc::default(),
                 approval: Approval::Ask,
                 containment: Containment::None,
                 platform: "simulated".into(),

@@ -24,6 +24,7 @@ fn place() -> Place {
         root: root.clone(),
         additional: vec![],
         scratch: base.join("scratch"),
+        guarded: Default::default(),
     };
     Place { _directory: directory, reach: Reach::new(&workspace, &[]), base, root }
 }
