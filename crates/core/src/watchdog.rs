@@ -292,7 +292,12 @@ mod tests {
     }
 
     fn command(command: &str, nature: CommandNature) -> Vec<Access> {
-        vec![Access::Command(CommandAccess { words: vec![command.into()], directory: "/w".into(), nature })]
+        vec![Access::Command(CommandAccess {
+            words: vec![command.into()],
+            directory: "/w".into(),
+            nature,
+            prefix: 0,
+        })]
     }
 
     fn bash(line: &str) -> Vec<Access> {

@@ -65,8 +65,12 @@ impl Tool for Bash {
             if let Some(description) = input.description.filter(|text| !text.trim().is_empty()) {
                 presentation.content = vec![Shown::Text { text: visible(&description) }];
             }
-            let command =
-                CommandAccess { words: vec![input.command], directory, nature: CommandNature::Effects };
+            let command = CommandAccess {
+                words: vec![input.command],
+                directory,
+                nature: CommandNature::Effects,
+                prefix: 0,
+            };
             Ok(ToolPlan::new(vec![Access::Command(command)], presentation))
         })
     }

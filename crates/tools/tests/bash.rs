@@ -65,6 +65,7 @@ async fn the_plan_names_the_command_and_where_it_runs() {
             words: vec![command.clone()],
             directory: trial.root.clone(),
             nature: CommandNature::Effects,
+            prefix: 0,
         })]
     );
     assert_eq!(plan.presentation.title, command.replace('\n', "␊"));

@@ -130,6 +130,8 @@ pub struct CommandAccess {
     /// Where it would run, absolute and lexically normal.
     pub directory: PathBuf,
     pub nature: CommandNature,
+    /// How many words, from the first, an "always" answer covers with anything behind them (`cargo test`: 2). 0: this line only.
+    pub prefix: usize,
 }
 
 /// What is known of a command without running it.
