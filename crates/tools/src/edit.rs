@@ -18,7 +18,8 @@ use crate::fence::visible;
 use crate::files::{self, FileError, Parents, Target};
 use crate::locks::PathLocks;
 use crate::mutation::{self, Mutation};
-use crate::paths::{self, Reach};
+use crate::paths;
+use crate::reach::Reach;
 use crate::text::Decoded;
 
 use apply::{Conflict, Occurrences, Replacement};

@@ -1,7 +1,6 @@
-//! The one place that opens, reads and replaces files for tools. Each is checked against the reach after it was opened.
+//! The one place that opens, reads and replaces files for tools, each at the place that `reach` found for it.
 //!
-//! Handles, not names, are what is read and written: a directory swapped for a link in between is noticed. Resolution
-//! beneath a directory handle by the kernel would close the rest of the gap, and belongs here.
+//! Handles, not names, are what is read and written: a directory swapped for a link in between changes nothing.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::limits::EDIT_BYTES;
-use crate::paths::{Reach, is_protected, nearest, real_path};
+use crate::limits::{EDIT_BYTES, RACE_TRIES};
+use crate::reach::{DIRECTORY, Place, Presence, Reach};
 use crate::text::NotText;
 
 #[derive(Debug, thiserror::Error)]
@@ -23,8 +22,9 @@ pub(crate) enum FileError {
     Missing { path: PathBuf, hint: String },
     #[error("{} lies outside the session's directories", path.display())]
     Outside { path: PathBuf },
-    #[error("{} is protected: git runs or obeys it, so it is not written by tools", path.display())]
-    Protected { path: PathBuf },
+    /// Protected or secret: no grant reaches it.
+    #[error("{reason}")]
+    Guarded { reason: String },
     #[error("{} is a directory; list it with a command (ls)", path.display())]
     Directory { path: PathBuf },
     #[error("{} is not a regular file", path.display())]
@@ -38,27 +38,31 @@ pub(crate) enum FileError {
 }
 
 impl FileError {
-    fn io(path: &Path, action: &'static str, source: impl Into<io::Error>) -> Self {
+    pub(crate) fn io(path: &Path, action: &'static str, source: impl Into<io::Error>) -> Self {
         Self::Io { path: path.to_owned(), action, source: source.into() }
     }
 
-    fn missing(path: &Path) -> Self {
-        Self::Missing { path: path.to_owned(), hint: nearest(path) }
+    fn missing(path: &Path, place: &Place, reach: &Reach) -> Self {
+        Self::Missing { path: path.to_owned(), hint: reach.hint(place) }
     }
 }
 
 /// Opens a regular file for reading. `path` is absolute; links in it are followed as long as they stay within reach.
 pub(crate) fn open(path: &Path, reach: &Reach) -> Result<File, FileError> {
-    let real = reachable(path, reach)?;
-    let handle = match fs::open(&real, READING, Mode::empty()) {
-        Ok(handle) => handle,
-        Err(Errno::NOENT) => return Err(FileError::missing(path)),
-        Err(error) => return Err(FileError::io(path, "opened", error)),
-    };
-    if !reach.holds(&path_of(&handle).map_err(|error| FileError::io(path, "opened", error))?) {
-        return Err(FileError::Outside { path: path.to_owned() });
+    for _ in 0..RACE_TRIES {
+        let place = reach.resolve(path)?;
+        reach.may_show(&place.real)?;
+        if place.presence == Presence::Absent {
+            return Err(FileError::missing(path, &place, reach));
+        }
+        match fs::openat(&place.directory, &place.name, READING, Mode::empty()) {
+            Ok(handle) => return regular(handle, path),
+            // A link was put there, or the file was taken away, since its place was found: look again.
+            Err(Errno::LOOP | Errno::NOENT) => {}
+            Err(error) => return Err(FileError::io(path, "opened", error)),
+        }
     }
-    regular(handle, path)
+    Err(FileError::io(path, "opened", Errno::AGAIN))
 }
 
 /// The whole content of an opened file.
@@ -79,9 +83,9 @@ pub(crate) fn load(file: File, path: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 /// What the lock of a file is named after.
-pub(crate) fn lock_key(path: &Path) -> PathBuf {
+pub(crate) fn lock_key(path: &Path, reach: &Reach) -> PathBuf {
     // A path that can't be resolved can't be written either; its own name will do until that is said.
-    real_path(path).unwrap_or_else(|_| path.to_owned())
+    reach.resolve(path).map_or_else(|_| path.to_owned(), |place| place.real)
 }
 
 /// Whether directories on the way to a file are made.
@@ -102,28 +106,20 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn open(path: &Path, reach: &Reach, parents: Parents) -> Result<Self, FileError> {
-        let real = reachable(path, reach)?;
-        if is_protected(&real) {
-            return Err(FileError::Protected { path: path.to_owned() });
-        }
-        let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
-            return Err(FileError::Directory { path: path.to_owned() });
+        let failed = |error| FileError::io(path, "written (its directory can't be made)", error);
+        let place = match parents {
+            Parents::Make => reach.with_scratch_for(path).map_err(failed)?.resolve(path)?,
+            Parents::Require => reach.resolve(path)?,
         };
-        let (mut directory, missing) =
-            deepest(parent).map_err(|error| FileError::io(path, "written", error))?;
-        if parents == Parents::Require && !missing.is_empty() {
-            return Err(FileError::missing(path));
+        reach.may_change(&place.real)?;
+        if parents == Parents::Require && !place.missing.is_empty() {
+            return Err(FileError::missing(path, &place, reach));
         }
-        let mut opened = path_of(&directory).map_err(|error| FileError::io(path, "written", error))?;
-        opened.extend(missing.iter().rev());
-        if !reach.holds(&opened.join(name)) {
-            return Err(FileError::Outside { path: path.to_owned() });
+        let mut directory = place.directory;
+        for name in &place.missing {
+            directory = make_directory(&directory, name).map_err(failed)?;
         }
-        for name in missing.iter().rev() {
-            directory = make_directory(&directory, name)
-                .map_err(|error| FileError::io(path, "written (its directory can't be made)", error))?;
-        }
-        Ok(Self { directory, name: name.to_owned(), path: path.to_owned() })
+        Ok(Self { directory, name: place.name, path: path.to_owned() })
     }
 
     /// The file that is there now, if there is one.
@@ -250,42 +246,12 @@ fn temporary_name() -> OsString {
     format!(".attache-{}-{count}.tmp", std::process::id()).into()
 }
 
-fn reachable(path: &Path, reach: &Reach) -> Result<PathBuf, FileError> {
-    let real = real_path(path).map_err(|error| FileError::io(path, "reached", error))?;
-    if reach.holds(&real) { Ok(real) } else { Err(FileError::Outside { path: path.to_owned() }) }
-}
-
 fn regular(handle: OwnedFd, path: &Path) -> Result<File, FileError> {
     let stat = fs::fstat(&handle).map_err(|error| FileError::io(path, "opened", error))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(handle.into()),
         FileType::Directory => Err(FileError::Directory { path: path.to_owned() }),
         _ => Err(FileError::Special { path: path.to_owned() }),
-    }
-}
-
-/// Where an open handle really is.
-fn path_of(handle: &OwnedFd) -> Result<PathBuf, Errno> {
-    let link = fs::readlink(format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())?;
-    Ok(PathBuf::from(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(link.into_bytes())))
-}
-
-const DIRECTORY: OFlags =
-    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// The deepest directory of `path` that exists, and the names below it, innermost first.
-fn deepest(path: &Path) -> Result<(OwnedFd, Vec<OsString>), Errno> {
-    let mut missing = Vec::new();
-    let mut current = path;
-    loop {
-        match (fs::open(current, DIRECTORY, Mode::empty()), current.parent(), current.file_name()) {
-            (Ok(handle), ..) => return Ok((handle, missing)),
-            (Err(Errno::NOENT), Some(parent), Some(name)) => {
-                missing.push(name.to_owned());
-                current = parent;
-            }
-            (Err(error), ..) => return Err(error),
-        }
     }
 }
 

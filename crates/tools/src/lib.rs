@@ -15,6 +15,7 @@ mod mutation;
 mod outcome;
 mod paths;
 mod process;
+mod reach;
 mod read;
 mod text;
 mod todo;

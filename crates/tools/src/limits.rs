@@ -45,6 +45,9 @@ pub(crate) const NEAREST_LINES: usize = 50_000;
 pub(crate) const NEAREST_ENTRIES: usize = 10_000;
 pub(crate) const NEAREST_NAMES: usize = 3;
 
+/// How often a file is looked for again when its place changes between finding and opening it.
+pub(crate) const RACE_TRIES: usize = 8;
+
 /// Symbolic links followed in one path; the kernel's own number.
 pub(crate) const SYMLINK_HOPS: usize = 40;
 

@@ -8,7 +8,7 @@ use attache_core::ports::{BoxFuture, ToolOutcome, ToolPlan, ToolRuntime};
 use crate::files;
 use crate::locks::PathLocks;
 use crate::outcome::{Call, refused};
-use crate::paths::Reach;
+use crate::reach::Reach;
 
 /// One change of one file, understood and not yet made. Errors are the answer to the model.
 pub(crate) trait Mutation: Send + 'static {
@@ -27,7 +27,7 @@ pub(crate) fn plan<M: Mutation>(
     mutation: Result<M, String>,
     site: &Site,
 ) -> BoxFuture<'static, Result<ToolPlan, String>> {
-    let reach = Reach::new(&site.workspace, &[]);
+    let reach = Reach::new(&site.workspace, &site.granted);
     Box::pin(async move {
         let mutation = mutation?;
         let preview = tokio::task::spawn_blocking(move || mutation.preview(&reach)).await;
@@ -47,7 +47,8 @@ pub(crate) async fn run<M: Mutation>(
         Err(text) => return refused(text),
     };
     let mut call = Call::started(mutation.presentation());
-    let key = files::lock_key(mutation.path());
+    let reach = Reach::new(&runtime.site.workspace, &runtime.site.granted);
+    let key = files::lock_key(mutation.path(), &reach);
     let turn = tokio::select! {
         turn = locks.lock(&key) => Some(turn),
         () = runtime.cancel.cancelled() => None,
@@ -55,7 +56,6 @@ pub(crate) async fn run<M: Mutation>(
     let Some(turn) = turn.filter(|_| !runtime.cancel.is_cancelled()) else {
         return call.failed(format!("{}: cancelled, the file is unchanged", M::TOOL));
     };
-    let reach = Reach::new(&runtime.site.workspace, &runtime.site.granted);
     let mut shown = call.presentation.clone();
     let made = tokio::task::spawn_blocking(move || {
         // Held here: a change that is under way keeps its turn even when nobody waits for it any more.

@@ -19,7 +19,8 @@ use crate::fence::{fenced, visible};
 use crate::files::{self, FileError};
 use crate::limits::{READ_BYTES, READ_HARD_BYTES, READ_LINES, SNIFF_BYTES};
 use crate::outcome::{Call, refused};
-use crate::paths::{self, Reach};
+use crate::paths;
+use crate::reach::Reach;
 use crate::text::{BOM, NotText, sniff};
 
 /// Reads a UTF-8 text file: up to 2,000 lines or 50 KB, with `limit` up to 200 KB. A note at the end tells where to

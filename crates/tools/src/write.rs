@@ -15,7 +15,8 @@ use crate::fence::visible;
 use crate::files::{self, FileError, Parents, Target};
 use crate::locks::PathLocks;
 use crate::mutation::{self, Mutation};
-use crate::paths::{self, Reach};
+use crate::paths;
+use crate::reach::Reach;
 use crate::text::{Bom, Decoded};
 
 /// Makes a file, with missing parent directories, or replaces its whole content. To change a part of a file use edit.

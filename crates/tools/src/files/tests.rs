@@ -7,15 +7,26 @@ use attache_core::ports::tool::Workspace;
 
 use super::*;
 
-struct Place {
+struct Ground {
     _directory: tempfile::TempDir,
     base: PathBuf,
     root: PathBuf,
+    workspace: Workspace,
     reach: Reach,
 }
 
-fn place() -> Place {
-    let directory = tempfile::tempdir().unwrap();
+impl Ground {
+    /// A mount covers what was opened before it.
+    fn look_again(&mut self) {
+        self.reach = Reach::new(&self.workspace, &[]);
+    }
+}
+
+fn place() -> Ground {
+    place_in(tempfile::tempdir().unwrap())
+}
+
+fn place_in(directory: tempfile::TempDir) -> Ground {
     let base = directory.path().canonicalize().unwrap();
     let root = base.join("root");
     std::fs::create_dir(&root).unwrap();
@@ -26,10 +37,10 @@ fn place() -> Place {
         scratch: base.join("scratch"),
         guarded: Default::default(),
     };
-    Place { _directory: directory, reach: Reach::new(&workspace, &[]), base, root }
+    Ground { _directory: directory, reach: Reach::new(&workspace, &[]), workspace, base, root }
 }
 
-fn write(place: &Place, path: &Path, content: &str) -> Result<(), FileError> {
+fn write(place: &Ground, path: &Path, content: &str) -> Result<(), FileError> {
     Target::open(path, &place.reach, Parents::Make)?.replace(content.as_bytes())
 }
 
@@ -87,6 +98,10 @@ fn a_link_out_of_the_root_is_refused_for_reading_and_writing() {
         let error = open(&place.root.join(name), &place.reach).unwrap_err();
         assert!(matches!(error, FileError::Outside { .. }), "{name}: {error}");
     }
+    std::fs::create_dir(place.base.join("root-evil")).unwrap();
+    let error = write(&place, &place.base.join("root-evil/x"), "x").unwrap_err();
+    assert!(matches!(error, FileError::Outside { .. }), "{error}");
+    std::fs::remove_dir(place.base.join("root-evil")).unwrap();
     assert_eq!(names(&place.base), ["root", "secret"]);
     assert_eq!(std::fs::read_to_string(place.base.join("secret")).unwrap(), "s");
 }
@@ -120,11 +135,24 @@ fn protected_files_are_refused_also_through_a_link() {
     let place = place();
     std::fs::create_dir_all(place.root.join(".git/hooks")).unwrap();
     symlink(".git/hooks", place.root.join("innocent")).unwrap();
-    for name in [".git/config", ".git/hooks/pre-commit", "innocent/pre-commit"] {
+    std::fs::write(place.root.join(".git/config"), "old").unwrap();
+    symlink(".vscode/missing/tasks.json", place.root.join("dangling")).unwrap();
+    for name in [
+        ".git/config",
+        ".GIT/Config",
+        ".git/hooks/pre-commit",
+        "innocent/pre-commit",
+        "innocent/missing/leaf",
+        "dangling",
+        "sub/.mcp.json",
+        ".bashrc",
+    ] {
         let error = write(&place, &place.root.join(name), "x").unwrap_err();
-        assert!(matches!(error, FileError::Protected { .. }), "{name}: {error}");
+        assert!(matches!(error, FileError::Guarded { .. }), "{name}: {error}");
     }
     assert!(names(&place.root.join(".git/hooks")).is_empty());
+    assert_eq!(names(&place.root), [".git", "dangling", "innocent"]);
+    assert_eq!(std::fs::read_to_string(place.root.join(".git/config")).unwrap(), "old");
 }
 
 #[test]
@@ -136,10 +164,9 @@ fn a_file_too_large_to_edit_is_refused() {
     assert!(matches!(load(file, &path), Err(FileError::TooLarge { .. })));
 }
 
-/// A directory swapped for a link out of the root, over and over, while files are written through it.
-#[test]
-fn no_write_escapes_while_a_directory_is_swapped() {
-    let place = place();
+/// A directory swapped for a link out of the root, over and over, while `write` is called `times` times on files in it.
+/// Gives how often it succeeded, how often it was refused, and what ended up outside.
+fn race(place: &Ground, times: usize, write: impl Fn(&Path) -> bool) -> (usize, usize, Vec<String>) {
     let (inner, link, outside) =
         (place.root.join("inner"), place.root.join("link"), place.base.join("outside"));
     std::fs::create_dir(&inner).unwrap();
@@ -153,16 +180,42 @@ fn no_write_escapes_while_a_directory_is_swapped() {
                 fs::renameat_with(CWD, &inner, CWD, &link, fs::RenameFlags::EXCHANGE).unwrap();
             }
         });
-        for number in 0..1_000 {
-            match write(&place, &inner.join(format!("f{}", number % 10)), "x") {
-                Ok(()) => written += 1,
-                Err(_) => refused += 1,
-            }
+        for number in 0..times {
+            if write(&inner.join(format!("f{}", number % 10))) { written += 1 } else { refused += 1 }
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(written > 0 && refused > 0, "{written} written, {refused} refused: no race took place");
-    assert!(names(&outside).is_empty());
+    (written, refused, names(&outside))
+}
+
+/// In memory where that is possible: ten thousand times to the disk is long, and the race is the same.
+fn quick_place() -> Ground {
+    place_in(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+}
+
+#[test]
+fn no_write_escapes_while_a_directory_is_swapped() {
+    for walks in [false, true] {
+        let mut place = quick_place();
+        if walks {
+            place.reach = place.reach.clone().by_walking();
+        }
+        let (written, refused, escaped) = race(&place, 10_000, |path| write(&place, path, "x").is_ok());
+        assert!(written > 0 && refused > 0, "{written} written, {refused} refused: no race took place");
+        assert!(escaped.is_empty(), "{escaped:?}");
+    }
+}
+
+/// The same race against a check followed by an open: it is lost. Else the test above would show nothing.
+#[test]
+fn a_check_before_an_open_would_let_writes_escape() {
+    let place = quick_place();
+    let naive = |path: &Path| {
+        path.parent().unwrap().canonicalize().is_ok_and(|real| real.starts_with(&place.root))
+            && std::fs::write(path, "x").is_ok()
+    };
+    let (_, _, escaped) = race(&place, 100_000, naive);
+    assert!(!escaped.is_empty(), "the race was never lost");
 }
 
 /// A file system of its own: 64 KiB, or mounted read-only. Needs root, as does everything that mounts.
@@ -194,8 +247,9 @@ impl Drop for Mounted {
 
 #[test]
 fn a_full_disk_leaves_the_file_as_it_was_and_recovers() {
-    let place = place();
+    let mut place = place();
     let Some(_mounted) = Mounted::at(&place.root, "size=64k") else { return };
+    place.look_again();
     let path = place.root.join("a.txt");
     write(&place, &path, "old").unwrap();
     for staging in [Staging::Nameless, Staging::Named] {
@@ -212,8 +266,9 @@ fn a_full_disk_leaves_the_file_as_it_was_and_recovers() {
 
 #[test]
 fn a_read_only_file_system_is_told_and_recovers() {
-    let place = place();
+    let mut place = place();
     let Some(mounted) = Mounted::at(&place.root, "size=64k") else { return };
+    place.look_again();
     let path = place.root.join("a.txt");
     write(&place, &path, "old").unwrap();
     mounted.remount("remount,ro");

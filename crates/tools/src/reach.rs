@@ -1,0 +1,259 @@
+//! The directories a call may touch, held open, and what lies beneath them. Finds places for files, opens no file.
+//!
+//! A path is followed from the handle of a root, by the kernel where it can (`openat2`), else name by name
+//! (`reach/walk.rs`). What is found is a handle and a name, so that nobody can put a link in between afterwards.
+
+mod walk;
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache_core::ports::tool::Workspace;
+use attache_core::scope::Guarded;
+use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::files::FileError;
+use crate::limits::NEAREST_ENTRIES;
+use crate::paths::{nearest_names, normal};
+
+/// The roots of a session and what was granted beside them, with what stays out of reach inside.
+#[derive(Clone, Debug)]
+pub(crate) struct Reach {
+    roots: Vec<Arc<Root>>,
+    guarded: Arc<Guarded>,
+    scratch: PathBuf,
+    route: Route,
+}
+
+#[derive(Debug)]
+struct Root {
+    handle: OwnedFd,
+    /// As the session names it, without `.` and `..`.
+    named: PathBuf,
+    /// Where the handle was when it was opened.
+    real: PathBuf,
+}
+
+/// Who follows a path that has no absolute link in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Kernel,
+    /// For kernels before 5.6, and sandboxes that know no `openat2`: both answer `ENOSYS` and end up here anyway.
+    #[cfg_attr(not(test), allow(dead_code))]
+    Walk,
+}
+
+/// A place for a file: the deepest directory that exists, held open, and the names below it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) directory: OwnedFd,
+    /// Directories that are not there yet, outermost first.
+    pub(crate) missing: Vec<OsString>,
+    pub(crate) name: OsString,
+    pub(crate) presence: Presence,
+    /// Every link followed; what does not exist yet as it is named.
+    pub(crate) real: PathBuf,
+    /// The same with the root as the session names it: how a client knows the file.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(crate) named: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Present,
+    Absent,
+}
+
+pub(crate) const DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+const ANYTHING: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+impl Reach {
+    pub(crate) fn new(workspace: &Workspace, granted: &[PathBuf]) -> Self {
+        let named: Vec<PathBuf> = workspace.roots().chain(granted).map(|root| normal(root)).collect();
+        let roots = named
+            .iter()
+            .enumerate()
+            // A root below another adds nothing; kept, it would lead wherever a link put in its place points to.
+            .filter(|(index, root)| {
+                !named.iter().enumerate().any(|(other, outer)| {
+                    root.starts_with(outer) && (root.as_path() != outer || other < *index)
+                })
+            })
+            // A root that can't be opened (missing, no permission) is a root nothing lies below.
+            .filter_map(|(_, root)| Root::open(root).ok().map(Arc::new))
+            .collect();
+        let scratch = normal(&workspace.scratch);
+        Self { roots, guarded: Arc::clone(&workspace.guarded), scratch, route: Route::Kernel }
+    }
+
+    /// Whether a path lies in the session's own scratch, by name: such files never leave this machine.
+    pub(crate) fn is_scratch(&self, path: &Path) -> bool {
+        path.starts_with(&self.scratch)
+    }
+
+    /// Makes the scratch directory if `path` is in it: nobody else does before it is used.
+    pub(crate) fn with_scratch_for(&self, path: &Path) -> Result<Self, Errno> {
+        let mut reach = self.clone();
+        if self.is_scratch(path) && self.root_of(path).is_none() {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.scratch);
+            made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            reach.roots.push(Arc::new(Root::open(&self.scratch)?));
+        }
+        Ok(reach)
+    }
+
+    /// Refuses what must not be seen. `real` has no links in it.
+    pub(crate) fn may_show(&self, real: &Path) -> Result<(), FileError> {
+        self.guarded
+            .hides(real, &self.real_scratch())
+            .map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
+    }
+
+    /// Refuses what must not be changed, whether it exists or not. `real` has no links in it.
+    pub(crate) fn may_change(&self, real: &Path) -> Result<(), FileError> {
+        self.guarded
+            .protects(real, &self.real_scratch())
+            .map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
+    }
+
+    /// Follows `path`, which is absolute and normal, to its place beneath a root.
+    pub(crate) fn resolve(&self, path: &Path) -> Result<Place, FileError> {
+        let direct = match self.route {
+            Route::Kernel => self.direct(path),
+            Route::Walk => None,
+        };
+        let found = match direct {
+            Some(found) => found,
+            None => walk::walk(&self.roots, path).map_err(|error| FileError::io(path, "reached", error))?,
+        };
+        let outside = || FileError::Outside { path: path.to_owned() };
+        let found = found.ok_or_else(outside)?;
+        let Some(name) = found.name else { return Err(FileError::Directory { path: path.to_owned() }) };
+        // Asked of the handle and not put together: the directory may have been moved since it was entered.
+        let directory = path_of(&found.directory).map_err(|error| FileError::io(path, "reached", error))?;
+        let below = directory.strip_prefix(&found.root.real).map_err(|_| outside())?.to_owned();
+        let rest: PathBuf = found.missing.iter().chain([&name]).collect();
+        Ok(Place {
+            directory: found.directory,
+            missing: found.missing,
+            name,
+            presence: found.presence,
+            real: directory.join(&rest),
+            named: found.root.named.join(below).join(&rest),
+        })
+    }
+
+    /// By the kernel, as long as there is no absolute link on the way, no link at its end, and nothing changes under it.
+    fn direct(&self, path: &Path) -> Option<Option<Found>> {
+        let (root, below) = self.root_of(path)?;
+        let (parent, name) = (below.parent()?, below.file_name()?);
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = fs::openat2(&root.handle, parent, flags, Mode::empty(), resolve).ok()?;
+        let presence = match file_type(&directory, name) {
+            Ok((_, FileType::Symlink)) => return None,
+            Ok(_) => Presence::Present,
+            Err(Errno::NOENT) => Presence::Absent,
+            Err(_) => return None,
+        };
+        let name = Some(name.to_owned());
+        Some(Some(Found { root: Arc::clone(root), directory, missing: Vec::new(), name, presence }))
+    }
+
+    fn root_of<'path>(&self, path: &'path Path) -> Option<(&Arc<Root>, &'path Path)> {
+        root_of(&self.roots, path)
+    }
+
+    /// Paths are compared as they really are, and so must this one be.
+    fn real_scratch(&self) -> PathBuf {
+        let root = self.roots.iter().find(|root| root.named == self.scratch);
+        root.map_or_else(|| self.scratch.clone(), |root| root.real.clone())
+    }
+
+    /// What a missing file may have been meant to be: near names beside it, or the directory where the path ends.
+    pub(crate) fn hint(&self, place: &Place) -> String {
+        let Some(directory) = place.real.ancestors().nth(place.missing.len() + 1) else {
+            return String::new();
+        };
+        if !place.missing.is_empty() {
+            return format!("; the path exists up to {}", directory.display());
+        }
+        let Ok(names) = names_in(&place.directory) else { return String::new() };
+        let shown = names.filter(|name| self.may_show(&directory.join(name)).is_ok());
+        nearest_names(&place.name.to_string_lossy(), shown)
+    }
+}
+
+impl Root {
+    fn open(named: &Path) -> Result<Self, Errno> {
+        let handle = fs::open(named, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let real = path_of(&handle)?;
+        Ok(Self { handle, named: named.to_owned(), real })
+    }
+}
+
+/// What both routes find. Without a name it is the root itself.
+struct Found {
+    root: Arc<Root>,
+    directory: OwnedFd,
+    missing: Vec<OsString>,
+    name: Option<OsString>,
+    presence: Presence,
+}
+
+/// The innermost root that `path` is below by its name, and the rest of the path.
+fn root_of<'roots, 'path>(
+    roots: &'roots [Arc<Root>],
+    path: &'path Path,
+) -> Option<(&'roots Arc<Root>, &'path Path)> {
+    let matches = roots.iter().flat_map(|root| {
+        [&root.real, &root.named].map(|prefix| path.strip_prefix(prefix).ok().map(|rest| (root, rest)))
+    });
+    matches.flatten().min_by_key(|(_, rest)| rest.as_os_str().len())
+}
+
+/// What is there under this name, links not followed.
+fn file_type(directory: impl AsFd, name: &OsStr) -> Result<(OwnedFd, FileType), Errno> {
+    let handle = fs::openat(directory, name, ANYTHING, Mode::empty())?;
+    let kind = FileType::from_raw_mode(fs::fstat(&handle)?.st_mode);
+    Ok((handle, kind))
+}
+
+/// Where an open handle really is.
+pub(crate) fn path_of(handle: impl AsFd) -> Result<PathBuf, Errno> {
+    let handle: BorrowedFd<'_> = handle.as_fd();
+    let link = fs::readlink(format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
+}
+
+fn names_in(directory: &OwnedFd) -> Result<impl Iterator<Item = String>, Errno> {
+    // The handle only marks the place; this one can be read from.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let readable = fs::openat(directory, ".", flags, Mode::empty())?;
+    let entries = fs::Dir::new(readable)?;
+    Ok(entries
+        .take(NEAREST_ENTRIES)
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "." && name != ".."))
+}
+
+#[cfg(test)]
+impl Reach {
+    /// As on a kernel without `openat2`.
+    pub(crate) fn by_walking(mut self) -> Self {
+        self.route = Route::Walk;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;
