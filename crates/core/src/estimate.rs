@@ -1,4 +1,6 @@
-//! Rough sizes in tokens, for when nobody counted: a provider that reports no usage, room in a context. Pure; never money.
+//! Rough sizes, for when nobody counted: a provider that reports no usage, room in a context. Pure; never money.
+
+use std::ops::{Add, Sub};
 
 use serde_json::Value;
 
@@ -6,39 +8,72 @@ use crate::limits::{BYTES_PER_TOKEN, FILE_TOKENS};
 use crate::part::{Part, Passage};
 use crate::ports::model::ModelRequest;
 
+/// What something takes of a context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Of text and arguments.
+    pub bytes: u64,
+    /// Their bytes say nothing: providers count an image by its area.
+    pub files: u64,
+}
+
+impl Size {
+    pub fn tokens(self) -> u64 {
+        tokens(self.bytes) + self.files * FILE_TOKENS
+    }
+}
+
+impl Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, files: self.files + other.files }
+    }
+}
+
+impl Sub for Size {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_sub(other.bytes), files: self.files.saturating_sub(other.files) }
+    }
+}
+
 /// What a request takes of a context, roughly.
 pub fn request_tokens(request: &ModelRequest) -> u64 {
-    let context = request.runtime_context.iter();
-    let context: usize =
-        context.map(|(title, text)| title.as_ref().map_or(0, String::len) + text.len()).sum();
     let tools = request.tools.iter();
     let tools: u64 = tools
         .map(|tool| (tool.id.len() + tool.description.len()) as u64 + json_bytes(&tool.parameters))
         .sum();
-    let passages: u64 = request.passages.iter().map(|passage| passage_tokens(passage)).sum();
-    tokens((request.system.len() + context) as u64 + tools) + passages
+    tokens(request.system.len() as u64 + context_bytes(request) + tools) + request.passages.size().tokens()
 }
 
-pub fn passage_tokens(passage: &Passage) -> u64 {
-    passage.parts.iter().map(part_tokens).sum()
+/// The context that is sent with this request only.
+pub fn context_bytes(request: &ModelRequest) -> u64 {
+    let context = request.runtime_context.iter();
+    context.map(|(title, text)| (title.as_ref().map_or(0, String::len) + text.len()) as u64).sum()
 }
 
 pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-fn part_tokens(part: &Part) -> u64 {
-    match part {
-        Part::Text { text, .. } | Part::Reasoning { text, .. } => tokens(text.len() as u64),
+pub fn passage_size(passage: &Passage) -> Size {
+    passage.parts.iter().map(part_size).fold(Size::default(), Size::add)
+}
+
+fn part_size(part: &Part) -> Size {
+    let bytes = match part {
+        Part::Text { text, .. } | Part::Reasoning { text, .. } => text.len() as u64,
         Part::Tool(tool) => {
             let values = tool.input.iter().chain(&tool.output).map(json_bytes).sum::<u64>();
-            tokens(values + tool.error_text.as_ref().map_or(0, String::len) as u64)
+            values + tool.error_text.as_ref().map_or(0, String::len) as u64
         }
-        // Its bytes say nothing: providers count an image by its area.
-        Part::File { .. } => FILE_TOKENS,
-        Part::Data { data, .. } => tokens(json_bytes(data)),
+        Part::File { .. } => return Size { bytes: 0, files: 1 },
+        Part::Data { data, .. } => json_bytes(data),
         Part::StepStart | Part::SourceUrl { .. } | Part::SourceDocument { .. } => 0,
-    }
+    };
+    Size { bytes, files: 0 }
 }
 
 /// The size of a value as JSON, give or take its escapes.

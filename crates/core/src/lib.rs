@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod choices;
 pub mod chunk;
+pub mod conversation;
 pub mod entry;
 pub mod environment;
 pub mod estimate;

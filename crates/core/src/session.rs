@@ -8,11 +8,11 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::choices::Chosen;
+use crate::conversation::Conversation;
 use crate::events::{Event, EventKind, RunState, Status};
 use crate::hub::{self, AttachFrom, Attachment, HubError, QueuedMessage, TurnOutcome};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::Journal;
-use crate::part::Passage;
 use crate::ports::Client;
 use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{Epoch, LiveRun, ModelRef, Owner, SessionPatch, SessionRecord, SessionRow};
@@ -142,7 +142,7 @@ pub(crate) struct Session {
     /// A turn of another process that we follow through the log.
     pub(crate) following: Option<LiveRun>,
     /// The conversation for the next request; `None` until it is needed, and again when it is stale or too large.
-    pub(crate) history: Option<Arc<Vec<Arc<Passage>>>>,
+    pub(crate) history: Option<Conversation>,
     /// Kept while agent and model stay the same.
     pub(crate) setting: Option<Arc<Setting>>,
     pub(crate) titling: Titling,

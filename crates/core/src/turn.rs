@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::chunk::{Chunk, FinishReason, Rest};
+use crate::conversation::Conversation;
 use crate::events::RunState;
 use crate::hub;
 use crate::ids::MessageId;
@@ -94,7 +95,7 @@ pub(crate) struct Turn {
     pub(crate) approval: InForce,
     /// Directories outside the roots that the user granted for the session.
     pub(crate) granted: Arc<[PathBuf]>,
-    pub(crate) passages: Arc<Vec<Arc<Passage>>>,
+    pub(crate) passages: Conversation,
     pub(crate) runtime_context: Arc<[(Option<String>, String)]>,
     pub(crate) cancel: CancellationToken,
     pub(crate) steps: u32,
@@ -214,8 +215,7 @@ impl Turn {
             }
         };
         let passage = Passage::new(self.voice.message_id.clone(), Role::Assistant, parts);
-        // Nobody else holds the history between two steps, so this appends in place.
-        Arc::make_mut(&mut self.passages).push(Arc::new(passage));
+        self.passages.push(passage);
         Ok(())
     }
 

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use attache_core::estimate::json_bytes;
+use attache_core::estimate::context_bytes;
 use attache_core::ids::SessionId;
-use attache_core::part::{Part, Passage};
+use attache_core::limits::BYTES_PER_TOKEN;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
@@ -136,21 +136,6 @@ fn counts_attempts(step: &Step) -> bool {
 /// The size of what a model would read, roughly: a scripted model has no tokenizer, but the number must grow with the
 /// conversation and come out the same every time.
 fn request_bytes(request: &ModelRequest) -> u64 {
-    let context: usize = request.runtime_context.iter().map(|(_, text)| text.len()).sum();
-    let passages: u64 = request.passages.iter().map(|passage| passage_bytes(passage)).sum();
-    (request.system.len() + context) as u64 + passages
-}
-
-fn passage_bytes(passage: &Passage) -> u64 {
-    let parts = passage.parts.iter().map(|part| match part {
-        Part::Text { text, .. } | Part::Reasoning { text, .. } => text.len() as u64,
-        Part::Tool(tool) => {
-            let values = tool.input.iter().chain(&tool.output).map(json_bytes).sum::<u64>();
-            values + tool.error_text.as_ref().map_or(0, String::len) as u64
-        }
-        Part::File { url, .. } | Part::SourceUrl { url, .. } => url.len() as u64,
-        Part::Data { data, .. } => json_bytes(data),
-        Part::StepStart | Part::SourceDocument { .. } => 0,
-    });
-    parts.sum()
+    let spoken = request.passages.size().tokens() * BYTES_PER_TOKEN;
+    request.system.len() as u64 + context_bytes(request) + spoken
 }

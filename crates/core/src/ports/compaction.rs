@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::BoxFuture;
 use super::model::{ModelError, ModelInfo};
 use crate::chunk::Chunk;
+use crate::conversation::Conversation;
 use crate::ids::{MessageId, SessionId};
 use crate::part::Passage;
 
@@ -21,7 +22,7 @@ pub struct Crowded {
     pub session_id: SessionId,
     pub info: Arc<ModelInfo>,
     pub system: Arc<str>,
-    pub passages: Arc<Vec<Arc<Passage>>>,
+    pub passages: Conversation,
     /// The prompt of the turn under way. It has to stay, and what followed it as far as it can.
     pub prompt: MessageId,
     /// The provider's own words.

@@ -11,8 +11,8 @@ use super::store::{Blobs, ModelRef};
 use super::tool::ToolSpec;
 use super::{BoxFuture, BoxStream};
 use crate::chunk::{Chunk, FinishReason};
+use crate::conversation::Conversation;
 use crate::ids::SessionId;
-use crate::part::Passage;
 
 /// The five disjoint token counts of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct ModelRequest {
     pub thought: Option<ThoughtLevel>,
     pub system: Arc<str>,
     /// The conversation in order; an assistant message of several steps comes as several passages with the same id.
-    pub passages: Arc<Vec<Arc<Passage>>>,
+    pub passages: Conversation,
     /// Extra text for this turn only (title, text), placed after the last user message; never stored.
     pub runtime_context: Arc<[(Option<String>, String)]>,
     pub tools: Arc<[ToolSpec]>,

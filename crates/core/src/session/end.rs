@@ -1,13 +1,11 @@
 //! Ending turns: one commit carries everything a run left, then who waits for it is answered.
 
-use std::sync::Arc;
-
 use serde_json::{Map, json};
 
 use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::run::patch_message;
-use super::{Session, history, title};
+use super::{Session, title};
 use crate::chunk::{Chunk, FinishReason};
 use crate::events::{EventKind, FinishedBy, RunState};
 use crate::hub::TurnOutcome;
@@ -132,9 +130,9 @@ impl Session {
         }
         if !rest.is_empty() {
             let passage = Passage::new(live.message_id.clone(), Role::Assistant, rest);
-            Arc::make_mut(&mut passages).push(Arc::new(passage));
+            passages.push(passage);
         }
-        if history::worth_keeping(&passages) {
+        if passages.is_worth_keeping() {
             self.history = Some(passages);
         }
     }

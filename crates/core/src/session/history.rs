@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::conversation::Conversation;
 use crate::ids::SessionId;
 use crate::journal::replay::parts_of;
-use crate::limits::{HISTORY_BYTES, PAGE_BYTES};
+use crate::limits::PAGE_BYTES;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{MessageRow, RowRange, Store, StoreResult};
 
@@ -15,7 +16,7 @@ pub(crate) async fn load(
     store: &dyn Store,
     session: &SessionId,
     before_seq: Option<i64>,
-) -> StoreResult<Vec<Arc<Passage>>> {
+) -> StoreResult<Conversation> {
     let mut passages = Vec::new();
     let mut open: Option<(MessageRow, Vec<Part>)> = None;
     let mut after = None;
@@ -42,19 +43,19 @@ pub(crate) async fn load(
     if let Some((row, gathered)) = open {
         append(&row, gathered, &mut passages);
     }
-    Ok(passages)
+    Ok(passages.into())
 }
 
 fn append(row: &MessageRow, parts: Vec<Part>, passages: &mut Vec<Arc<Passage>>) {
     if row.metadata.get("refused").and_then(Value::as_bool) == Some(true) {
         return;
     }
-    passages.extend(split(row, parts));
+    passages.extend(split(row, parts).into_iter().map(Arc::new));
 }
 
 /// One passage per step of an assistant message; a user message is one passage.
-pub(crate) fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Arc<Passage>> {
-    let passage = |parts| Arc::new(Passage::new(row.id.clone(), row.role, parts));
+pub(crate) fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
+    let passage = |parts| Passage::new(row.id.clone(), row.role, parts);
     if row.role != Role::Assistant {
         return vec![passage(parts)];
     }
@@ -68,41 +69,4 @@ pub(crate) fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Arc<Passage>> {
         }
     }
     steps.into_iter().map(passage).collect()
-}
-
-/// Whether a history is small enough to be kept between turns.
-pub(crate) fn worth_keeping(passages: &[Arc<Passage>]) -> bool {
-    let mut bytes = 0;
-    for passage in passages {
-        bytes += passage.parts.iter().map(weight).sum::<usize>();
-        if bytes > HISTORY_BYTES {
-            return false;
-        }
-    }
-    true
-}
-
-fn weight(part: &Part) -> usize {
-    match part {
-        Part::Text { text, .. } | Part::Reasoning { text, .. } => 96 + text.len(),
-        Part::File { url, .. } => 96 + url.len(),
-        Part::Tool(tool) => {
-            let shown =
-                tool.output.as_ref().map_or(0, approximate) + tool.input.as_ref().map_or(0, approximate);
-            512 + shown + tool.tool_metadata.as_ref().map_or(0, approximate)
-        }
-        Part::StepStart | Part::SourceUrl { .. } | Part::SourceDocument { .. } => 96,
-        Part::Data { data, .. } => 96 + approximate(data),
-    }
-}
-
-fn approximate(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 16,
-        Value::String(text) => 24 + text.len(),
-        Value::Array(items) => 24 + items.iter().map(approximate).sum::<usize>(),
-        Value::Object(fields) => {
-            24 + fields.iter().map(|(key, value)| key.len() + approximate(value)).sum::<usize>()
-        }
-    }
 }

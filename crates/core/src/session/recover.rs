@@ -174,16 +174,17 @@ impl Session {
         let store = self.hub.parts.store.clone();
         let mut passages = history::load(&*store, &self.id, Some(live.first_seq)).await?;
         if let Some((row, rows)) = store.message(&live.user_message_id).await? {
-            passages.extend(history::split(&row, parts_of(&rows)?));
+            history::split(&row, parts_of(&rows)?).into_iter().for_each(|passage| passages.push(passage));
         }
         let mut used = Used::default();
         // From the rows, which hold everything by now: a step may be too large to have been kept while it was folded.
         if let Some((row, rows)) = store.message(&live.message_id).await? {
             used = Used::of_metadata(&row.metadata);
-            passages.extend(history::split(&row, parts_of(&rows)?).into_iter().take(steps));
+            let steps = history::split(&row, parts_of(&rows)?).into_iter().take(steps);
+            steps.for_each(|passage| passages.push(passage));
         }
         let setting = self.setting()?;
-        let mut turn = self.new_turn(setting, live, Arc::new(passages));
+        let mut turn = self.new_turn(setting, live, passages);
         turn.steps = steps as u32 + 1;
         turn.used = used;
         turn.reason = FinishReason::ToolCalls;

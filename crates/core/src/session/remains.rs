@@ -1,14 +1,12 @@
 //! What a turn leaves to its session when it ends. A value; what becomes of it is decided by `run`.
 
-use std::sync::Arc;
-
-use crate::part::Passage;
+use crate::conversation::Conversation;
 use crate::turn::Turn;
 
 /// What is left of a turn when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Remains {
-    pub(crate) passages: Option<Arc<Vec<Arc<Passage>>>>,
+    pub(crate) passages: Option<Conversation>,
     /// The passages lack the last step; they are no history for the next turn.
     pub(crate) last_step_left_out: bool,
 }

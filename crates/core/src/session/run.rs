@@ -1,7 +1,7 @@
 //! Starting turns: one commit opens a run with its user message, then its task runs. How a run ends is `end`'s business.
 
 use std::future::pending;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -14,6 +14,7 @@ use super::remains::Remains;
 use super::setting::Setting;
 use super::{Session, history};
 use crate::chunk::{Chunk, Rest, replay};
+use crate::conversation::Conversation;
 use crate::environment::is_news;
 use crate::events::{EventKind, RunState};
 use crate::hub::HubError;
@@ -104,7 +105,7 @@ impl Session {
         self.store_start(&live, &setting, firing.place, &parts).await?;
         self.last_seq = live.first_seq + 1;
         let user = Passage::new(firing.message_id, Role::User, parts);
-        Arc::make_mut(&mut passages).push(Arc::new(user));
+        passages.push(user);
         let mut turn = self.new_turn(setting, &live, passages);
         turn.runtime_context = firing.runtime_context.into();
         self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
@@ -203,10 +204,10 @@ impl Session {
         }
     }
 
-    async fn take_history(&mut self) -> Result<Arc<Vec<Arc<Passage>>>, HubError> {
+    async fn take_history(&mut self) -> Result<Conversation, HubError> {
         match self.history.take() {
             Some(history) => Ok(history),
-            None => Ok(Arc::new(history::load(&*self.hub.parts.store, &self.id, None).await?)),
+            None => Ok(history::load(&*self.hub.parts.store, &self.id, None).await?),
         }
     }
 }

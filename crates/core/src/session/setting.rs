@@ -9,9 +9,10 @@ use super::Session;
 use super::choose::Telling;
 use crate::agents::Agent;
 use crate::chunk::FinishReason;
+use crate::conversation::Conversation;
 use crate::hub::HubError;
 use crate::journal::Voice;
-use crate::part::{Passage, Role};
+use crate::part::Role;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::{LiveRun, ModelRef};
 use crate::ports::tool::{ToolSpec, Workspace};
@@ -96,7 +97,7 @@ impl Session {
         &self,
         setting: Arc<Setting>,
         live: &LiveRun,
-        passages: Arc<Vec<Arc<Passage>>>,
+        passages: Conversation,
     ) -> Box<Turn> {
         Box::new(Turn {
             hub: self.hub.clone(),

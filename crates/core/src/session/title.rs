@@ -120,7 +120,7 @@ impl Session {
             thought: Some(ThoughtLevel::Off).filter(|off| info.thought_levels.contains(off)),
             info: Arc::new(info),
             system: agent.system_prompt.into(),
-            passages: Arc::new(vec![Arc::new(asked)]),
+            passages: vec![Arc::new(asked)].into(),
             runtime_context: Arc::new([]),
             tools: Arc::new([]),
             blobs: parts.blobs.clone(),

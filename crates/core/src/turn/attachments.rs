@@ -1,7 +1,5 @@
 //! Attachments that a provider would not take: from then on they are only described, so that they brick no session.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::{Stop, Turn};
@@ -36,7 +34,7 @@ impl Turn {
             changes.extend(self.part_changes(&passage).await?);
             names.extend(passage.parts.iter().filter_map(media::rejected_name).map(str::to_owned));
             // A passage of its own: nothing that was written for a provider before is kept with it.
-            Arc::make_mut(&mut self.passages)[place] = Arc::new(passage);
+            self.passages.replace(place, passage);
         }
         let said = json!({
             "severity": "warning",

@@ -8,7 +8,6 @@ use crate::chunk::order::{OrderChecker, OrderError};
 use crate::chunk::{Chunk, Rest, StreamId};
 use crate::ids::CallId;
 use crate::limits::SILENT_CHUNKS;
-use crate::part::{Part, Passage};
 use crate::ports::model::ModelError;
 
 /// A text or reasoning part that is open on our side; long ones go on under another id.
@@ -23,7 +22,9 @@ pub(super) struct Incoming {
     order: OrderChecker,
     open: Vec<OpenStream>,
     /// Ids that calls of the conversation have already. Models repeat ids; clients and providers go by them.
-    taken: HashSet<CallId>,
+    taken: Arc<HashSet<CallId>>,
+    /// Those that this step has given away.
+    given: HashSet<CallId>,
     /// What a call of this step is called here, by the model's id for it.
     names: HashMap<CallId, Named>,
     /// Bytes of text, reasoning and arguments.
@@ -40,14 +41,13 @@ struct Named {
 }
 
 impl Incoming {
-    pub(super) fn new(passages: &[Arc<Passage>]) -> Self {
+    pub(super) fn new(taken: Arc<HashSet<CallId>>) -> Self {
         let mut order = OrderChecker::default();
         let start = Chunk::Start { message_id: None, message_metadata: None, rest: Rest::none() };
         let begun = order.check(&start).and_then(|()| order.check(&Chunk::StartStep { rest: Rest::none() }));
         debug_assert!(begun.is_ok());
-        let parts = passages.iter().flat_map(|passage| &passage.parts);
-        let taken = parts.filter_map(Part::tool).map(|tool| tool.call_id.clone()).collect();
-        Self { order, open: Vec::new(), taken, names: HashMap::new(), said: 0, silent: Some(Vec::new()) }
+        let (given, names) = (HashSet::new(), HashMap::new());
+        Self { order, open: Vec::new(), taken, given, names, said: 0, silent: Some(Vec::new()) }
     }
 
     /// The chunk under our names, if it may stand here.
@@ -144,7 +144,7 @@ impl Incoming {
         if !goes_on {
             let mut ours = theirs.clone();
             let mut number = 1;
-            while !self.taken.insert(ours.clone()) {
+            while self.taken.contains(&ours) || !self.given.insert(ours.clone()) {
                 number += 1;
                 // Letters, digits and underscores only: some providers take nothing else.
                 ours = CallId::new(format!("{theirs}_{number}"));

@@ -56,7 +56,7 @@ impl Turn {
                 for chunk in room.told {
                     self.record(chunk).await?;
                 }
-                self.passages = Arc::new(room.passages);
+                self.passages = room.passages.into();
                 Ok(())
             }
             Ok(None) => Err(Stop::Model(ModelError::Overflow(reason))),

@@ -49,7 +49,7 @@ impl Turn {
     async fn stream_once(&mut self, spoken: &mut Spoken) -> Result<(), Stop> {
         let cancel = self.cancel.child_token();
         let mut stream = self.hub.parts.model.stream(self.request(), cancel.clone());
-        let mut incoming = Incoming::new(&self.passages);
+        let mut incoming = Incoming::new(self.passages.call_ids().clone());
         loop {
             let event = tokio::select! {
                 biased;

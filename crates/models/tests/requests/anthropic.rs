@@ -168,8 +168,9 @@ fn bound_thoughts_are_left_out_when_anything_before_them_has_changed() {
         ("another context", |request| request.runtime_context = [(None, "other".to_owned())].into()),
         ("no context", |request| request.runtime_context = [].into()),
         ("another prompt", |request| {
-            let user = passage("msg_1", Role::User, vec![user_text("Something else.")]);
-            Arc::make_mut(&mut request.passages)[0] = user;
+            let mut passages = request.passages.to_vec();
+            passages[0] = passage("msg_1", Role::User, vec![user_text("Something else.")]);
+            request.passages = passages.into();
         }),
     ];
     for (what, change) in changes {
@@ -188,17 +189,17 @@ fn bound_thoughts_of_later_turns_hold_without_those_that_were_left_out() {
     let mut passages = second.passages.to_vec();
     passages.push(passage("msg_3", Role::User, vec![user_text("And now?")]));
     let second =
-        ModelRequest { runtime_context: [].into(), passages: Arc::new(passages.clone()), ..first.clone() };
+        ModelRequest { runtime_context: [].into(), passages: passages.clone().into(), ..first.clone() };
     assert_eq!(thoughts(&sent(&second)).len(), 0);
     let read = answered(call("call_9", "read", json!({ "path": "b" }), None), json!("b"));
     let step = vec![Part::StepStart, reasoning("Once more.", remembered(&second)), read];
     passages.push(passage("msg_4", Role::Assistant, step));
-    let third = ModelRequest { passages: Arc::new(passages.clone()), ..second };
+    let third = ModelRequest { passages: passages.clone().into(), ..second };
     let at = ["/messages/3/content/0"];
     assert_eq!(thoughts(&sent(&third)), at);
     // The same conversation read anew from its rows, nothing written yet.
     let anew = passages.iter().map(|one| passage(one.message_id.as_str(), one.role, one.parts.clone()));
-    let anew = ModelRequest { passages: Arc::new(anew.collect()), ..third };
+    let anew = ModelRequest { passages: anew.collect::<Vec<_>>().into(), ..third };
     assert_eq!(thoughts(&sent(&anew)), at);
 }
 
@@ -265,7 +266,7 @@ fn a_turn_that_did_not_begin_with_thoughts_goes_on_without_a_budget() {
     // In a turn of its own it may think again.
     let mut passages = unthought.passages.to_vec();
     passages.push(passage("msg_3", Role::User, vec![user_text("And now?")]));
-    let next = ModelRequest { passages: Arc::new(passages), ..unthought };
+    let next = ModelRequest { passages: passages.into(), ..unthought };
     assert_eq!(sent(&next)["thinking"]["type"], "enabled");
 }
 

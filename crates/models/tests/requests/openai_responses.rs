@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use attache_core::chunk::reduce::Reducer;
-use attache_core::part::{Part, Passage, Role, ToolPart, ToolState};
+use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{ModelRequest, StepEvent};
@@ -265,8 +265,9 @@ fn what_came_over_the_wire_goes_back_unchanged() {
     parts.extend(heard(&request, include_bytes!("../fixtures/openai-responses/tool_call.sse")));
     let tool = parts.iter_mut().find_map(Part::tool_mut).unwrap();
     (tool.state, tool.output) = (ToolState::OutputAvailable, Some(json!("fn main() {}")));
-    let passages: &mut Vec<Arc<Passage>> = Arc::make_mut(&mut request.passages);
+    let mut passages = request.passages.to_vec();
     passages.push(passage("msg_1", Role::Assistant, parts));
+    request.passages = passages.into();
     let body = sent(&request);
     let rs = "rs_0b7e41c29d5a6f38006a004f1bbcdcbfa53e0ae8e7272dc8";
     let fc = "fc_0b7e41c29d5a6f38006a0058ff34785799e5cc46040c1381";

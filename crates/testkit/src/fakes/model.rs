@@ -282,7 +282,7 @@ pub fn request(model: ModelRef, passages: Vec<Arc<Passage>>) -> ModelRequest {
         info: Arc::new(ModelInfo::undescribed(model)),
         thought: None,
         system: "".into(),
-        passages: Arc::new(passages),
+        passages: passages.into(),
         runtime_context: Arc::new([]),
         tools: Arc::new([]),
         blobs: Arc::new(MemoryBlobs::default()),

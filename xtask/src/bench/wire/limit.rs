@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use attache_acp::to_wire::{CompactionUpdates, Notices, Thoughts, WireView, write_updates};
 use attache_core::choices::{Choices, CurrentChoices};
 use attache_core::chunk::Chunk;
+use attache_core::conversation::Conversation;
 use attache_core::entry::Entry;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::part::Role;
@@ -114,7 +115,7 @@ pub(crate) fn request(dialect: Dialect) -> ModelRequest {
         info: Arc::new(ModelInfo::undescribed(ModelRef::new(dialect.as_str(), "model-1"))),
         thought: None,
         system: "".into(),
-        passages: Arc::default(),
+        passages: Conversation::default(),
         runtime_context: Arc::new([]),
         tools: Arc::new([]),
         blobs: Arc::new(NoBlobs),

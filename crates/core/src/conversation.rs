@@ -1,0 +1,146 @@
+//! The conversation as a model sees it, with what is known of it as a whole. Grows at its end: nothing of it is walked once per turn.
+
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::estimate::{self, Size};
+use crate::ids::CallId;
+use crate::limits::HISTORY_BYTES;
+use crate::part::{Part, Passage};
+
+/// Passages in their order. A copy is cheap and shares them.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    passages: Arc<Vec<Arc<Passage>>>,
+    size: Size,
+    /// Bytes it takes in memory, roughly.
+    weight: usize,
+    /// Ids that calls have already. Why shared: the step under way looks at them.
+    call_ids: Arc<HashSet<CallId>>,
+}
+
+impl Conversation {
+    /// Nobody else holds the passages between two steps, so this appends in place.
+    pub fn push(&mut self, passage: Passage) {
+        self.count(&passage);
+        Arc::make_mut(&mut self.passages).push(Arc::new(passage));
+    }
+
+    /// Puts another passage in the place of one, with the same calls.
+    pub fn replace(&mut self, place: usize, passage: Passage) {
+        let Some(kept) = Arc::make_mut(&mut self.passages).get_mut(place) else { return };
+        self.size = self.size - estimate::passage_size(kept) + estimate::passage_size(&passage);
+        self.weight = self.weight.saturating_sub(weight(kept)) + weight(&passage);
+        *kept = Arc::new(passage);
+    }
+
+    /// What all of it takes, roughly.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Whether it is small enough to be kept between turns.
+    pub fn is_worth_keeping(&self) -> bool {
+        self.weight <= HISTORY_BYTES
+    }
+
+    /// The ids of all its calls.
+    pub fn call_ids(&self) -> &Arc<HashSet<CallId>> {
+        &self.call_ids
+    }
+
+    fn count(&mut self, passage: &Passage) {
+        self.size = self.size + estimate::passage_size(passage);
+        self.weight += weight(passage);
+        let mut calls = passage.parts.iter().filter_map(Part::tool).peekable();
+        if calls.peek().is_some() {
+            Arc::make_mut(&mut self.call_ids).extend(calls.map(|tool| tool.call_id.clone()));
+        }
+    }
+}
+
+impl Deref for Conversation {
+    type Target = [Arc<Passage>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.passages
+    }
+}
+
+impl From<Vec<Arc<Passage>>> for Conversation {
+    fn from(passages: Vec<Arc<Passage>>) -> Self {
+        let mut conversation = Self::default();
+        for passage in &passages {
+            conversation.count(passage);
+        }
+        Self { passages: Arc::new(passages), ..conversation }
+    }
+}
+
+fn weight(passage: &Passage) -> usize {
+    passage.parts.iter().map(part_weight).sum()
+}
+
+fn part_weight(part: &Part) -> usize {
+    match part {
+        Part::Text { text, .. } | Part::Reasoning { text, .. } => 96 + text.len(),
+        Part::File { url, .. } => 96 + url.len(),
+        Part::Tool(tool) => {
+            let shown =
+                tool.output.as_ref().map_or(0, approximate) + tool.input.as_ref().map_or(0, approximate);
+            512 + shown + tool.tool_metadata.as_ref().map_or(0, approximate)
+        }
+        Part::StepStart | Part::SourceUrl { .. } | Part::SourceDocument { .. } => 96,
+        Part::Data { data, .. } => 96 + approximate(data),
+    }
+}
+
+fn approximate(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 16,
+        Value::String(text) => 24 + text.len(),
+        Value::Array(items) => 24 + items.iter().map(approximate).sum::<usize>(),
+        Value::Object(fields) => {
+            24 + fields.iter().map(|(key, value)| key.len() + approximate(value)).sum::<usize>()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::MessageId;
+    use crate::part::Role;
+
+    fn said(text: &str) -> Passage {
+        let part = Part::Text { text: text.into(), state: None, provider_metadata: None };
+        Passage::new(MessageId::new("msg_1"), Role::Assistant, vec![part])
+    }
+
+    #[test]
+    fn what_is_known_of_the_whole_is_what_a_walk_would_find() {
+        let mut grown = Conversation::default();
+        for text in ["one", "another", ""] {
+            grown.push(said(text));
+        }
+        grown.replace(1, said("a longer one than before"));
+        let walked = Conversation::from(grown.to_vec());
+        assert_eq!(grown.size(), walked.size());
+        assert_eq!(grown.weight, walked.weight);
+        assert_eq!(grown.call_ids(), walked.call_ids());
+        assert_eq!(grown.size().bytes, 27);
+    }
+
+    #[test]
+    fn a_conversation_that_nobody_shares_grows_in_place() {
+        let mut conversation = Conversation::default();
+        conversation.push(said("one"));
+        let before = Arc::as_ptr(&conversation.passages);
+        drop(conversation.clone());
+        conversation.push(said("two"));
+        assert_eq!(Arc::as_ptr(&conversation.passages), before);
+    }
+}
