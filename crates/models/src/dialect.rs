@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 
 use attache_core::ports::{ModelError, ModelRequest, StepEvent};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::compose::BlobBytes;
@@ -90,6 +91,14 @@ impl Dialect {
             Self::OpenAiResponses => Box::new(openai_responses::decode::ResponsesDecoder::new(request)),
             Self::Gemini => Box::new(gemini::decode::GeminiDecoder::new(request)),
         }
+    }
+}
+
+/// The data of an event. Its characters are checked once for all of it: a JSON reader that is given bytes checks each text anew.
+pub(crate) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> serde_json::Result<T> {
+    match std::str::from_utf8(data) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(data),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::prefix;
 use super::thinking::Manner;
-use crate::dialect::{Decoder, Heard, author};
+use crate::dialect::{Decoder, Heard, author, read};
 use crate::failure::{Said, shortened};
 use crate::limits::TOKENS;
 use crate::sse::Event;
@@ -146,7 +146,7 @@ impl Decoder for AnthropicDecoder {
         if self.ended {
             return Ok(Heard::Something);
         }
-        match serde_json::from_slice::<Wire<'_>>(event.data) {
+        match read::<Wire<'_>>(event.data) {
             Ok(wire) if wire.kind == "error" => Err(self.error(event)),
             Ok(wire) if !wire.kind.is_empty() => Ok(self.known(wire, out)),
             // Gateways that name only the event, or nothing at all.

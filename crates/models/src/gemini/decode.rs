@@ -5,14 +5,15 @@ use std::collections::HashSet;
 
 use attache_core::chunk::{Chunk, FinishReason, Rest, StreamId, ToolMarks};
 use attache_core::ids::CallId;
-use attache_core::ports::model::Usage;
 use attache_core::ports::{ModelError, ModelRequest, StepEvent};
 use serde_json::{Map, Value};
 
 use super::finish::{Ending, tool_meant};
-use super::wire::{Candidate, Citations, FunctionCall, Grounding, InlineData, Part, Place, Response, Text};
+use super::wire::{
+    Candidate, Citations, FunctionCall, Grounding, InlineData, Part, Place, Response, Text, UsageMetadata,
+};
 use super::{code, signed};
-use crate::dialect::{Decoder, Heard, author};
+use crate::dialect::{Decoder, Heard, author, read};
 use crate::failure::{Said, shortened};
 use crate::sse::Event;
 
@@ -28,8 +29,8 @@ pub(crate) struct GeminiDecoder {
     /// Addresses that were told: grounding is repeated and grows from event to event.
     sources: HashSet<String>,
     finish: Option<FinishReason>,
-    /// Cumulative, so the last one heard is the truth.
-    usage: Usage,
+    /// What every event repeats of its usage. Cumulative, so the last one heard is the truth and the only one that is read.
+    usage: String,
 }
 
 /// The text or reasoning part that is being streamed.
@@ -56,7 +57,7 @@ impl GeminiDecoder {
             calls: HashSet::new(),
             sources: HashSet::new(),
             finish: None,
-            usage: Usage::default(),
+            usage: String::new(),
         }
     }
 }
@@ -68,7 +69,7 @@ impl Decoder for GeminiDecoder {
         if data.is_empty() || data == b"[DONE]" {
             return Ok(Heard::KeepAlive);
         }
-        let response: Response<'_> = match serde_json::from_slice(data) {
+        let response: Response<'_> = match read(data) {
             Ok(response) if data.starts_with(b"{") => response,
             Ok(_) | Err(_) => return Err(self.stated(data)),
         };
@@ -81,7 +82,8 @@ impl Decoder for GeminiDecoder {
             _ => Heard::Something,
         };
         if let Some(usage) = usage_metadata {
-            self.usage = usage.usage();
+            self.usage.clear();
+            self.usage.push_str(usage.get());
         }
         if let Some(reason) = prompt_feedback.and_then(|feedback| feedback.block_reason) {
             tracing::debug!(reason = &*reason.0, "the prompt was blocked");
@@ -100,7 +102,8 @@ impl Decoder for GeminiDecoder {
             FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
             reason => reason,
         };
-        out.push(StepEvent::End { reason, usage: self.usage });
+        let usage = serde_json::from_str::<UsageMetadata>(&self.usage).unwrap_or_default();
+        out.push(StepEvent::End { reason, usage: usage.usage() });
     }
 }
 

@@ -6,9 +6,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use attache_core::ports::model::Usage;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::escaped::Escaped;
 
@@ -21,7 +22,8 @@ pub(super) struct Response<'a> {
     pub(super) candidates: Option<Candidate<'a>>,
     #[serde(borrow)]
     pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
-    pub(super) usage_metadata: Option<UsageMetadata>,
+    #[serde(borrow)]
+    pub(super) usage_metadata: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) response_id: Option<Text<'a>>,
     pub(super) error: Option<IgnoredAny>,
@@ -122,12 +124,6 @@ pub(super) struct UsageMetadata {
     tool_use_prompt_token_count: Option<Count>,
     candidates_token_count: Option<Count>,
     thoughts_token_count: Option<Count>,
-    #[serde(rename = "promptTokensDetails")]
-    _prompt_details: Unread,
-    #[serde(rename = "candidatesTokensDetails")]
-    _candidates_details: Unread,
-    #[serde(rename = "cacheTokensDetails")]
-    _cache_details: Unread,
 }
 
 impl UsageMetadata {
@@ -224,49 +220,6 @@ impl<'de> Deserialize<'de> for Count {
             }
         }
         deserializer.deserialize_any(CountVisitor)
-    }
-}
-
-/// Lists that come with every event and say nothing to us. Named, because serde_json takes memory to pass over a list that is not.
-#[derive(Clone, Copy, Debug, Default)]
-struct Unread;
-
-impl<'de> Deserialize<'de> for Unread {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct UnreadVisitor;
-        impl<'de> Visitor<'de> for UnreadVisitor {
-            type Value = Unread;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("anything")
-            }
-            fn visit_unit<E>(self) -> Result<Unread, E> {
-                Ok(Unread)
-            }
-            fn visit_bool<E>(self, _: bool) -> Result<Unread, E> {
-                Ok(Unread)
-            }
-            fn visit_u64<E>(self, _: u64) -> Result<Unread, E> {
-                Ok(Unread)
-            }
-            fn visit_i64<E>(self, _: i64) -> Result<Unread, E> {
-                Ok(Unread)
-            }
-            fn visit_f64<E>(self, _: f64) -> Result<Unread, E> {
-                Ok(Unread)
-            }
-            fn visit_str<E>(self, _: &str) -> Result<Unread, E> {
-                Ok(Unread)
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unread, A::Error> {
-                while items.next_element::<Unread>()?.is_some() {}
-                Ok(Unread)
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Unread, A::Error> {
-                while fields.next_entry::<IgnoredAny, Unread>()?.is_some() {}
-                Ok(Unread)
-            }
-        }
-        deserializer.deserialize_any(UnreadVisitor)
     }
 }
 

@@ -11,7 +11,7 @@ use super::lenient::{Each, Raw};
 use super::reasoning::Details;
 use super::wire::{Annotation, Answer, Choice, Delta, Part, Source, Tokens};
 use super::{failure, tokens};
-use crate::dialect::{Decoder, Heard, author};
+use crate::dialect::{Decoder, Heard, author, read};
 use crate::sse::Event;
 
 #[derive(Debug)]
@@ -289,7 +289,7 @@ impl Decoder for ChatDecoder {
             return Err(failure::in_body(&self.provider_id, data));
         }
         let mended: String;
-        let answer = match serde_json::from_slice::<Answer<'_>>(data) {
+        let answer = match read::<Answer<'_>>(data) {
             Ok(answer) => answer,
             Err(_) => {
                 mended = mend(data).ok_or_else(|| failure::in_body(&self.provider_id, data))?;

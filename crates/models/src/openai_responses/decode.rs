@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::wire::{Count, Fields, Item, Response, Text, Used};
-use crate::dialect::{Decoder, Heard, author};
+use crate::dialect::{Decoder, Heard, author, read};
 use crate::limits::TOKENS;
 use crate::sse::Event;
 
@@ -81,7 +81,7 @@ impl Decoder for ResponsesDecoder {
         if self.state == State::Over {
             return Ok(Heard::Something);
         }
-        match serde_json::from_slice::<Fields<'_>>(event.data) {
+        match read::<Fields<'_>>(event.data) {
             Ok(fields) => self.fields(event, fields, out),
             Err(_) => self.unreadable(event, out),
         }
