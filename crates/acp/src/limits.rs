@@ -47,3 +47,16 @@ pub const READ_RETRY: std::time::Duration = std::time::Duration::from_millis(100
 
 /// After this many failures in a row a courier stops waiting for the log: 5 s, longer than any lock is held.
 pub const READ_RETRIES: u32 = 50;
+
+/// How long a client may take over a text: an editor has it in memory, and a person who reviews an edit has seen it in the
+/// permission request before.
+pub const FS_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// The same for a terminal, but for the end of its command.
+pub const TERMINAL_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Requests about texts in a row that a client may leave unanswered. Then it is not asked any more: each costs ten seconds.
+pub const SILENCES: u32 = 3;
+
+/// Characters of a client's own error message that reach the model.
+pub const REFUSAL_CHARS: usize = 300;

@@ -19,12 +19,14 @@ use crate::to_wire::Thoughts;
 mod client;
 mod closing;
 mod courier;
+mod delegate;
 mod desk;
 mod failure;
 mod link;
 mod login;
 mod prompt;
 mod sessions;
+mod terminal;
 
 /// What the host does for clients beside the hub: this crate touches no files.
 pub trait Host: Send + Sync + Debug {
@@ -44,6 +46,24 @@ pub struct Agent {
     /// Our own version, as clients see it.
     pub version: &'static str,
     pub thoughts: Thoughts,
+    pub client_fs: ClientFs,
+}
+
+/// Whether clients do themselves what they offer to: read and write texts, run commands in their terminals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientFs {
+    #[default]
+    Auto,
+    Never,
+}
+
+impl ClientFs {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Never => "never",
+        }
+    }
 }
 
 /// Serves a client on these pipes until it hangs up. Runs that are under way then go on; ending them is the host's business.

@@ -42,6 +42,7 @@ pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Resu
             Thoughts::Show => to_wire::Thoughts::Show,
             Thoughts::Drop => to_wire::Thoughts::Drop,
         },
+        client_fs: config.client_fs.value,
     };
     let (mut terminated, mut interrupted) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

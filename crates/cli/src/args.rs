@@ -73,6 +73,9 @@ pub(crate) struct AcpArgs {
     /// What contains commands
     #[arg(long, value_name = "LEVEL", value_parser = sandbox_levels())]
     pub(crate) sandbox: Option<String>,
+    /// Whether the editor's own files and terminals are used, where it offers them
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
+    pub(crate) client_fs: Option<String>,
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -290,6 +293,7 @@ mod tests {
             "nonsense",
             "acp --approval never",
             "acp --sandbox on",
+            "acp --client-fs always",
             "models refresh anthropic",
             "auth login",
             "auth logout",

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use attache_acp::ClientFs;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::{Approval, Containment};
 use attache_models::{STREAM_IDLE, Vendor};
@@ -67,6 +68,8 @@ pub(crate) struct Config {
     /// The session database.
     pub(crate) store: Sourced<PathBuf>,
     pub(crate) thoughts: Sourced<Thoughts>,
+    /// Whether editors read, write and run themselves what they offer to.
+    pub(crate) client_fs: Sourced<ClientFs>,
     pub(crate) durability: Sourced<Durability>,
     pub(crate) limits: Limits,
     /// Where `attache models refresh` gets its data.
@@ -143,6 +146,7 @@ impl Config {
             sandbox: default(Sandbox::Auto),
             store: default(dirs.sessions_db.clone()),
             thoughts: default(Thoughts::Show),
+            client_fs: default(ClientFs::Auto),
             durability: default(Durability::Normal),
             limits: Limits {
                 max_steps: default(limits::MAX_STEPS),
@@ -160,6 +164,7 @@ impl Config {
             ("model", "--model", acp.and_then(|acp| acp.model.as_deref())),
             ("approval", "--approval", acp.and_then(|acp| acp.approval.as_deref())),
             ("sandbox", "--sandbox", acp.and_then(|acp| acp.sandbox.as_deref())),
+            ("client_fs", "--client-fs", acp.and_then(|acp| acp.client_fs.as_deref())),
             ("store", "--store", args.global.store.as_deref()),
         ];
         for (path, option, text) in given {

@@ -30,6 +30,7 @@ pub(crate) fn text(sources: &Sources) -> String {
     page.entry("sandbox", config.sandbox.value.as_str(), &config.sandbox.origin);
     page.path("store", &config.store);
     page.entry("thoughts", config.thoughts.value.as_str(), &config.thoughts.origin);
+    page.entry("client_fs", config.client_fs.value.as_str(), &config.client_fs.origin);
     page.entry("durability", config.durability.value.as_str(), &config.durability.origin);
     page.limits(&config.limits);
     page.line("\n[catalogue]");

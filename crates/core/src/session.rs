@@ -13,9 +13,9 @@ use crate::events::{Event, EventKind, RunState, Status};
 use crate::hub::{self, AttachFrom, Attachment, HubError, QueuedMessage, TurnOutcome};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::Journal;
-use crate::ports::Client;
 use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{Epoch, LiveRun, ModelRef, Owner, SessionPatch, SessionRecord, SessionRow};
+use crate::ports::{Client, Delegate};
 use crate::prompt::Prompt;
 use crate::session::approval::InForce;
 use crate::session::ask::{Asking, Seated};
@@ -42,6 +42,9 @@ pub(crate) mod setting;
 mod surroundings;
 mod title;
 
+/// What the client of a prompt does itself for its turn, if anything.
+pub(crate) type ClientSide = Option<Arc<dyn Delegate>>;
+
 type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 
 /// Everything a session can be told. Handled one after the other, in the order given.
@@ -50,6 +53,7 @@ pub(crate) enum Command {
     /// Settle what an earlier owner left behind, if anything.
     Recover(Reply<()>),
     Prompt {
+        client: Option<Arc<dyn Client>>,
         prompt: Prompt,
         accept: oneshot::Sender<MessageId>,
         answer: Reply<TurnOutcome>,
@@ -112,6 +116,8 @@ pub(crate) struct Queued {
     pub(crate) queued_at: i64,
     /// In memory only: it is gone after a restart, as the protocol wants it.
     pub(crate) runtime_context: Vec<(Option<String>, String)>,
+    /// Of whoever sent it; gone after a restart as well.
+    pub(crate) client: ClientSide,
 }
 
 pub(crate) struct Session {
@@ -238,7 +244,10 @@ impl Session {
                 let recovered = self.recover().await;
                 answer(reply, recovered);
             }
-            Command::Prompt { prompt, accept, answer } => self.admit(prompt, accept, answer).await,
+            Command::Prompt { client, prompt, accept, answer } => {
+                let client = client.and_then(|client| client.delegate());
+                self.admit(prompt, client, accept, answer).await;
+            }
             Command::Cancel => self.cancel().await,
             Command::CancelPrompt(message_id) => self.cancel_prompt(message_id).await,
             Command::Attach { client, from, reply } => {

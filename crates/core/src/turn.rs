@@ -14,6 +14,7 @@ use crate::hub;
 use crate::ids::MessageId;
 use crate::journal::{Journal, Voice};
 use crate::part::{Passage, Role};
+use crate::ports::Delegate;
 use crate::ports::client::PermissionAsk;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::store::StoreError;
@@ -97,6 +98,8 @@ pub(crate) struct Turn {
     pub(crate) granted: Arc<[PathBuf]>,
     pub(crate) passages: Conversation,
     pub(crate) runtime_context: Arc<[(Option<String>, String)]>,
+    /// What the client does itself; `None` when nobody who could is there.
+    pub(crate) client: Option<Arc<dyn Delegate>>,
     pub(crate) cancel: CancellationToken,
     pub(crate) steps: u32,
     pub(crate) used: Used,

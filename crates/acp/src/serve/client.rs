@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{RequestPermissionOutcome, RequestPermissionResponse};
 use attache_core::ids::CallId;
-use attache_core::ports::BoxFuture;
 use attache_core::ports::client::{Answer, Client, PermissionAsk};
+use attache_core::ports::{BoxFuture, Delegate};
 use attache_rpc::{Peer, RequestError};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::courier::Errand;
+use super::delegate::ClientSide;
 use crate::to_wire::permission_request;
 
 #[derive(Debug)]
@@ -18,11 +19,13 @@ pub(super) struct Asker {
     peer: Peer,
     /// Weak: the session holds this client, and the courier holds the seat in the session.
     courier: mpsc::WeakUnboundedSender<Errand>,
+    /// What the client does itself.
+    side: ClientSide,
 }
 
 impl Asker {
-    pub(super) fn new(peer: Peer, courier: &mpsc::UnboundedSender<Errand>) -> Arc<Self> {
-        Arc::new(Self { peer, courier: courier.downgrade() })
+    pub(super) fn new(peer: Peer, courier: &mpsc::UnboundedSender<Errand>, side: ClientSide) -> Arc<Self> {
+        Arc::new(Self { peer, courier: courier.downgrade(), side })
     }
 }
 
@@ -52,6 +55,10 @@ impl Client for Asker {
                 }
             }
         })
+    }
+
+    fn delegate(&self) -> Option<Arc<dyn Delegate>> {
+        Some(Arc::new(self.side.clone()))
     }
 }
 

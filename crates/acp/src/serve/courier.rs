@@ -28,6 +28,11 @@ pub(super) enum Errand {
         call_id: CallId,
         go: oneshot::Sender<()>,
     },
+    /// The terminal may be released once its call shows it.
+    Terminal {
+        terminal_id: String,
+        go: oneshot::Sender<()>,
+    },
     Ended(Ended),
     /// The session is closed: answer this when nothing else is owed, then leave.
     Leave(Leaving),
@@ -56,10 +61,19 @@ pub(super) struct Courier {
     /// The last call that a question was recorded for. A turn has one open question at most.
     asked_about: Option<CallId>,
     questions: Vec<(CallId, oneshot::Sender<()>)>,
+    terminals: Vec<AwaitedTerminal>,
     ended: Vec<Ended>,
     leaving: Option<Leaving>,
     buffer: Vec<u8>,
     failures: u32,
+}
+
+/// A terminal whose block somebody waits for.
+struct AwaitedTerminal {
+    terminal_id: String,
+    /// Written out with what is flushed next.
+    written: bool,
+    go: oneshot::Sender<()>,
 }
 
 /// Where the courier stands in the journal.
@@ -95,6 +109,7 @@ impl Courier {
             place: None,
             asked_about: None,
             questions: Vec::new(),
+            terminals: Vec::new(),
             ended: Vec::new(),
             leaving: None,
             buffer: Vec::new(),
@@ -133,6 +148,11 @@ impl Courier {
         match errand {
             Errand::Start(start) => return self.begin(*start).await,
             Errand::Question { call_id, go } => self.questions.push((call_id, go)),
+            Errand::Terminal { terminal_id, go } => {
+                // A call that was dropped no longer waits for its terminal.
+                self.terminals.retain(|awaited| !awaited.go.is_closed());
+                self.terminals.push(AwaitedTerminal { terminal_id, written: false, go });
+            }
             Errand::Ended(ended) => self.ended.push(ended),
             Errand::Leave(leaving) => self.leaving = Some(leaving),
         }
@@ -208,6 +228,9 @@ impl Courier {
             if let Chunk::ToolApprovalRequest { call_id, .. } = entry.chunk {
                 self.asked_about = Some(call_id.clone());
             }
+            for awaited in &mut self.terminals {
+                awaited.written |= shows_terminal(entry.chunk, &awaited.terminal_id);
+            }
             if let Err(error) = write_updates(entry, &self.view, &mut self.buffer) {
                 tracing::error!(%error, index = entry.index, "an update could not be encoded and is left out");
             }
@@ -234,6 +257,11 @@ impl Courier {
         for ended in self.ended.extract_if(.., |ended| ended.after_index() <= cursor) {
             self.own.forget(ended.number);
             ended.answer();
+        }
+        for awaited in self.terminals.extract_if(.., |awaited| awaited.written) {
+            if awaited.go.send(()).is_err() {
+                tracing::debug!("nobody waited for a terminal any more");
+            }
         }
         for (_, go) in
             self.questions.extract_if(.., |(call_id, _)| Some(&*call_id) == self.asked_about.as_ref())
@@ -279,4 +307,12 @@ async fn next(place: &mut Option<Place>) -> Result<attache_core::entry::SharedSe
         Some(place) => place.live.next().await,
         None => std::future::pending().await,
     }
+}
+
+/// Whether this is what a call looks like with the terminal in it.
+fn shows_terminal(chunk: &Chunk, terminal_id: &str) -> bool {
+    let Chunk::ToolOutputAvailable { rest, .. } = chunk else { return false };
+    let content = rest.tool_metadata().and_then(|metadata| metadata.pointer("/attache/content"));
+    let mut blocks = content.and_then(Value::as_array).into_iter().flatten();
+    blocks.any(|block| block["terminal_id"] == terminal_id)
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use attache_core::choices::Chosen;
 use attache_core::hub::{AttachFrom, HubError, SessionHandle};
 use attache_core::ids::SessionId;
+use attache_core::ports::delegate::Offers;
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::Approval;
@@ -13,6 +14,7 @@ use attache_rpc::{ErrorObject, Handler, Notification, Peer, Request as Incoming,
 use serde_json::json;
 
 use super::Agent;
+use super::delegate::offers;
 use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order};
 use crate::from_wire::{self, ConfigValue, Initialize, Request};
@@ -40,14 +42,22 @@ pub(super) struct State {
 
 pub(super) enum Phase {
     New,
-    Ready(Arc<WireView>),
+    Ready(Greeted),
     Closed,
 }
 
+/// What a client's `initialize` said of it, for all of its sessions.
+#[derive(Clone)]
+pub(super) struct Greeted {
+    pub(super) view: Arc<WireView>,
+    /// What it does itself.
+    pub(super) offers: Offers,
+}
+
 impl Phase {
-    pub(super) fn view(&self) -> Option<Arc<WireView>> {
+    pub(super) fn greeted(&self) -> Option<Greeted> {
         match self {
-            Self::Ready(view) => Some(view.clone()),
+            Self::Ready(greeted) => Some(greeted.clone()),
             Self::New | Self::Closed => None,
         }
     }
@@ -183,7 +193,8 @@ impl Shared {
         match initialize_response(initialize.version, &choices.get(), logins.as_deref(), version) {
             Ok(response) => {
                 let view = WireView::new(choices.clone(), &initialize.capabilities, self.agent.thoughts);
-                state.phase = Phase::Ready(Arc::new(view));
+                let offers = offers(&initialize.capabilities, self.agent.client_fs);
+                state.phase = Phase::Ready(Greeted { view: Arc::new(view), offers });
                 responder.ok(&response);
             }
             Err(error) => responder.error(ErrorObject::internal(error.to_string())),

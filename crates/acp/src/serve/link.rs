@@ -13,16 +13,19 @@ use futures_util::future::maybe_done;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::client::Asker;
 use super::courier::{Courier, Errand};
-use super::desk::Shared;
+use super::delegate::ClientSide;
+use super::desk::{Greeted, Shared};
 use super::failure::error_object;
 use super::prompt::OwnPrompts;
 use crate::from_wire::Workplace;
-use crate::to_wire::WireView;
 
 pub(super) struct Link {
     pub(super) courier: mpsc::UnboundedSender<Errand>,
     own: Arc<OwnPrompts>,
+    /// Who is asked in the session, and does there what this connection's client does itself.
+    pub(super) asker: Arc<Asker>,
     pub(super) stage: Stage,
 }
 
@@ -76,11 +79,14 @@ impl Order {
 
 impl Link {
     /// A link with its courier on the way; the courier leaves when the link is dropped and nothing is owed.
-    pub(super) fn new(shared: &Shared, view: Arc<WireView>, stage: Stage) -> Self {
+    pub(super) fn new(shared: &Shared, session_id: &SessionId, client: &Greeted, stage: Stage) -> Self {
         let (courier, errands) = mpsc::unbounded_channel();
         let own = Arc::new(OwnPrompts::default());
-        Courier::start(shared.peer.clone(), view, own.clone(), errands);
-        Self { courier, own, stage }
+        let (peer, hub) = (shared.peer.clone(), shared.agent.hub.clone());
+        Courier::start(peer.clone(), client.view.clone(), own.clone(), errands);
+        let side = ClientSide::new(peer.clone(), hub, session_id.clone(), client.offers, &courier);
+        let asker = Asker::new(peer, &courier, side);
+        Self { courier, own, asker, stage }
     }
 }
 
@@ -93,7 +99,8 @@ impl Shared {
         };
         match order {
             Order::Prompt { prompt, responder } => {
-                link.own.hand_in(&handle, prompt, responder, &self.peer, &link.courier);
+                let said = (link.asker.clone(), prompt);
+                link.own.hand_in(&handle, said, responder, &self.peer, &link.courier);
             }
             Order::Cancel => handle.cancel(),
             Order::Ask { ask, responder } => begin(ask(handle), |result| match result {
@@ -103,7 +110,7 @@ impl Shared {
             Order::Open(opening) => match opening.from {
                 AttachFrom::Beginning => {
                     link.stage = Stage::Opening(Vec::new());
-                    self.open_in_task(session_id.clone(), link.courier.clone(), opening);
+                    self.open_in_task(session_id.clone(), link, opening);
                 }
                 AttachFrom::LiveRun | AttachFrom::Now => {
                     self.resume_again(handle, link.courier.clone(), opening);

@@ -1,6 +1,6 @@
 //! Prompts of one connection in one session: which messages are its own, and who answers each when its turn has ended.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_core::hub::{HubError, SessionHandle, Ticket, TurnOutcome};
 use attache_core::ids::MessageId;
@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::Shared;
 use tokio::sync::{mpsc, oneshot};
 
+use super::client::Asker;
 use super::courier::Errand;
 use super::failure::{error_object, prompt_answer};
 
@@ -60,17 +61,17 @@ impl Ended {
 }
 
 impl OwnPrompts {
-    /// Hands a prompt to the session: its place in the order is taken when this returns.
+    /// Hands a prompt of this client to the session: its place in the order is taken when this returns.
     pub(super) fn hand_in(
         &self,
         handle: &SessionHandle,
-        prompt: Prompt,
+        (asker, prompt): (Arc<Asker>, Prompt),
         responder: Responder,
         peer: &Peer,
         courier: &mpsc::UnboundedSender<Errand>,
     ) {
         let mut listed = self.lock();
-        let Ticket { accepted, outcome } = handle.prompt(prompt);
+        let Ticket { accepted, outcome } = handle.prompt_of(Some(asker), prompt);
         let number = listed.next_number;
         listed.next_number += 1;
         let accepted = accepted.shared();

@@ -45,9 +45,9 @@ impl Shared {
     }
 
     async fn link_new(self: &Arc<Self>, handle: SessionHandle, servers: &[String], responder: Responder) {
-        let Some(link) = self.new_link(Stage::Open(handle.clone())) else { return };
-        let asker = Asker::new(self.peer.clone(), &link.courier);
-        let attachment = match handle.attach(Some(asker), AttachFrom::Now).await {
+        let Some(client) = self.lock().phase.greeted() else { return };
+        let link = Link::new(self, handle.id(), &client, Stage::Open(handle.clone()));
+        let attachment = match handle.attach(Some(link.asker.clone()), AttachFrom::Now).await {
             Ok(attachment) => attachment,
             Err(error) => return responder.error(error_object(&error)),
         };
@@ -58,11 +58,6 @@ impl Shared {
             state.links.insert(handle.id().clone(), link);
             tell_of_servers(&handle, servers);
         }
-    }
-
-    fn new_link(&self, stage: Stage) -> Option<Link> {
-        let view = self.lock().phase.view()?;
-        Some(Link::new(self, view, stage))
     }
 
     async fn check_directories(&self, workplace: &Workplace) -> Result<(), ErrorObject> {
@@ -88,27 +83,22 @@ impl Shared {
         if let Some(link) = state.links.get_mut(session_id) {
             return self.order(session_id, link, Order::Open(opening));
         }
-        // Without a view the connection is over, and nobody is left to be answered.
-        let Some(view) = state.phase.view() else { return };
-        let link = Link::new(self, view, Stage::Opening(Vec::new()));
-        self.open_in_task(session_id.clone(), link.courier.clone(), opening);
+        // Without a client the connection is over, and nobody is left to be answered.
+        let Some(client) = state.phase.greeted() else { return };
+        let link = Link::new(self, session_id, &client, Stage::Opening(Vec::new()));
+        self.open_in_task(session_id.clone(), &link, opening);
         state.links.insert(session_id.clone(), link);
     }
 
-    pub(super) fn open_in_task(
-        self: &Arc<Self>,
-        session_id: SessionId,
-        courier: mpsc::UnboundedSender<Errand>,
-        opening: Opening,
-    ) {
-        let shared = self.clone();
+    pub(super) fn open_in_task(self: &Arc<Self>, session_id: SessionId, link: &Link, opening: Opening) {
+        let (shared, courier, asker) = (self.clone(), link.courier.clone(), link.asker.clone());
         tokio::spawn(async move {
             let Opening { from, workplace, responder } = opening;
             if let Err(error) = shared.check_additional(&workplace).await {
                 responder.error(error.clone());
                 return shared.unlink(&session_id, &courier, &error);
             }
-            match shared.attach(&session_id, &courier, from, &workplace).await {
+            match shared.attach(&session_id, asker, from, &workplace).await {
                 Ok((handle, attachment)) => {
                     let result = session_result(None, &shared.agent.hub.choices().get(), &attachment.chosen);
                     let start = Errand::Start(Box::new(Start { attachment, responder, result }));
@@ -126,7 +116,7 @@ impl Shared {
     async fn attach(
         &self,
         session_id: &SessionId,
-        courier: &mpsc::UnboundedSender<Errand>,
+        asker: Arc<Asker>,
         from: AttachFrom,
         workplace: &Workplace,
     ) -> Result<(SessionHandle, Attachment), HubError> {
@@ -144,7 +134,6 @@ impl Shared {
                 Err(error) => return Err(error),
             }
         }
-        let asker = Asker::new(self.peer.clone(), courier);
         let attachment = handle.attach(Some(asker), from).await?;
         Ok((handle, attachment))
     }

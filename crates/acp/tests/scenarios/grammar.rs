@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use attache_acp::ClientFs;
 use attache_core::watchdog::Approval;
 use attache_models::ScriptModel;
 use serde_json::Value;
@@ -104,6 +105,7 @@ pub(crate) struct Options {
     pub(crate) max_steps: Option<u32>,
     pub(crate) drop_thoughts: bool,
     pub(crate) notices: bool,
+    pub(crate) client_fs: ClientFs,
     pub(crate) approval: Approval,
     /// The user said that nothing shall hold commands.
     pub(crate) sandbox_off: bool,
@@ -209,6 +211,7 @@ impl Options {
             }
             ("thoughts", "dropped") => self.drop_thoughts = true,
             ("notices", "") => self.notices = true,
+            ("client_fs", "never") => self.client_fs = ClientFs::Never,
             ("nothing", "") => self.silent_start = true,
             ("approval", approval) => {
                 let unknown = || format!("there is no approval `{approval}`");

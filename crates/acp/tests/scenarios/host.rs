@@ -108,7 +108,8 @@ impl Host {
         };
         let thoughts = if options.drop_thoughts { Thoughts::Drop } else { Thoughts::Show };
         let host = Arc::new(Machine);
-        let agent = Agent { hub: Hub::new(parts), host, accounts: None, clock, version: "1.2.3", thoughts };
+        let (hub, client_fs) = (Hub::new(parts), options.client_fs);
+        let agent = Agent { hub, host, accounts: None, clock, version: "1.2.3", thoughts, client_fs };
         Self { process: Process::start(), agent, store, connections: Vec::new() }
     }
 

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on must fail loudly"
 )]
 
+mod delegates;
 mod handshake;
 mod logins;
 mod permissions;

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use attache_acp::to_wire::Thoughts;
-use attache_acp::{Accounts, Agent, Host, connect};
+use attache_acp::{Accounts, Agent, ClientFs, Host, connect};
 use attache_core::agents::Agents;
 use attache_core::hub::{Hub, Parts, Settings};
 use attache_core::ids::Ids;
-use attache_core::ports::{BoxFuture, Clock, Model};
+use attache_core::ports::{BoxFuture, Clock, Model, Tool};
 use attache_core::watchdog::{Approval, Containment};
 use attache_models::ScriptModel;
 use attache_rpc::{Connection, Options, duplex};
@@ -24,6 +24,8 @@ pub struct World {
     model: Arc<dyn Model>,
     accounts: Option<Arc<dyn Accounts>>,
     pub runs: Runs,
+    /// Beside the family of fakes.
+    pub tools: Vec<Arc<dyn Tool>>,
     clock: Arc<dyn Clock>,
     processes: Mutex<u64>,
 }
@@ -34,6 +36,7 @@ pub struct Process {
     store: MemoryStore,
     clock: Arc<dyn Clock>,
     accounts: Option<Arc<dyn Accounts>>,
+    pub client_fs: ClientFs,
 }
 
 /// One connection and its client.
@@ -53,6 +56,7 @@ impl World {
             model,
             accounts,
             runs: Runs::default(),
+            tools: Vec::new(),
             clock: Arc::new(TokioClock::start()),
             processes: Mutex::default(),
         }
@@ -68,7 +72,7 @@ impl World {
             blobs: Arc::new(store.clone()),
             model: self.model.clone(),
             compaction: None,
-            tools: family(&self.runs),
+            tools: family(&self.runs).iter().chain(&self.tools).cloned().collect(),
             surroundings: None,
             agents: Agents::builtin(),
             clock: self.clock.clone(),
@@ -85,7 +89,8 @@ impl World {
                 platform: "test".into(),
             },
         });
-        Process { hub, store, clock: self.clock.clone(), accounts: self.accounts.clone() }
+        let (clock, accounts) = (self.clock.clone(), self.accounts.clone());
+        Process { hub, store, clock, accounts, client_fs: ClientFs::Auto }
     }
 
     pub fn messages(&self) -> usize {
@@ -108,6 +113,7 @@ impl Process {
             clock: self.clock.clone(),
             version: "0.0.0",
             thoughts: Thoughts::Show,
+            client_fs: self.client_fs,
         };
         let (ours, theirs) = duplex(64 * 1024);
         let connection = connect(agent, ours.0, ours.1, Options::default());
@@ -115,8 +121,12 @@ impl Process {
     }
 
     pub async fn connect(&self) -> Line {
+        self.connect_with(json!({ "session": { "notices": {} } })).await
+    }
+
+    /// A connection of a client that can do this.
+    pub async fn connect_with(&self, capabilities: Value) -> Line {
         let line = self.connect_raw();
-        let capabilities = json!({ "session": { "notices": {} } });
         let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
         line.client.expect("initialize", params).await;
         line

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use attache_acp::ClientFs;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::Approval;
 use attache_models::BaseUrl;
@@ -93,6 +94,15 @@ pub(super) const KEYS: &[Key] = &[
         assign: |config, input, origin| {
             let value = one_of(input.text()?, &[Thoughts::Show, Thoughts::Drop], Thoughts::as_str)?;
             config.thoughts = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "client_fs",
+        expected: "\"auto\" or \"never\"",
+        assign: |config, input, origin| {
+            let value = one_of(input.text()?, &[ClientFs::Auto, ClientFs::Never], ClientFs::as_str)?;
+            config.client_fs = Sourced { value, origin };
             Ok(())
         },
     },

@@ -63,15 +63,15 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
+            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
-            "~/config.toml:1: unknown key `permissions` (valid here: approval, catalogue, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
+            "~/config.toml:1: unknown key `permissions` (valid here: approval, catalogue, client_fs, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
         ),
         (
             "[limits]\nmax_step = 3",
@@ -285,7 +285,7 @@ fn variables_and_options_are_named_in_their_errors() {
     assert_eq!(
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
         "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
-         ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_DURABILITY, ATTACHE_LIMITS_MAX_STEPS, \
+         ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_DURABILITY, ATTACHE_LIMITS_MAX_STEPS, \
          ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_HOME, ATTACHE_LOG)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
@@ -483,6 +483,7 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
          sandbox = \"auto\"  # default\n\
          store = \"/s.db\"  # option --store\n\
          thoughts = \"show\"  # default\n\
+         client_fs = \"auto\"  # default\n\
          durability = \"full\"  # environment ATTACHE_DURABILITY\n\
          \n[limits]\n\
          stream_idle_timeout_ms = 300000  # default\n\

@@ -28,11 +28,16 @@ impl SessionHandle {
         &self.id
     }
 
-    /// Hands in a prompt; its place in the order is taken when this returns.
+    /// Hands in a prompt of nobody in particular; its place in the order is taken when this returns.
     pub fn prompt(&self, prompt: Prompt) -> Ticket {
+        self.prompt_of(None, prompt)
+    }
+
+    /// Hands in a prompt of this client, whose side of the work its turn uses.
+    pub fn prompt_of(&self, client: Option<Arc<dyn Client>>, prompt: Prompt) -> Ticket {
         let (accept, accepted) = oneshot::channel();
         let (answer, outcome) = oneshot::channel();
-        let refused = self.commands.send(Command::Prompt { prompt, accept, answer });
+        let refused = self.commands.send(Command::Prompt { client, prompt, accept, answer });
         if let Err(SendError(Command::Prompt { answer, .. })) = refused {
             drop(answer.send(Err(HubError::Closed(self.id.clone()))));
         }

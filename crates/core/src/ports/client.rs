@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::BoxFuture;
 use super::tool::Presentation;
+use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, MessageId, SessionId};
 
 /// One question about one call. Everything a client shows stands in it.
@@ -38,4 +38,9 @@ pub enum Answer {
 pub trait Client: Send + Sync + Debug {
     /// Waits for the answer as long as it takes; dropping the future withdraws the question.
     fn ask(&self, ask: Arc<PermissionAsk>) -> BoxFuture<'static, Answer>;
+
+    /// What the client does itself for the turns of its prompts; `None`: everything happens on this machine.
+    fn delegate(&self) -> Option<Arc<dyn Delegate>> {
+        None
+    }
 }

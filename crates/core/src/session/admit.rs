@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::choose::aside;
 use super::lease::LeaseAfter;
 use super::run::{Firing, patch_message};
-use super::{Queued, Reply, Session};
+use super::{ClientSide, Queued, Reply, Session};
 use crate::chunk::Chunk;
 use crate::environment::is_news;
 use crate::events::RunState;
@@ -25,10 +25,11 @@ impl Session {
     pub(super) async fn admit(
         &mut self,
         prompt: Prompt,
+        client: ClientSide,
         accept: oneshot::Sender<MessageId>,
         answer: Reply<TurnOutcome>,
     ) {
-        let answered = match self.try_admit(prompt, accept).await {
+        let answered = match self.try_admit(prompt, client, accept).await {
             Ok(Admitted::Waits(message_id)) => {
                 self.callers.entry(message_id).or_default().push(answer);
                 None
@@ -46,6 +47,7 @@ impl Session {
     async fn try_admit(
         &mut self,
         prompt: Prompt,
+        client: ClientSide,
         accept: oneshot::Sender<MessageId>,
     ) -> Result<Admitted, HubError> {
         self.take_lease().await?;
@@ -72,7 +74,7 @@ impl Session {
         // Whoever sent it must know its id before anybody can be shown it.
         drop(accept.send(message_id.clone()));
         if self.running.is_some() || !self.waiting.is_empty() {
-            self.enqueue(&message_id, &parts, runtime_context).await?;
+            self.enqueue(&message_id, &parts, runtime_context, client).await?;
         } else {
             let place = self.insertion(&message_id, &parts, None)?;
             let place = Box::new(move |seq| {
@@ -82,7 +84,8 @@ impl Session {
                 }
                 changes
             });
-            self.fire(Firing { message_id: message_id.clone(), parts, runtime_context, place }).await?;
+            let message_id = message_id.clone();
+            self.fire(Firing { message_id, parts, runtime_context, client, place }).await?;
         }
         Ok(Admitted::Waits(message_id))
     }
@@ -125,6 +128,7 @@ impl Session {
         message_id: &MessageId,
         parts: &[Part],
         runtime_context: Vec<(Option<String>, String)>,
+        client: ClientSide,
     ) -> Result<(), HubError> {
         // Strictly growing: ids of one millisecond, some of them minted by clients, say nothing about who came first.
         let behind = self.waiting.back().map_or(i64::MIN, |last| last.queued_at + 1);
@@ -132,7 +136,7 @@ impl Session {
         let changes = self.insertion(message_id, parts, Some(queued_at))?;
         self.journal.change(changes)?;
         self.journal.settle().await?;
-        self.waiting.push_back(Queued { message_id: message_id.clone(), queued_at, runtime_context });
+        self.waiting.push_back(Queued { message_id: message_id.clone(), queued_at, runtime_context, client });
         Ok(())
     }
 
@@ -284,6 +288,7 @@ impl Session {
             message_id: queued.message_id,
             parts,
             runtime_context: queued.runtime_context,
+            client: queued.client,
             place,
         })
         .await

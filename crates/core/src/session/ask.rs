@@ -14,6 +14,7 @@ use super::run::Running;
 use crate::events::RunState;
 use crate::ports::Client;
 use crate::ports::client::{Answer, PermissionAsk};
+use crate::ports::delegate::Offers;
 use crate::ports::store::{Change, LiveRun, SessionPatch};
 use crate::scope::{Reach, reach};
 use crate::turn::{Answered, Decision, Entrance, Turn, TurnEnd, TurnResult};
@@ -38,7 +39,8 @@ pub(crate) struct Asking {
     pub(crate) turn: Box<Turn>,
     pub(crate) live: LiveRun,
     pub(crate) ask: Arc<PermissionAsk>,
-    asked: JoinSet<Answer>,
+    /// With the seat that gave it.
+    asked: JoinSet<(u64, Answer)>,
     /// By seat: who leaves can't answer any more.
     asked_at: HashMap<u64, AbortHandle>,
 }
@@ -49,7 +51,7 @@ impl Asking {
     }
 
     /// The next answer; for ever when nobody has been asked.
-    pub(crate) async fn answered(slot: &mut Option<Asking>) -> Answer {
+    pub(crate) async fn answered(slot: &mut Option<Asking>) -> (u64, Answer) {
         loop {
             let next = match slot {
                 Some(asking) => asking.asked.join_next().await,
@@ -66,7 +68,7 @@ impl Asking {
 
     fn ask(&mut self, seat: u64, client: &Arc<dyn Client>) {
         let question = client.ask(self.ask.clone());
-        let withdraw = self.asked.spawn(question);
+        let withdraw = self.asked.spawn(async move { (seat, question.await) });
         self.asked_at.insert(seat, withdraw);
     }
 }
@@ -101,7 +103,7 @@ impl Session {
     }
 
     /// The first answer wins; the others' questions are withdrawn.
-    pub(super) async fn take_answer(&mut self, answer: Answer) {
+    pub(super) async fn take_answer(&mut self, (seat, answer): (u64, Answer)) {
         let decision = match answer {
             Answer::Gone => return,
             Answer::Cancelled => {
@@ -123,6 +125,11 @@ impl Session {
         let Some(Asking { mut turn, live, ask, .. }) = self.asking.take() else { return };
         turn.rules = self.rules.clone();
         turn.granted = self.granted.clone().into();
+        if !turn.client.as_ref().is_some_and(|client| client.offers() != Offers::default()) {
+            // Whoever prompted is gone, or was before a restart: the one who answered takes their place.
+            let client = self.seats.get(&seat).and_then(|seated| seated.client.as_ref());
+            turn.client = client.and_then(|client| client.delegate());
+        }
         let entrance = Entrance::Answered(Box::new(Answered { ask, decision }));
         self.running = Some(Running::start(turn, live, entrance));
         self.set_state(RunState::Busy);

@@ -96,7 +96,8 @@ impl Session {
     async fn stored_queued(&self, message_id: MessageId) -> Result<Queued, HubError> {
         let stored = self.hub.parts.store.message(&message_id).await?;
         let queued_at = stored.and_then(|(row, _)| row.metadata.get("queued_at").and_then(Value::as_i64));
-        Ok(Queued { message_id, queued_at: queued_at.unwrap_or_default(), runtime_context: Vec::new() })
+        let queued_at = queued_at.unwrap_or_default();
+        Ok(Queued { message_id, queued_at, runtime_context: Vec::new(), client: None })
     }
 
     async fn settle_run(&mut self, live: LiveRun) -> Result<(), HubError> {

@@ -12,7 +12,7 @@ use super::ask::Asking;
 use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::setting::Setting;
-use super::{Session, history};
+use super::{ClientSide, Session, history};
 use crate::chunk::{Chunk, Rest, replay};
 use crate::conversation::Conversation;
 use crate::environment::is_news;
@@ -83,6 +83,7 @@ pub(crate) struct Firing {
     pub(crate) message_id: MessageId,
     pub(crate) parts: Vec<Part>,
     pub(crate) runtime_context: Vec<(Option<String>, String)>,
+    pub(crate) client: ClientSide,
     /// Inserts the message, or patches the queued one, given its seq.
     pub(crate) place: Box<dyn FnOnce(i64) -> Vec<Change> + Send>,
 }
@@ -108,6 +109,7 @@ impl Session {
         passages.push(user);
         let mut turn = self.new_turn(setting, &live, passages);
         turn.runtime_context = firing.runtime_context.into();
+        turn.client = firing.client;
         self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
         self.running = Some(Running::start(turn, live, Entrance::Beginning));
         self.set_state(RunState::Busy);

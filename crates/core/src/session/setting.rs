@@ -110,6 +110,7 @@ impl Session {
             granted: self.granted.clone().into(),
             passages,
             runtime_context: Arc::new([]),
+            client: None,
             cancel: CancellationToken::new(),
             steps: 0,
             used: Used::default(),

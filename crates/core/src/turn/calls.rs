@@ -17,6 +17,7 @@ use crate::chunk::{Chunk, Rest};
 use crate::ids::CallId;
 use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
 use crate::ports::client::PermissionAsk;
+use crate::ports::delegate::Offers;
 use crate::ports::tool::{Access, Effect, NetworkGrant, Presentation, Site, Tool, ToolPlan, ToolRuntime};
 use crate::scope::{Reach, reach};
 use crate::watchdog::{Action, Approval, rule_name};
@@ -334,7 +335,9 @@ impl Turn {
             [] => self.granted.clone(),
             to_call => self.granted.iter().chain(to_call).cloned().collect(),
         };
-        Site { workspace: self.setting.workspace.clone(), granted, client: None }
+        // A client that offers nothing (any more) is as good as none.
+        let client = self.client.clone().filter(|client| client.offers() != Offers::default());
+        Site { workspace: self.setting.workspace.clone(), granted, client }
     }
 
     async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), Stop> {

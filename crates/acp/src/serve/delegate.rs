@@ -1,0 +1,202 @@
+//! What a client does for a session instead of this machine, asked over its connection: texts and terminals. Decides
+//! nothing about what may be touched; the core and the tools did before they ask here.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use agent_client_protocol_schema::v1::{
+    ClientCapabilities, CreateTerminalRequest, CreateTerminalResponse, EnvVariable, ReadTextFileRequest,
+    ReadTextFileResponse, WriteTextFileRequest,
+};
+use attache_core::hub::Hub;
+use attache_core::ids::SessionId;
+use attache_core::ports::BoxFuture;
+use attache_core::ports::delegate::{Delegate, DelegateError, Lines, Offers, Terminal, TerminalCommand};
+use attache_rpc::{Peer, RequestError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::ClientFs;
+use super::courier::Errand;
+use super::terminal::ClientTerminal;
+use crate::limits::{FS_DEADLINE, REFUSAL_CHARS, SILENCES, TERMINAL_DEADLINE};
+
+/// What a client said in `initialize` that it does itself, as far as it is wanted.
+pub(super) fn offers(capabilities: &ClientCapabilities, wanted: ClientFs) -> Offers {
+    match wanted {
+        ClientFs::Never => Offers::default(),
+        ClientFs::Auto => Offers {
+            reads_texts: capabilities.fs.read_text_file,
+            writes_texts: capabilities.fs.write_text_file,
+            terminals: capabilities.terminal,
+        },
+    }
+}
+
+/// One client's side of one session. It lives as long as the connection's link to the session, loads included, so that
+/// what it learned of the client's patience holds for the session.
+#[derive(Clone, Debug)]
+pub(super) struct ClientSide(Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    peer: Peer,
+    hub: Hub,
+    session_id: SessionId,
+    offers: Offers,
+    /// Weak: the session holds this, and the courier holds the seat in the session.
+    courier: mpsc::WeakUnboundedSender<Errand>,
+    /// Requests about texts that got no answer, in a row. It stays where it is once it has reached its limit.
+    silences: AtomicU32,
+}
+
+impl ClientSide {
+    pub(super) fn new(
+        peer: Peer,
+        hub: Hub,
+        session_id: SessionId,
+        offers: Offers,
+        courier: &mpsc::UnboundedSender<Errand>,
+    ) -> Self {
+        let (courier, silences) = (courier.downgrade(), AtomicU32::new(0));
+        Self(Arc::new(Shared { peer, hub, session_id, offers, courier, silences }))
+    }
+}
+
+impl Delegate for ClientSide {
+    /// Nothing of a client that is gone: the editor's side of things went with it, and the run goes on here.
+    fn offers(&self) -> Offers {
+        let Shared { peer, offers, silences, .. } = &*self.0;
+        if peer.is_closed() {
+            return Offers::default();
+        }
+        match silences.load(Ordering::Relaxed) >= SILENCES {
+            true => Offers { reads_texts: false, writes_texts: false, ..*offers },
+            false => *offers,
+        }
+    }
+
+    fn read_text(&self, path: &Path, lines: Lines) -> BoxFuture<'static, Result<String, DelegateError>> {
+        let request = ReadTextFileRequest::new(self.0.session_id.as_str().to_owned(), path)
+            .line(lines.first)
+            .limit(lines.count);
+        let shared = self.0.clone();
+        Box::pin(async move {
+            let response = shared.ask_for_text("fs/read_text_file", &request).await?;
+            Ok(read::<ReadTextFileResponse>(&response)?.content)
+        })
+    }
+
+    fn write_text(&self, path: &Path, text: String) -> BoxFuture<'static, Result<(), DelegateError>> {
+        let request = WriteTextFileRequest::new(self.0.session_id.as_str().to_owned(), path, text);
+        let shared = self.0.clone();
+        // Whatever is in the answer, it is one.
+        Box::pin(async move { shared.ask_for_text("fs/write_text_file", &request).await.map(drop) })
+    }
+
+    fn open_terminal(
+        &self,
+        command: TerminalCommand,
+    ) -> BoxFuture<'static, Result<Arc<dyn Terminal>, DelegateError>> {
+        let TerminalCommand { program, arguments, environment, directory, output_bytes } = command;
+        let variables = environment.into_iter().map(|(name, value)| EnvVariable::new(name, value));
+        let request = CreateTerminalRequest::new(self.0.session_id.as_str().to_owned(), program)
+            .args(arguments)
+            .env(variables.collect())
+            .cwd(directory)
+            .output_byte_limit(output_bytes);
+        let shared = self.0.clone();
+        Box::pin(async move {
+            let response = shared.ask("terminal/create", &request, Some(TERMINAL_DEADLINE)).await?;
+            let id = read::<CreateTerminalResponse>(&response)?.terminal_id.0.to_string();
+            let shown = shared.when_shown(&id);
+            Ok(Arc::new(ClientTerminal::new(shared, id, shown)) as Arc<dyn Terminal>)
+        })
+    }
+}
+
+impl Shared {
+    pub(super) fn session_id(&self) -> &SessionId {
+        &self.session_id
+    }
+
+    /// One request of a tool.
+    pub(super) async fn ask(
+        &self,
+        method: &str,
+        request: &impl Serialize,
+        deadline: Option<Duration>,
+    ) -> Result<Box<RawValue>, DelegateError> {
+        self.peer.request(method, request, deadline).await.map_err(|error| match error {
+            RequestError::Remote(error) => DelegateError::Refused(short(&error.message)),
+            RequestError::Deadline => DelegateError::Silent,
+            RequestError::Closed => DelegateError::Gone,
+            // Only a path that is no Unicode: it can't be named to a client.
+            RequestError::Encode(error) => DelegateError::Refused(short(&error.to_string())),
+        })
+    }
+
+    /// The same about a text: who stays silent too often is not asked any more.
+    async fn ask_for_text(
+        &self,
+        method: &str,
+        request: &impl Serialize,
+    ) -> Result<Box<RawValue>, DelegateError> {
+        let answer = self.ask(method, request, Some(FS_DEADLINE)).await;
+        match &answer {
+            Err(DelegateError::Silent) => self.count_silence().await,
+            Err(DelegateError::Gone) => {}
+            Ok(_) | Err(DelegateError::Refused(_)) => {
+                let heard = |silences| (silences < SILENCES).then_some(0);
+                if self.silences.fetch_update(Ordering::Relaxed, Ordering::Relaxed, heard).is_err() {
+                    tracing::debug!("an answer of a client that had been silent too often");
+                }
+            }
+        }
+        answer
+    }
+
+    async fn count_silence(&self) {
+        let counted = |silences| (silences < SILENCES).then_some(silences + 1);
+        let before = self.silences.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
+        if before != Ok(SILENCES - 1) {
+            return;
+        }
+        let title = "Files are read and written on disk from now on".to_owned();
+        let description = format!(
+            "The editor left {SILENCES} requests about files in a row without an answer. Unsaved changes are not seen, \
+             and edits do not pass its review, for the rest of this session."
+        );
+        match self.hub.open(&self.session_id).await {
+            Ok(handle) => handle.notice("warning", title, Some(description)),
+            Err(error) => tracing::warn!(%error, "a notice was lost"),
+        }
+    }
+
+    /// Resolves when the client has been shown the terminal in its call, or will never be.
+    fn when_shown(&self, terminal_id: &str) -> oneshot::Receiver<()> {
+        let (go, shown) = oneshot::channel();
+        if let Some(courier) = self.courier.upgrade() {
+            // A courier that has left drops the errand, which ends the wait.
+            drop(courier.send(Errand::Terminal { terminal_id: terminal_id.to_owned(), go }));
+        }
+        shown
+    }
+}
+
+pub(super) fn read<T: DeserializeOwned>(response: &RawValue) -> Result<T, DelegateError> {
+    serde_json::from_str(response.get())
+        .map_err(|error| DelegateError::Refused(short(&format!("its answer could not be read: {error}"))))
+}
+
+/// A client's own words reach the model: as many as a sentence has.
+fn short(message: &str) -> String {
+    match message.char_indices().nth(REFUSAL_CHARS) {
+        Some((cut, _)) => format!("{}…", &message[..cut]),
+        None => message.to_owned(),
+    }
+}

@@ -1,0 +1,84 @@
+//! A terminal that a client has opened for a command: asked for its output and its end, killed, released.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_client_protocol_schema::v1::{
+    KillTerminalRequest, ReleaseTerminalRequest, TerminalExitStatus, TerminalOutputRequest,
+    TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
+};
+use attache_core::ports::BoxFuture;
+use attache_core::ports::delegate::{DelegateError, Terminal, TerminalExit, TerminalOutput};
+use tokio::sync::oneshot;
+
+use super::delegate::{Shared, read};
+use crate::limits::TERMINAL_DEADLINE;
+
+#[derive(Debug)]
+pub(super) struct ClientTerminal {
+    shared: Arc<Shared>,
+    id: String,
+    /// Ends when the client has been shown the terminal. Why a lock: it is waited for once, by whoever releases.
+    shown: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl ClientTerminal {
+    pub(super) fn new(shared: Arc<Shared>, id: String, shown: oneshot::Receiver<()>) -> Self {
+        Self { shared, id, shown: Mutex::new(Some(shown)) }
+    }
+
+    fn names(&self) -> (Arc<Shared>, String, String) {
+        (self.shared.clone(), self.shared.session_id().as_str().to_owned(), self.id.clone())
+    }
+}
+
+impl Terminal for ClientTerminal {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn output(&self) -> BoxFuture<'static, Result<TerminalOutput, DelegateError>> {
+        let (shared, session, id) = self.names();
+        Box::pin(async move {
+            let request = TerminalOutputRequest::new(session, id);
+            let response = shared.ask("terminal/output", &request, Some(TERMINAL_DEADLINE)).await?;
+            let TerminalOutputResponse { output, truncated, exit_status, .. } = read(&response)?;
+            Ok(TerminalOutput { text: output, truncated, exit: exit_status.map(exit) })
+        })
+    }
+
+    fn wait_for_exit(&self) -> BoxFuture<'static, Result<TerminalExit, DelegateError>> {
+        let (shared, session, id) = self.names();
+        Box::pin(async move {
+            let request = WaitForTerminalExitRequest::new(session, id);
+            let response = shared.ask("terminal/wait_for_exit", &request, None).await?;
+            Ok(exit(read::<WaitForTerminalExitResponse>(&response)?.exit_status))
+        })
+    }
+
+    fn kill(&self) -> BoxFuture<'static, Result<(), DelegateError>> {
+        let (shared, session, id) = self.names();
+        Box::pin(async move {
+            let request = KillTerminalRequest::new(session, id);
+            shared.ask("terminal/kill", &request, Some(TERMINAL_DEADLINE)).await.map(drop)
+        })
+    }
+
+    /// A client drops what it knows of a terminal when it is released, so it has to be shown it before: requests and
+    /// updates take different ways out, and a short command is over before its update has left.
+    fn release(&self) -> BoxFuture<'static, Result<(), DelegateError>> {
+        let (shared, session, id) = self.names();
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            if let Some(shown) = shown {
+                // Never shown, or not in time: it is released all the same.
+                drop(tokio::time::timeout(TERMINAL_DEADLINE, shown).await);
+            }
+            let request = ReleaseTerminalRequest::new(session, id);
+            shared.ask("terminal/release", &request, Some(TERMINAL_DEADLINE)).await.map(drop)
+        })
+    }
+}
+
+fn exit(status: TerminalExitStatus) -> TerminalExit {
+    TerminalExit { code: status.exit_code, signal: status.signal }
+}
