@@ -6,7 +6,7 @@ use std::path::{Component, PathBuf};
 
 use crate::ports::tool::{Access, Workspace};
 
-pub use guarded::Guarded;
+pub use guarded::{Guarded, HiddenBelow};
 
 /// What the grant says of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]

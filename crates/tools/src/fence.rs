@@ -9,18 +9,30 @@ pub(crate) fn fenced(text: &str, language: &str) -> String {
 
 /// `text` on one line, with every character that is invisible or moves others made visible. Never cuts.
 pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\0'..='\x1f' => shown.push(char::from_u32(0x2400 + character as u32).unwrap_or('?')),
-            '\x7f' => shown.push('\u{2421}'),
-            '\u{80}'..='\u{9f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' => shown.extend(character.escape_unicode()),
-            _ => shown.push(character),
+    text.chars().fold(String::with_capacity(text.len()), with_visible)
+}
+
+/// The same for a text of several lines: line ends and tabs stay what they are.
+pub(crate) fn visible_block(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, character| match character {
+        '\n' | '\t' => {
+            shown.push(character);
+            shown
         }
+        character => with_visible(shown, character),
+    })
+}
+
+fn with_visible(mut shown: String, character: char) -> String {
+    match character {
+        '\0'..='\x1f' => shown.push(char::from_u32(0x2400 + character as u32).unwrap_or('?')),
+        '\x7f' => shown.push('\u{2421}'),
+        '\u{80}'..='\u{9f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}'
+        | '\u{feff}' => shown.extend(character.escape_unicode()),
+        _ => shown.push(character),
     }
     shown
 }
@@ -46,6 +58,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_seen() {
+        assert_eq!(visible_block("a\n\tb\x1b[2J\r"), "a\n\tb␛[2J␍");
         assert_eq!(visible("a\nb\x1b[2Jc\u{202e}d"), "a␊b␛[2Jc\\u{202e}d");
     }
 

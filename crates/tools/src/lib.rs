@@ -9,6 +9,8 @@ mod environment;
 mod fence;
 mod files;
 mod git_head;
+mod glob;
+mod grep;
 mod limits;
 mod locks;
 mod mutation;
@@ -17,6 +19,7 @@ mod paths;
 mod process;
 mod reach;
 mod read;
+mod search;
 mod text;
 mod todo;
 mod write;
@@ -34,6 +37,8 @@ pub fn builtin() -> Vec<Arc<dyn Tool>> {
         Arc::new(read::Read),
         Arc::new(write::Write::new(Arc::clone(&locks))),
         Arc::new(edit::Edit::new(locks)),
+        Arc::new(glob::Glob),
+        Arc::new(grep::Grep),
         Arc::new(bash::Bash),
         Arc::new(todo::Todo),
     ]

@@ -82,3 +82,29 @@ pub(crate) const KILL_TIME: Duration = Duration::from_millis(400);
 
 /// `.git/HEAD` is one line; whatever is longer is none.
 pub(crate) const GIT_HEAD_BYTES: u64 = 4 * 1024;
+
+/// Files one `glob` tells of, and files it keeps on disk for reading back; beyond it a pattern is too wide to be read.
+pub(crate) const GLOB_FILES: usize = 1_000;
+pub(crate) const GLOB_KEPT_FILES: usize = 20_000;
+
+/// Matches one `grep` tells of, and their bytes: as much as one `read`.
+pub(crate) const GREP_MATCHES: usize = 200;
+pub(crate) const GREP_BYTES: usize = 50_000;
+
+/// A line of a match beyond this is shown around the match only: it is data or minified code.
+pub(crate) const GREP_LINE_BYTES: usize = 300;
+
+/// What a long line shows in front of its match.
+pub(crate) const GREP_LEAD_BYTES: usize = 80;
+
+/// What a search keeps in memory, and in a file beyond what it tells.
+pub(crate) const SEARCH_KEPT_BYTES: usize = 4 * 1024 * 1024;
+
+/// A search that takes longer has been given a whole disk.
+pub(crate) const SEARCH_TIME: Duration = Duration::from_secs(60);
+
+/// What a compiled pattern may take, and its cache in each thread; the libraries' own limits are meant for people.
+pub(crate) const REGEX_BYTES: usize = 10 * 1024 * 1024;
+
+/// Places of a result that an editor is told of.
+pub(crate) const SHOWN_LOCATIONS: usize = 50;

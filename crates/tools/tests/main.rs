@@ -3,9 +3,12 @@
 
 mod bash;
 mod edit;
+mod glob;
+mod grep;
 mod kill;
 mod prompt;
 mod read;
+mod ripgrep;
 mod todo;
 mod trial;
 mod write;

@@ -64,6 +64,13 @@ impl Trial {
         trial
     }
 
+    /// A file, its directories included.
+    pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
     pub(crate) fn text(&self, name: &str) -> String {
         std::fs::read_to_string(self.root.join(name)).unwrap()
     }

@@ -31,6 +31,8 @@ topics! {
     cancel
     chunks
     edit
+    glob
+    grep
     handshake
     model_failures
     modes

@@ -125,6 +125,17 @@ impl Guarded {
         hidden.then(|| format!("{} is not shown to agents: it may hold keys or tokens", path.display()))
     }
 
+    /// The same question for many files below one directory: what can't lie there is not compared.
+    pub fn hidden_below(&self, directory: &Path, scratch: &Path) -> HiddenBelow {
+        let touches = |place: &PathBuf| place.starts_with(directory) || directory.starts_with(place);
+        HiddenBelow {
+            secret: self.secret_paths().filter(touches).collect(),
+            own: self.own.iter().filter(|place| touches(place)).cloned().collect(),
+            scratch: scratch.to_owned(),
+            holds_processes: touches(&PathBuf::from("/proc")),
+        }
+    }
+
     /// Files and directories that a sandbox hides, our own included. Not all of them exist.
     pub fn hidden_paths(&self) -> impl Iterator<Item = PathBuf> + '_ {
         self.secret_paths().chain(self.own.iter().cloned())
@@ -142,6 +153,25 @@ impl Guarded {
 
     fn is_own(&self, path: &Path, scratch: &Path) -> bool {
         !path.starts_with(scratch) && self.own.iter().any(|own| path.starts_with(own))
+    }
+}
+
+/// What of `Guarded` can lie below one directory.
+#[derive(Clone, Debug)]
+pub struct HiddenBelow {
+    secret: Vec<PathBuf>,
+    own: Vec<PathBuf>,
+    scratch: PathBuf,
+    holds_processes: bool,
+}
+
+impl HiddenBelow {
+    /// Whether a file below the directory must not be seen.
+    pub fn hides(&self, path: &Path) -> bool {
+        is_private_key(path)
+            || self.secret.iter().any(|secret| path.starts_with(secret))
+            || self.own.iter().any(|own| path.starts_with(own)) && !path.starts_with(&self.scratch)
+            || self.holds_processes && is_process_secret(path)
     }
 }
 
@@ -165,7 +195,9 @@ fn protected_sequence(path: &Path) -> Option<&'static str> {
 }
 
 fn is_private_key(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| SECRET_NAMES.contains(&lower(name).as_str()))
+    // Asked for every file of a search: a look at the first letter spares the rest for almost all.
+    let begins_alike = |name: &&OsStr| matches!(name.as_encoded_bytes().first(), Some(b'i' | b'I'));
+    path.file_name().filter(begins_alike).is_some_and(|name| SECRET_NAMES.contains(&lower(name).as_str()))
 }
 
 /// `/proc/N/environ` and its like, of any process and any of its tasks.
@@ -218,6 +250,30 @@ mod tests {
             "/w/.config/x",
         ] {
             assert!(!protected(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn below_a_directory_the_same_is_hidden() {
+        let paths = [
+            "/home/ada/.ssh/config",
+            "/home/ada/w/deploy/ID_RSA",
+            "/home/ada/w/deploy/ideas",
+            "/proc/7/environ",
+            "/proc/7/status",
+            "/data/attache/sessions.db",
+            "/data/attache/scratch/ses_1/x",
+            "/data/attache/scratch/ses_2/x",
+            "/data/other",
+            "/etc/shadow",
+        ];
+        for directory in
+            ["/", "/home/ada", "/home/ada/.ssh", "/home/ada/w", "/proc/7", "/data", "/data/attache"]
+        {
+            let below = guarded().hidden_below(Path::new(directory), Path::new(SCRATCH));
+            for path in paths.iter().filter(|path| Path::new(path).starts_with(directory)) {
+                assert_eq!(below.hides(Path::new(path)), hidden(path), "{path} below {directory}");
+            }
         }
     }
 

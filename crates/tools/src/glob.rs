@@ -1,0 +1,212 @@
+//! The `glob` tool: the names of files, by pattern, in path order. Opens none of them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use attache_core::ids::CallId;
+use attache_core::ports::tool::{Access, Effect, Presentation, Shown, Site, ToolKind, Workspace};
+use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::arguments::{self, Visibility};
+use crate::bounded::Bounded;
+use crate::fence::{fenced, visible};
+use crate::limits::{GLOB_FILES, GLOB_KEPT_FILES, SEARCH_KEPT_BYTES, SHOWN_OUTPUT_BYTES};
+use crate::outcome::{Call, refused};
+use crate::paths;
+use crate::search::{self, Place, PlaceError, Stop, Wanted, path_order};
+
+/// Lists files whose path matches a glob, in path order, up to 1,000. `*.rs` means names at any depth,
+/// `src/**/*.rs` paths below `path`. Hidden files are listed; ignored ones (.gitignore) and .git are not, nor are
+/// directories.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    pattern: String,
+    /// Directory; default: the workspace root.
+    path: Option<String>,
+}
+
+const EXAMPLE: &str = r#"{"pattern":"src/**/*.rs"}"#;
+
+static SPEC: LazyLock<ToolSpec> =
+    LazyLock::new(|| arguments::spec::<Input>("glob", ToolKind::Search, Effect::ReadOnly, Visibility::Shown));
+
+#[derive(Debug)]
+pub(crate) struct Glob;
+
+impl Tool for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let request = Request::parse(input, &site.workspace);
+        Box::pin(async move {
+            let request = request?;
+            let accesses = vec![Access::ReadPath(request.path.clone())];
+            Ok(ToolPlan::new(accesses, request.presentation()))
+        })
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let request = match Request::parse(&input, &runtime.site.workspace) {
+                Ok(request) => request,
+                Err(text) => return refused(text),
+            };
+            let call = Call::started(request.presentation());
+            let ToolRuntime { site, cancel, call_id, .. } = runtime;
+            let stop = Stop::new(cancel.clone());
+            let workspace = site.workspace.clone();
+            let searching = tokio::task::spawn_blocking(move || request.list(&site, stop));
+            let listing = tokio::select! {
+                listing = searching => listing,
+                () = cancel.cancelled() => return call.failed("glob: cancelled"),
+            };
+            match listing {
+                Ok(Ok(listing)) => listing.finish(call, &workspace, &call_id),
+                Ok(Err(error)) => call.failed(format!("glob: {error}")),
+                Err(error) => call.failed(format!("glob: the search failed: {error}")),
+            }
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Request {
+    path: PathBuf,
+    wanted: Wanted,
+    title: String,
+}
+
+impl Request {
+    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
+        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+        let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
+        let path = input.path.as_deref().unwrap_or(".");
+        let path = paths::absolute(workspace, path).map_err(rejected)?;
+        let wanted = Wanted::parse(&input.pattern, &path)
+            .map_err(|problem| rejected(format!("field `pattern` {problem}")))?;
+        let title = search::title("glob", &input.pattern, input.path.as_deref());
+        Ok(Self { path, wanted, title })
+    }
+
+    fn presentation(&self) -> Presentation {
+        Presentation {
+            title: self.title.clone(),
+            kind: Some(ToolKind::Search),
+            locations: search::locations([(self.path.clone(), None)].into_iter()),
+            ..Presentation::default()
+        }
+    }
+
+    fn list(&self, site: &Site, stop: Stop) -> Result<Listing, PlaceError> {
+        let place = Place::open_directory(&self.path, site)?;
+        let shares = Mutex::new(Vec::new());
+        let failures = search::walk(&place, &stop, || {
+            let mut share = Share { files: Vec::new(), total: 0, shares: &shares };
+            move |found| {
+                if self.wanted.means(found.relative) {
+                    share.push(found.relative);
+                }
+            }
+        });
+        let shares = shares.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let total = shares.iter().map(|share: &(Vec<OsString>, usize)| share.1).sum();
+        let mut files: Vec<OsString> = shares.into_iter().flat_map(|share| share.0).collect();
+        // Each share is sorted: the stable sort finds these runs and only merges them.
+        files.sort_by(|left, right| path_order(left, right));
+        files.truncate(GLOB_KEPT_FILES);
+        Ok(Listing { place, files, total, failures, stop })
+    }
+}
+
+/// What one thread has found; handed over, in order, when the thread is done.
+struct Share<'s> {
+    files: Vec<OsString>,
+    total: usize,
+    shares: &'s Mutex<Vec<(Vec<OsString>, usize)>>,
+}
+
+impl Share<'_> {
+    /// Keeps the first ones in path order, whatever order they come in: half of a full share goes at once.
+    fn push(&mut self, relative: &Path) {
+        self.total += 1;
+        self.files.push(relative.as_os_str().to_owned());
+        if self.files.len() >= 2 * GLOB_KEPT_FILES {
+            self.files.select_nth_unstable_by(GLOB_KEPT_FILES, |left, right| path_order(left, right));
+            self.files.truncate(GLOB_KEPT_FILES);
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut files = std::mem::take(&mut self.files);
+        files.sort_unstable_by(|left, right| path_order(left, right));
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner).push((files, self.total));
+    }
+}
+
+struct Listing {
+    place: Place,
+    /// In path order, the first ones.
+    files: Vec<OsString>,
+    /// Of all that match.
+    total: usize,
+    failures: u64,
+    stop: Stop,
+}
+
+impl Listing {
+    fn finish(self, mut call: Call, workspace: &Workspace, call_id: &CallId) -> ToolOutcome {
+        let told = self.lines(GLOB_FILES, SHOWN_OUTPUT_BYTES);
+        let shown = told.lines().count();
+        call.truncated = shown < self.total || self.stop.was_due();
+        if shown < self.total {
+            let kept = self.lines(GLOB_KEPT_FILES, SEARCH_KEPT_BYTES);
+            call.output_path = search::keep(&workspace.scratch, "glob", call_id, kept.as_bytes());
+        }
+        call.presentation.locations =
+            search::locations(self.files.iter().map(|file| (self.place.absolute(Path::new(file)), None)));
+        if !told.is_empty() {
+            call.presentation.content = vec![Shown::Text { text: fenced(&told, "") }];
+        }
+        let note = self.note(shown, call.output_path.as_deref());
+        call.presentation.note_bytes = note.len();
+        call.done(Bounded::whole(told, SHOWN_OUTPUT_BYTES).into_text() + &note)
+    }
+
+    fn lines(&self, most: usize, bytes: usize) -> String {
+        let mut text = String::new();
+        for file in self.files.iter().take(most) {
+            let name = self.place.told(Path::new(file));
+            if text.len() + name.len() >= bytes {
+                break;
+            }
+            text.push_str(&name);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// For the model alone.
+    fn note(&self, shown: usize, output_path: Option<&Path>) -> String {
+        let mut notes = Vec::new();
+        if self.total == 0 {
+            notes.push("no file matches".to_owned());
+        }
+        if shown < self.total {
+            notes.push(format!("{shown} of {} files", self.total));
+        }
+        if let Some(path) = output_path {
+            notes.push(format!("up to {GLOB_KEPT_FILES} are in {}", visible(&path.to_string_lossy())));
+        }
+        notes.extend(search::shortfall(&self.stop, self.failures));
+        search::bracketed(&notes)
+    }
+}

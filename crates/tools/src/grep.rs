@@ -1,0 +1,197 @@
+//! The `grep` tool: lines that match a regular expression, grouped by file in path order. Follows no links.
+
+mod hits;
+mod kept;
+mod scan;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use attache_core::ids::CallId;
+use attache_core::ports::tool::{Access, Effect, Presentation, Shown, Site, ToolKind, Workspace};
+use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::arguments::{self, Visibility};
+use crate::bounded::Bounded;
+use crate::fence::{fenced, visible, visible_block};
+use crate::limits::{GREP_BYTES, GREP_MATCHES, REGEX_BYTES};
+use crate::outcome::{Call, refused};
+use crate::paths;
+use crate::search::{self, Stop, Wanted};
+
+use kept::{Head, Missing};
+use scan::{Report, Scan};
+
+/// Searches file contents for a regular expression (Rust syntax, line by line). Answers `line:text` below each
+/// file's path, up to 200 matches. Hidden files are searched; ignored ones (.gitignore), .git and binary files are not.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    pattern: String,
+    /// Directory or file; default: the workspace root.
+    path: Option<String>,
+    /// Only files like `*.rs`, `src/**` or `!*.md`.
+    glob: Option<String>,
+    ignore_case: Option<bool>,
+    /// Lines around each match.
+    #[schemars(range(max = 20))]
+    context: Option<u64>,
+    /// Fewer matches.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u64>,
+}
+
+const EXAMPLE: &str = r#"{"pattern":"fn \\w+_at\\(","path":"src","glob":"*.rs"}"#;
+
+static SPEC: LazyLock<ToolSpec> =
+    LazyLock::new(|| arguments::spec::<Input>("grep", ToolKind::Search, Effect::ReadOnly, Visibility::Shown));
+
+#[derive(Debug)]
+pub(crate) struct Grep;
+
+impl Tool for Grep {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let request = Request::parse(input, &site.workspace);
+        Box::pin(async move {
+            let request = request?;
+            let accesses = vec![Access::ReadPath(request.path.clone())];
+            Ok(ToolPlan::new(accesses, request.presentation()))
+        })
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let request = match Request::parse(&input, &runtime.site.workspace) {
+                Ok(request) => request,
+                Err(text) => return refused(text),
+            };
+            let mut call = Call::started(request.presentation());
+            let ToolRuntime { site, cancel, call_id, .. } = runtime;
+            let workspace = site.workspace.clone();
+            let limit = request.limit;
+            let searching = tokio::task::spawn_blocking({
+                let stop = Stop::new(cancel.clone());
+                move || Scan::open(request, &site, stop).map(Scan::run)
+            });
+            let report = tokio::select! {
+                report = searching => report,
+                () = cancel.cancelled() => return call.failed("grep: cancelled"),
+            };
+            match report {
+                Ok(Ok(report)) => {
+                    let data = answer(&report, limit, &mut call, &workspace, &call_id);
+                    call.done(data)
+                }
+                Ok(Err(error)) => call.failed(format!("grep: {error}")),
+                Err(error) => call.failed(format!("grep: the search failed: {error}")),
+            }
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Request {
+    path: PathBuf,
+    matcher: RegexMatcher,
+    wanted: Option<Wanted>,
+    context: usize,
+    limit: usize,
+    title: String,
+}
+
+impl Request {
+    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
+        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+        let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
+        if input.pattern.is_empty() {
+            return Err(rejected("field `pattern` must not be empty".to_owned()));
+        }
+        let path = paths::absolute(workspace, input.path.as_deref().unwrap_or(".")).map_err(rejected)?;
+        let wanted = input.glob.as_deref().map(|glob| Wanted::parse(glob, &path)).transpose();
+        let wanted = wanted.map_err(|problem| rejected(format!("field `glob` {problem}")))?;
+        let matcher = matcher(&input).map_err(|error| {
+            format!("grep: field `pattern` can't be used: {error}\n(a literal `(`, `[`, `{{`, `.` or `\\` needs a `\\` before it)")
+        })?;
+        Ok(Self {
+            path,
+            matcher,
+            wanted,
+            context: input.context.map_or(0, |lines| usize::try_from(lines).unwrap_or(usize::MAX)),
+            limit: input.limit.map_or(GREP_MATCHES, |limit| usize::try_from(limit).unwrap_or(GREP_MATCHES)),
+            title: search::title("grep", &input.pattern, input.path.as_deref()),
+        })
+    }
+
+    fn presentation(&self) -> Presentation {
+        Presentation {
+            title: self.title.clone(),
+            kind: Some(ToolKind::Search),
+            locations: search::locations([(self.path.clone(), None)].into_iter()),
+            ..Presentation::default()
+        }
+    }
+}
+
+fn matcher(input: &Input) -> Result<RegexMatcher, String> {
+    // First as it was written: the builder wraps it, and its errors point into what it made of it.
+    regex_syntax::parse(&input.pattern).map_err(|error| error.to_string())?;
+    RegexMatcherBuilder::new()
+        .case_insensitive(input.ignore_case.unwrap_or(false))
+        .multi_line(true)
+        // `$` is also the end of a line that ends as on Windows; a match never spans lines.
+        .crlf(true)
+        .size_limit(REGEX_BYTES)
+        .dfa_size_limit(REGEX_BYTES)
+        .build(&input.pattern)
+        .map_err(|error| error.to_string())
+}
+
+/// The text for the model; what clients see goes into the call.
+fn answer(report: &Report, limit: usize, call: &mut Call, workspace: &Workspace, call_id: &CallId) -> String {
+    let head = report.kept.head(limit, GREP_BYTES, |file| report.place.told(file));
+    let missing = report.kept.missing(&head);
+    call.truncated = missing != Missing::Nothing || report.stop.was_due();
+    // Whoever asked for fewer wanted fewer; only what the hard limits cut is kept.
+    if missing != Missing::Nothing && (limit == GREP_MATCHES || head.matches < limit) {
+        let all = report.kept.whole(|file| report.place.told(file));
+        call.output_path = search::keep(&workspace.scratch, "grep", call_id, all.as_bytes());
+    }
+    call.presentation.locations = search::locations(
+        report.kept.places().take(head.matches).map(|(file, line)| (report.place.absolute(file), Some(line))),
+    );
+    if !head.text.is_empty() {
+        call.presentation.content = vec![Shown::Text { text: fenced(&visible_block(&head.text), "") }];
+    }
+    let note = note(report, &head, missing, call.output_path.as_deref());
+    call.presentation.note_bytes = note.len();
+    Bounded::whole(head.text, GREP_BYTES).into_text() + &note
+}
+
+/// For the model alone.
+fn note(report: &Report, head: &Head, missing: Missing, output_path: Option<&Path>) -> String {
+    let mut notes = Vec::new();
+    if head.matches == 0 {
+        notes.push(format!("no match in {} files", report.searched));
+    }
+    match missing {
+        Missing::Nothing => {}
+        Missing::Some(all) => notes.push(format!("{} of {all} matches", head.matches)),
+        Missing::Uncounted(least) => notes.push(format!("{} of at least {least} matches", head.matches)),
+    }
+    if let Some(path) = output_path {
+        notes.push(format!("more of them are in {}", visible(&path.to_string_lossy())));
+    }
+    if report.binary > 0 {
+        notes.push(format!("{} binary files skipped", report.binary));
+    }
+    notes.extend(search::shortfall(&report.stop, report.failures));
+    search::bracketed(&notes)
+}

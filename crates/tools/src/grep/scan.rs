@@ -1,0 +1,146 @@
+//! Searches the files of a place side by side. Opens each beneath the place's own handle and maps none into memory.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use attache_core::ports::tool::Site;
+use grep_matcher::LineTerminator;
+use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
+
+use super::Request;
+use super::hits::{Collect, Hits};
+use super::kept::Kept;
+use crate::files::FileError;
+use crate::search::{self, Link, Place, Shape, Stop};
+
+/// What a search has found.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) place: Place,
+    pub(super) kept: Kept,
+    pub(super) searched: u64,
+    pub(super) binary: u64,
+    pub(super) failures: u64,
+    pub(super) stop: Stop,
+}
+
+#[derive(Debug)]
+pub(super) struct Scan {
+    request: Request,
+    place: Place,
+    stop: Stop,
+    /// Why a lock: every thread adds the files in which it found something.
+    kept: Mutex<Kept>,
+    /// Whether `kept` has reached its bound; spares the lock for as long as it has not.
+    is_full: AtomicBool,
+    searched: AtomicU64,
+    binary: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Scan {
+    pub(super) fn open(request: Request, site: &Site, stop: Stop) -> Result<Self, FileError> {
+        let place = Place::open(&request.path, site)?;
+        Ok(Self {
+            request,
+            place,
+            stop,
+            kept: Mutex::default(),
+            is_full: AtomicBool::new(false),
+            searched: AtomicU64::new(0),
+            binary: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn run(self) -> Report {
+        let unseen = match self.place.shape() {
+            Shape::File => {
+                self.file(Path::new(""), &mut self.searcher());
+                0
+            }
+            Shape::Directory => search::walk(&self.place, &self.stop, || {
+                let mut searcher = self.searcher();
+                let scan = &self;
+                move |found| {
+                    let wanted =
+                        scan.request.wanted.as_ref().is_none_or(|wanted| wanted.means(found.relative));
+                    if wanted && found.link == Link::No {
+                        scan.file(found.relative, &mut searcher);
+                    }
+                }
+            }),
+        };
+        Report {
+            kept: self.kept.into_inner().unwrap_or_else(PoisonError::into_inner),
+            searched: self.searched.into_inner(),
+            binary: self.binary.into_inner(),
+            failures: self.failures.into_inner() + unseen,
+            place: self.place,
+            stop: self.stop,
+        }
+    }
+
+    fn searcher(&self) -> Searcher {
+        SearcherBuilder::new()
+            .line_terminator(LineTerminator::crlf())
+            .line_number(true)
+            .before_context(self.request.context)
+            .after_context(self.request.context)
+            .binary_detection(BinaryDetection::quit(0))
+            // A mapped file that somebody cuts short while it is searched would end the process.
+            .memory_map(MmapChoice::never())
+            .build()
+    }
+
+    fn file(&self, relative: &Path, searcher: &mut Searcher) {
+        if self.is_full.load(Ordering::Relaxed) {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.has_no_room_for(relative) {
+                kept.cut();
+                return;
+            }
+        }
+        self.searched.fetch_add(1, Ordering::Relaxed);
+        let mut hits = Hits::default();
+        match self.search(relative, searcher, &mut hits) {
+            Ok(()) => {}
+            Err(_) if self.stop.is_due() => return,
+            Err(_) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+        if hits.is_binary {
+            self.binary.fetch_add(1, Ordering::Relaxed);
+        } else if !hits.matches.is_empty() {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.insert(relative, hits);
+            self.is_full.store(kept.is_full(), Ordering::Relaxed);
+        }
+    }
+
+    fn search(&self, relative: &Path, searcher: &mut Searcher, hits: &mut Hits) -> io::Result<()> {
+        let file = Stoppable { file: self.place.open_file(relative)?, stop: &self.stop };
+        let sink = Collect { hits, matcher: &self.request.matcher, stop: &self.stop, lead: None };
+        searcher.search_reader(&self.request.matcher, file, sink)
+    }
+}
+
+/// A file that ends with an error when the search has to end, however long it is.
+struct Stoppable<'a> {
+    file: File,
+    stop: &'a Stop,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_due() {
+            return Err(io::Error::other("the search has to end"));
+        }
+        self.file.read(buffer)
+    }
+}

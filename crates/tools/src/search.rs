@@ -1,0 +1,166 @@
+//! The walk that `glob` and `grep` share: where it starts, what it passes by, when it stops. Looks into no file itself.
+
+mod beneath;
+mod place;
+mod spill;
+mod wanted;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use attache_core::ports::tool::Location;
+use ignore::{DirEntry, WalkBuilder, WalkState};
+use tokio_util::sync::CancellationToken;
+
+use crate::fence::visible;
+use crate::limits::{SEARCH_TIME, SHOWN_LOCATIONS};
+
+pub(crate) use place::{Place, PlaceError, Shape};
+pub(crate) use spill::keep;
+pub(crate) use wanted::Wanted;
+
+/// One file of a walk.
+pub(crate) struct Found<'a> {
+    /// Below the directory that is walked.
+    pub(crate) relative: &'a Path,
+    /// Whether it is a symbolic link: its name counts, what it leads to does not.
+    pub(crate) link: Link,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    No,
+    Yes,
+}
+
+/// When a walk has to end before it is through; asked for every file.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    cancel: CancellationToken,
+    deadline: Instant,
+    out_of_time: AtomicBool,
+}
+
+impl Stop {
+    pub(crate) fn new(cancel: CancellationToken) -> Self {
+        Self { cancel, deadline: Instant::now() + SEARCH_TIME, out_of_time: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        if Instant::now() >= self.deadline {
+            self.out_of_time.store(true, Ordering::Relaxed);
+            return true;
+        }
+        self.cancel.is_cancelled()
+    }
+
+    /// Whether the time ran out before the end was reached.
+    pub(crate) fn was_due(&self) -> bool {
+        self.out_of_time.load(Ordering::Relaxed)
+    }
+}
+
+/// Calls `visit` for every file and link below the directory that is not ignored, hidden from agents or below `.git`.
+/// Each thread has a visitor of its own. Returns how many entries could not be looked at.
+///
+/// Names that begin with a dot are no secret and are walked; links are never followed.
+pub(crate) fn walk<'s, Visit>(place: &'s Place, stop: &'s Stop, visitor: impl Fn() -> Visit) -> u64
+where
+    Visit: FnMut(Found<'_>) + Send + 's,
+{
+    let failures = AtomicU64::new(0);
+    let walk = WalkBuilder::new(place.real()).hidden(false).follow_links(false).build_parallel();
+    walk.run(|| {
+        let mut visit = visitor();
+        let failures = &failures;
+        Box::new(move |entry| {
+            if stop.is_due() {
+                return WalkState::Quit;
+            }
+            match entry {
+                Ok(entry) => visit_entry(place, &entry, &mut visit),
+                Err(_) => {
+                    failures.fetch_add(1, Ordering::Relaxed);
+                    WalkState::Continue
+                }
+            }
+        })
+    });
+    failures.into_inner()
+}
+
+fn visit_entry(place: &Place, entry: &DirEntry, visit: &mut impl FnMut(Found<'_>)) -> WalkState {
+    if entry.depth() == 0 {
+        return WalkState::Continue;
+    }
+    if entry.file_name() == ".git" || place.hides(entry.path()) {
+        return WalkState::Skip;
+    }
+    let link = match entry.file_type() {
+        Some(kind) if kind.is_file() => Link::No,
+        Some(kind) if kind.is_symlink() => Link::Yes,
+        Some(_) | None => return WalkState::Continue,
+    };
+    visit(Found { relative: place.relative(entry.path()), link });
+    WalkState::Continue
+}
+
+/// The order of paths by their components, on plain bytes: a directory's files stand together.
+pub(crate) fn path_order(left: &OsStr, right: &OsStr) -> std::cmp::Ordering {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    let weight = |byte: &u8| if *byte == b'/' { 0 } else { u16::from(*byte) + 1 };
+    match left.iter().zip(right).position(|(left, right)| left != right) {
+        Some(at) => weight(&left[at]).cmp(&weight(&right[at])),
+        None => left.len().cmp(&right.len()),
+    }
+}
+
+/// What a client shows for a call: `grep "pat" in src`.
+pub(crate) fn title(tool: &str, pattern: &str, path: Option<&str>) -> String {
+    let place = path.map(|path| format!(" in {}", visible(path))).unwrap_or_default();
+    format!("{tool} \"{}\"{place}", visible(pattern))
+}
+
+/// What a search did not get to see.
+pub(crate) fn shortfall(stop: &Stop, failures: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    if stop.was_due() {
+        notes.push(format!("stopped after {} s: name a narrower `path`", SEARCH_TIME.as_secs()));
+    }
+    if failures > 0 {
+        notes.push(format!("{failures} entries can't be read"));
+    }
+    notes
+}
+
+/// Notes for the model, behind a result.
+pub(crate) fn bracketed(notes: &[String]) -> String {
+    if notes.is_empty() { String::new() } else { format!("[{}]", notes.join("; ")) }
+}
+
+/// What an editor may jump to.
+pub(crate) fn locations(hits: impl Iterator<Item = (PathBuf, Option<u32>)>) -> Vec<Location> {
+    hits.take(SHOWN_LOCATIONS).map(|(path, line)| Location { path, line }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bytes_are_ordered_as_paths_are(left in "[ab./-]{1,8}", right in "[ab./-]{1,8}") {
+            let plain = |text: &str| text.split('/').filter(|name| !name.is_empty() && *name != "." && *name != "..")
+                .collect::<Vec<_>>().join("/");
+            let (left, right) = (plain(&left), plain(&right));
+            prop_assert_eq!(
+                path_order(OsStr::new(&left), OsStr::new(&right)),
+                Path::new(&left).cmp(Path::new(&right))
+            );
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Keeps what a call found beyond its limit in the session's scratch directory. Bounded by what it is given.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use attache_core::ids::CallId;
+
+/// The file with `text`. `None` when the disk did not take it: that costs the file, not the call.
+pub(crate) fn keep(scratch: &Path, tool: &str, call_id: &CallId, text: &[u8]) -> Option<PathBuf> {
+    let path = path(scratch, tool, call_id);
+    match write(scratch, &path, text) {
+        Ok(()) => Some(path),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "a long result could not be kept");
+            None
+        }
+    }
+}
+
+/// The call's id comes from a model: it becomes part of a name only as far as it is harmless.
+fn path(scratch: &Path, tool: &str, call_id: &CallId) -> PathBuf {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let id: String = call_id.as_str().chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+    scratch.join(format!("{tool}-{id}-{}-{count}.txt", std::process::id()))
+}
+
+fn write(scratch: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(scratch)?;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text)
+}
