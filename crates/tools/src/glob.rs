@@ -171,9 +171,10 @@ impl Listing {
             let kept = self.lines(GLOB_KEPT_FILES, SEARCH_KEPT_BYTES);
             call.output_path = search::keep(&workspace.scratch, "glob", call_id, kept.as_bytes());
         }
-        call.presentation.locations =
-            search::locations(self.files.iter().map(|file| (self.place.absolute(Path::new(file)), None)));
+        // Without a file the call stays where it was looking.
         if !told.is_empty() {
+            call.presentation.locations =
+                search::locations(self.files.iter().map(|file| (self.place.absolute(Path::new(file)), None)));
             call.presentation.content = vec![Shown::Text { text: fenced(&told, "") }];
         }
         let note = self.note(shown, call.output_path.as_deref());

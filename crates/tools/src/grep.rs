@@ -164,10 +164,11 @@ fn answer(report: &Report, limit: usize, call: &mut Call, workspace: &Workspace,
         let all = report.kept.whole(|file| report.place.told(file));
         call.output_path = search::keep(&workspace.scratch, "grep", call_id, all.as_bytes());
     }
-    call.presentation.locations = search::locations(
-        report.kept.places().take(head.matches).map(|(file, line)| (report.place.absolute(file), Some(line))),
-    );
+    // Without a match the call stays where it was looking.
     if !head.text.is_empty() {
+        let places = report.kept.places().take(head.matches);
+        call.presentation.locations =
+            search::locations(places.map(|(file, line)| (report.place.absolute(file), Some(line))));
         call.presentation.content = vec![Shown::Text { text: fenced(&visible_block(&head.text), "") }];
     }
     let note = note(report, &head, missing, call.output_path.as_deref());
