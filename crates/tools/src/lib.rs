@@ -22,6 +22,8 @@ mod read;
 mod search;
 mod text;
 mod todo;
+mod web;
+mod web_fetch;
 mod write;
 
 use std::sync::Arc;
@@ -41,5 +43,6 @@ pub fn builtin() -> Vec<Arc<dyn Tool>> {
         Arc::new(grep::Grep),
         Arc::new(bash::Bash),
         Arc::new(todo::Todo),
+        Arc::new(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
     ]
 }

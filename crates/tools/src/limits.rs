@@ -108,3 +108,17 @@ pub(crate) const REGEX_BYTES: usize = 10 * 1024 * 1024;
 
 /// Places of a result that an editor is told of.
 pub(crate) const SHOWN_LOCATIONS: usize = 50;
+
+/// What is read of a page: more is a download.
+pub(crate) const WEB_BYTES: usize = 5_000_000;
+
+/// A page with all its hops, and one connection of them.
+pub(crate) const WEB_TIME: Duration = Duration::from_secs(30);
+pub(crate) const WEB_CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// Redirects followed; browsers follow twenty, honest sites need three.
+pub(crate) const WEB_HOPS: usize = 10;
+
+/// Elements within elements that a page may have, and the stack its conversion gets: the converters recurse.
+pub(crate) const WEB_NESTING: usize = 500;
+pub(crate) const WEB_STACK_BYTES: usize = 32 * 1024 * 1024;

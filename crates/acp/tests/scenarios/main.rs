@@ -45,6 +45,7 @@ topics! {
     titles
     todo
     tool_calls
+    web_fetch
     write
 }
 

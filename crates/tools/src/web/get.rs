@@ -1,0 +1,142 @@
+//! One GET over http(s): every hop is resolved, judged and then dialled at exactly the addresses that were judged.
+
+use std::net::{IpAddr, SocketAddr};
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Response};
+use url::{Host, Url};
+
+use super::Names;
+use super::address::refusal;
+use crate::limits::{WEB_BYTES, WEB_CONNECT_TIME, WEB_HOPS};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GetError {
+    #[error("{0} is not fetched: only http and https are")]
+    Scheme(String),
+    #[error("an address with a user name is not fetched; its host would be {0}")]
+    Credentials(String),
+    #[error("{host} is not fetched: its address {address} is {reason}, not of the public internet")]
+    Refused { host: String, address: IpAddr, reason: &'static str },
+    #[error("{host} can't be resolved: {source}")]
+    Unresolved { host: String, source: std::io::Error },
+    #[error("{host} has no address")]
+    NoAddress { host: String },
+    #[error("redirected to another host; ask for that one if it is wanted: {0}")]
+    OtherHost(String),
+    #[error("redirected from https to http, which is not followed: {0}")]
+    Downgrade(String),
+    #[error("redirected without a usable address")]
+    BadRedirect,
+    #[error("redirected more than {WEB_HOPS} times")]
+    TooManyHops,
+    #[error("answered {status}")]
+    Status { status: reqwest::StatusCode },
+    #[error("{0}")]
+    Transport(String),
+}
+
+/// What came, up to the limit.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) url: Url,
+    pub(crate) content_type: Option<String>,
+    pub(crate) body: Vec<u8>,
+    /// The server had more.
+    pub(crate) is_cut: bool,
+}
+
+pub(crate) async fn get(names: &dyn Names, first: Url) -> Result<Got, GetError> {
+    let mut url = first.clone();
+    for _ in 0..=WEB_HOPS {
+        let response = ask(names, &url).await?;
+        if !response.status().is_redirection() {
+            return read(url, response).await;
+        }
+        let next = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+        let next = next.and_then(|place| url.join(place).ok()).ok_or(GetError::BadRedirect)?;
+        check(&next)?;
+        if url.scheme() == "https" && next.scheme() == "http" {
+            return Err(GetError::Downgrade(next.into()));
+        }
+        // The user was asked for the first host only.
+        if next.host_str() != first.host_str() {
+            return Err(GetError::OtherHost(next.into()));
+        }
+        url = next;
+    }
+    Err(GetError::TooManyHops)
+}
+
+/// What is wrong with an address before anything is resolved.
+pub(crate) fn check(url: &Url) -> Result<(), GetError> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(GetError::Scheme(url.scheme().to_owned()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(GetError::Credentials(url.host_str().unwrap_or_default().to_owned()));
+    }
+    Ok(())
+}
+
+async fn ask(names: &dyn Names, url: &Url) -> Result<Response, GetError> {
+    check(url)?;
+    let host = url.host_str().unwrap_or_default().to_owned();
+    let found = match url.host() {
+        Some(Host::Ipv4(address)) => vec![address.into()],
+        Some(Host::Ipv6(address)) => vec![address.into()],
+        Some(Host::Domain(name)) => {
+            names.lookup(name).await.map_err(|source| GetError::Unresolved { host: host.clone(), source })?
+        }
+        None => Vec::new(),
+    };
+    if found.is_empty() {
+        return Err(GetError::NoAddress { host });
+    }
+    // One bad address among good ones is an attempt, not an accident.
+    if let Some((address, reason)) = found.iter().find_map(|address| Some((*address, refusal(*address)?))) {
+        return Err(GetError::Refused { host, address, reason });
+    }
+    let pinned: Vec<SocketAddr> =
+        found.iter().map(|address| SocketAddr::new(names.dial(*address), 0)).collect();
+    // A client of its own for each hop: it knows this host at these addresses and asks nobody else.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let client = Client::builder()
+        .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(WEB_CONNECT_TIME)
+        .resolve_to_addrs(&host, &pinned)
+        .build()
+        .map_err(transport)?;
+    let accepted = "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5";
+    client.get(url.clone()).header(ACCEPT, accepted).send().await.map_err(transport)
+}
+
+async fn read(url: Url, mut response: Response) -> Result<Got, GetError> {
+    let status = response.status();
+    if !status.is_success() {
+        return Err(GetError::Status { status });
+    }
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let mut got = Got { url, content_type: content_type.map(str::to_owned), body: Vec::new(), is_cut: false };
+    // Counted after decompression: a small answer may be a large page.
+    while let Some(bytes) = response.chunk().await.map_err(transport)? {
+        let room = WEB_BYTES - got.body.len();
+        got.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() > room {
+            got.is_cut = true;
+            break;
+        }
+    }
+    Ok(got)
+}
+
+/// The innermost reason says most.
+fn transport(error: reqwest::Error) -> GetError {
+    let mut innermost: &dyn std::error::Error = &error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    GetError::Transport(innermost.to_string())
+}

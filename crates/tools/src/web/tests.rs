@@ -1,0 +1,144 @@
+//! Addresses, hops and pages against a server of our own that plays the public internet.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Mutex;
+
+use attache_core::ports::BoxFuture;
+use attache_testkit::http_server::{Answer, HttpServer};
+use url::Url;
+
+use super::{Got, Names, get, readable};
+
+const PUBLIC: &str = "93.184.216.34";
+
+/// Answers in order, the last again and again; every public address is our server.
+#[derive(Debug)]
+struct Fake(Mutex<Vec<Vec<IpAddr>>>);
+
+impl Fake {
+    fn new(answers: &[&[&str]]) -> Self {
+        let parsed = |list: &&[&str]| list.iter().map(|address| address.parse().unwrap()).collect();
+        Self(Mutex::new(answers.iter().rev().map(parsed).collect()))
+    }
+}
+
+impl Names for Fake {
+    fn lookup(&self, _: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        let mut left = self.0.lock().unwrap();
+        let answer = if left.len() > 1 { left.pop().unwrap() } else { left[0].clone() };
+        Box::pin(async move { Ok(answer) })
+    }
+
+    fn dial(&self, address: IpAddr) -> IpAddr {
+        assert_eq!(address.to_string(), PUBLIC, "dialled what was not allowed");
+        "127.0.0.1".parse().unwrap()
+    }
+}
+
+async fn fetch(names: &Fake, url: &str) -> Result<Got, String> {
+    get(names, Url::parse(url).unwrap()).await.map_err(|error| error.to_string())
+}
+
+fn to(place: &str) -> Answer {
+    Answer::new(302, "text/plain", "").with_header("location", place)
+}
+
+#[tokio::test]
+async fn a_public_page_comes_with_the_host_it_was_asked_for() {
+    let server = HttpServer::in_order([Answer::new(200, "text/plain", "hello")]).await;
+    let got =
+        fetch(&Fake::new(&[&[PUBLIC]]), &format!("http://site.test:{}/x", server.port())).await.unwrap();
+    assert_eq!((got.body.as_slice(), got.is_cut), (b"hello".as_slice(), false));
+    assert_eq!(server.requests()[0].header("host").unwrap(), format!("site.test:{}", server.port()));
+}
+
+#[tokio::test]
+async fn no_private_address_is_dialled_however_it_is_written() {
+    let server = HttpServer::in_order([Answer::new(200, "text/plain", "secret")]).await;
+    let port = server.port();
+    for host in
+        ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "127.1"]
+    {
+        let error = fetch(&Fake::new(&[&[PUBLIC]]), &format!("http://{host}:{port}/")).await.unwrap_err();
+        assert!(error.contains("not of the public internet"), "{host}: {error}");
+    }
+    for addresses in [&["10.0.0.1"][..], &[PUBLIC, "169.254.169.254"], &["::ffff:127.0.0.1"], &["fd00::1"]] {
+        let error = fetch(&Fake::new(&[addresses]), &format!("http://site.test:{port}/")).await.unwrap_err();
+        assert!(error.contains("not of the public internet"), "{error}");
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_name_that_changes_after_the_check_is_not_asked_again_within_a_hop() {
+    let server = HttpServer::in_order([to("/again"), Answer::new(200, "text/plain", "secret")]).await;
+    let url = format!("http://site.test:{}/", server.port());
+    let rebinding = Fake::new(&[&[PUBLIC], &["127.0.0.1"]]);
+    let error = fetch(&rebinding, &url).await.unwrap_err();
+    assert!(error.contains("127.0.0.1 is loopback"), "{error}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn redirects_stay_with_the_host() {
+    for (place, expected) in [
+        (
+            "http://127.0.0.1/",
+            "redirected to another host; ask for that one if it is wanted: http://127.0.0.1/",
+        ),
+        ("http://site.test.evil/", "redirected to another host"),
+        ("http://site.test@evil/", "with a user name is not fetched; its host would be evil"),
+        ("file:///etc/passwd", "file is not fetched"),
+    ] {
+        let server = HttpServer::in_order([to(place)]).await;
+        let url = format!("http://site.test:{}/", server.port());
+        let error = fetch(&Fake::new(&[&[PUBLIC]]), &url).await.unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+    let server = HttpServer::in_order([to("/round")]).await;
+    let url = format!("http://site.test:{}/", server.port());
+    let error = fetch(&Fake::new(&[&[PUBLIC]]), &url).await.unwrap_err();
+    assert_eq!(error, "redirected more than 10 times");
+    assert_eq!(server.requests().len(), 11);
+}
+
+#[tokio::test]
+async fn five_megabytes_are_read_and_failures_told() {
+    let server = HttpServer::in_order([
+        Answer::new(200, "text/plain", vec![b'x'; 6_000_000]),
+        Answer::new(404, "text/plain", "gone"),
+    ])
+    .await;
+    let url = format!("http://site.test:{}/", server.port());
+    let got = fetch(&Fake::new(&[&[PUBLIC]]), &url).await.unwrap();
+    assert_eq!((got.body.len(), got.is_cut), (5_000_000, true));
+    let error = fetch(&Fake::new(&[&[PUBLIC]]), &url).await.unwrap_err();
+    assert_eq!(error, "answered 404 Not Found");
+}
+
+fn page(content_type: &str, body: impl Into<Vec<u8>>) -> Result<String, String> {
+    let url = Url::parse("https://site.test/").unwrap();
+    readable(&Got { url, content_type: Some(content_type.to_owned()), body: body.into(), is_cut: false })
+}
+
+#[test]
+fn pages_become_text_and_the_rest_is_refused() {
+    let html = format!(
+        "<html><head><title>T</title><script>evil()</script></head><body><article><h2>Head</h2>{}</article></body></html>",
+        "<p>A sentence with a <a href=\"/x\">link</a>, long enough, with commas, to be text.</p>".repeat(8)
+    );
+    let text = page("text/html; charset=utf-8", html).unwrap();
+    assert!(text.contains("Head") && text.contains("](https://site.test/x)"), "{text}");
+    assert!(!text.contains("evil") && !text.contains("<p>"), "{text}");
+    assert_eq!(page("text/plain; charset=ISO-8859-1", b"caf\xe9".to_vec()).unwrap(), "café");
+    assert_eq!(page("application/problem+json", "{}").unwrap(), "{}");
+    assert!(page("image/png", "x").unwrap_err().starts_with("is image/png, not a text"));
+    assert!(page("text/plain", b"a\0b".to_vec()).unwrap_err().contains("binary"));
+}
+
+#[test]
+fn a_page_of_nothing_but_levels_ends_as_an_answer() {
+    assert!(page("text/html", "<div>".repeat(100_000)).unwrap_err().contains("levels deep"));
+    assert!(page("text/html", format!("{}deep", "<div>".repeat(490))).unwrap().contains("deep"));
+}
