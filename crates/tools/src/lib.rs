@@ -20,6 +20,7 @@ mod process;
 mod reach;
 mod read;
 mod search;
+pub mod shell;
 mod text;
 mod todo;
 mod web;

@@ -122,3 +122,29 @@ pub(crate) const WEB_HOPS: usize = 10;
 /// Elements within elements that a page may have, and the stack its conversion gets: the converters recurse.
 pub(crate) const WEB_NESTING: usize = 500;
 pub(crate) const WEB_STACK_BYTES: usize = 32 * 1024 * 1024;
+
+/// Text of a command that is taken apart; nobody reads more before saying yes.
+pub(crate) const SHELL_BYTES: usize = 64 * 1024;
+
+/// How long the grammar may take over it. Ordinary commands take microseconds; this ends hostile ones.
+pub(crate) const SHELL_PARSE_TIME: Duration = Duration::from_millis(500);
+
+/// Nested structures of one command, and texts within texts (functions, `eval`, `sh -c`): far above what people write,
+/// far below the end of a stack.
+pub(crate) const SHELL_NESTING: usize = 100;
+pub(crate) const SHELL_TEXTS: usize = 8;
+
+/// Simple commands followed in one reading, repeated ones counted again.
+pub(crate) const SHELL_STEPS: usize = 2_000;
+
+/// Accesses of one command; they are compared with each other.
+pub(crate) const SHELL_ACCESSES: usize = 256;
+
+/// Places a shell may be in at one point before we say that it may be anywhere.
+pub(crate) const SHELL_DIRECTORIES: usize = 8;
+
+/// Words one pair of braces or one list of a `for` may become before they are not followed one by one.
+pub(crate) const SHELL_ALTERNATIVES: usize = 64;
+
+/// A repository's configuration; whatever is longer is not looked through.
+pub(crate) const GIT_CONFIG_BYTES: u64 = 64 * 1024;

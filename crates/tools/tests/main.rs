@@ -9,6 +9,7 @@ mod kill;
 mod prompt;
 mod read;
 mod ripgrep;
+mod shell;
 mod todo;
 mod trial;
 mod write;

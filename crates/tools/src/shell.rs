@@ -1,0 +1,123 @@
+//! Reads a shell command before it runs: every program, path and host it would touch, as far as that is certain. Judges
+//! nothing by rules and runs nothing; what it can't follow it calls unclear.
+
+mod arithmetic;
+mod awk;
+mod braces;
+mod builtins;
+mod expansion;
+mod find;
+mod found;
+mod git;
+mod loops;
+mod marks;
+mod options;
+mod programs;
+mod real;
+mod repository;
+mod runners;
+mod sed;
+mod simple;
+mod state;
+mod syntax;
+mod variables;
+mod verdict;
+mod walk;
+mod word;
+
+use std::path::{Path, PathBuf};
+
+use attache_core::ports::tool::{Access, CommandAccess, CommandNature};
+
+use crate::limits::{SHELL_BYTES, SHELL_STEPS};
+use found::Found;
+use state::State;
+
+pub use real::with_real_paths;
+pub use repository::{Repository, repository};
+
+/// What a command starts from.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// Absolute; where the shell is started.
+    pub directory: &'a Path,
+    /// What `~` and `$HOME` stand for.
+    pub home: Option<&'a Path>,
+    /// Whether git may run in a directory without running what its repository names. Asked of commands of git only.
+    pub repository: fn(&Path) -> Repository,
+}
+
+impl std::fmt::Debug for Ground<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Ground")
+            .field("directory", &self.directory)
+            .field("home", &self.home)
+            .finish()
+    }
+}
+
+/// A command that has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What it would touch, in the order of the text, each once.
+    pub accesses: Vec<Access>,
+    /// The names of all simple commands in it, builtins and functions included, as far as they were found.
+    pub programs: Vec<String>,
+}
+
+/// Everything `command` would touch, told before it runs.
+pub fn read(command: &str, ground: &Ground<'_>) -> Reading {
+    let mut reader = Reader { ground: *ground, found: Found::default(), steps: SHELL_STEPS, depth: 0 };
+    let read = if command.len() > SHELL_BYTES {
+        Err(Unclear::from("it is too long to be taken apart"))
+    } else {
+        reader.text(command, &State::new(ground.directory)).map(drop)
+    };
+    if let Err(Unclear(reason)) = read {
+        reader.found.add(Access::Command(CommandAccess {
+            words: vec![command.to_owned()],
+            directory: ground.directory.to_path_buf(),
+            nature: CommandNature::Unclear(reason),
+            prefix: 0,
+        }));
+    }
+    reader.found.into_reading()
+}
+
+/// Why a line can't be followed to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Unclear(String);
+
+impl From<&str> for Unclear {
+    fn from(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+/// One reading under way.
+struct Reader<'a> {
+    ground: Ground<'a>,
+    found: Found,
+    /// Simple commands that may still be followed; loops and functions repeat them.
+    steps: usize,
+    /// Texts within texts: functions, `eval`, `sh -c`.
+    depth: usize,
+}
+
+/// `path` from `directory`, without `.` and `..`. Lexical, as `cd` is; who opens files looks at links.
+fn resolved(directory: &Path, path: &str) -> PathBuf {
+    let mut normal = PathBuf::from("/");
+    for component in directory.join(path).components() {
+        match component {
+            std::path::Component::ParentDir => {
+                normal.pop();
+            }
+            std::path::Component::Normal(name) => normal.push(name),
+            std::path::Component::RootDir
+            | std::path::Component::CurDir
+            | std::path::Component::Prefix(_) => {}
+        }
+    }
+    normal
+}

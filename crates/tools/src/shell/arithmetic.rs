@@ -1,0 +1,119 @@
+//! Arithmetic: bash evaluates the *values* of its variables as expressions too, and those can run commands. So every
+//! variable in it has to be a number, or not set on this line.
+
+use tree_sitter::Node;
+
+use super::state::State;
+use super::variables::{Kind, kind};
+use super::word::{Piece, Word};
+use super::{Reader, Unclear};
+
+impl Reader<'_> {
+    pub(super) fn arithmetic(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+    ) -> Result<(), Unclear> {
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        if children.is_empty() {
+            return self.operand(node, text, state);
+        }
+        match node.kind() {
+            "command_substitution" | "process_substitution" => {
+                return Err("arithmetic is done with a command's output".into());
+            }
+            "expansion" | "simple_expansion" => {
+                let pieces = self.expand(node, text, state)?;
+                let value = Word { pieces, source: String::new(), splits: false };
+                return if value.is_numeric() || self.is_untouched(node, text, state) {
+                    Ok(())
+                } else {
+                    Err("arithmetic is done with something that may be no number".into())
+                };
+            }
+            "string" | "raw_string" | "ansi_c_string" => {
+                let word = self.single_word(node, text, state)?;
+                return if word.is_numeric() { Ok(()) } else { Err("arithmetic is done with a text".into()) };
+            }
+            _ => {}
+        }
+        if node.kind() == "subscript" {
+            return match node.child_by_field_name("index") {
+                Some(index) => self.arithmetic(index, text, state),
+                None => Err("an element of an array can't be followed".into()),
+            };
+        }
+        let target = assignment(node, text);
+        for child in children {
+            // What stands before a plain `=` is not looked at, only set.
+            let replaced = target.as_ref().is_some_and(|(name, operator)| *name == child && *operator == "=");
+            if child.is_named() && !replaced {
+                self.arithmetic(child, text, state)?;
+            }
+        }
+        if let Some((name, _)) = target {
+            let name = &text[name.byte_range()];
+            if !is_name(name) || kind(name) != Kind::Own {
+                return Err(Unclear(format!("arithmetic changes {name}")));
+            }
+            let number = Word { pieces: vec![Piece::Number], source: name.to_owned(), splits: false };
+            state.set(name, Some(number));
+        }
+        Ok(())
+    }
+
+    fn operand(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(), Unclear> {
+        let source = &text[node.byte_range()];
+        match node.kind() {
+            "number" => Ok(()),
+            "variable_name" | "word" if is_name(source) => {
+                let fine = match state.variable(source) {
+                    None => true,
+                    Some(value) => value.is_some_and(Word::is_numeric),
+                };
+                if fine {
+                    Ok(())
+                } else {
+                    Err(Unclear(format!("arithmetic is done with {source}, which may be no number")))
+                }
+            }
+            "word" | "variable_name" | "special_variable_name"
+                if source
+                    .chars()
+                    .all(|character| character.is_ascii_digit() || "@*#?$!-".contains(character)) =>
+            {
+                Ok(())
+            }
+            "test_operator" => Ok(()),
+            _ => Err(Unclear(format!("the arithmetic `{source}` can't be followed"))),
+        }
+    }
+
+    /// A variable that the line never set: empty, or the user's own.
+    fn is_untouched(&self, node: Node<'_>, text: &str, state: &State) -> bool {
+        let source = text[node.byte_range()].trim_start().trim_start_matches('$');
+        is_name(source) && state.variable(source).is_none()
+    }
+}
+
+/// `i = …`, `i += …`, `i++`: what is set, and how.
+fn assignment<'tree, 'text>(node: Node<'tree>, text: &'text str) -> Option<(Node<'tree>, &'text str)> {
+    let mut cursor = node.walk();
+    let operator = node.children(&mut cursor).find_map(|child| {
+        let source = &text[child.byte_range()];
+        let sets = matches!(source, "++" | "--")
+            || (source.ends_with('=') && !matches!(source, "==" | "!=" | "<=" | ">="));
+        (!child.is_named() && sets).then_some(source)
+    })?;
+    let named = ["left", "name"].iter().find_map(|field| node.child_by_field_name(field));
+    let mut cursor = node.walk();
+    let target = named.or_else(|| node.children(&mut cursor).find(Node::is_named))?;
+    Some((target, operator))
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    text.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+}

@@ -1,0 +1,77 @@
+//! `awk`: a language of its own; a program only reads when nothing in its text can write, run or open anything else.
+
+use attache_core::ports::tool::CommandNature;
+
+use super::verdict::Verdict;
+use super::word::Word;
+
+pub(super) fn judge(shown: Vec<String>, arguments: &[Word]) -> Verdict {
+    let mut verdict = Verdict::new(shown, CommandNature::ReadOnly, 1);
+    let mut words = arguments.iter();
+    let mut script = None;
+    while let Some(word) = words.next() {
+        match word.text() {
+            Some("-F" | "-v") => {
+                words.next();
+            }
+            Some("--") => {
+                script = words.next();
+                break;
+            }
+            Some(text) if text.starts_with("-F") || text.starts_with("-v") => {}
+            Some(text) if text.starts_with('-') => {
+                verdict.acts();
+                verdict.prefix = 0;
+                return verdict;
+            }
+            _ => {
+                script = Some(word);
+                break;
+            }
+        }
+    }
+    if !script.and_then(Word::text).is_some_and(only_prints) {
+        verdict.acts();
+        verdict.prefix = 0;
+    }
+    let is_assignment = |word: &&Word| !word.beginning().contains('=') || word.beginning().contains('/');
+    let files: Vec<&Word> = words.collect();
+    if files.iter().any(|word| word.may_be_option()) {
+        verdict.acts();
+    }
+    verdict.reads = files.into_iter().filter(is_assignment).map(Word::place).collect();
+    verdict
+}
+
+/// Pipes, redirections, `system`, `getline`, loaded code and changed arguments; `||` is none of them. A comparison with `>` is
+/// taken for a redirection: then somebody is asked once too often.
+fn only_prints(script: &str) -> bool {
+    let bare = script.replace("||", "");
+    !bare.contains(['|', '>', '@'])
+        && !["system", "getline", "ARGV", "ARGC", "fflush", "close", "ENVIRON", "PROCINFO"]
+            .iter()
+            .any(|word| bare.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::only_prints;
+
+    #[test]
+    fn only_programs_without_a_way_out_print() {
+        for script in ["{print $1}", "NR==1 || NR<5", "/x/ {n++} END {print n}", "{print $NF, length($0)}"] {
+            assert!(only_prints(script), "{script}");
+        }
+        for script in [
+            "{system(\"id\")}",
+            "{print > \"f\"}",
+            "{print | \"sh\"}",
+            "{\"id\" | getline}",
+            "@load \"x\"",
+            "{getline < \"/etc/x\"}",
+            "BEGIN{ARGV[1]=\"x\"}",
+        ] {
+            assert!(!only_prints(script), "{script}");
+        }
+    }
+}

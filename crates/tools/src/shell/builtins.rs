@@ -1,0 +1,256 @@
+//! Commands that are part of the shell itself: they move it, set its variables, or run others. Programs stand elsewhere.
+
+use attache_core::ports::tool::CommandNature;
+use tree_sitter::Node;
+
+use super::arithmetic::is_name;
+use super::state::{Flow, State};
+use super::variables::{Kind, kind};
+use super::verdict::Verdict;
+use super::word::{Piece, Place, Word};
+use super::{Reader, Unclear};
+
+impl Reader<'_> {
+    /// `None`: no builtin that needs a view of its own.
+    pub(super) fn builtin(
+        &mut self,
+        name: &str,
+        words: &[Word],
+        assigned: &[String],
+        state: &State,
+    ) -> Result<Option<Flow>, Unclear> {
+        let arguments = &words[1..];
+        let flow = match name {
+            "cd" | "pushd" => self.change_directory(arguments, state)?,
+            "popd" => {
+                let mut lost = state.clone();
+                lost.lose_directory();
+                Flow { success: Some(lost), failure: Some(state.clone()) }
+            }
+            "exit" | "return" => Flow::ended(),
+            "true" | ":" => Flow { success: Some(state.clone()), failure: None },
+            "false" => Flow { success: None, failure: Some(state.clone()) },
+            "read" | "mapfile" | "readarray" | "getopts" => reads_variables(name, arguments, state)?,
+            "printf"
+                if arguments
+                    .first()
+                    .is_none_or(|word| word.may_be_option() || word.beginning().starts_with("-v")) =>
+            {
+                prints_to_variable(arguments, state)?
+            }
+            "test"
+                if arguments.iter().any(|word| matches!(word.text(), Some("-v" | "-R")) || word.splits) =>
+            {
+                return Err("a test may evaluate a variable's name".into());
+            }
+            "eval" => self.evaluate(arguments, state)?,
+            "set" => {
+                if !arguments.iter().all(is_plain_setting) {
+                    return Err("it changes how the shell reads".into());
+                }
+                Flow::both(state.clone())
+            }
+            "alias" | "unalias" | "shopt" | "source" | "." | "trap" | "enable" | "bind" | "complete"
+            | "compgen" | "compopt" | "hash" | "let" | "fc" | "history" | "suspend" | "caller" | "coproc" => {
+                return Err(Unclear(format!("`{name}` changes what follows in ways that can't be told")));
+            }
+            "command" | "builtin" | "exec" | "time" | "nohup" | "env" | "nice" | "timeout" | "stdbuf"
+            | "setsid" | "ionice" | "chronic" => {
+                return self.wrapper(name, arguments, assigned, state).map(Some);
+            }
+            _ => return Ok(None),
+        };
+        if assigned.is_empty() {
+            Ok(Some(flow))
+        } else {
+            Err(Unclear(format!("`{name}` is given variables")))
+        }
+    }
+
+    fn change_directory(&mut self, arguments: &[Word], state: &State) -> Result<Flow, Unclear> {
+        let operands: Vec<&Word> =
+            arguments.iter().filter(|word| !matches!(word.text(), Some("-L" | "-P" | "-e" | "--"))).collect();
+        let mut moved = state.clone();
+        match operands.as_slice() {
+            [] => match self.ground.home.and_then(std::path::Path::to_str) {
+                Some(home) => moved.enter(home),
+                None => moved.lose_directory(),
+            },
+            [word] => match word.place() {
+                Place::At(path) if path == "-" || path.starts_with(['+', '-']) => moved.lose_directory(),
+                Place::At(path) if path.is_empty() => {}
+                Place::At(path) => moved.enter(&path),
+                Place::Below(_) | Place::Unknown => moved.lose_directory(),
+            },
+            _ => moved.lose_directory(),
+        }
+        Ok(Flow { success: Some(moved), failure: Some(state.clone()) })
+    }
+
+    /// The words of `eval` are one text in the shell we are in.
+    fn evaluate(&mut self, arguments: &[Word], state: &State) -> Result<Flow, Unclear> {
+        let text = constant(arguments).ok_or("what `eval` is given is not known before it runs")?;
+        self.text(&text, state)
+    }
+
+    /// Statement-level assignments stay in the shell.
+    pub(super) fn assignments(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+    ) -> Result<(), Unclear> {
+        if node.kind() == "variable_assignments" {
+            let mut cursor = node.walk();
+            for child in node.named_children(&mut cursor).collect::<Vec<_>>() {
+                self.assignments(child, text, state)?;
+            }
+            return Ok(());
+        }
+        let target = node.child_by_field_name("name").ok_or("an assignment can't be followed")?;
+        let appends = node.child(1).is_some_and(|operator| operator.kind() == "+=");
+        let plain = target.kind() == "variable_name";
+        let name_node = if plain { target } else { target.child_by_field_name("name").unwrap_or(target) };
+        let name = &text[name_node.byte_range()];
+        if !plain && let Some(index) = target.child_by_field_name("index") {
+            self.arithmetic(index, text, state)?;
+        }
+        if kind(name) == Kind::Rules || !is_name(name) {
+            return Err(Unclear(format!("it sets {name}, which rules what programs do")));
+        }
+        let value = match node.child_by_field_name("value") {
+            None => Some(Word::known("")),
+            Some(value) if value.kind() == "array" => {
+                let mut cursor = value.walk();
+                for element in value.named_children(&mut cursor).collect::<Vec<_>>() {
+                    if text[element.byte_range()].starts_with('[') {
+                        return Err("an array with keys can't be followed".into());
+                    }
+                    self.words(element, text, state)?;
+                }
+                None
+            }
+            Some(value) => Some(self.single_word(value, text, state)?),
+        };
+        let known = value.filter(|value| plain && !appends && !value.pieces.contains(&Piece::Unknown));
+        state.set(name, known);
+        Ok(())
+    }
+
+    /// `export`, `declare`, `local`, `readonly`, `typeset`.
+    pub(super) fn declaration(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        mut state: State,
+    ) -> Result<Flow, Unclear> {
+        let source = &text[node.byte_range()];
+        let keyword = source.split_ascii_whitespace().next().unwrap_or_default();
+        self.found.program(keyword);
+        let mut exports = keyword == "export";
+        let mut told = Vec::new();
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor).collect::<Vec<_>>() {
+            let part = &text[child.byte_range()];
+            match child.kind() {
+                "variable_assignment" => {
+                    self.assignments(child, text, &mut state)?;
+                    told.push(part);
+                }
+                "variable_name" => told.push(part),
+                "word" if part.starts_with('-') && part[1..].chars().all(|flag| "rxagp".contains(flag)) => {
+                    exports |= part.contains('x');
+                }
+                "comment" => {}
+                _ => return Err("a declaration can't be followed".into()),
+            }
+        }
+        let name = |assignment: &str| assignment.split(['=', '+']).next().unwrap_or_default().to_owned();
+        if exports && told.iter().any(|assignment| kind(&name(assignment)) == Kind::Own) {
+            let mut words = vec![keyword.to_owned()];
+            words.extend(told.iter().map(|part| (*part).to_owned()));
+            self.report(Verdict::new(words, CommandNature::Effects, 0), &[], &state)?;
+        }
+        Ok(Flow::both(state))
+    }
+
+    pub(super) fn unset(&mut self, node: Node<'_>, text: &str, mut state: State) -> Result<Flow, Unclear> {
+        self.found.program("unset");
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            let name = &text[child.byte_range()];
+            if !is_name(name) || kind(name) == Kind::Rules || state.function(name).is_some() {
+                return Err("it takes away something that can't be told".into());
+            }
+            state.set(name, None);
+        }
+        Ok(Flow::both(state))
+    }
+}
+
+/// All words joined as `eval` and `ssh` join them.
+pub(super) fn constant(words: &[Word]) -> Option<String> {
+    let texts: Option<Vec<&str>> = words.iter().map(Word::text).collect();
+    texts.map(|texts| texts.join(" "))
+}
+
+fn is_plain_setting(word: &Word) -> bool {
+    word.text().is_some_and(|text| {
+        matches!(text, "pipefail" | "errexit" | "nounset" | "xtrace")
+            || text
+                .strip_prefix(['-', '+'])
+                .is_some_and(|flags| flags.chars().all(|flag| "euxvfo".contains(flag)))
+    })
+}
+
+/// Variables filled from input hold anything.
+fn reads_variables(name: &str, arguments: &[Word], state: &State) -> Result<Flow, Unclear> {
+    let mut state = state.clone();
+    let mut skip = false;
+    for word in arguments {
+        let text = word.text().ok_or("which variables are read is not known")?;
+        if std::mem::take(&mut skip) {
+            continue;
+        }
+        if let Some(flags) = text.strip_prefix('-') {
+            let harmless = flags.chars().all(|flag| "rstndpu".contains(flag));
+            if !harmless || name == "getopts" && !text.is_empty() && text != "-" {
+                return Err(Unclear(format!("`{name} {text}` can't be followed")));
+            }
+            skip = flags.ends_with(|flag: char| "dnptu".contains(flag))
+                && (name == "read" || !flags.ends_with('t'));
+            continue;
+        }
+        if name == "getopts" && !is_name(text) {
+            continue;
+        }
+        if !is_name(text) || kind(text) != Kind::Own {
+            return Err(Unclear(format!("it reads into {text}")));
+        }
+        state.set(text, None);
+    }
+    for name in ["REPLY", "MAPFILE", "OPTARG"] {
+        state.set(name, None);
+    }
+    Ok(Flow::both(state))
+}
+
+fn prints_to_variable(arguments: &[Word], state: &State) -> Result<Flow, Unclear> {
+    match arguments {
+        [] => Ok(Flow::both(state.clone())),
+        [flag, name, ..] if flag.text() == Some("-v") => {
+            let name = name.text().filter(|name| is_name(name) && kind(name) == Kind::Own);
+            let mut state = state.clone();
+            state.set(name.ok_or("`printf -v` sets a variable that can't be told")?, None);
+            Ok(Flow::both(state))
+        }
+        [format, ..] if format.beginning().starts_with("-v") => {
+            Err("`printf -v` sets a variable that can't be told".into())
+        }
+        // It may turn out to be `-v`.
+        [format, rest @ ..] if format.may_be_option() && !rest.is_empty() => {
+            Err("the format of `printf` is not known".into())
+        }
+        [..] => Ok(Flow::both(state.clone())),
+    }
+}

@@ -1,0 +1,156 @@
+//! What an expansion stands for and what it runs. `$x`, `${x…}`, `$(…)`, `$((…))`, `<(…)`; no quotes, no words.
+
+use tree_sitter::Node;
+
+use super::state::State;
+use super::variables::{Kind, kind};
+use super::word::Piece;
+use super::{Reader, Unclear};
+
+impl Reader<'_> {
+    pub(super) fn expand(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+    ) -> Result<Vec<Piece>, Unclear> {
+        match node.kind() {
+            "command_substitution" => {
+                self.substitution(node, text, state)?;
+                Ok(vec![Piece::Unknown])
+            }
+            // A name below /dev/fd: nothing a program could be misled by.
+            "process_substitution" => {
+                self.substitution(node, text, state)?;
+                Ok(vec![Piece::Text("/dev/fd/63".to_owned())])
+            }
+            "arithmetic_expansion" => {
+                self.arithmetic(node, text, state)?;
+                Ok(vec![Piece::Number])
+            }
+            "simple_expansion" => {
+                let name = text[node.byte_range()].trim_start().trim_start_matches('$');
+                Ok(self.value(name, state))
+            }
+            "expansion" => self.parameter(node, text, state),
+            other => Err(Unclear(format!("the expansion `{other}` is not known here"))),
+        }
+    }
+
+    /// Everything that is expanded below `node`, whatever becomes of it.
+    pub(super) fn expand_all(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+    ) -> Result<(), Unclear> {
+        for expansion in super::marks::expansions(node) {
+            self.expand(expansion, text, state)?;
+        }
+        // Patterns and regular expressions are single leaves to the grammar.
+        let mut cursor = node.walk();
+        let mut leaves = vec![node];
+        while let Some(node) = leaves.pop() {
+            if matches!(node.kind(), "extglob_pattern" | "regex") {
+                let source = &text[node.byte_range()];
+                if source.contains('`') || source.contains("$(") || source.contains("${") {
+                    return Err("a pattern runs something that can't be followed".into());
+                }
+            }
+            leaves.extend(node.children(&mut cursor));
+        }
+        Ok(())
+    }
+
+    fn substitution(&mut self, node: Node<'_>, text: &str, state: &State) -> Result<(), Unclear> {
+        let source = text[node.byte_range()].trim_start();
+        // Backslashes mean something else in backticks than the grammar thinks.
+        if source.starts_with('`') && source.contains('\\') {
+            return Err("it has escapes within backticks".into());
+        }
+        self.statements(node, text, state.clone())?;
+        Ok(())
+    }
+
+    fn value(&self, name: &str, state: &State) -> Vec<Piece> {
+        if let Some(set) = state.variable(name) {
+            return match set {
+                Some(word) => word.pieces.clone(),
+                None => vec![Piece::Unknown],
+            };
+        }
+        let known = match name {
+            "#" | "?" | "$" | "!" | "RANDOM" | "SECONDS" | "UID" | "EUID" | "PPID" | "LINENO" | "BASHPID" => {
+                return vec![Piece::Number];
+            }
+            "HOME" => self.ground.home.and_then(std::path::Path::to_str),
+            "PWD" => match state.directories() {
+                Some([directory]) => directory.to_str(),
+                Some(_) | None => None,
+            },
+            _ => None,
+        };
+        known.map_or(vec![Piece::Unknown], |known| vec![Piece::Text(known.to_owned())])
+    }
+
+    /// `${…}`: its plain forms have a value, all others some text.
+    fn parameter(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<Vec<Piece>, Unclear> {
+        let mut operators = String::new();
+        let mut name = None;
+        let mut cursor = node.walk();
+        for child in node.children(&mut cursor) {
+            let source = &text[child.byte_range()];
+            match child.kind() {
+                "${" | " ${" | "}" => {}
+                "variable_name" | "special_variable_name" if name.is_none() => name = Some(source),
+                "subscript" => {
+                    self.arithmetic(child, text, state)?;
+                    operators.push('[');
+                }
+                kind if !child.is_named() => operators.push_str(kind),
+                _ => {
+                    if operators.starts_with(':') && !operators.starts_with(":-") && operators.len() < 3 {
+                        self.offset(child, text, state, &operators)?;
+                    }
+                    self.expand_all_of(child, text, state)?;
+                }
+            }
+        }
+        if operators.contains('!') || operators.contains("@P") {
+            return Err("it expands a variable by another one's value".into());
+        }
+        let assigns = operators.contains('=');
+        match (name, operators.as_str()) {
+            (Some(name), "") => Ok(self.value(name, state)),
+            (Some(_), "#") => Ok(vec![Piece::Number]),
+            (Some(name), _) if assigns => {
+                if kind(name) != Kind::Own {
+                    return Err(Unclear(format!("it changes {name}")));
+                }
+                state.set(name, None);
+                Ok(vec![Piece::Unknown])
+            }
+            _ => Ok(vec![Piece::Unknown]),
+        }
+    }
+
+    /// A word within `${…}`, itself an expansion perhaps.
+    fn expand_all_of(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(), Unclear> {
+        let source = &text[node.byte_range()];
+        if source.contains('`') {
+            return Err("an expansion in it can't be followed".into());
+        }
+        self.expand_all(node, text, state)
+    }
+
+    /// `${x:1:n}`: both are arithmetic, and arithmetic can run commands.
+    fn offset(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+        operators: &str,
+    ) -> Result<(), Unclear> {
+        if operators == ":" || operators == "::" { self.arithmetic(node, text, state) } else { Ok(()) }
+    }
+}

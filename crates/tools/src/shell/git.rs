@@ -1,0 +1,70 @@
+//! `git`: its own options before the subcommand, then the table. Whether the repository is harmless is asked elsewhere.
+
+use attache_core::ports::tool::CommandNature;
+
+use super::verdict::Verdict;
+use super::word::{Place, Word};
+use super::{options, programs};
+
+pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
+    let mut directory: Option<String> = None;
+    let mut index = 0;
+    while let Some(word) = arguments.get(index) {
+        let Some(text) = word.text() else {
+            return unclear(shown, "the subcommand of git is not known before it runs");
+        };
+        match text {
+            "--no-pager" | "-P" | "--no-optional-locks" | "--literal-pathspecs" | "--no-replace-objects" => {
+                index += 1
+            }
+            "-C" => match arguments.get(index + 1).map(Word::place) {
+                Some(Place::At(path)) => {
+                    let base = directory.take().unwrap_or_default();
+                    let joined = std::path::Path::new(&base).join(path);
+                    directory = joined.to_str().map(str::to_owned);
+                    index += 2;
+                }
+                _ => return unclear(shown, "where git works is not known before it runs"),
+            },
+            "-c" => return unclear(shown, "git is given settings, and settings can run programs"),
+            "--version" | "--help" if arguments.len() == 1 => {
+                let reads = text == "--version";
+                return Verdict::new(
+                    shown,
+                    if reads { CommandNature::ReadOnly } else { CommandNature::Effects },
+                    0,
+                );
+            }
+            _ if text.starts_with("--config-env") || text.starts_with("--exec-path") => {
+                return unclear(shown, "git is told which programs to run");
+            }
+            _ if text.starts_with('-') => return Verdict::new(shown, CommandNature::Effects, 0),
+            _ => break,
+        }
+    }
+    let rest = &arguments[index..];
+    let program = shown.remove(0);
+    shown.drain(..index);
+    shown.insert(0, program);
+    let subcommand = rest.first().and_then(Word::text);
+    let second = rest.get(1).and_then(Word::text);
+    let entry = subcommand.and_then(|subcommand| {
+        let longer = second.map(|second| format!("{subcommand} {second}"));
+        longer
+            .and_then(|longer| programs::lookup_exactly("git", &longer))
+            .or_else(|| programs::lookup_exactly("git", subcommand))
+    });
+    let mut verdict = match entry {
+        Some(entry) => options::judge(entry, shown, rest),
+        None => {
+            let width = rest.len().min(1) + 1;
+            Verdict::new(shown, CommandNature::Effects, width)
+        }
+    };
+    verdict.directory = directory;
+    verdict
+}
+
+fn unclear(shown: Vec<String>, reason: &str) -> Verdict {
+    Verdict::new(shown, CommandNature::Unclear(reason.to_owned()), 0)
+}

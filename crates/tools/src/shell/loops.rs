@@ -1,0 +1,150 @@
+//! Loops and tests: rounds until nothing new comes up, each word of a `for`, what `[[ … ]]` computes.
+
+use tree_sitter::Node;
+
+use super::state::{Flow, State, join};
+use super::{Reader, Unclear};
+use crate::limits::{SHELL_ALTERNATIVES, SHELL_NESTING};
+
+impl Reader<'_> {
+    /// Rounds of a loop until nothing new comes up; what keeps changing is given up.
+    pub(super) fn repeat(
+        &mut self,
+        state: State,
+        mut round: impl FnMut(&mut Self, State) -> Result<Option<State>, Unclear>,
+    ) -> Result<Flow, Unclear> {
+        let mut known = state;
+        for _ in 0..3 {
+            let after = round(self, known.clone())?;
+            let Some(joined) = join(Some(known.clone()), after) else { break };
+            if joined.is_same(&known) {
+                return Ok(Flow::both(known));
+            }
+            known = joined;
+        }
+        let after = round(self, known.clone())?;
+        let widened = match after {
+            Some(after) => known.clone().joined(&after).widened(&known),
+            None => known,
+        };
+        round(self, widened.clone())?;
+        Ok(Flow::both(widened))
+    }
+
+    pub(super) fn while_round(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: State,
+    ) -> Result<Option<State>, Unclear> {
+        let body = node.child_by_field_name("body").ok_or("a loop can't be followed")?;
+        let mut cursor = node.walk();
+        let condition: Vec<Node<'_>> =
+            node.named_children(&mut cursor).filter(|child| *child != body).collect();
+        let Some(state) = self.sequence(&condition, text, state)?.either() else { return Ok(None) };
+        let after = self.statement(body, text, state.clone())?.either();
+        Ok(join(Some(state), after))
+    }
+
+    pub(super) fn count_round(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        mut state: State,
+    ) -> Result<Option<State>, Unclear> {
+        let body = node.child_by_field_name("body").ok_or("a loop can't be followed")?;
+        let mut cursor = node.walk();
+        let header: Vec<Node<'_>> = node.named_children(&mut cursor).filter(|child| *child != body).collect();
+        for part in header {
+            self.arithmetic(part, text, &mut state)?;
+        }
+        Ok(self.statement(body, text, state)?.either())
+    }
+
+    pub(super) fn arithmetic_below(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+    ) -> Result<(), Unclear> {
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor).collect::<Vec<_>>() {
+            self.arithmetic(child, text, state)?;
+        }
+        Ok(())
+    }
+
+    /// Once per word where the words are known, else for any.
+    pub(super) fn for_each(&mut self, node: Node<'_>, text: &str, mut state: State) -> Result<Flow, Unclear> {
+        let (Some(variable), Some(body)) =
+            (node.child_by_field_name("variable"), node.child_by_field_name("body"))
+        else {
+            return Err("a loop can't be followed".into());
+        };
+        let name = text[variable.byte_range()].to_owned();
+        if super::variables::kind(&name) != super::variables::Kind::Own {
+            return Err(Unclear(format!("it changes {name}")));
+        }
+        let mut words = Vec::new();
+        let mut cursor = node.walk();
+        let values: Vec<Node<'_>> = node.children_by_field_name("value", &mut cursor).collect();
+        for value in &values {
+            words.extend(self.words(*value, text, &mut state)?);
+        }
+        let chosen = text[node.byte_range()].starts_with("select") || values.is_empty();
+        if chosen || words.len() > SHELL_ALTERNATIVES || words.iter().any(|word| word.splits) {
+            state.set(&name, None);
+            return self.repeat(state, |reader, state| Ok(reader.statement(body, text, state)?.either()));
+        }
+        let mut state = Some(state);
+        for mut word in words {
+            let Some(mut current) = state.clone() else { break };
+            word.splits = false;
+            current.set(&name, Some(word));
+            // `continue` and `break` may leave out the rest of a round.
+            state = join(state, self.statement(body, text, current)?.either());
+        }
+        if let Some(state) = &mut state {
+            state.set(&name, None);
+        }
+        Ok(state.map_or_else(Flow::ended, Flow::both))
+    }
+
+    /// `[ … ]` and `[[ … ]]`: tests look, but some of their operators compute.
+    pub(super) fn test(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(), Unclear> {
+        let double = text[node.byte_range()].starts_with("[[");
+        self.found.program(if double { "[[" } else { "[" });
+        let mut open = vec![(node, 0)];
+        while let Some((node, depth)) = open.pop() {
+            let operator = node.child_by_field_name("operator").map(|child| &text[child.byte_range()]);
+            let computes = matches!(operator, Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"));
+            if matches!(operator, Some("-v" | "-R")) {
+                return Err("it asks whether a variable is set by a name that may run something".into());
+            }
+            if !double && matches!(operator, Some("<" | ">")) || node.kind() == "redirected_statement" {
+                return Err("it is not certain whether a test compares or writes".into());
+            }
+            if depth > SHELL_NESTING {
+                return Err("it is nested too deeply".into());
+            }
+            let mut cursor = node.walk();
+            for child in node.named_children(&mut cursor) {
+                match child.kind() {
+                    "binary_expression" | "unary_expression" | "parenthesized_expression" => {
+                        open.push((child, depth + 1))
+                    }
+                    "test_operator" | "number" => {}
+                    _ if double && computes => self.arithmetic(child, text, state)?,
+                    "extglob_pattern" | "regex" => self.expand_all(child, text, state)?,
+                    "ternary_expression" | "postfix_expression" | "subscript" => {
+                        return Err("a test can't be followed".into());
+                    }
+                    _ => {
+                        self.words(child, text, state)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

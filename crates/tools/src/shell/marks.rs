@@ -1,0 +1,351 @@
+//! Reads the text of one word as bash does: quotes, escapes, tildes, braces, splitting. The grammar only tells where
+//! expansions begin and end; every other byte is looked at here, and a byte that has no place in a word is an error.
+
+use std::path::Path;
+
+use tree_sitter::Node;
+
+use super::braces::braces;
+use super::state::State;
+use super::word::{Piece, Word};
+use super::{Reader, Unclear};
+
+#[derive(Clone, Debug)]
+pub(super) enum Mark {
+    /// From the text, without quotes: may be special.
+    Plain(char),
+    Quoted(char),
+    /// From a variable without quotes: splits words and makes patterns, nothing more.
+    Expanded(char),
+    /// Part of an expansion that is not known.
+    Open(Piece, Quotes),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quotes {
+    None,
+    Double,
+}
+
+/// The expansions of a subtree that are within no other, in order.
+pub(super) fn expansions<'tree>(node: Node<'tree>) -> Vec<Node<'tree>> {
+    let mut found = Vec::new();
+    let mut cursor = node.walk();
+    loop {
+        let is_expansion = matches!(
+            cursor.node().kind(),
+            "command_substitution"
+                | "expansion"
+                | "simple_expansion"
+                | "arithmetic_expansion"
+                | "process_substitution"
+        );
+        if is_expansion {
+            found.push(cursor.node());
+        }
+        if !is_expansion && cursor.goto_first_child() {
+            continue;
+        }
+        loop {
+            // The cursor can't leave the node it was made from, so siblings of `node` itself are never reached.
+            if cursor.goto_next_sibling() {
+                break;
+            }
+            if !cursor.goto_parent() {
+                return found;
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// The words that one word of the text becomes.
+    pub(super) fn words(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+    ) -> Result<Vec<Word>, Unclear> {
+        let source = &text[node.byte_range()];
+        let (marks, quoted) = self.marks(node, text, state)?;
+        let mut words = Vec::new();
+        for marks in braces(marks).ok_or("its braces make too many words")? {
+            for marks in split(marks) {
+                if !marks.is_empty() || quoted {
+                    words.push(word(&marks, source));
+                }
+            }
+        }
+        Ok(words)
+    }
+
+    /// A word where the shell makes one of it whatever it holds: the value of an assignment.
+    pub(super) fn single_word(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+    ) -> Result<Word, Unclear> {
+        let (marks, _) = self.marks(node, text, state)?;
+        let quoted: Vec<Mark> = marks
+            .into_iter()
+            .map(|mark| match mark {
+                Mark::Plain(character) | Mark::Expanded(character) => Mark::Quoted(character),
+                Mark::Quoted(_) => mark,
+                Mark::Open(piece, _) => Mark::Open(piece, Quotes::Double),
+            })
+            .collect();
+        Ok(word(&quoted, &text[node.byte_range()]))
+    }
+
+    fn marks(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(Vec<Mark>, bool), Unclear> {
+        let nodes = expansions(node);
+        let mut scan = Scan::new(text, node.start_byte(), node.end_byte());
+        let mut quotes = Quotes::None;
+        while let Some(character) = scan.peek() {
+            if let Some(expansion) = nodes.iter().find(|node| begin(text, node) == scan.at) {
+                let pieces = self.expand(*expansion, text, state)?;
+                scan.push_expansion(pieces, quotes);
+                scan.at = expansion.end_byte();
+                continue;
+            }
+            scan.advance(character);
+            match quotes {
+                Quotes::None => scan.plain(character, &mut quotes, self.ground.home)?,
+                Quotes::Double => scan.double(character, &mut quotes)?,
+            }
+        }
+        if quotes != Quotes::None {
+            return Err("a quote is not closed".into());
+        }
+        Ok((scan.marks, scan.quoted))
+    }
+
+    /// The body of a here-document whose end word stands without quotes: only what runs in it matters.
+    pub(super) fn here_document(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        state: &mut State,
+    ) -> Result<(), Unclear> {
+        let nodes = expansions(node);
+        let mut scan = Scan::new(text, node.start_byte(), node.end_byte());
+        while let Some(character) = scan.peek() {
+            if let Some(expansion) = nodes.iter().find(|node| begin(text, node) == scan.at) {
+                self.expand(*expansion, text, state)?;
+                scan.at = expansion.end_byte();
+                continue;
+            }
+            scan.advance(character);
+            match character {
+                '\\' => scan.skip(),
+                '`' => return Err("a here-document runs something that can't be followed".into()),
+                '$' if scan.peek().is_some_and(begins_expansion) => {
+                    return Err("a here-document runs something that can't be followed".into());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The grammar counts blanks before an expansion in a string to the expansion.
+fn begin(text: &str, node: &Node<'_>) -> usize {
+    let source = &text[node.byte_range()];
+    node.start_byte() + (source.len() - source.trim_start().len())
+}
+
+fn begins_expansion(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_({[@*#?$!-".contains(character)
+}
+
+struct Scan<'t> {
+    text: &'t str,
+    start: usize,
+    at: usize,
+    end: usize,
+    marks: Vec<Mark>,
+    quoted: bool,
+}
+
+impl<'t> Scan<'t> {
+    fn new(text: &'t str, start: usize, end: usize) -> Self {
+        Self { text, start, at: start, end, marks: Vec::new(), quoted: false }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at..self.end)?.chars().next()
+    }
+
+    fn advance(&mut self, character: char) {
+        self.at += character.len_utf8();
+    }
+
+    fn skip(&mut self) {
+        if let Some(character) = self.peek() {
+            self.advance(character);
+        }
+    }
+
+    fn push_expansion(&mut self, pieces: Vec<Piece>, quotes: Quotes) {
+        for piece in pieces {
+            match (piece, quotes) {
+                (Piece::Text(value), Quotes::Double) => self.marks.extend(value.chars().map(Mark::Quoted)),
+                (Piece::Text(value), Quotes::None) => self.marks.extend(value.chars().map(Mark::Expanded)),
+                // The value holds a pattern; within quotes it stays as it is written.
+                (Piece::Wild(value), Quotes::Double) => self.marks.extend(value.chars().map(Mark::Quoted)),
+                (piece, quotes) => self.marks.push(Mark::Open(piece, quotes)),
+            }
+        }
+    }
+
+    fn plain(&mut self, character: char, quotes: &mut Quotes, home: Option<&Path>) -> Result<(), Unclear> {
+        match character {
+            '\'' => return self.raw(),
+            '"' => {
+                self.quoted = true;
+                *quotes = Quotes::Double;
+            }
+            '\\' => match self.peek() {
+                Some('\n') => return Err("a line is continued within a word".into()),
+                Some(escaped) => {
+                    self.advance(escaped);
+                    self.marks.push(Mark::Quoted(escaped));
+                }
+                None => return Err("it ends within an escape".into()),
+            },
+            '$' => match self.peek() {
+                Some('\'') => {
+                    self.skip();
+                    return self.ansi();
+                }
+                Some('"') => return Err("it contains a text that is translated first".into()),
+                Some(next) if begins_expansion(next) => {
+                    return Err("an expansion in it can't be followed".into());
+                }
+                _ => self.marks.push(Mark::Quoted('$')),
+            },
+            '~' if self.is_tilde_place() => self.tilde(home)?,
+            ' ' | '\t' | '\n' | ';' | '|' | '&' | '<' | '>' | '(' | ')' | '`' => {
+                return Err("it is not certain where one of its words ends".into());
+            }
+            '#' if self.at - 1 == self.start => {
+                return Err("it has a `#` that may or may not begin a comment".into());
+            }
+            _ => self.marks.push(Mark::Plain(character)),
+        }
+        Ok(())
+    }
+
+    fn double(&mut self, character: char, quotes: &mut Quotes) -> Result<(), Unclear> {
+        match character {
+            '"' => *quotes = Quotes::None,
+            '\\' => match self.peek() {
+                Some('\n') => self.skip(),
+                Some(escaped @ ('$' | '`' | '"' | '\\')) => {
+                    self.advance(escaped);
+                    self.marks.push(Mark::Quoted(escaped));
+                }
+                _ => self.marks.push(Mark::Quoted('\\')),
+            },
+            '`' => return Err("an expansion in it can't be followed".into()),
+            '$' if self.peek().is_some_and(begins_expansion) => {
+                return Err("an expansion in it can't be followed".into());
+            }
+            _ => self.marks.push(Mark::Quoted(character)),
+        }
+        Ok(())
+    }
+
+    fn raw(&mut self) -> Result<(), Unclear> {
+        self.quoted = true;
+        let rest = self.text.get(self.at..self.end).unwrap_or_default();
+        let end = rest.find('\'').ok_or("a quote is not closed")?;
+        self.marks.extend(rest[..end].chars().map(Mark::Quoted));
+        self.at += end + 1;
+        Ok(())
+    }
+
+    /// `$'…'`. Escapes that make bytes or control characters are left unknown.
+    fn ansi(&mut self) -> Result<(), Unclear> {
+        self.quoted = true;
+        loop {
+            let character = self.peek().ok_or("a quote is not closed")?;
+            self.advance(character);
+            match character {
+                '\'' => return Ok(()),
+                '\\' => {
+                    let escaped = self.peek().ok_or("a quote is not closed")?;
+                    self.advance(escaped);
+                    let mark = match escaped {
+                        'n' => Mark::Quoted('\n'),
+                        't' => Mark::Quoted('\t'),
+                        '\\' | '\'' | '"' | '?' => Mark::Quoted(escaped),
+                        _ => Mark::Open(Piece::Unknown, Quotes::Double),
+                    };
+                    self.marks.push(mark);
+                }
+                _ => self.marks.push(Mark::Quoted(character)),
+            }
+        }
+    }
+
+    /// At the beginning of a word, of a value (`if=~/x`), or of a later part of one (`a=x:~/y`).
+    fn is_tilde_place(&self) -> bool {
+        let before = &self.text[self.start..self.at - 1];
+        before.is_empty() || before.ends_with(['=', ':'])
+    }
+
+    fn tilde(&mut self, home: Option<&Path>) -> Result<(), Unclear> {
+        let alone = self.peek().is_none_or(|next| next == '/' || next == ':');
+        match home.and_then(Path::to_str) {
+            Some(home) if alone => self.marks.extend(home.chars().map(Mark::Quoted)),
+            // Somebody else's home, or an older directory.
+            _ => self.marks.push(Mark::Open(Piece::Unknown, Quotes::Double)),
+        }
+        Ok(())
+    }
+}
+
+/// Blanks that come from variables end words.
+fn split(marks: Vec<Mark>) -> Vec<Vec<Mark>> {
+    let mut words = vec![Vec::new()];
+    for mark in marks {
+        match mark {
+            Mark::Expanded(' ' | '\t' | '\n') => words.push(Vec::new()),
+            mark => {
+                if let Some(word) = words.last_mut() {
+                    word.push(mark);
+                }
+            }
+        }
+    }
+    if words.len() > 1 {
+        words.retain(|word| !word.is_empty());
+    }
+    words
+}
+
+fn word(marks: &[Mark], source: &str) -> Word {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut splits = false;
+    for mark in marks {
+        match mark {
+            Mark::Plain(wild @ ('*' | '?' | '[')) | Mark::Expanded(wild @ ('*' | '?' | '[')) => {
+                pieces.push(Piece::Wild(wild.to_string()));
+            }
+            Mark::Plain(character) | Mark::Quoted(character) | Mark::Expanded(character) => {
+                match pieces.last_mut() {
+                    Some(Piece::Text(text)) => text.push(*character),
+                    _ => pieces.push(Piece::Text(character.to_string())),
+                }
+            }
+            Mark::Open(piece, quotes) => {
+                splits |= *piece == Piece::Unknown && *quotes == Quotes::None;
+                pieces.push(piece.clone());
+            }
+        }
+    }
+    Word { pieces, source: source.to_owned(), splits }
+}

@@ -1,0 +1,209 @@
+//! Applies a program's entry of the table to its words: which are options, which are files, hosts or patterns.
+
+use attache_core::ports::tool::CommandNature;
+
+use super::programs::{Operands, Program, Value};
+use super::verdict::Verdict;
+use super::word::{Place, Word};
+
+pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -> Verdict {
+    let nature = if program.reads { CommandNature::ReadOnly } else { CommandNature::Effects };
+    let mut sorted = Sorted::default();
+    sorted.sort(program, &arguments[program.skipped.min(arguments.len())..]);
+    let mut verdict = Verdict::new(shown, nature, program.width);
+    if sorted.strange && !program.any || !sorted.writes.is_empty() {
+        verdict.acts();
+    }
+    verdict.reads = sorted.reads;
+    verdict.writes = sorted.writes;
+    place(program, &sorted.operands, sorted.given, &mut verdict);
+    if program.network {
+        verdict.hosts = hosts(program, &sorted.operands);
+    }
+    verdict
+}
+
+#[derive(Default)]
+struct Sorted {
+    operands: Vec<Word>,
+    reads: Vec<Place>,
+    writes: Vec<Place>,
+    /// The pattern came with an option.
+    given: bool,
+    /// Something the table does not know.
+    strange: bool,
+}
+
+impl Sorted {
+    fn sort(&mut self, program: &Program, arguments: &[Word]) {
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            if word.text() == Some("--") {
+                self.operands.extend(words.cloned());
+                return;
+            }
+            if word.may_be_option() {
+                self.strange = true;
+                self.operands.push(word.clone());
+                continue;
+            }
+            let beginning = word.beginning();
+            if beginning.starts_with("--") {
+                self.long(program, word, &mut words);
+            } else if beginning.starts_with('-') && beginning.len() > 1 {
+                self.short(program, word, &mut words);
+            } else {
+                self.operands.push(word.clone());
+            }
+        }
+    }
+
+    fn long<'w>(&mut self, program: &Program, word: &Word, rest: &mut impl Iterator<Item = &'w Word>) {
+        let beginning = word.beginning();
+        let (name, attached) = match beginning.split_once('=') {
+            Some((name, _)) => (name, word.after(&format!("{name}="))),
+            None => (beginning, None),
+        };
+        match program.long.get(name) {
+            Some(Value::None) => self.strange |= attached.is_some(),
+            Some(Value::Optional) => {}
+            Some(kind) => match attached.or_else(|| rest.next().cloned()) {
+                Some(value) => self.value(*kind, &value),
+                None => self.strange = true,
+            },
+            None => {
+                self.strange = true;
+                if let Some(value) = attached.filter(|_| program.operands.are_read()) {
+                    self.reads.push(value.place());
+                }
+            }
+        }
+    }
+
+    /// A cluster of letters; the first that takes a value takes the rest.
+    fn short<'w>(&mut self, program: &Program, word: &Word, rest: &mut impl Iterator<Item = &'w Word>) {
+        let beginning = word.beginning().to_owned();
+        if program.numbers && beginning[1..].chars().all(|digit| digit.is_ascii_digit()) {
+            return;
+        }
+        if program.single_dash.iter().any(|known| *known == beginning) {
+            return;
+        }
+        for (at, letter) in beginning.char_indices().skip(1) {
+            match program.short.get(&letter) {
+                Some(Value::None | Value::Optional) => {}
+                Some(kind) => {
+                    let end = at + letter.len_utf8();
+                    let attached = word.after(&beginning[..end]).filter(|rest| !rest.pieces.is_empty());
+                    match attached.or_else(|| rest.next().cloned()) {
+                        Some(value) => self.value(*kind, &value),
+                        None => self.strange = true,
+                    }
+                    return;
+                }
+                None => {
+                    self.strange = true;
+                    return;
+                }
+            }
+        }
+        // An open end may bring more letters.
+        self.strange |= word.text().is_none();
+    }
+
+    fn value(&mut self, kind: Value, word: &Word) {
+        match kind {
+            Value::Read => self.reads.push(word.place()),
+            Value::Write => self.writes.push(word.place()),
+            Value::Pattern => self.given = true,
+            Value::Text | Value::None | Value::Optional => {}
+        }
+    }
+}
+
+fn place(program: &Program, operands: &[Word], given: bool, verdict: &mut Verdict) {
+    let places = |words: &[Word]| -> Vec<Place> {
+        words.iter().filter(|word| word.text() != Some("-")).map(Word::place).collect()
+    };
+    match program.operands {
+        Operands::None => {}
+        Operands::Read => verdict.reads.extend(places(operands)),
+        Operands::Pattern => {
+            let files = if given { operands } else { operands.get(1..).unwrap_or_default() };
+            verdict.reads.extend(places(files));
+        }
+        Operands::Write => {
+            verdict.writes.extend(places(operands));
+            verdict.acts();
+        }
+        Operands::Mode => verdict.writes.extend(places(operands.get(1..).unwrap_or_default())),
+        Operands::Copy | Operands::Move => {
+            let (sources, target) = operands.split_at(operands.len().saturating_sub(1));
+            // With `-t` every operand is a source.
+            let (sources, target) =
+                if verdict.writes.is_empty() { (sources, target) } else { (operands, &operands[..0]) };
+            let remote = |word: &&Word| !word.beginning().contains(':');
+            let local =
+                |words: &[Word]| -> Vec<Place> { words.iter().filter(remote).map(Word::place).collect() };
+            if program.operands == Operands::Move {
+                verdict.writes.extend(local(sources));
+            } else {
+                verdict.reads.extend(local(sources));
+            }
+            verdict.writes.extend(local(target));
+        }
+        Operands::Second => {
+            verdict.reads.extend(places(&operands[..operands.len().min(1)]));
+            let rest = places(operands.get(1..).unwrap_or_default());
+            if !rest.is_empty() {
+                verdict.acts();
+            }
+            verdict.writes.extend(rest);
+        }
+        Operands::Assigned => {
+            for word in operands {
+                if let Some(value) = word.after("if=") {
+                    verdict.reads.push(value.place());
+                } else if let Some(value) = word.after("of=") {
+                    verdict.writes.push(value.place());
+                } else if word.text().is_none() {
+                    verdict.writes.push(Place::Unknown);
+                }
+            }
+        }
+        Operands::Forbidden => {
+            if !operands.is_empty() {
+                verdict.acts();
+            }
+        }
+    }
+}
+
+/// Hosts by the addresses among the operands; `*` where none is named.
+fn hosts(program: &Program, operands: &[Word]) -> Vec<String> {
+    let mut hosts: Vec<String> = match program.named_hosts {
+        true => operands.iter().filter_map(|word| host(word.beginning())).collect(),
+        false => operands
+            .iter()
+            .filter(|word| word.beginning().contains("://"))
+            .filter_map(|word| host(word.beginning()))
+            .collect(),
+    };
+    if hosts.is_empty() || operands.iter().any(|word| word.text().is_none()) {
+        hosts = vec!["*".to_owned()];
+    }
+    hosts
+}
+
+/// Of `https://user@host:1/path`, `user@host:path` and `host/path`.
+pub(super) fn host(address: &str) -> Option<String> {
+    if let Ok(url) = url::Url::parse(address)
+        && address.contains("://")
+    {
+        return url.host_str().map(str::to_lowercase);
+    }
+    let authority = address.split('/').next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
+    let plain = host.chars().all(|character| character.is_ascii_alphanumeric() || ".-_".contains(character));
+    (!host.is_empty() && plain).then(|| host.to_lowercase())
+}

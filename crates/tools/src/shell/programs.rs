@@ -1,0 +1,199 @@
+//! The tables of programs, read once from the plain-text files beside this one. Their format stands at the top of `read.txt`.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What an option's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    None,
+    /// Only attached with `=`.
+    Optional,
+    Text,
+    Read,
+    Write,
+    /// The pattern that else is the first operand.
+    Pattern,
+}
+
+/// What words without a dash are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operands {
+    None,
+    Read,
+    Pattern,
+    Write,
+    /// The first is a mode, the others are written.
+    Mode,
+    Copy,
+    Move,
+    /// The first is read, the second written.
+    Second,
+    /// `if=x of=y`.
+    Assigned,
+    /// Any makes it act.
+    Forbidden,
+}
+
+impl Operands {
+    pub(super) fn are_read(self) -> bool {
+        match self {
+            Self::Read | Self::Pattern | Self::Second | Self::Copy => true,
+            Self::None | Self::Write | Self::Mode | Self::Move | Self::Assigned | Self::Forbidden => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) reads: bool,
+    pub(super) network: bool,
+    /// Every operand names a host; else only addresses with `://` do.
+    pub(super) named_hosts: bool,
+    /// Whatever its options are, it only reads.
+    pub(super) any: bool,
+    pub(super) operands: Operands,
+    /// Words that "always" covers.
+    pub(super) width: usize,
+    /// Words of the name behind the first.
+    pub(super) skipped: usize,
+    /// `-5` is a number.
+    pub(super) numbers: bool,
+    pub(super) short: HashMap<char, Value>,
+    pub(super) long: HashMap<&'static str, Value>,
+    /// Whole options with one dash (`-name`).
+    pub(super) single_dash: Vec<&'static str>,
+}
+
+const FILES: [&str; 4] = [
+    include_str!("programs/read.txt"),
+    include_str!("programs/git.txt"),
+    include_str!("programs/write.txt"),
+    include_str!("programs/work.txt"),
+];
+
+static TABLE: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
+    let mut table: HashMap<&'static str, Program> = HashMap::new();
+    for (names, program) in FILES.iter().flat_map(|file| file.lines()).filter_map(entry) {
+        for name in names.split(',') {
+            let mut program = program.clone();
+            program.skipped = name.split(' ').count() - 1;
+            if program.width == usize::MAX {
+                program.width = program.skipped + 1;
+            }
+            table.insert(name.trim(), program);
+        }
+    }
+    table
+});
+
+/// The entry of `name second`, else that of `name`.
+pub(super) fn lookup(name: &str, second: Option<&str>) -> Option<&'static Program> {
+    let longer = second.and_then(|second| lookup_exactly(name, second));
+    longer.or_else(|| TABLE.get(name))
+}
+
+pub(super) fn lookup_exactly(name: &str, rest: &str) -> Option<&'static Program> {
+    TABLE.get(format!("{name} {rest}").as_str())
+}
+
+/// `names: what …  option …`; `None` for comments and blank lines.
+fn entry(line: &'static str) -> Option<(&'static str, Program)> {
+    if line.trim().is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let (names, rest) = line.split_once(": ")?;
+    let mut program = Program {
+        reads: false,
+        network: false,
+        named_hosts: false,
+        any: false,
+        operands: Operands::None,
+        width: usize::MAX,
+        skipped: 0,
+        numbers: false,
+        short: HashMap::new(),
+        long: HashMap::new(),
+        single_dash: Vec::new(),
+    };
+    for token in rest.split_ascii_whitespace() {
+        if token.starts_with('-') {
+            option(&mut program, token);
+        } else {
+            property(&mut program, token);
+        }
+    }
+    Some((names, program))
+}
+
+fn property(program: &mut Program, token: &str) {
+    match token {
+        "reads" => program.reads = true,
+        "acts" => program.reads = false,
+        "any" => program.any = true,
+        "network" => program.network = true,
+        "hosts" => (program.network, program.named_hosts) = (true, true),
+        "files" => program.operands = Operands::Read,
+        "pattern" => program.operands = Operands::Pattern,
+        "written" => program.operands = Operands::Write,
+        "mode" => program.operands = Operands::Mode,
+        "copies" => program.operands = Operands::Copy,
+        "moves" => program.operands = Operands::Move,
+        "second" => program.operands = Operands::Second,
+        "assigned" => program.operands = Operands::Assigned,
+        "bare" => program.operands = Operands::Forbidden,
+        "whole" => program.width = 0,
+        "widest" => program.width = 1,
+        "two" => program.width = 2,
+        "three" => program.width = 3,
+        _ => debug_assert!(false, "the table has an unknown word: {token}"),
+    }
+}
+
+/// `-abc`, `-n:`, `--long`, `--long:`, `--long?`; `<` a file read, `>` a file written, `~` the pattern.
+fn option(program: &mut Program, token: &'static str) {
+    let (name, value) = match token.as_bytes().last() {
+        Some(b':') => (&token[..token.len() - 1], Value::Text),
+        Some(b'<') => (&token[..token.len() - 1], Value::Read),
+        Some(b'>') => (&token[..token.len() - 1], Value::Write),
+        Some(b'~') => (&token[..token.len() - 1], Value::Pattern),
+        Some(b'?') => (&token[..token.len() - 1], Value::Optional),
+        _ => (token, Value::None),
+    };
+    if name == "-NUM" {
+        program.numbers = true;
+    } else if name.starts_with("--") {
+        program.long.insert(name, value);
+    } else if let Some(whole) = name.strip_suffix('!') {
+        program.single_dash.push(whole);
+    } else {
+        program.short.extend(name.chars().skip(1).map(|letter| (letter, value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_tables_is_an_entry() {
+        let lines = FILES.iter().flat_map(|file| file.lines());
+        for line in lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+            assert!(entry(line).is_some(), "{line}");
+        }
+        assert!(TABLE.len() > 250, "{}", TABLE.len());
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let mut names: Vec<&str> = FILES
+            .iter()
+            .flat_map(|file| file.lines())
+            .filter_map(entry)
+            .flat_map(|(names, _)| names.split(','))
+            .collect();
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Where paths lead on this machine: a link is judged by what it points to as well. A look, no guard; who opens files looks again.
+
+use std::path::{Path, PathBuf};
+
+use attache_core::ports::tool::{Access, CommandAccess};
+
+/// The accesses, and for each path that leads elsewhere the one it leads to.
+pub fn with_real_paths(accesses: Vec<Access>, root: &Path) -> Vec<Access> {
+    let real_root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    let mut all = Vec::with_capacity(accesses.len());
+    for access in accesses {
+        let elsewhere = |path: &Path| elsewhere(path, root, &real_root);
+        let real = match &access {
+            Access::ReadPath(path) => elsewhere(path).map(Access::ReadPath),
+            Access::WritePath(path) => elsewhere(path).map(Access::WritePath),
+            Access::Command(command) => elsewhere(&command.directory)
+                .map(|directory| Access::Command(CommandAccess { directory, ..command.clone() })),
+            Access::Network { .. } => None,
+        };
+        all.push(access);
+        all.extend(real.filter(|real| !all.contains(real)));
+    }
+    all
+}
+
+/// `None` when the path means itself, below the root as the root is named.
+fn elsewhere(path: &Path, root: &Path, real_root: &Path) -> Option<PathBuf> {
+    let real = real(path)?;
+    let same = match path.strip_prefix(root) {
+        Ok(below) => real == real_root.join(below),
+        Err(_) => real == path,
+    };
+    (!same).then_some(real)
+}
+
+/// Of the part that exists; what does not exist yet stays as it is named.
+fn real(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find_map(|existing| {
+        let real = existing.canonicalize().ok()?;
+        let rest = path.strip_prefix(existing).ok()?;
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_judged_by_what_it_points_to_too() {
+        let place = tempfile::tempdir().unwrap();
+        let base = place.path().canonicalize().unwrap();
+        let root = base.join("root");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(base.join("secret"), "x").unwrap();
+        std::os::unix::fs::symlink(base.join("secret"), root.join("link")).unwrap();
+        std::os::unix::fs::symlink(&base, root.join("out")).unwrap();
+        let reads = |path: PathBuf| with_real_paths(vec![Access::ReadPath(path)], &root);
+        assert_eq!(reads(root.join("plain")), [Access::ReadPath(root.join("plain"))]);
+        assert_eq!(
+            reads(root.join("link")),
+            [Access::ReadPath(root.join("link")), Access::ReadPath(base.join("secret"))]
+        );
+        assert_eq!(reads(root.join("out/new/leaf"))[1], Access::ReadPath(base.join("new/leaf")));
+    }
+}

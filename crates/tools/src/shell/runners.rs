@@ -1,0 +1,283 @@
+//! Programs that run others: wrappers that change little, shells with a text, and those behind which anything may happen.
+
+use attache_core::ports::tool::CommandNature;
+
+use super::builtins::constant;
+use super::options::host;
+use super::state::{Flow, State};
+use super::variables::{Kind, kind};
+use super::verdict::Verdict;
+use super::word::Word;
+use super::{Reader, Unclear};
+
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
+
+/// Interpreters: what they do stands in their argument or comes from their input.
+const INTERPRETERS: [&str; 18] = [
+    "python",
+    "python3",
+    "python2",
+    "pypy3",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "luajit",
+    "Rscript",
+    "osascript",
+    "tclsh",
+    "ghci",
+    "irb",
+];
+
+impl Reader<'_> {
+    /// Wrappers through which the inner command is judged as if it stood alone.
+    pub(super) fn wrapper(
+        &mut self,
+        name: &str,
+        arguments: &[Word],
+        assigned: &[String],
+        state: &State,
+    ) -> Result<Flow, Unclear> {
+        let mut assigned = assigned.to_vec();
+        let inner = skip_wrapper(name, arguments, &mut assigned)?;
+        if inner.is_empty() {
+            // `exec > log`, `env` alone, `command -v x`.
+            return Ok(Flow::both(state.clone()));
+        }
+        let state_inside = match name {
+            "command" | "builtin" | "exec" | "time" => state.clone(),
+            _ => state.fresh(),
+        };
+        // A function of that name is not meant, except by `time`.
+        let flow = if name == "time" {
+            self.command(inner, &assigned, state_inside)?
+        } else {
+            self.command_without_functions(inner, &assigned, state_inside)?
+        };
+        Ok(match name {
+            "exec" => Flow { success: None, failure: Some(state.clone()) },
+            "command" | "builtin" | "time" => flow,
+            _ => Flow::both(state.clone()),
+        })
+    }
+
+    fn command_without_functions(
+        &mut self,
+        words: &[Word],
+        assigned: &[String],
+        state: State,
+    ) -> Result<Flow, Unclear> {
+        let shadowed = words.first().and_then(Word::text).is_some_and(|name| state.function(name).is_some());
+        if shadowed {
+            return Err("a function and a program have the same name".into());
+        }
+        self.command(words, assigned, state)
+    }
+
+    /// `None`: the program runs no other.
+    pub(super) fn runner(
+        &mut self,
+        name: &str,
+        shown: &[String],
+        words: &[Word],
+        state: &State,
+    ) -> Result<Option<Verdict>, Unclear> {
+        let arguments = &words[1..];
+        let acts = |prefix| Some(Verdict::new(shown.to_vec(), CommandNature::Effects, prefix));
+        let unclear =
+            |reason: &str| Some(Verdict::new(shown.to_vec(), CommandNature::Unclear(reason.to_owned()), 0));
+        Ok(match name {
+            _ if SHELLS.contains(&name) => Some(self.shell(name, shown, arguments, state)?),
+            _ if INTERPRETERS.contains(&name) => Some(interpreter(shown, arguments)),
+            "sudo" | "doas" | "su" | "pkexec" | "run0" => {
+                self.inner(after_options(arguments, "ugpCTUhrt"), state)?;
+                unclear("it asks for other rights than the user's own")
+            }
+            "xargs" => Some(self.xargs(shown, arguments, state)?),
+            "parallel" | "entr" | "flock" | "script" | "unbuffer" | "strace" | "ltrace" | "gdb" | "perf"
+            | "chroot" | "unshare" | "nsenter" | "systemd-run" | "at" | "batch" | "crontab" | "socat"
+            | "expect" | "busybox" | "toybox" | "watchexec" | "nodemon" => {
+                unclear("it runs others in ways that are not followed")
+            }
+            "watch" => {
+                let inner = after_options(arguments, "nd");
+                match constant(inner) {
+                    Some(text) => {
+                        self.text(&text, &state.fresh())?;
+                        acts(0)
+                    }
+                    None => unclear("what it runs is not known before"),
+                }
+            }
+            "ssh" | "mosh" => {
+                let mut verdict = Verdict::new(shown.to_vec(), CommandNature::Effects, 0);
+                let target = after_options(arguments, "bcDEeFIiJLlmOopQRSWw").first().and_then(Word::text);
+                verdict.hosts = vec![target.and_then(host).unwrap_or_else(|| "*".to_owned())];
+                if arguments
+                    .iter()
+                    .any(|word| word.beginning().starts_with("-o") || word.beginning().starts_with("-F"))
+                {
+                    verdict.nature = CommandNature::Unclear("ssh is told which programs to run".to_owned());
+                }
+                Some(verdict)
+            }
+            _ => None,
+        })
+    }
+
+    fn inner(&mut self, words: &[Word], state: &State) -> Result<(), Unclear> {
+        if words.is_empty() { Ok(()) } else { self.command(words, &[], state.fresh()).map(drop) }
+    }
+
+    /// `sh -c 'text'` is what its text does; a script or a shell that reads its input is not looked into.
+    fn shell(
+        &mut self,
+        name: &str,
+        shown: &[String],
+        arguments: &[Word],
+        state: &State,
+    ) -> Result<Verdict, Unclear> {
+        let told = |nature, prefix| Verdict::new(shown.to_vec(), nature, prefix);
+        let mut index = 0;
+        let mut has_text = false;
+        while let Some(word) = arguments.get(index) {
+            let Some(text) = word.text().filter(|text| text.starts_with(['-', '+'])) else { break };
+            let flags = text[1..].to_owned();
+            let plain = !flags.is_empty() && flags.chars().all(|flag| "ceuxo".contains(flag));
+            if !plain {
+                let reason = "a shell is started with options that are not followed";
+                return Ok(told(CommandNature::Unclear(reason.to_owned()), 0));
+            }
+            has_text |= flags.contains('c');
+            index += 1 + usize::from(flags.ends_with('o'));
+        }
+        match arguments.get(index) {
+            Some(word) if has_text => {
+                let text = word.text().ok_or("the text a shell is given is not known before it runs")?;
+                let mark = self.found.mark();
+                self.text(text, &state.fresh())?;
+                // These read files of the user's before anything else; the others read nothing.
+                let quiet =
+                    matches!(name, "sh" | "bash" | "dash" | "ash") && self.found.only_reads_since(mark);
+                Ok(told(if quiet { CommandNature::ReadOnly } else { CommandNature::Effects }, 0))
+            }
+            Some(word) if word.text().is_some() => Ok(told(CommandNature::Effects, 0)),
+            Some(_) => {
+                Ok(told(CommandNature::Unclear("which script it runs is not known before".to_owned()), 0))
+            }
+            None => {
+                Ok(told(CommandNature::Unclear("it runs whatever it reads from its input".to_owned()), 0))
+            }
+        }
+    }
+
+    /// What it appends is not known: fine for who only reads, not for who writes.
+    fn xargs(&mut self, shown: &[String], arguments: &[Word], state: &State) -> Result<Verdict, Unclear> {
+        let inner = after_options(arguments, "aEdIiLlnPs");
+        let mark = self.found.mark();
+        self.inner(inner, state)?;
+        let writes = !self.found.only_reads_since(mark);
+        let nature = if writes {
+            CommandNature::Unclear(
+                "what it appends to a command that does more than read is not known".to_owned(),
+            )
+        } else {
+            CommandNature::Effects
+        };
+        let skipped = arguments.len() - inner.len();
+        Ok(Verdict::new(shown.to_vec(), nature, (1 + skipped + inner.len().min(1)).min(shown.len())))
+    }
+}
+
+fn interpreter(shown: &[String], arguments: &[Word]) -> Verdict {
+    let told = |nature, prefix| Verdict::new(shown.to_vec(), nature, prefix);
+    let texts: Vec<Option<&str>> = arguments.iter().map(Word::text).collect();
+    match texts.as_slice() {
+        [] | [Some("-"), ..] => {
+            told(CommandNature::Unclear("it runs whatever it reads from its input".to_owned()), 0)
+        }
+        [Some("--version" | "-V" | "-v")] => told(CommandNature::ReadOnly, 0),
+        [Some("-m"), Some(_), ..] => told(CommandNature::Effects, 3),
+        [Some("test" | "run" | "fmt" | "lint" | "check"), ..] => told(CommandNature::Effects, 2),
+        [..] => told(CommandNature::Effects, 0),
+    }
+}
+
+/// What stands behind the options; `valued` are the letters that take the next word.
+fn after_options<'w>(arguments: &'w [Word], valued: &str) -> &'w [Word] {
+    let mut index = 0;
+    while let Some(word) = arguments.get(index) {
+        let beginning = word.beginning();
+        if word.text() == Some("--") {
+            return &arguments[index + 1..];
+        }
+        if !beginning.starts_with('-') || beginning.len() < 2 {
+            break;
+        }
+        let takes_next = beginning.len() == 2 && beginning.ends_with(|flag| valued.contains(flag));
+        index += 1 + usize::from(takes_next);
+    }
+    &arguments[index.min(arguments.len())..]
+}
+
+/// The command within a wrapper; variables that `env` sets are added to `assigned`.
+fn skip_wrapper<'w>(
+    name: &str,
+    arguments: &'w [Word],
+    assigned: &mut Vec<String>,
+) -> Result<&'w [Word], Unclear> {
+    let strange = || Unclear(format!("`{name}` is given options that are not followed"));
+    let mut index = 0;
+    while let Some(word) = arguments.get(index) {
+        let Some(text) = word.text() else {
+            return if word.beginning().is_empty() || index == 0 || name == "env" {
+                Err(strange())
+            } else {
+                Ok(&arguments[index..])
+            };
+        };
+        index += match (name, text) {
+            (_, "--") => return Ok(&arguments[index + 1..]),
+            // Only tells where something is.
+            ("command", "-v" | "-V") => return Ok(&[]),
+            ("time" | "command", "-p")
+            | ("env", "-i" | "-" | "-0")
+            | ("timeout", "--foreground" | "--preserve-status" | "-v") => 1,
+            ("setsid", "-w" | "--wait") | ("ionice", "-t") => 1,
+            ("env", "-u") | ("nice", "-n") | ("timeout", "-s" | "-k" | "--signal" | "--kill-after") => 2,
+            ("ionice", "-c" | "-n") | ("stdbuf", "-i" | "-o" | "-e") => 2,
+            ("timeout", _)
+                if text.starts_with("-k")
+                    || text.starts_with("-s")
+                    || text.starts_with("--") && text.contains('=') =>
+            {
+                1
+            }
+            ("nice", _) if text.starts_with('-') && text[1..].chars().all(|digit| digit.is_ascii_digit()) => {
+                1
+            }
+            ("stdbuf", _) if text.starts_with(['-']) && text.len() <= 4 => 1,
+            ("env", _) if !text.starts_with('-') && text.contains('=') => {
+                let variable = text.split('=').next().unwrap_or_default();
+                match kind(variable) {
+                    Kind::Rules => {
+                        return Err(Unclear(format!("it sets {variable}, which rules what programs do")));
+                    }
+                    Kind::Harmless => {}
+                    Kind::Own => assigned.push(text.to_owned()),
+                }
+                1
+            }
+            _ if text.starts_with('-') => return Err(strange()),
+            // The first operand is a time.
+            ("timeout", _) => return Ok(&arguments[index + 1..]),
+            _ => return Ok(&arguments[index..]),
+        };
+    }
+    Ok(&[])
+}

@@ -1,0 +1,216 @@
+//! `sed`: its scripts can write files and run commands, so only scripts made of known harmless commands only read.
+
+use attache_core::ports::tool::CommandNature;
+
+use super::verdict::Verdict;
+use super::word::Word;
+
+pub(super) fn judge(shown: Vec<String>, arguments: &[Word]) -> Verdict {
+    let mut verdict = Verdict::new(shown, CommandNature::ReadOnly, 1);
+    let mut scripts: Vec<Word> = Vec::new();
+    let mut files: Vec<Word> = Vec::new();
+    let (mut edits, mut given, mut operands_only) = (false, false, false);
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let beginning = word.beginning();
+        match word.text() {
+            _ if operands_only => files.push(word.clone()),
+            Some("--") => operands_only = true,
+            Some("-e" | "--expression") => {
+                given = true;
+                scripts.extend(words.next().cloned());
+            }
+            Some(
+                "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-En" | "-nr" | "-rn" | "--quiet"
+                | "--silent" | "--regexp-extended" | "--separate" | "--unbuffered" | "--null-data"
+                | "--posix" | "--debug" | "-l",
+            ) => {}
+            Some("-ne" | "-Ee" | "-re" | "-nEe" | "-nre") => {
+                given = true;
+                scripts.extend(words.next().cloned());
+            }
+            _ if beginning.starts_with("--expression=") => {
+                given = true;
+                scripts.extend(word.after("--expression="));
+            }
+            _ if beginning.starts_with("-i")
+                || beginning.starts_with("--in-place")
+                || (beginning.starts_with('-')
+                    && !beginning.starts_with("--")
+                    && beginning.contains('i')
+                    && word.text().is_some_and(|text| text.len() < 6)) =>
+            {
+                edits = true;
+                given |= beginning.ends_with('e') && beginning.len() > 2;
+                if beginning.ends_with('e') && beginning.len() > 2 {
+                    scripts.extend(words.next().cloned());
+                }
+            }
+            _ if word.may_be_option() || beginning.starts_with('-') && beginning.len() > 1 => {
+                verdict.acts();
+                files.push(word.clone());
+            }
+            _ => files.push(word.clone()),
+        }
+    }
+    if !given && !files.is_empty() {
+        scripts.push(files.remove(0));
+    }
+    let places = files.iter().filter(|word| word.text() != Some("-")).map(Word::place);
+    if edits {
+        verdict.acts();
+        verdict.writes = places.collect();
+    } else {
+        verdict.reads = places.collect();
+    }
+    if !scripts.iter().all(|script| script.text().is_some_and(only_prints)) {
+        verdict.acts();
+        verdict.prefix = 0;
+    }
+    verdict
+}
+
+/// Addresses and the commands `p d q Q = s y n N g G h H x D P l { } ! b t T : a i c`; nothing that names a file.
+fn only_prints(script: &str) -> bool {
+    let mut rest = script;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}', '!']);
+        let Some(character) = rest.chars().next() else { return true };
+        let tail = &rest[character.len_utf8()..];
+        rest = match character {
+            '0'..='9'
+            | '$'
+            | ','
+            | '+'
+            | '~'
+            | 'p'
+            | 'd'
+            | '='
+            | 'n'
+            | 'N'
+            | 'g'
+            | 'G'
+            | 'h'
+            | 'H'
+            | 'x'
+            | 'D'
+            | 'P'
+            | 'l'
+            | 'z'
+            | 'q'
+            | 'Q'
+            | 'F' => tail,
+            '/' => match delimited(tail, '/') {
+                Some(rest) => rest.trim_start_matches(['I', 'M']),
+                None => return false,
+            },
+            's' | 'y' => match substitution(tail, character) {
+                Some(rest) => rest,
+                None => return false,
+            },
+            // Labels and texts go to the end of the line.
+            'b' | 't' | 'T' | ':' => &tail[tail.find(['\n', ';']).unwrap_or(tail.len())..],
+            'a' | 'i' | 'c' if !tail.contains('\n') => "",
+            _ => return false,
+        };
+    }
+}
+
+/// What follows the closing delimiter.
+fn delimited(text: &str, delimiter: char) -> Option<&str> {
+    let mut escaped = false;
+    let mut bracket = false;
+    for (at, character) in text.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '\n' => return None,
+            // Whether a delimiter in brackets counts depends on the sed; such scripts are not followed.
+            '[' => bracket = true,
+            ']' => bracket = false,
+            _ if character == delimiter => {
+                return (!bracket).then(|| &text[at + character.len_utf8()..]);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn substitution(text: &str, command: char) -> Option<&str> {
+    let delimiter = text
+        .chars()
+        .next()
+        .filter(|delimiter| !delimiter.is_alphanumeric() && !"\\\n[] ;".contains(*delimiter))?;
+    let rest = delimited(&text[delimiter.len_utf8()..], delimiter)?;
+    let rest = replacement(rest, delimiter)?;
+    if command == 'y' {
+        return Some(rest);
+    }
+    let after = rest.trim_start_matches(|flag: char| "gpiIM0123456789".contains(flag));
+    // `e` runs what was made, `w` writes it.
+    let ended = after.is_empty() || after.starts_with([';', '}', '\n', ' ']);
+    let word = after.trim_start_matches(' ');
+    (ended
+        && (word.is_empty()
+            || word.starts_with([';', '}', '\n', '#'])
+            || after.starts_with([';', '}', '\n'])))
+    .then_some(after)
+}
+
+fn replacement(text: &str, delimiter: char) -> Option<&str> {
+    let mut escaped = false;
+    for (at, character) in text.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if character == delimiter => return Some(&text[at + character.len_utf8()..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::only_prints;
+
+    #[test]
+    fn scripts_that_name_no_file_and_run_nothing_only_print() {
+        for script in [
+            "1,5p",
+            "$d",
+            "/a/,/b/p",
+            "s/a/b/g",
+            "s|a/b|c|",
+            "s/a/b/;s/c/d/p",
+            "10q",
+            "/x/!d",
+            "s/\\/w/e/",
+            "y/abc/xyz/",
+            "/^$/d",
+            "2{p;q}",
+        ] {
+            assert!(only_prints(script), "{script}");
+        }
+        for script in [
+            "w out",
+            "1e id",
+            "s/a/b/e",
+            "s/a/b/w out",
+            "s/a/b/gw out",
+            "r /etc/passwd",
+            "R x",
+            "W x",
+            "p;w x",
+            "/a/w x",
+            "1{w x",
+            "s/a[/]b/c/w x",
+            "s/a/b/ w x",
+            "v 4.2\nw x",
+            "a x\nw y",
+        ] {
+            assert!(!only_prints(script), "{script}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What the reader of shell commands says, command by command, against reviewed data.
+
+mod corpus;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache_core::ids::SessionId;
+use attache_core::ports::tool::{Access, Workspace};
+use attache_core::scope::Guarded;
+use attache_tools::shell::{Ground, Reading, Repository, read};
+
+fn ground() -> Ground<'static> {
+    Ground { directory: Path::new("/w"), home: Some(Path::new("/home/u")), repository: |_| Repository::Plain }
+}
+
+fn reading(command: &str) -> Reading {
+    read(command, &ground())
+}
+
+fn accesses(command: &str) -> Vec<Access> {
+    reading(command).accesses
+}
+
+fn workspace() -> Workspace {
+    Workspace {
+        session_id: SessionId::new("ses_1"),
+        root: PathBuf::from("/w"),
+        additional: vec![],
+        scratch: PathBuf::from("/data/attache/scratch/ses_1"),
+        guarded: Arc::new(Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()])),
+    }
+}
