@@ -23,6 +23,7 @@ mod raw;
 mod sessions;
 mod streams;
 mod table;
+mod tools;
 mod usage;
 mod wire;
 
@@ -74,11 +75,12 @@ pub(crate) fn run(house: &House) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 4] = [
+const MEASUREMENTS: [(&str, Measure); 5] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
     ("the wires of the models", wire::measure),
+    ("tools on a large tree", tools::measure),
 ];
 
 /// What a turn leaves to be done after its answer, done.

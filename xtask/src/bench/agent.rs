@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::aims::{DELTA, LONG_STREAM, PARTS_PER_TURN, SHORT_STREAM, TOOL_ROUNDS, WRITTEN_DELTAS};
 use super::driven::{Driven, Exchange, Until};
+use super::tools::{NEEDLE, SAMPLE};
 use super::usage::Usage;
 
 /// Settings, database and workspace of the agents that are measured.
@@ -36,6 +37,11 @@ pub(crate) enum Prompt {
     DeltasThenSilence(u64),
     ToolRounds,
     Parts,
+    Glob,
+    Grep,
+    Read,
+    /// There and back: the file is as it was.
+    Edit,
 }
 
 impl Prompt {
@@ -46,6 +52,10 @@ impl Prompt {
             Self::DeltasThenSilence(count) => format!("{count} deltas, then silence"),
             Self::ToolRounds => "rounds of tools".to_owned(),
             Self::Parts => "many parts".to_owned(),
+            Self::Glob => "list files".to_owned(),
+            Self::Grep => "search files".to_owned(),
+            Self::Read => "read a file".to_owned(),
+            Self::Edit => "edit a file".to_owned(),
         }
     }
 }
@@ -191,6 +201,7 @@ fn script() -> String {
         text += &format!("  call read {{\"path\":\"a.txt\",\"limit\":{round}}}\n  ---\n");
     }
     text += "  text \"read\"\n";
+    text += &tool_calls();
     text += &format!("on \"{}\"\n", Prompt::Parts.text());
     for pair in 1..=PARTS_PER_TURN / 2 {
         text += &format!(
@@ -198,4 +209,22 @@ fn script() -> String {
         );
     }
     text
+}
+
+fn tool_calls() -> String {
+    let edit = |old: &str, new: &str| {
+        format!(
+            "  call edit {{\"path\":\"{SAMPLE}\",\"old_string\":\"{old}\",\"new_string\":\"{new}\"}}\n  ---\n"
+        )
+    };
+    let (there, back) = (edit("unique_word", "other_word"), edit("other_word", "unique_word"));
+    [
+        (Prompt::Glob, "  call glob {\"pattern\":\"**\"}\n  ---\n".to_owned()),
+        (Prompt::Grep, format!("  call grep {{\"pattern\":\"{NEEDLE}\"}}\n  ---\n")),
+        (Prompt::Read, format!("  call read {{\"path\":\"{SAMPLE}\"}}\n  ---\n")),
+        (Prompt::Edit, there + &back),
+    ]
+    .into_iter()
+    .map(|(prompt, calls)| format!("on \"{}\"\n{calls}  text \"done\"\n", prompt.text()))
+    .collect()
 }

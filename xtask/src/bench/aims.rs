@@ -116,3 +116,12 @@ pub(crate) const SETTLE_MS: u64 = 50;
 
 /// All of it takes about a minute; a process that no longer answers must not keep us for ever.
 pub(crate) const DEADLINE_SECONDS: u64 = 600;
+
+/// A search by a tool may cost a fifth more than one by the program it is measured against.
+pub(crate) const SEARCH_RATIO: Aim = Aim::AtMost(1.2);
+
+/// Calls of each tool, and the tree they work on: 50,000 files of about 2 KB.
+pub(crate) const TOOL_CALLS: usize = 9;
+pub(crate) const TREE_DIRECTORIES: usize = 500;
+pub(crate) const TREE_FILES_EACH: usize = 100;
+pub(crate) const TREE_LINES: usize = 45;
