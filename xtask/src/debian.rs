@@ -5,10 +5,16 @@ use anyhow::{Result, bail};
 use crate::house::{House, is_installed, output, run};
 
 /// Program → package. Rust, Node and npm are the machine's own and not ours to install.
-const NEEDED: [(&str, &str); 3] = [
+const NEEDED: [(&str, &str); 6] = [
     // A desktop's keyring, as keys are kept in it.
     ("dbus-daemon", "dbus-daemon"),
     ("gnome-keyring-daemon", "gnome-keyring"),
+    // The sandbox of commands.
+    ("bwrap", "bubblewrap"),
+    // What searches are held against.
+    ("rg", "ripgrep"),
+    // Tells which programs a shell really ran.
+    ("strace", "strace"),
     // libFuzzer is C++ and built from source with the fuzz targets.
     ("g++", "g++"),
 ];
