@@ -3,6 +3,7 @@
 pub mod blobs;
 pub mod client;
 pub mod clock;
+pub mod delegate;
 pub mod disk;
 pub mod model;
 pub mod random;

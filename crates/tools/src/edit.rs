@@ -1,12 +1,12 @@
 //! The `edit` tool: replaces strings in a file as it is now, all of them or none. Matching is in `edit/apply.rs`.
 
 mod apply;
-mod nearest;
+pub(crate) mod nearest;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use attache_core::ports::tool::{Access, Effect, Location, Presentation, Site, ToolKind, Workspace};
+use attache_core::ports::tool::{Effect, Location, Presentation, Site, ToolKind, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,14 +15,13 @@ use serde_json::Value;
 use crate::arguments::{self, Visibility};
 use crate::diff::Difference;
 use crate::fence::visible;
-use crate::files::{self, FileError, Parents, Target};
+use crate::files::NewMode;
 use crate::locks::PathLocks;
-use crate::mutation::{self, Mutation};
+use crate::mutation::{self, Change, Mutation, Step};
 use crate::paths;
-use crate::reach::Reach;
-use crate::text::Decoded;
+use crate::texts::Original;
 
-use apply::{Conflict, Occurrences, Replacement};
+use apply::{Occurrences, Replacement};
 
 /// Replaces `old_string` by `new_string` in a text file. `old_string` must occur exactly once, white space included, or
 /// `replace_all` be true. Several `edits` apply in order, all or none. Line endings are kept. Makes no new files.
@@ -77,14 +76,6 @@ impl Tool for Edit {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-enum EditError {
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error("{conflict}; {} is unchanged", path.display())]
-    Conflict { path: PathBuf, conflict: Conflict },
-}
-
 #[derive(Debug)]
 struct Request {
     path: PathBuf,
@@ -94,8 +85,8 @@ struct Request {
 impl Mutation for Request {
     const TOOL: &'static str = "edit";
 
-    fn path(&self) -> &Path {
-        &self.path
+    fn paths(&self) -> Vec<PathBuf> {
+        vec![self.path.clone()]
     }
 
     fn presentation(&self) -> Presentation {
@@ -107,26 +98,18 @@ impl Mutation for Request {
         }
     }
 
-    fn preview(&self, reach: &Reach) -> Result<ToolPlan, String> {
-        let mut presentation = self.presentation();
-        let accesses = vec![Access::WritePath(self.path.clone())];
-        let result = match files::open(&self.path, reach) {
-            // Not ours to look at before it is granted; the call itself says what is wrong.
-            Err(FileError::Outside { .. }) => return Ok(ToolPlan::new(accesses, presentation)),
-            Err(error) => Err(error.into()),
-            Ok(file) => self.apply(file),
-        };
-        let (_, difference) = result.map_err(|error: EditError| error.to_string())?;
-        presentation.locations = difference.locations(&self.path);
-        presentation.content = difference.shown(&self.path);
-        Ok(ToolPlan::new(accesses, presentation))
-    }
-
-    fn make(&self, reach: &Reach, shown: &mut Presentation) -> Result<String, String> {
-        let difference = self.edit(reach).map_err(|error| error.to_string())?;
-        shown.locations = difference.locations(&self.path);
-        shown.content = difference.shown(&self.path);
-        Ok(format!("edited {}: {}", self.path.display(), difference.stat()))
+    fn change(&self, originals: &[Original]) -> Result<Change, String> {
+        let [original] = originals else { return Err("one file was expected".to_owned()) };
+        let old = original.text()?;
+        let body = apply::apply(&old.body, &self.replacements)
+            .map_err(|conflict| format!("{conflict}; {} is unchanged", self.path.display()))?;
+        let difference = Difference::between(&old.body, &body);
+        Ok(Change {
+            steps: vec![Step::Put { file: 0, like: 0, body, mode: NewMode::Usual }],
+            answer: format!("edited {}: {}", self.path.display(), difference.stat()),
+            locations: difference.locations(&self.path),
+            shown: difference.shown(&self.path),
+        })
     }
 }
 
@@ -164,28 +147,6 @@ impl Request {
             replacement.check().map_err(|problem| rejected(&problem))?;
         }
         Ok(Self { path, replacements })
-    }
-
-    fn edit(&self, reach: &Reach) -> Result<Difference, EditError> {
-        // For the file itself first: a missing one is told with its neighbours.
-        drop(files::open(&self.path, reach)?);
-        let target = Target::open(&self.path, reach, Parents::Require)?;
-        let file = target
-            .existing()?
-            .ok_or_else(|| FileError::Missing { path: self.path.clone(), hint: String::new() })?;
-        let (content, difference) = self.apply(file)?;
-        target.replace(&content)?;
-        Ok(difference)
-    }
-
-    fn apply(&self, file: std::fs::File) -> Result<(Vec<u8>, Difference), EditError> {
-        let bytes = files::load(file, &self.path)?;
-        let old = Decoded::from_bytes(bytes)
-            .map_err(|reason| FileError::NotText { path: self.path.clone(), reason })?;
-        let new = apply::apply(&old.body, &self.replacements)
-            .map_err(|conflict| EditError::Conflict { path: self.path.clone(), conflict })?;
-        let difference = Difference::between(&old.body, &new);
-        Ok((Decoded::encode(old.bom, &new), difference))
     }
 }
 

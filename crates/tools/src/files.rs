@@ -9,12 +9,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use attache_core::ports::delegate::DelegateError;
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::limits::{EDIT_BYTES, RACE_TRIES};
 use crate::reach::{DIRECTORY, Place, Presence, Reach};
-use crate::text::NotText;
+use crate::text::{NotText, Unencodable};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
@@ -33,6 +34,12 @@ pub(crate) enum FileError {
     TooLarge { path: PathBuf, size: u64 },
     #[error("{} {reason}", path.display())]
     NotText { path: PathBuf, reason: NotText },
+    #[error("{reason}; {} is unchanged", path.display())]
+    Unencodable { path: PathBuf, reason: Unencodable },
+    #[error("{} can't be {action}: {source}", path.display())]
+    Client { path: PathBuf, action: &'static str, source: DelegateError },
+    #[error("cancelled; {} is unchanged", path.display())]
+    Cancelled { path: PathBuf },
     #[error("{} can't be {action}: {source}", path.display())]
     Io { path: PathBuf, action: &'static str, source: io::Error },
 }
@@ -49,6 +56,9 @@ impl FileError {
 
 /// Opens a regular file for reading. `path` is absolute; links in it are followed as long as they stay within reach.
 pub(crate) fn open(path: &Path, reach: &Reach) -> Result<File, FileError> {
+    if reach.lacks_scratch_for(path) {
+        return Err(FileError::Missing { path: path.to_owned(), hint: String::new() });
+    }
     for _ in 0..RACE_TRIES {
         let place = reach.resolve(path)?;
         reach.may_show(&place.real)?;
@@ -102,6 +112,29 @@ pub(crate) struct Target {
     name: OsString,
     /// As the caller named it, for errors.
     path: PathBuf,
+    /// As a client knows it.
+    pub(crate) named: PathBuf,
+}
+
+/// The mode of a file that was not there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NewMode {
+    /// What the user's umask makes of it, as for any new file.
+    Usual,
+    Executable,
+    /// Of a file that is put back.
+    Exactly(u32),
+}
+
+impl NewMode {
+    fn at_first(self) -> Mode {
+        Mode::from_raw_mode(match self {
+            Self::Usual => 0o666,
+            Self::Executable => 0o777,
+            // Nobody else's to read before it has its own.
+            Self::Exactly(_) => 0o600,
+        })
+    }
 }
 
 impl Target {
@@ -119,27 +152,30 @@ impl Target {
         for name in &place.missing {
             directory = make_directory(&directory, name).map_err(failed)?;
         }
-        Ok(Self { directory, name: place.name, path: path.to_owned() })
-    }
-
-    /// The file that is there now, if there is one.
-    pub(crate) fn existing(&self) -> Result<Option<File>, FileError> {
-        match fs::openat(&self.directory, &self.name, READING, Mode::empty()) {
-            Ok(handle) => regular(handle, &self.path).map(Some),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(FileError::io(&self.path, "opened", error)),
-        }
+        Ok(Self { directory, name: place.name, path: path.to_owned(), named: place.named })
     }
 
     /// Puts `content` in the file's place in one step: readers see the old file or the new one.
     ///
     /// Mode and owner are kept. Other hard links keep the old content; extended attributes are not carried over.
-    pub(crate) fn replace(&self, content: &[u8]) -> Result<(), FileError> {
-        self.try_replace(content, Staging::Nameless)
+    pub(crate) fn replace(&self, content: &[u8], new: NewMode) -> Result<(), FileError> {
+        self.try_replace(content, new, Staging::Nameless)
             .map_err(|error| FileError::io(&self.path, "written (it is unchanged)", error))
     }
 
-    fn try_replace(&self, content: &[u8], staging: Staging) -> Result<(), Errno> {
+    /// Takes the file away.
+    pub(crate) fn remove(&self) -> Result<(), FileError> {
+        fs::unlinkat(&self.directory, &self.name, AtFlags::empty())
+            .map_err(|error| FileError::io(&self.path, "removed", error))
+    }
+
+    /// Takes the directory of that name away if it is empty.
+    pub(crate) fn remove_directory(&self) -> Result<(), FileError> {
+        fs::unlinkat(&self.directory, &self.name, AtFlags::REMOVEDIR)
+            .map_err(|error| FileError::io(&self.path, "removed", error))
+    }
+
+    fn try_replace(&self, content: &[u8], new: NewMode, staging: Staging) -> Result<(), Errno> {
         let old = match fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(stat),
             Err(Errno::NOENT) => None,
@@ -150,17 +186,17 @@ impl Target {
             fs::accessat(&self.directory, &self.name, fs::Access::WRITE_OK, AtFlags::EACCESS)?;
         }
         // What replaces a file is nobody else's to read before it has that file's mode.
-        let mode = if old.is_some() { Mode::from_raw_mode(0o600) } else { NEW_FILE };
+        let mode = if old.is_some() { Mode::from_raw_mode(0o600) } else { new.at_first() };
         let temporary = temporary_name();
         let mut file = match self.stage(&temporary, staging, mode)? {
             Staged::Nameless(file) => {
-                fill(&file, content, old.as_ref())?;
+                fill(&file, content, old.as_ref(), new)?;
                 // A name for the shortest possible time: what a kill leaves behind is at most this.
                 let source = format!("/proc/self/fd/{}", file.as_raw_fd());
                 fs::linkat(CWD, source, &self.directory, &temporary, AtFlags::SYMLINK_FOLLOW)?;
                 Ok(file)
             }
-            Staged::Named(file) => fill(&file, content, old.as_ref()).map(|()| file),
+            Staged::Named(file) => fill(&file, content, old.as_ref(), new).map(|()| file),
         };
         if file.is_ok() {
             let renamed = fs::renameat(&self.directory, &temporary, &self.directory, &self.name);
@@ -210,16 +246,15 @@ const READING: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// What the user's umask makes of it, as for any new file.
-const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
-
-fn fill(mut file: &File, content: &[u8], old: Option<&Stat>) -> Result<(), Errno> {
+fn fill(mut file: &File, content: &[u8], old: Option<&Stat>, new: NewMode) -> Result<(), Errno> {
     let to_errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     file.write_all(content).map_err(to_errno)?;
     if let Some(old) = old {
         keep_owner(file, old)?;
         // Last: both writing and a change of owner clear the set-user bits.
         fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777))?;
+    } else if let NewMode::Exactly(mode) = new {
+        fs::fchmod(file, Mode::from_raw_mode(mode))?;
     }
     // Without it a power cut after the rename can leave an empty file on some file systems.
     file.sync_data().map_err(to_errno)

@@ -1,5 +1,6 @@
 //! Acts on the machine for the model: files and processes. Decides nothing about permissions and knows no client.
 
+mod apply_patch;
 mod arguments;
 mod bash;
 mod bounded;
@@ -22,6 +23,7 @@ mod read;
 mod search;
 pub mod shell;
 mod text;
+mod texts;
 mod todo;
 mod web;
 mod web_fetch;
@@ -39,7 +41,8 @@ pub fn builtin() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read::Read),
         Arc::new(write::Write::new(Arc::clone(&locks))),
-        Arc::new(edit::Edit::new(locks)),
+        Arc::new(edit::Edit::new(Arc::clone(&locks))),
+        Arc::new(apply_patch::ApplyPatch::new(locks)),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
         Arc::new(bash::Bash),

@@ -17,6 +17,9 @@ pub(crate) const SNIFF_BYTES: usize = 8 * 1024;
 /// Largest file that `edit` and the preview of `write` load; larger ones are data, not source.
 pub(crate) const EDIT_BYTES: u64 = 32 * 1024 * 1024;
 
+/// All files of one change together: they are held in memory until it is made, to be put back if it fails.
+pub(crate) const CHANGE_BYTES: usize = 64 * 1024 * 1024;
+
 /// Up to here a replaced file is shown as its two whole texts, beyond as hunks.
 pub(crate) const WHOLE_DIFF_BYTES: usize = 16 * 1024;
 

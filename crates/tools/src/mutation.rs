@@ -1,73 +1,200 @@
-//! What all tools that change one file have in common: a preview, a turn at the path, one attempt off the runtime's threads.
+//! What all tools that change files have in common: a preview, a turn at each path, and all of a change or nothing of it.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use attache_core::ports::tool::{Presentation, Site};
+use attache_core::ports::tool::{Access, Location, Presentation, Shown, Site};
 use attache_core::ports::{BoxFuture, ToolOutcome, ToolPlan, ToolRuntime};
+use tokio_util::sync::CancellationToken;
 
-use crate::files;
+use crate::files::{self, FileError, NewMode};
+use crate::limits::CHANGE_BYTES;
 use crate::locks::PathLocks;
 use crate::outcome::{Call, refused};
-use crate::reach::Reach;
+use crate::texts::{Deed, Original, Texts};
 
-/// One change of one file, understood and not yet made. Errors are the answer to the model.
-pub(crate) trait Mutation: Send + 'static {
+/// A change of one file or several, understood and not yet made. Errors are the answer to the model.
+pub(crate) trait Mutation: Send + Sync + 'static {
     /// The tool's id, which every error begins with.
     const TOOL: &'static str;
 
-    fn path(&self) -> &Path;
+    /// Absolute and normal, each once.
+    fn paths(&self) -> Vec<PathBuf>;
+    /// How the call looks while nothing is known of the files.
     fn presentation(&self) -> Presentation;
-    /// What the change would look like against the file as it is now.
-    fn preview(&self, reach: &Reach) -> Result<ToolPlan, String>;
-    /// Makes the change, completes what is shown of it, and gives what the model is told.
-    fn make(&self, reach: &Reach, shown: &mut Presentation) -> Result<String, String>;
+    /// What is to be done to the files as they are now, in the order of `paths`. Pure.
+    fn change(&self, originals: &[Original]) -> Result<Change, String>;
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub(crate) steps: Vec<Step>,
+    /// What the model is told. It never repeats content.
+    pub(crate) answer: String,
+    /// None: those that were planned.
+    pub(crate) locations: Vec<Location>,
+    pub(crate) shown: Vec<Shown>,
+}
+
+/// What becomes of one of the files.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// `like` is the file whose encoding it gets: itself, or the one it was renamed from.
+    Put {
+        file: usize,
+        like: usize,
+        body: String,
+        mode: NewMode,
+    },
+    Remove {
+        file: usize,
+    },
+}
+
+impl Change {
+    fn show(&mut self, presentation: &mut Presentation) {
+        presentation.content = std::mem::take(&mut self.shown);
+        if !self.locations.is_empty() {
+            presentation.locations = std::mem::take(&mut self.locations);
+        }
+    }
 }
 
 pub(crate) fn plan<M: Mutation>(
     mutation: Result<M, String>,
     site: &Site,
 ) -> BoxFuture<'static, Result<ToolPlan, String>> {
-    let reach = Reach::new(&site.workspace, &site.granted);
+    let site = site.clone();
     Box::pin(async move {
         let mutation = mutation?;
-        let preview = tokio::task::spawn_blocking(move || mutation.preview(&reach)).await;
-        let preview =
-            preview.map_err(|error| format!("the preview failed: {error}")).and_then(|planned| planned);
-        preview.map_err(|error| format!("{}: {error}", M::TOOL))
+        let accesses = mutation.paths().into_iter().map(Access::WritePath).collect();
+        let mut presentation = mutation.presentation();
+        let texts = Texts::for_changing(&site, &CancellationToken::new());
+        match prepare(&mutation, &texts).await {
+            Ok(mut prepared) => prepared.change.show(&mut presentation),
+            // Not ours to look at before it is granted; the call itself says what is wrong.
+            Err(Problem::File(FileError::Outside { .. })) => {}
+            Err(problem) => return Err(format!("{}: {problem}", M::TOOL)),
+        }
+        Ok(ToolPlan::new(accesses, presentation))
     })
 }
 
 pub(crate) async fn run<M: Mutation>(
     mutation: Result<M, String>,
     runtime: ToolRuntime,
-    locks: &PathLocks,
+    locks: &Arc<PathLocks>,
 ) -> ToolOutcome {
     let mutation = match mutation {
         Ok(mutation) => mutation,
         Err(text) => return refused(text),
     };
     let mut call = Call::started(mutation.presentation());
-    let reach = Reach::new(&runtime.site.workspace, &runtime.site.granted);
-    let key = files::lock_key(mutation.path(), &reach);
-    let turn = tokio::select! {
-        turn = locks.lock(&key) => Some(turn),
-        () = runtime.cancel.cancelled() => None,
-    };
-    let Some(turn) = turn.filter(|_| !runtime.cancel.is_cancelled()) else {
-        return call.failed(format!("{}: cancelled, the file is unchanged", M::TOOL));
-    };
-    let mut shown = call.presentation.clone();
-    let made = tokio::task::spawn_blocking(move || {
-        // Held here: a change that is under way keeps its turn even when nobody waits for it any more.
-        let _turn = turn;
-        mutation.make(&reach, &mut shown).map(|answer| (answer, shown))
-    });
+    let locks = Arc::clone(locks);
+    // A task of its own: a change that is under way goes to its end, and keeps its turn, even when nobody waits for it.
+    let made = tokio::spawn(async move { make(&mutation, &runtime, &locks).await });
     match made.await {
-        Ok(Ok((answer, shown))) => {
-            call.presentation = shown;
-            call.done(answer)
+        Ok(Ok(mut change)) => {
+            change.show(&mut call.presentation);
+            call.done(change.answer)
         }
-        Ok(Err(error)) => call.failed(format!("{}: {error}", M::TOOL)),
+        Ok(Err(problem)) => call.failed(format!("{}: {problem}", M::TOOL)),
         Err(error) => call.failed(format!("{}: the change failed: {error}", M::TOOL)),
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{0}")]
+    Change(String),
+    #[error("cancelled, nothing is changed")]
+    Cancelled,
+    #[error("{error}; {undone}")]
+    Broken { error: FileError, undone: String },
+}
+
+struct Prepared {
+    originals: Vec<Original>,
+    change: Change,
+    deeds: Vec<(usize, Deed)>,
+}
+
+async fn make(mutation: &impl Mutation, runtime: &ToolRuntime, locks: &PathLocks) -> Result<Change, Problem> {
+    let texts = Texts::for_changing(&runtime.site, &runtime.cancel);
+    let mut keys: Vec<PathBuf> =
+        mutation.paths().iter().map(|path| files::lock_key(path, texts.reach())).collect();
+    // Always in the same order: two changes of the same files must not wait for each other.
+    keys.sort();
+    keys.dedup();
+    let mut turns = Vec::with_capacity(keys.len());
+    for key in &keys {
+        tokio::select! {
+            biased;
+            () = runtime.cancel.cancelled() => return Err(Problem::Cancelled),
+            turn = locks.lock(key) => turns.push(turn),
+        }
+    }
+    let prepared = prepare(mutation, &texts).await?;
+    if runtime.cancel.is_cancelled() {
+        return Err(Problem::Cancelled);
+    }
+    perform(prepared, &texts).await
+}
+
+/// Everything but the change itself: what could be wrong with it is found here, with nothing touched.
+async fn prepare(mutation: &impl Mutation, texts: &Texts) -> Result<Prepared, Problem> {
+    let mut originals: Vec<Original> = Vec::new();
+    let mut room = CHANGE_BYTES;
+    for path in mutation.paths() {
+        let original = texts.load(&path).await?;
+        room = room.checked_sub(original.size()).ok_or_else(|| {
+            Problem::Change(format!(
+                "the files have more than {CHANGE_BYTES} bytes together; change fewer at once"
+            ))
+        })?;
+        originals.push(original);
+    }
+    let mut change = mutation.change(&originals).map_err(Problem::Change)?;
+    let mut deeds = Vec::new();
+    for step in std::mem::take(&mut change.steps) {
+        deeds.push(match step {
+            Step::Put { file, like, body, mode } => {
+                (file, originals[file].put(body, mode, originals[like].encoding())?)
+            }
+            Step::Remove { file } => (file, Deed::Remove),
+        });
+    }
+    Ok(Prepared { originals, change, deeds })
+}
+
+async fn perform(prepared: Prepared, texts: &Texts) -> Result<Change, Problem> {
+    let Prepared { originals, change, deeds } = prepared;
+    let mut done = Vec::new();
+    for (file, deed) in deeds {
+        match texts.perform(&originals[file], deed).await {
+            Ok(()) => done.push(file),
+            Err(error) if done.is_empty() => return Err(error.into()),
+            Err(error) => {
+                let undone = undo(&originals, &done, texts).await;
+                return Err(Problem::Broken { error, undone });
+            }
+        }
+    }
+    Ok(change)
+}
+
+/// Takes back what was done, the last first, and says how that went.
+async fn undo(originals: &[Original], done: &[usize], texts: &Texts) -> String {
+    let mut failures = Vec::new();
+    for file in done.iter().rev() {
+        if let Err(error) = texts.put_back(&originals[*file]).await {
+            failures.push(error.to_string());
+        }
+    }
+    match failures.is_empty() {
+        true => "everything is as it was before".to_owned(),
+        false => format!("and it could not be undone everywhere: {}", failures.join("; ")),
     }
 }

@@ -59,7 +59,6 @@ pub(crate) struct Place {
     /// Every link followed; what does not exist yet as it is named.
     pub(crate) real: PathBuf,
     /// The same with the root as the session names it: how a client knows the file.
-    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) named: PathBuf,
 }
 
@@ -93,15 +92,20 @@ impl Reach {
         Self { roots, guarded: Arc::clone(&workspace.guarded), scratch, route: Route::Kernel }
     }
 
-    /// Whether a path lies in the session's own scratch, by name: such files never leave this machine.
+    /// Whether a path lies in the session's own scratch: such files are no client's.
     pub(crate) fn is_scratch(&self, path: &Path) -> bool {
-        path.starts_with(&self.scratch)
+        path.starts_with(&self.scratch) || path.starts_with(self.real_scratch())
+    }
+
+    /// Whether a path lies in a scratch directory that was not made yet: nothing can be there.
+    pub(crate) fn lacks_scratch_for(&self, path: &Path) -> bool {
+        path.starts_with(&self.scratch) && self.root_of(path).is_none()
     }
 
     /// Makes the scratch directory if `path` is in it: nobody else does before it is used.
     pub(crate) fn with_scratch_for(&self, path: &Path) -> Result<Self, Errno> {
         let mut reach = self.clone();
-        if self.is_scratch(path) && self.root_of(path).is_none() {
+        if self.lacks_scratch_for(path) {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.scratch);
             made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
             reach.roots.push(Arc::new(Root::open(&self.scratch)?));

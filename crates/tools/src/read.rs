@@ -1,11 +1,14 @@
 //! The `read` tool: a text file, by lines, in portions a model can use. Streams; never holds a large file.
 
+mod lines;
+
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek};
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use attache_core::ports::delegate::Lines;
 use attache_core::ports::tool::{Access, Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
@@ -21,9 +24,11 @@ use crate::limits::{READ_BYTES, READ_HARD_BYTES, READ_LINES, SNIFF_BYTES};
 use crate::outcome::{Call, refused};
 use crate::paths;
 use crate::reach::Reach;
-use crate::text::{BOM, NotText, sniff};
+use crate::text::{Decoded, Layout, NotText, sniff};
+use crate::texts::{ClientLines, Texts};
+use lines::{Portion, Rest, skip_lines, take_lines};
 
-/// Reads a UTF-8 text file: up to 2,000 lines or 50 KB, with `limit` up to 200 KB. A note at the end tells where to
+/// Reads a text file: up to 2,000 lines or 50 KB, with `limit` up to 200 KB. A note at the end tells where to
 /// go on. Not for directories, images or binary files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -66,21 +71,15 @@ impl Tool for Read {
                 Err(text) => return refused(text),
             };
             let call = Call::started(request.presentation());
-            let reach = Reach::new(&runtime.site.workspace, &runtime.site.granted);
-            let path = request.path.clone();
-            let reading = tokio::task::spawn_blocking({
-                let cancel = runtime.cancel.clone();
-                move || request.read(&reach, &cancel)
-            });
+            let texts = Texts::for_reading(&runtime.site, &runtime.cancel);
             let excerpt = tokio::select! {
-                read = reading => read,
+                excerpt = Arc::new(request).excerpt(&texts, &runtime.cancel) => excerpt,
                 // A disk that does not answer keeps its thread, not the call.
                 () = runtime.cancel.cancelled() => return call.failed("read: cancelled"),
             };
             match excerpt {
-                Ok(Ok(excerpt)) => excerpt.finish(call),
-                Ok(Err(error)) => call.failed(format!("read: {error}")),
-                Err(error) => call.failed(format!("read: reading {} failed: {error}", path.display())),
+                Ok(excerpt) => excerpt.finish(call),
+                Err(error) => call.failed(format!("read: {error}")),
             }
         })
     }
@@ -111,86 +110,84 @@ impl Request {
         Presentation {
             title: format!("Read {}{range}", visible(&self.path.display().to_string())),
             kind: Some(ToolKind::Read),
-            locations: vec![Location {
-                path: self.path.clone(),
-                line: Some(u32::try_from(first).unwrap_or(u32::MAX)),
-            }],
+            locations: vec![Location { path: self.path.clone(), line: Some(line_number(first)) }],
             ..Presentation::default()
         }
     }
 
-    fn read(&self, reach: &Reach, cancel: &CancellationToken) -> Result<Excerpt, FileError> {
-        let mut file = files::open(&self.path, reach)?;
-        let failed = |error| FileError::Io { path: self.path.clone(), action: "read", source: error };
-        judge(&mut file).map_err(failed)?.map_err(|reason| self.not_text(reason))?;
-        let mut reader = BufReader::with_capacity(64 * 1024, file);
-        let mut excerpt = Excerpt { first: self.offset, ..Excerpt::default() };
-        let position = skip_lines(&mut reader, self.offset, &mut excerpt.skipped, cancel).map_err(failed)?;
-        let bytes = self.take_lines(&mut reader, &mut excerpt).map_err(failed)?;
-        excerpt.text = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => {
-                let at = error.utf8_error().valid_up_to();
-                let reason = if error.as_bytes().contains(&0) {
-                    NotText::Binary
-                } else {
-                    NotText::Undecodable { at: position + at as u64 }
-                };
-                return Err(self.not_text(reason));
-            }
+    /// From wherever the text is kept.
+    async fn excerpt(
+        self: Arc<Self>,
+        texts: &Texts,
+        cancel: &CancellationToken,
+    ) -> Result<Excerpt, FileError> {
+        let asked = Lines {
+            first: (self.offset > 0).then(|| line_number(self.offset.saturating_add(1))),
+            // One more than is told, to know whether there is more; what the model asks for is passed on as it is.
+            count: Some(line_number(self.limit.unwrap_or(READ_LINES + 1))),
         };
-        if excerpt.text.contains('\0') {
-            return Err(self.not_text(NotText::Binary));
+        if let Some(client) = texts.lines_of_client(&self.path, asked).await? {
+            return self.of_client(client);
         }
-        if self.offset == 0 && excerpt.text.starts_with(BOM) {
-            excerpt.text.drain(..BOM.len());
+        let (request, reach, cancel) = (Arc::clone(&self), texts.reach().clone(), cancel.clone());
+        let reading = tokio::task::spawn_blocking(move || request.of_disk(&reach, &cancel));
+        reading.await.unwrap_or_else(|error| Err(self.failed(io::Error::other(error))))
+    }
+
+    fn of_client(&self, client: ClientLines) -> Result<Excerpt, FileError> {
+        if let Some(mut file) = client.file {
+            judge(&mut file).map_err(|error| self.failed(error))?.map_err(|reason| self.not_text(reason))?;
         }
-        Ok(excerpt)
+        let mut portion = self.portion(&mut client.text.as_bytes())?;
+        if portion.rest == Rest::Nothing && self.limit.is_some_and(|limit| portion.lines >= limit) {
+            portion.rest = Rest::Unknown;
+        }
+        self.decoded(portion, None)
+    }
+
+    fn of_disk(&self, reach: &Reach, cancel: &CancellationToken) -> Result<Excerpt, FileError> {
+        let mut file = files::open(&self.path, reach)?;
+        let layout = judge(&mut file).map_err(|error| self.failed(error))?;
+        match layout.map_err(|reason| self.not_text(reason))? {
+            Layout::Bytes => self.skipped_and_taken(&mut BufReader::with_capacity(64 * 1024, file), cancel),
+            // Rare, and seldom large: whole, so that lines can be told.
+            Layout::Wide(..) => {
+                let decoded = Decoded::from_bytes(files::load(file, &self.path)?);
+                let body = decoded.map_err(|reason| self.not_text(reason))?.body;
+                self.skipped_and_taken(&mut body.as_bytes(), cancel)
+            }
+        }
+    }
+
+    fn skipped_and_taken(
+        &self,
+        reader: &mut impl BufRead,
+        cancel: &CancellationToken,
+    ) -> Result<Excerpt, FileError> {
+        let mut skipped = 0;
+        skip_lines(reader, self.offset, &mut skipped, cancel).map_err(|error| self.failed(error))?;
+        let portion = self.portion(reader)?;
+        self.decoded(portion, Some(skipped))
+    }
+
+    fn portion(&self, reader: &mut impl BufRead) -> Result<Portion, FileError> {
+        let most_bytes = if self.limit.is_some() { READ_HARD_BYTES } else { READ_BYTES };
+        take_lines(reader, self.limit.unwrap_or(READ_LINES), most_bytes).map_err(|error| self.failed(error))
+    }
+
+    fn decoded(&self, portion: Portion, skipped: Option<u64>) -> Result<Excerpt, FileError> {
+        let Portion { bytes, lines, rest } = portion;
+        let text = Decoded::from_narrow(bytes).map_err(|reason| self.not_text(reason))?.body;
+        Ok(Excerpt { text, first: self.offset, skipped, lines, rest })
     }
 
     fn not_text(&self, reason: NotText) -> FileError {
         FileError::NotText { path: self.path.clone(), reason }
     }
 
-    /// Whole lines while they fit; the first one always, up to the hard cap.
-    fn take_lines(&self, reader: &mut impl BufRead, excerpt: &mut Excerpt) -> io::Result<Vec<u8>> {
-        let most_lines = self.limit.unwrap_or(READ_LINES);
-        let most_bytes = if self.limit.is_some() { READ_HARD_BYTES } else { READ_BYTES };
-        let mut taken = Vec::new();
-        while excerpt.lines < most_lines {
-            let before = taken.len();
-            let room = if before == 0 { READ_HARD_BYTES } else { most_bytes - before.min(most_bytes) };
-            match take_line(reader, &mut taken, room)? {
-                Line::End => return Ok(taken),
-                Line::Whole => excerpt.lines += 1,
-                Line::TooLong if before == 0 => {
-                    taken.truncate(whole_characters(&taken));
-                    excerpt.lines += 1;
-                    excerpt.rest = Rest::Line;
-                    return Ok(taken);
-                }
-                Line::TooLong => {
-                    taken.truncate(before);
-                    excerpt.rest = Rest::Lines;
-                    return Ok(taken);
-                }
-            }
-        }
-        if !reader.fill_buf()?.is_empty() {
-            excerpt.rest = Rest::Lines;
-        }
-        Ok(taken)
+    fn failed(&self, error: io::Error) -> FileError {
+        FileError::io(&self.path, "read", error)
     }
-}
-
-/// What of the file lies behind the excerpt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Rest {
-    #[default]
-    Nothing,
-    Lines,
-    /// The one line of the excerpt did not fit.
-    Line,
 }
 
 #[derive(Debug, Default)]
@@ -198,8 +195,8 @@ struct Excerpt {
     text: String,
     /// 0-based first line asked for.
     first: u64,
-    /// Lines there were to skip: fewer than asked for when the file is shorter.
-    skipped: u64,
+    /// Lines there were to skip: fewer than asked for when the file is shorter. Unknown where a client skipped them.
+    skipped: Option<u64>,
     lines: u64,
     rest: Rest,
 }
@@ -209,14 +206,16 @@ impl Excerpt {
         // An empty file counts as one line, so there is nothing behind it either.
         let has_lines = self.lines > 0 || self.first == 0;
         if !has_lines {
-            let problem = format!(
-                "read: nothing is left: the file has {} lines, all of them skipped by offset {}",
-                self.skipped.max(1),
-                self.first
-            );
-            return call.failed(problem);
+            let first = self.first;
+            return call.failed(match self.skipped {
+                Some(skipped) => format!(
+                    "read: nothing is left: the file has {} lines, all of them skipped by offset {first}",
+                    skipped.max(1)
+                ),
+                None => format!("read: nothing is left behind the {first} lines skipped by offset"),
+            });
         }
-        call.truncated = self.rest != Rest::Nothing;
+        call.truncated = matches!(self.rest, Rest::Lines | Rest::Line);
         if !self.text.is_empty() {
             call.presentation.content = vec![Shown::Text { text: fenced(&self.text, "") }];
         }
@@ -236,6 +235,7 @@ impl Excerpt {
         let told = match self.rest {
             Rest::Nothing => write!(note, ", the end of the file."),
             Rest::Lines => write!(note, "; there is more, go on with offset {last}."),
+            Rest::Unknown => write!(note, "; if there is more, it is at offset {last}."),
             Rest::Line => write!(
                 note,
                 ": the line is longer than {READ_HARD_BYTES} bytes and cut there. For the rest of it use a command; \
@@ -248,64 +248,13 @@ impl Excerpt {
     }
 }
 
-enum Line {
-    Whole,
-    /// `taken` holds its first bytes, the reader stands somewhere inside it.
-    TooLong,
-    End,
-}
-
-fn take_line(reader: &mut impl BufRead, taken: &mut Vec<u8>, room: usize) -> io::Result<Line> {
-    let start = taken.len();
-    // One more than fits tells a line that is too long from one that just fits.
-    io::Read::take(&mut *reader, room as u64 + 1).read_until(b'\n', taken)?;
-    let length = taken.len() - start;
-    if length > room {
-        taken.truncate(start + room);
-        return Ok(Line::TooLong);
-    }
-    Ok(if length == 0 { Line::End } else { Line::Whole })
-}
-
-/// Skips without collecting, however long the lines are. Returns the bytes passed.
-fn skip_lines(
-    reader: &mut impl BufRead,
-    lines: u64,
-    skipped: &mut u64,
-    cancel: &CancellationToken,
-) -> io::Result<u64> {
-    let mut passed = 0;
-    let mut inside_line = false;
-    while *skipped < lines {
-        if cancel.is_cancelled() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let buffer = reader.fill_buf()?;
-        if buffer.is_empty() {
-            *skipped += u64::from(inside_line);
-            break;
-        }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let used = end.map_or(buffer.len(), |index| index + 1);
-        *skipped += u64::from(end.is_some());
-        inside_line = end.is_none();
-        reader.consume(used);
-        passed += used as u64;
-    }
-    Ok(passed)
-}
-
-fn judge(file: &mut File) -> io::Result<Result<(), NotText>> {
+fn judge(file: &mut File) -> io::Result<Result<Layout, NotText>> {
     let mut start = Vec::with_capacity(SNIFF_BYTES);
     io::Read::read_to_end(&mut io::Read::take(&mut *file, SNIFF_BYTES as u64), &mut start)?;
     file.rewind()?;
     Ok(sniff(&start))
 }
 
-/// The length up to a last character that is cut in two; invalid text is left as it is, to be told as such.
-fn whole_characters(bytes: &[u8]) -> usize {
-    match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        Ok(_) | Err(_) => bytes.len(),
-    }
+fn line_number(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,10 @@
-//! Tells text from everything else. UTF-8 only: other encodings are named and refused, never guessed at.
+//! Bytes to text and back, in the encoding a file has. Guesses only what can be told from the bytes, and never loses one.
+
+mod encoding;
 
 use crate::limits::SNIFF_BYTES;
 
-pub(crate) const BOM: &str = "\u{feff}";
+pub(crate) use encoding::{Encoding, Endian, Mark, Unencodable};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotText {
@@ -12,91 +14,131 @@ pub(crate) enum NotText {
         "is a binary file; look at images with view_image, at anything else with a command (file, xxd, strings)"
     )]
     Binary,
-    #[error("is UTF-16 text, which can't be read here; convert it with a command (iconv -f UTF-16 -t UTF-8)")]
-    Utf16,
-    #[error("is not UTF-8 text (invalid at byte {at}); convert it with a command (iconv)")]
+    #[error("is text of no encoding known here (invalid at byte {at}); convert it with a command (iconv)")]
     Undecodable { at: u64 },
 }
 
 /// A text file's content without what only marks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoded {
-    pub(crate) bom: Bom,
+    pub(crate) encoding: Encoding,
     pub(crate) body: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bom {
-    Present,
-    Absent,
 }
 
 impl Decoded {
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self, NotText> {
-        sniff(&bytes[..bytes.len().min(SNIFF_BYTES)])?;
-        if bytes.contains(&0) {
-            return Err(NotText::Binary);
-        }
-        let mut body = String::from_utf8(bytes)
-            .map_err(|error| NotText::Undecodable { at: error.utf8_error().valid_up_to() as u64 })?;
-        if body.starts_with(BOM) {
-            body.drain(..BOM.len());
-            return Ok(Self { bom: Bom::Present, body });
-        }
-        Ok(Self { bom: Bom::Absent, body })
+        let encoding = match sniff(&bytes[..bytes.len().min(SNIFF_BYTES)])? {
+            Layout::Wide(endian, mark) => Encoding::Utf16(endian, mark),
+            Layout::Bytes => return Self::from_narrow(bytes),
+        };
+        encoding.decode(bytes).map(|body| Self { encoding, body })
     }
 
-    /// The bytes of a file with this mark and another body.
-    pub(crate) fn encode(bom: Bom, body: &str) -> Vec<u8> {
-        let mark = match bom {
-            Bom::Present => BOM,
-            Bom::Absent => "",
+    /// Bytes that are known not to be UTF-16: a whole file, or lines of one.
+    pub(crate) fn from_narrow(bytes: Vec<u8>) -> Result<Self, NotText> {
+        let encoding = match () {
+            () if bytes.contains(&0) => return Err(NotText::Binary),
+            () if bytes.starts_with(encoding::UTF_8_MARK) => Encoding::Utf8(Mark::Present),
+            () if std::str::from_utf8(&bytes).is_ok() => Encoding::Utf8(Mark::Absent),
+            () if looks_like_windows_1252(&bytes) => Encoding::Windows1252,
+            () => Encoding::Utf8(Mark::Absent),
         };
-        [mark.as_bytes(), body.as_bytes()].concat()
+        encoding.decode(bytes).map(|body| Self { encoding, body })
     }
+}
+
+/// How the bytes of a file stand for characters, as far as its beginning tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// One after the other: UTF-8, or one byte per character.
+    Bytes,
+    Wide(Endian, Mark),
 }
 
 /// Judges a file by its beginning.
-pub(crate) fn sniff(start: &[u8]) -> Result<(), NotText> {
-    const IMAGES: [&[u8]; 7] =
-        [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"\0\0\x01\0"];
-    if IMAGES.iter().any(|magic| start.starts_with(magic)) {
+pub(crate) fn sniff(start: &[u8]) -> Result<Layout, NotText> {
+    if image_type(start).is_some() || OTHER_IMAGES.iter().any(|magic| start.starts_with(magic)) {
         return Err(NotText::Image);
     }
-    if start.starts_with(b"RIFF") && start.get(8..12) == Some(b"WEBP") {
-        return Err(NotText::Image);
+    for endian in [Endian::Little, Endian::Big] {
+        if start.starts_with(endian.mark()) {
+            return Ok(Layout::Wide(endian, Mark::Present));
+        }
     }
-    if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
-        return Err(NotText::Utf16);
+    if !start.contains(&0) {
+        return Ok(Layout::Bytes);
     }
-    if start.contains(&0) {
-        return Err(NotText::Binary);
+    unmarked_utf_16(start).map(|endian| Layout::Wide(endian, Mark::Absent)).ok_or(NotText::Binary)
+}
+
+/// Images that nobody here can show: TIFF and icons.
+const OTHER_IMAGES: [&[u8]; 3] = [b"II*\0", b"MM\0*", b"\0\0\x01\0"];
+
+/// The media type of an image that models and clients take, by its content.
+pub(crate) fn image_type(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ if start.starts_with(b"\x89PNG\r\n\x1a\n") => Some("image/png"),
+        _ if start.starts_with(b"\xff\xd8\xff") => Some("image/jpeg"),
+        _ if start.starts_with(b"GIF87a") || start.starts_with(b"GIF89a") => Some("image/gif"),
+        _ => None,
     }
-    Ok(())
+}
+
+/// In text most characters are of the Latin block, so that one half of the bytes is mostly zero and the other hardly ever.
+fn unmarked_utf_16(start: &[u8]) -> Option<Endian> {
+    let (pairs, rest) = start.as_chunks::<2>();
+    let zeros = |half: usize| pairs.iter().filter(|pair| pair[half] == 0).count();
+    let endian = match (zeros(0), zeros(1)) {
+        (low, high) if high * 2 > pairs.len() && low * 2 < high => Endian::Little,
+        (high, low) if high * 2 > pairs.len() && low * 2 < high => Endian::Big,
+        _ => return None,
+    };
+    // A beginning that was cut out of a longer file may end within a character; a whole file may not.
+    if !rest.is_empty() && start.len() < SNIFF_BYTES {
+        return None;
+    }
+    let is_control = |pair: &[u8; 2]| match endian.unit(*pair) {
+        unit @ 0..0x20 => !is_layout(unit as u8),
+        _ => false,
+    };
+    (!pairs.iter().any(is_control)).then_some(endian)
+}
+
+/// Control characters that texts have.
+fn is_layout(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b)
+}
+
+/// Whether bytes that are not UTF-8 are a text of one byte per character. One with a sequence of UTF-8 in it is broken
+/// UTF-8 instead: what such a sequence would spell occurs in no language.
+fn looks_like_windows_1252(bytes: &[u8]) -> bool {
+    let unused = |byte: u8| matches!(byte, 0x81 | 0x8d | 0x8f | 0x90 | 0x9d | 0x7f);
+    let odd = |byte: &u8| (*byte < 0x20 && !is_layout(*byte)) || unused(*byte);
+    !bytes.iter().any(odd) && bytes.utf8_chunks().all(|chunk| chunk.valid().is_ascii())
+}
+
+/// What most lines end with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Lf,
+    Crlf,
+}
+
+impl Ending {
+    pub(crate) fn of(body: &str) -> Self {
+        let crlf = body.matches("\r\n").count();
+        let all = body.matches('\n').count();
+        if crlf * 2 > all { Self::Crlf } else { Self::Lf }
+    }
+
+    pub(crate) fn applied_to(self, new: &str) -> std::borrow::Cow<'_, str> {
+        match self {
+            Self::Lf => new.into(),
+            Self::Crlf => new.replace("\r\n", "\n").replace('\n', "\r\n").into(),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_kind_of_non_text_is_named() {
-        let judged = |bytes: &[u8]| Decoded::from_bytes(bytes.to_vec()).unwrap_err();
-        assert_eq!(judged(b"\x89PNG\r\n\x1a\n...."), NotText::Image);
-        assert_eq!(judged(b"RIFF1234WEBPVP8 "), NotText::Image);
-        assert_eq!(judged(b"\x7fELF\0\0"), NotText::Binary);
-        assert_eq!(judged(b"\xff\xfea\0"), NotText::Utf16);
-        assert_eq!(judged(b"caf\xe9"), NotText::Undecodable { at: 3 });
-        let mut late = vec![b'a'; SNIFF_BYTES + 5];
-        late.push(0);
-        assert_eq!(judged(&late), NotText::Binary);
-    }
-
-    #[test]
-    fn the_mark_survives_a_round_trip() {
-        let bytes = b"\xef\xbb\xbfhello".to_vec();
-        let decoded = Decoded::from_bytes(bytes.clone()).unwrap();
-        assert_eq!(decoded.body, "hello");
-        assert_eq!(Decoded::encode(decoded.bom, &decoded.body), bytes);
-    }
-}
+mod tests;

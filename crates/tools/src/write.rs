@@ -1,9 +1,9 @@
 //! The `write` tool: makes a file or replaces one whole. Answers with a count of lines, never with content.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use attache_core::ports::tool::{Access, Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
+use attache_core::ports::tool::{Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::arguments::{self, Visibility};
 use crate::diff::{self, Difference};
 use crate::fence::visible;
-use crate::files::{self, FileError, Parents, Target};
+use crate::files::NewMode;
 use crate::locks::PathLocks;
-use crate::mutation::{self, Mutation};
+use crate::mutation::{self, Change, Mutation, Step};
 use crate::paths;
-use crate::reach::Reach;
-use crate::text::{Bom, Decoded};
+use crate::text::{Encoding, Ending, Mark};
+use crate::texts::{Content, Original};
 
 /// Makes a file, with missing parent directories, or replaces its whole content. To change a part of a file use edit.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -68,8 +68,8 @@ struct Request {
 impl Mutation for Request {
     const TOOL: &'static str = "write";
 
-    fn path(&self) -> &Path {
-        &self.path
+    fn paths(&self) -> Vec<PathBuf> {
+        vec![self.path.clone()]
     }
 
     fn presentation(&self) -> Presentation {
@@ -81,26 +81,34 @@ impl Mutation for Request {
         }
     }
 
-    fn preview(&self, reach: &Reach) -> Result<ToolPlan, String> {
-        let mut presentation = self.presentation();
-        let accesses = vec![Access::WritePath(self.path.clone())];
-        let old = match files::open(&self.path, reach) {
-            Ok(file) => Old::load(file, &self.path),
-            Err(FileError::Missing { .. }) => Ok(Old::Missing),
-            // Not ours to look at before it is granted; the call itself says what is wrong.
-            Err(FileError::Outside { .. }) => return Ok(ToolPlan::new(accesses, presentation)),
-            Err(error) => Err(error),
+    fn change(&self, originals: &[Original]) -> Result<Change, String> {
+        let content = originals.first().map(|original| &original.content);
+        let body = self.body(content);
+        let (summary, locations, shown) = match content {
+            // A file that would not change keeps its time, and whatever watches it stays asleep.
+            Some(Content::Text(old)) if old.body == body => {
+                return Ok(Change {
+                    answer: self.answer("it already had this content"),
+                    ..Change::default()
+                });
+            }
+            Some(Content::Text(old)) => {
+                let difference = Difference::between(&old.body, &body);
+                let shown = diff::replaced_file(&self.path, &old.body, &body, &difference);
+                (difference.stat(), difference.locations(&self.path), shown)
+            }
+            Some(Content::Missing(_)) | None => {
+                let summary = format!("new file, {}", Difference::between("", &body).stat());
+                (summary, Vec::new(), diff::new_file(&self.path, &body))
+            }
+            Some(Content::Opaque(_)) => {
+                let stat = Difference::between("", &body).stat();
+                let shown = Shown::Text { text: "replaces a file that is not text".to_owned() };
+                (format!("replaced a file that is not text, {stat}"), Vec::new(), vec![shown])
+            }
         };
-        let old = old.map_err(|error| error.to_string())?;
-        Change::between(&self.path, old, &self.content).show(&mut presentation);
-        Ok(ToolPlan::new(accesses, presentation))
-    }
-
-    fn make(&self, reach: &Reach, shown: &mut Presentation) -> Result<String, String> {
-        let change = self.write(reach).map_err(|error| error.to_string())?;
-        let answer = change.answer(&self.path);
-        change.show(shown);
-        Ok(answer)
+        let steps = vec![Step::Put { file: 0, like: 0, body, mode: NewMode::Usual }];
+        Ok(Change { steps, answer: self.answer(&summary), locations, shown })
     }
 }
 
@@ -112,86 +120,25 @@ impl Request {
         Ok(Self { path, content: input.content })
     }
 
-    fn write(&self, reach: &Reach) -> Result<Change, FileError> {
-        let target = Target::open(&self.path, reach, Parents::Make)?;
-        let old = match target.existing()? {
-            Some(file) => Old::load(file, &self.path)?,
-            None => Old::Missing,
-        };
-        // A file that would not change keeps its time, and whatever watches it stays asleep.
-        if !matches!(&old, Old::Text(text) if *text == self.content) {
-            target.replace(self.content.as_bytes())?;
-        }
-        Ok(Change::between(&self.path, old, &self.content))
-    }
-}
-
-/// What was there before.
-#[derive(Debug)]
-enum Old {
-    Missing,
-    Text(String),
-    /// Binary, of another encoding, or too large to compare.
-    Opaque,
-}
-
-impl Old {
-    fn load(file: std::fs::File, path: &Path) -> Result<Self, FileError> {
-        match files::load(file, path) {
-            Ok(bytes) => Ok(Decoded::from_bytes(bytes).map_or(Self::Opaque, |decoded| match decoded.bom {
-                Bom::Present => Self::Text(format!("{}{}", crate::text::BOM, decoded.body)),
-                Bom::Absent => Self::Text(decoded.body),
-            })),
-            Err(FileError::TooLarge { .. }) => Ok(Self::Opaque),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Change {
-    summary: String,
-    locations: Vec<Location>,
-    shown: Vec<Shown>,
-}
-
-impl Change {
-    fn between(path: &Path, old: Old, new: &str) -> Self {
-        match old {
-            Old::Missing => Self {
-                summary: format!("new file, {}", Difference::between("", new).stat()),
-                locations: Vec::new(),
-                shown: diff::new_file(path, new),
-            },
-            Old::Text(old) if old == new => Self {
-                summary: "it already had this content".to_owned(),
-                locations: Vec::new(),
-                shown: Vec::new(),
-            },
-            Old::Text(old) => {
-                let difference = Difference::between(&old, new);
-                Self {
-                    summary: difference.stat(),
-                    locations: difference.locations(path),
-                    shown: diff::replaced_file(path, &old, new, &difference),
-                }
+    /// The content with the line ends that the file has, unless it brings its own.
+    fn body(&self, old: Option<&Content>) -> String {
+        let Some(Content::Text(old)) = old else { return self.content.clone() };
+        let content = match old.encoding {
+            // The mark stays by itself; a second one would be a character.
+            Encoding::Utf8(Mark::Present) | Encoding::Utf16(_, Mark::Present) => {
+                self.content.strip_prefix('\u{feff}').unwrap_or(&self.content)
             }
-            Old::Opaque => Self {
-                summary: format!("replaced a file that is not text, {}", Difference::between("", new).stat()),
-                locations: Vec::new(),
-                shown: vec![Shown::Text { text: "replaces a file that is not text".to_owned() }],
-            },
+            Encoding::Utf8(Mark::Absent) | Encoding::Utf16(_, Mark::Absent) | Encoding::Windows1252 => {
+                &self.content
+            }
+        };
+        if content.contains("\r\n") {
+            return content.to_owned();
         }
+        Ending::of(&old.body).applied_to(content).into_owned()
     }
 
-    fn answer(&self, path: &Path) -> String {
-        format!("wrote {}: {}", path.display(), self.summary)
-    }
-
-    fn show(self, presentation: &mut Presentation) {
-        presentation.content = self.shown;
-        if !self.locations.is_empty() {
-            presentation.locations = self.locations;
-        }
+    fn answer(&self, summary: &str) -> String {
+        format!("wrote {}: {summary}", self.path.display())
     }
 }

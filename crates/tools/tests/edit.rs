@@ -160,3 +160,26 @@ async fn wrong_arguments_name_the_field() {
         assert_eq!(trial.failed("edit", input).await, error);
     }
 }
+
+#[tokio::test]
+async fn the_encoding_of_the_file_is_kept() {
+    for (content, expected) in [
+        (&b"caf\xe9\r\nx\r\n"[..], &b"caf\xe9\r\n\xfc\r\n"[..]),
+        (b"\xff\xfex\0\n\0", b"\xff\xfe\xfc\0\n\0"),
+        (b"\xfe\xff\0x\0\n", b"\xfe\xff\0\xfc\0\n"),
+        (b"\xef\xbb\xbfx\n", b"\xef\xbb\xbf\xc3\xbc\n"),
+    ] {
+        let trial = Trial::with_file("a.txt", content);
+        trial.done("edit", edit("x", "ü")).await;
+        assert_eq!(std::fs::read(trial.root.join("a.txt")).unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn what_the_encoding_can_not_hold_is_refused_and_nothing_is_lost() {
+    let trial = Trial::with_file("a.txt", b"caf\xe9\nx\n");
+    let planned = trial.plan("edit", edit("x", "→")).await.unwrap_err();
+    assert!(planned.contains("'→' in line 2") && planned.contains("is unchanged"), "{planned}");
+    assert_eq!(trial.failed("edit", edit("x", "→")).await, planned);
+    assert_eq!(std::fs::read(trial.root.join("a.txt")).unwrap(), b"caf\xe9\nx\n");
+}

@@ -1,7 +1,9 @@
 //! The tools through their port, as the loop calls them: one behaviour per test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod apply_patch;
 mod bash;
+mod client_texts;
 mod edit;
 mod glob;
 mod grep;

@@ -13,11 +13,11 @@ fn descriptions_and_schemas_are_small() {
         println!("{} {} {schema}\n  {}", spec.id, spec.description.len() + schema.len(), spec.description);
         total += spec.description.len() + schema.len();
     }
-    assert!(total <= 5_300, "{total} bytes");
+    assert!(total <= 6_000, "{total} bytes");
 }
 
 #[test]
 fn the_family_is_complete() {
     let ids: Vec<_> = attache_tools::builtin().iter().map(|tool| tool.spec().id).collect();
-    assert_eq!(ids, ["read", "write", "edit", "glob", "grep", "bash", "todo", "web_fetch"]);
+    assert_eq!(ids, ["read", "write", "edit", "apply_patch", "glob", "grep", "bash", "todo", "web_fetch"]);
 }

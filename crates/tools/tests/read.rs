@@ -146,12 +146,26 @@ async fn the_byte_order_mark_is_not_text() {
 }
 
 #[tokio::test]
+async fn other_encodings_are_shown_as_text() {
+    for content in [
+        b"caf\xe9\r\nx\n".to_vec(),
+        b"\xff\xfec\0a\0f\0\xe9\0\r\0\n\0x\0\n\0".to_vec(),
+        b"\0c\0a\0f\0\xe9\0\r\0\n\0x\0\n".to_vec(),
+    ] {
+        let trial = Trial::with_file("a.txt", content);
+        let (data, _) = trial.done("read", json!({"path": "a.txt"})).await;
+        assert_eq!(data, "café\r\nx\n");
+        let (data, _) = trial.done("read", json!({"path": "a.txt", "offset": 1})).await;
+        assert!(data.as_str().unwrap().starts_with("x\n"), "{data}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_text_is_refused_with_what_to_use() {
     for (content, expected) in [
         (b"\x89PNG\r\n\x1a\n".to_vec(), "view_image"),
         (b"\x7fELF\0".to_vec(), "view_image"),
-        (b"\xff\xfeh\0i\0".to_vec(), "UTF-16"),
-        (b"ab\ncaf\xe9\n".to_vec(), "not UTF-8 text (invalid at byte 6)"),
+        (b"ab\ncaf\xc3\xa9 caf\xe9\n".to_vec(), "no encoding known here (invalid at byte 12)"),
         ([vec![b'a'; 20_000], vec![0]].concat(), "binary"),
     ] {
         let trial = Trial::with_file("a", content);

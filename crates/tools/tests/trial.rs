@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Site, Workspace};
-use attache_core::ports::{Tool, ToolOutcome, ToolPlan, ToolRuntime};
+use attache_core::ports::{Delegate, Tool, ToolOutcome, ToolPlan, ToolRuntime};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +32,7 @@ pub(crate) struct Trial {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) progress: Arc<Recorder>,
     pub(crate) cancel: CancellationToken,
+    pub(crate) client: Option<Arc<dyn Delegate>>,
 }
 
 impl Trial {
@@ -55,6 +56,7 @@ impl Trial {
             tools: attache_tools::builtin(),
             progress: Arc::default(),
             cancel: CancellationToken::new(),
+            client: None,
         }
     }
 
@@ -88,7 +90,7 @@ impl Trial {
     }
 
     pub(crate) fn site(&self) -> Site {
-        Site { workspace: Arc::clone(&self.workspace), granted: Arc::new([]), client: None }
+        Site { workspace: Arc::clone(&self.workspace), granted: Arc::new([]), client: self.client.clone() }
     }
 
     pub(crate) fn runtime(&self) -> ToolRuntime {

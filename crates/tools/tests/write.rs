@@ -106,3 +106,18 @@ async fn a_cancelled_write_does_nothing() {
     assert!(error.contains("cancelled"), "{error}");
     assert!(trial.names().is_empty());
 }
+
+#[tokio::test]
+async fn a_replaced_file_keeps_encoding_mark_and_line_ends() {
+    for (old, content, expected) in [
+        (&b"caf\xe9\r\n"[..], "ü\nx\n", &b"\xfc\r\nx\r\n"[..]),
+        (b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),
+        (b"\xef\xbb\xbfa\n", "\u{feff}b\n", b"\xef\xbb\xbfb\n"),
+        (b"\xff\xfea\0", "b", b"\xff\xfeb\0"),
+        (b"a\n", "b\r\n", b"b\r\n"),
+    ] {
+        let trial = Trial::with_file("a.txt", old);
+        trial.done("write", json!({"path": "a.txt", "content": content})).await;
+        assert_eq!(std::fs::read(trial.root.join("a.txt")).unwrap(), expected);
+    }
+}

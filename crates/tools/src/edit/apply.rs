@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::nearest::nearest;
 use crate::limits::LISTED_MATCHES;
+use crate::text::Ending;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Occurrences {
@@ -67,28 +68,6 @@ pub(super) fn apply(body: &str, replacements: &[Replacement]) -> Result<String, 
         text = result;
     }
     if text == body { Err(Conflict::Nothing) } else { Ok(text) }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    Lf,
-    Crlf,
-}
-
-impl Ending {
-    /// What most lines end with.
-    fn of(body: &str) -> Self {
-        let crlf = body.matches("\r\n").count();
-        let all = body.matches('\n').count();
-        if crlf * 2 > all { Self::Crlf } else { Self::Lf }
-    }
-
-    fn applied_to(self, new: &str) -> Cow<'_, str> {
-        match self {
-            Self::Lf => new.into(),
-            Self::Crlf => new.replace("\r\n", "\n").replace('\n', "\r\n").into(),
-        }
-    }
 }
 
 /// The text to search in, with CRLF folded where `old` does not speak of carriage returns itself.

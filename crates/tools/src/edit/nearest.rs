@@ -4,7 +4,7 @@ use crate::bounded::Bounded;
 use crate::limits::{NEAREST_LINES, QUOTED_LINE_BYTES};
 
 /// Ends the sentence "does not occur in the file".
-pub(super) fn nearest(text: &str, old: &str) -> String {
+pub(crate) fn nearest(text: &str, old: &str) -> String {
     let wanted: Vec<&str> = old.lines().map(str::trim).skip_while(|line| line.is_empty()).collect();
     let Some(first) = wanted.first() else { return String::new() };
     let lines: Vec<&str> = text.lines().take(NEAREST_LINES).collect();

@@ -41,7 +41,7 @@ fn place_in(directory: tempfile::TempDir) -> Ground {
 }
 
 fn write(place: &Ground, path: &Path, content: &str) -> Result<(), FileError> {
-    Target::open(path, &place.reach, Parents::Make)?.replace(content.as_bytes())
+    Target::open(path, &place.reach, Parents::Make)?.replace(content.as_bytes(), NewMode::Usual)
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -66,7 +66,10 @@ fn mode_and_owner_survive_both_ways_of_staging() {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4750)).unwrap();
         }
         let before = path.metadata().unwrap();
-        Target::open(&path, &place.reach, Parents::Require).unwrap().try_replace(b"new", staging).unwrap();
+        Target::open(&path, &place.reach, Parents::Require)
+            .unwrap()
+            .try_replace(b"new", NewMode::Usual, staging)
+            .unwrap();
         let after = path.metadata().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
@@ -254,7 +257,7 @@ fn a_full_disk_leaves_the_file_as_it_was_and_recovers() {
     write(&place, &path, "old").unwrap();
     for staging in [Staging::Nameless, Staging::Named] {
         let target = Target::open(&path, &place.reach, Parents::Require).unwrap();
-        assert_eq!(target.try_replace(&[b'x'; 200_000], staging), Err(Errno::NOSPC));
+        assert_eq!(target.try_replace(&[b'x'; 200_000], NewMode::Usual, staging), Err(Errno::NOSPC));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(names(&place.root), ["a.txt"]);
     }

@@ -1,0 +1,282 @@
+//! The `apply_patch` tool: a unified diff over several files, all of it or nothing. Reading the patch and fitting its hunks
+//! is pure (`apply_patch/parse.rs`, `apply_patch/fit.rs`).
+
+mod fit;
+mod parse;
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use attache_core::ports::tool::{Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
+use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::arguments::{self, Visibility};
+use crate::diff::{self, Difference};
+use crate::fence::visible;
+use crate::files::NewMode;
+use crate::limits::SHOWN_DIFF_BYTES;
+use crate::locks::PathLocks;
+use crate::mutation::{self, Change, Mutation, Step};
+use crate::paths;
+use crate::texts::{Content, Original};
+use parse::{FilePatch, Hunk};
+
+/// Applies a unified diff (as git or diff -u write it) to one or more text files: changes, new files, deletions, renames.
+/// All or nothing. Context must match exactly; line numbers may be off. For one small change use edit.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    patch: String,
+}
+
+const EXAMPLE: &str = r#"{"patch":"--- a/x.txt\n+++ b/x.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}"#;
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    arguments::spec::<Input>("apply_patch", ToolKind::Edit, Effect::Mutates, Visibility::Shown)
+});
+
+#[derive(Debug)]
+pub(crate) struct ApplyPatch {
+    /// Shared with `write` and `edit`: all change files.
+    locks: Arc<PathLocks>,
+}
+
+impl ApplyPatch {
+    pub(crate) fn new(locks: Arc<PathLocks>) -> Self {
+        Self { locks }
+    }
+}
+
+impl Tool for ApplyPatch {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        mutation::plan(Request::parse(input, &site.workspace), site)
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        let request = Request::parse(&input, &runtime.site.workspace);
+        Box::pin(mutation::run(request, runtime, &self.locks))
+    }
+}
+
+#[derive(Debug)]
+struct Request {
+    changes: Vec<FileChange>,
+    /// Each once; changes name them by their index.
+    paths: Vec<PathBuf>,
+}
+
+/// What the patch does to one file.
+#[derive(Debug)]
+struct FileChange {
+    kind: ChangeKind,
+    hunks: Vec<Hunk>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ChangeKind {
+    Make { file: usize, mode: NewMode },
+    Modify { file: usize },
+    Delete { file: usize },
+    Rename { from: usize, to: usize },
+}
+
+impl Request {
+    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
+        let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
+        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+        let patches = parse::parse(&input.patch).map_err(|error| rejected(error.to_string()))?;
+        let mut request = Self { changes: Vec::new(), paths: Vec::new() };
+        for patch in patches {
+            request.add(patch, workspace).map_err(rejected)?;
+        }
+        Ok(request)
+    }
+
+    fn add(&mut self, patch: FilePatch, workspace: &Workspace) -> Result<(), String> {
+        let mut index = |name: &str| {
+            let path = paths::absolute(workspace, name)?;
+            if self.paths.contains(&path) {
+                return Err(format!("field `patch` names {} more than once", path.display()));
+            }
+            self.paths.push(path);
+            Ok(self.paths.len() - 1)
+        };
+        let kind = match (&patch.old, &patch.new) {
+            (None, Some(new)) => ChangeKind::Make { file: index(new)?, mode: patch.new_mode },
+            (Some(old), None) => ChangeKind::Delete { file: index(old)? },
+            (Some(old), Some(new)) if old == new => ChangeKind::Modify { file: index(new)? },
+            (Some(old), Some(new)) => ChangeKind::Rename { from: index(old)?, to: index(new)? },
+            (None, None) => return Err("field `patch` has a file without a name".to_owned()),
+        };
+        self.changes.push(FileChange { kind, hunks: patch.hunks });
+        Ok(())
+    }
+}
+
+impl Mutation for Request {
+    const TOOL: &'static str = "apply_patch";
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.paths.clone()
+    }
+
+    fn presentation(&self) -> Presentation {
+        let title = match self.paths.as_slice() {
+            [path] => format!("Patch {}", visible(&path.display().to_string())),
+            paths => format!("Patch {} files", paths.len()),
+        };
+        let place = |path: &PathBuf| Location { path: path.clone(), line: None };
+        Presentation {
+            title,
+            kind: Some(ToolKind::Edit),
+            locations: self.paths.iter().map(place).collect(),
+            ..Presentation::default()
+        }
+    }
+
+    fn change(&self, originals: &[Original]) -> Result<Change, String> {
+        let mut whole = Change::default();
+        let mut lines = Vec::new();
+        for change in &self.changes {
+            let made = change.made(originals)?;
+            lines.push(made.line);
+            whole.steps.extend(made.steps);
+            whole.locations.extend(made.locations);
+            whole.shown.extend(made.shown);
+        }
+        // Deletions last: a file that is gone is the hardest to put back.
+        whole.steps.sort_by_key(|step| matches!(step, Step::Remove { .. }));
+        bound(&mut whole.shown);
+        whole.answer = format!("patched {} files:\n{}", self.changes.len(), lines.join("\n"));
+        Ok(whole)
+    }
+}
+
+/// One file's share of the change.
+struct Made {
+    steps: Vec<Step>,
+    line: String,
+    locations: Vec<Location>,
+    shown: Vec<Shown>,
+}
+
+impl FileChange {
+    fn made(&self, originals: &[Original]) -> Result<Made, String> {
+        match self.kind {
+            ChangeKind::Make { file, mode } => self.make(file, mode, originals),
+            ChangeKind::Modify { file } => {
+                let (old, body) = self.fitted(&originals[file])?;
+                let path = &originals[file].path;
+                let difference = Difference::between(old, &body);
+                if difference.hunks.is_empty() {
+                    return Err(format!("the patch changes nothing in {}", path.display()));
+                }
+                Ok(Made {
+                    steps: vec![Step::Put { file, like: file, body, mode: NewMode::Usual }],
+                    line: format!("changed {}: {}", path.display(), difference.stat()),
+                    locations: difference.locations(path),
+                    shown: difference.shown(path),
+                })
+            }
+            ChangeKind::Delete { file } => self.delete(file, originals),
+            ChangeKind::Rename { from, to } => self.rename(from, to, originals),
+        }
+    }
+
+    fn make(&self, file: usize, mode: NewMode, originals: &[Original]) -> Result<Made, String> {
+        let path = &originals[file].path;
+        must_be_missing(&originals[file])?;
+        let body = fit::fit("", &self.hunks).map_err(|conflict| conflict.about(path))?;
+        Ok(Made {
+            line: format!("made {}: {}", path.display(), Difference::between("", &body).stat()),
+            locations: vec![Location { path: path.clone(), line: Some(1) }],
+            shown: diff::new_file(path, &body),
+            steps: vec![Step::Put { file, like: file, body, mode }],
+        })
+    }
+
+    fn delete(&self, file: usize, originals: &[Original]) -> Result<Made, String> {
+        let (old, rest) = self.fitted(&originals[file])?;
+        let path = &originals[file].path;
+        if !rest.is_empty() {
+            return Err(format!(
+                "{} is deleted by the patch, but has lines that the patch does not name; nothing is changed",
+                path.display()
+            ));
+        }
+        let difference = Difference::between(old, "");
+        Ok(Made {
+            steps: vec![Step::Remove { file }],
+            line: format!("deleted {}: {}", path.display(), difference.stat()),
+            locations: vec![Location { path: path.clone(), line: Some(1) }],
+            shown: difference.shown(path),
+        })
+    }
+
+    fn rename(&self, from: usize, to: usize, originals: &[Original]) -> Result<Made, String> {
+        must_be_missing(&originals[to])?;
+        let (old, body) = self.fitted(&originals[from])?;
+        let (source, path) = (&originals[from].path, &originals[to].path);
+        let difference = Difference::between(old, &body);
+        let mode = if originals[from].is_executable() { NewMode::Executable } else { NewMode::Usual };
+        let mut shown = difference.shown(path);
+        let said = format!("renamed from {}", visible(&source.display().to_string()));
+        shown.insert(0, Shown::Text { text: said });
+        let mut locations = difference.locations(path);
+        if locations.is_empty() {
+            locations.push(Location { path: path.clone(), line: Some(1) });
+        }
+        Ok(Made {
+            steps: vec![Step::Put { file: to, like: from, body, mode }, Step::Remove { file: from }],
+            line: format!("renamed {} to {}: {}", source.display(), path.display(), difference.stat()),
+            locations,
+            shown,
+        })
+    }
+
+    /// The text of the file, and what the hunks make of it.
+    fn fitted<'text>(&self, original: &'text Original) -> Result<(&'text str, String), String> {
+        let old = &original.text()?.body;
+        let new = fit::fit(old, &self.hunks).map_err(|conflict| conflict.about(&original.path))?;
+        Ok((old, new))
+    }
+}
+
+fn must_be_missing(original: &Original) -> Result<(), String> {
+    match &original.content {
+        Content::Missing(_) => Ok(()),
+        Content::Text(_) | Content::Opaque(_) => {
+            Err(format!("{} exists already; nothing is changed", original.path.display()))
+        }
+    }
+}
+
+/// Keeps what is shown of a large patch within what one call may show.
+fn bound(shown: &mut Vec<Shown>) {
+    let mut room = SHOWN_DIFF_BYTES;
+    let fits = |block: &Shown| {
+        let size = match block {
+            Shown::Diff { old_text, new_text, .. } => {
+                old_text.as_deref().map_or(0, str::len) + new_text.len()
+            }
+            Shown::Text { text } => text.len(),
+            Shown::Terminal { .. } => 0,
+        };
+        let fits = size <= room;
+        room = room.saturating_sub(size);
+        fits
+    };
+    let kept = shown.iter().map(fits).take_while(|fits| *fits).count();
+    if kept < shown.len() {
+        let text = format!("{} of {} blocks are too large to show", shown.len() - kept, shown.len());
+        shown.truncate(kept);
+        shown.push(Shown::Text { text });
+    }
+}

@@ -1,0 +1,330 @@
+//! Where texts are kept: on the disk, or by the client's editor. The same paths, the same checks, another capability.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache_core::ports::Delegate;
+use attache_core::ports::delegate::{DelegateError, Lines};
+use attache_core::ports::tool::Site;
+use tokio_util::sync::CancellationToken;
+
+use crate::files::{self, FileError, NewMode, Parents, Target};
+use crate::reach::Reach;
+use crate::text::{Decoded, Encoding};
+
+/// Who has a text.
+#[derive(Clone, Debug)]
+pub(crate) enum Keeper {
+    Disk,
+    /// Its editor may hold changes that are not on the disk, and shows ours for review.
+    Client(Arc<dyn Delegate>),
+}
+
+impl Keeper {
+    fn of(site: &Site, offered: fn(&attache_core::ports::delegate::Offers) -> bool) -> Self {
+        match &site.client {
+            Some(client) if offered(&client.offers()) => Self::Client(Arc::clone(client)),
+            Some(_) | None => Self::Disk,
+        }
+    }
+}
+
+/// The texts of one call.
+#[derive(Clone, Debug)]
+pub(crate) struct Texts {
+    reach: Reach,
+    reader: Keeper,
+    writer: Keeper,
+    cancel: CancellationToken,
+}
+
+/// A file before a change.
+#[derive(Debug)]
+pub(crate) struct Original {
+    pub(crate) path: PathBuf,
+    pub(crate) content: Content,
+    /// As it is on the disk, to be put back should a later change fail.
+    disk: Option<OnDisk>,
+    /// Directories on the way that are not there yet.
+    missing_directories: usize,
+    reader: Keeper,
+    writer: Keeper,
+}
+
+#[derive(Debug)]
+struct OnDisk {
+    bytes: Vec<u8>,
+    mode: u32,
+}
+
+/// What a file holds. The errors are what a tool says that needs a text.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Missing(FileError),
+    Text(Decoded),
+    /// Binary, or too large to compare.
+    Opaque(FileError),
+}
+
+/// What becomes of a file.
+#[derive(Debug)]
+pub(crate) enum Deed {
+    Put { bytes: Vec<u8>, body: String, mode: NewMode },
+    Remove,
+}
+
+impl Original {
+    fn on_disk(path: &Path, content: Content, disk: Option<OnDisk>, missing_directories: usize) -> Self {
+        let (reader, writer) = (Keeper::Disk, Keeper::Disk);
+        Self { path: path.to_owned(), content, disk, missing_directories, reader, writer }
+    }
+
+    /// The text, or why there is none.
+    pub(crate) fn text(&self) -> Result<&Decoded, String> {
+        match &self.content {
+            Content::Text(decoded) => Ok(decoded),
+            Content::Missing(error) | Content::Opaque(error) => Err(error.to_string()),
+        }
+    }
+
+    /// What its text is written in; new files are UTF-8.
+    pub(crate) fn encoding(&self) -> Encoding {
+        match &self.content {
+            Content::Text(decoded) => decoded.encoding,
+            Content::Missing(_) | Content::Opaque(_) => Encoding::UTF_8,
+        }
+    }
+
+    /// The file with this text instead.
+    pub(crate) fn put(&self, body: String, mode: NewMode, encoding: Encoding) -> Result<Deed, FileError> {
+        let encoding = match self.writer {
+            Keeper::Disk => encoding,
+            // How a client writes its files is its own business.
+            Keeper::Client(_) => Encoding::UTF_8,
+        };
+        let encoded = encoding.encode(&body);
+        let bytes = encoded.map_err(|reason| FileError::Unencodable { path: self.path.clone(), reason })?;
+        Ok(Deed::Put { bytes, body, mode })
+    }
+
+    /// Whether the user may run it.
+    pub(crate) fn is_executable(&self) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.mode & 0o100 != 0)
+    }
+
+    /// What a change of it holds in memory.
+    pub(crate) fn size(&self) -> usize {
+        self.disk.as_ref().map_or(0, |disk| disk.bytes.len())
+    }
+}
+
+impl Texts {
+    /// For looking only.
+    pub(crate) fn for_reading(site: &Site, cancel: &CancellationToken) -> Self {
+        let reader = Keeper::of(site, |offers| offers.reads_texts);
+        Self { reach: reach(site), reader, writer: Keeper::Disk, cancel: cancel.clone() }
+    }
+
+    /// For changes. A client that writes nothing is not asked for its texts either: what it has not saved would end up on
+    /// the disk beside it.
+    pub(crate) fn for_changing(site: &Site, cancel: &CancellationToken) -> Self {
+        let writer = Keeper::of(site, |offers| offers.writes_texts);
+        let reader = Keeper::of(site, |offers| offers.writes_texts && offers.reads_texts);
+        Self { reach: reach(site), reader, writer, cancel: cancel.clone() }
+    }
+
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// The file at `path` as its keeper has it, if it may be changed.
+    pub(crate) async fn load(&self, path: &Path) -> Result<Original, FileError> {
+        let (reach, owned) = (self.reach.clone(), path.to_owned());
+        let mut found = blocking(path, "read", move || find(&owned, &reach)).await?;
+        if !found.is_scratch {
+            found.original.reader = self.reader.clone();
+            found.original.writer = self.writer.clone();
+        }
+        if let Keeper::Client(client) = &found.original.reader {
+            let asked = client.read_text(&found.named, Lines::default());
+            match self.until_cancelled(path, asked).await? {
+                Ok(body) => {
+                    found.original.content = Content::Text(Decoded { encoding: Encoding::UTF_8, body });
+                }
+                // It knows as little of the file as the disk does.
+                Err(DelegateError::Refused(_)) if found.original.disk.is_none() => {}
+                Err(source) => return Err(client_error(path, "read", source)),
+            }
+        }
+        Ok(found.original)
+    }
+
+    /// Does one thing to a file, in one step.
+    pub(crate) async fn perform(&self, original: &Original, deed: Deed) -> Result<(), FileError> {
+        let (reach, path) = (self.reach.clone(), original.path.clone());
+        match (deed, &original.writer) {
+            (Deed::Put { bytes, mode, .. }, Keeper::Disk) => {
+                blocking(&original.path, "written", move || {
+                    Target::open(&path, &reach, Parents::Make)?.replace(&bytes, mode)
+                })
+                .await
+            }
+            (Deed::Put { body, .. }, Keeper::Client(client)) => {
+                let target =
+                    blocking(&original.path, "written", move || Target::open(&path, &reach, Parents::Make));
+                let written = client.write_text(&target.await?.named, body);
+                let answer = self.until_cancelled(&original.path, written).await?;
+                answer.map_err(|source| client_error(&original.path, "written", source))
+            }
+            // No client offers this.
+            (Deed::Remove, Keeper::Disk | Keeper::Client(_)) => {
+                blocking(&original.path, "removed", move || {
+                    Target::open(&path, &reach, Parents::Require)?.remove()
+                })
+                .await
+            }
+        }
+    }
+
+    /// Makes a file what it was before, as far as that is possible.
+    pub(crate) async fn put_back(&self, original: &Original) -> Result<(), FileError> {
+        if let (Content::Text(decoded), Keeper::Client(client)) = (&original.content, &original.writer) {
+            let (reach, path) = (self.reach.clone(), original.path.clone());
+            let target =
+                blocking(&original.path, "put back", move || Target::open(&path, &reach, Parents::Require));
+            let answer = client.write_text(&target.await?.named, decoded.body.clone()).await;
+            return answer.map_err(|source| client_error(&original.path, "put back", source));
+        }
+        let (reach, path) = (self.reach.clone(), original.path.clone());
+        let disk = original.disk.as_ref().map(|disk| (disk.bytes.clone(), NewMode::Exactly(disk.mode)));
+        let directories = original.missing_directories;
+        blocking(&original.path, "put back", move || match disk {
+            Some((bytes, mode)) => Target::open(&path, &reach, Parents::Require)?.replace(&bytes, mode),
+            None => take_away(&path, directories, &reach),
+        })
+        .await
+    }
+
+    /// The lines of a text as the client has them; `None` when the disk keeps it. `file` is what lies on the disk.
+    pub(crate) async fn lines_of_client(
+        &self,
+        path: &Path,
+        lines: Lines,
+    ) -> Result<Option<ClientLines>, FileError> {
+        let Keeper::Client(client) = &self.reader else { return Ok(None) };
+        let (reach, owned) = (self.reach.clone(), path.to_owned());
+        let (named, file) = blocking(path, "read", move || {
+            if reach.lacks_scratch_for(&owned) {
+                return Ok((owned.clone(), files::open(&owned, &reach)));
+            }
+            let place = reach.resolve(&owned)?;
+            reach.may_show(&place.real)?;
+            let file = match files::open(&owned, &reach) {
+                Ok(file) => Ok(file),
+                Err(error @ FileError::Missing { .. }) => Err(error),
+                Err(error) => return Err(error),
+            };
+            Ok((place.named, file))
+        })
+        .await?;
+        if self.reach.is_scratch(&named) {
+            return Ok(None);
+        }
+        let asked = client.read_text(&named, lines);
+        match (self.until_cancelled(path, asked).await?, file) {
+            (Ok(text), file) => Ok(Some(ClientLines { text, file: file.ok() })),
+            (Err(DelegateError::Refused(_)), Err(missing)) => Err(missing),
+            (Err(source), _) => Err(client_error(path, "read", source)),
+        }
+    }
+
+    async fn until_cancelled<T>(
+        &self,
+        path: &Path,
+        asked: impl Future<Output = Result<T, DelegateError>>,
+    ) -> Result<Result<T, DelegateError>, FileError> {
+        tokio::select! {
+            answer = asked => Ok(answer),
+            () = self.cancel.cancelled() => Err(FileError::Cancelled { path: path.to_owned() }),
+        }
+    }
+}
+
+/// What a client says a file holds.
+#[derive(Debug)]
+pub(crate) struct ClientLines {
+    pub(crate) text: String,
+    /// The same file on the disk, if it is there: it tells what is no text at all.
+    pub(crate) file: Option<File>,
+}
+
+struct Found {
+    original: Original,
+    named: PathBuf,
+    is_scratch: bool,
+}
+
+fn find(path: &Path, reach: &Reach) -> Result<Found, FileError> {
+    if reach.lacks_scratch_for(path) {
+        let missing = FileError::Missing { path: path.to_owned(), hint: String::new() };
+        let original = Original::on_disk(path, Content::Missing(missing), None, 0);
+        return Ok(Found { original, named: path.to_owned(), is_scratch: true });
+    }
+    let place = reach.resolve(path)?;
+    reach.may_change(&place.real)?;
+    let is_scratch = reach.is_scratch(&place.real) || reach.is_scratch(path);
+    let (content, disk) = match files::open(path, reach) {
+        Ok(file) => on_disk(file, path)?,
+        Err(error @ FileError::Missing { .. }) => (Content::Missing(error), None),
+        Err(error) => return Err(error),
+    };
+    let original = Original::on_disk(path, content, disk, place.missing.len());
+    Ok(Found { original, named: place.named, is_scratch })
+}
+
+fn on_disk(file: File, path: &Path) -> Result<(Content, Option<OnDisk>), FileError> {
+    let metadata = file.metadata().map_err(|error| FileError::io(path, "read", error))?;
+    let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777;
+    let bytes = match files::load(file, path) {
+        Ok(bytes) => bytes,
+        Err(error @ FileError::TooLarge { .. }) => return Ok((Content::Opaque(error), None)),
+        Err(error) => return Err(error),
+    };
+    let content = match Decoded::from_bytes(bytes.clone()) {
+        Ok(decoded) => Content::Text(decoded),
+        Err(reason) => Content::Opaque(FileError::NotText { path: path.to_owned(), reason }),
+    };
+    Ok((content, Some(OnDisk { bytes, mode })))
+}
+
+/// Removes a file that was made, and as many directories above it.
+fn take_away(path: &Path, directories: usize, reach: &Reach) -> Result<(), FileError> {
+    Target::open(path, reach, Parents::Require)?.remove()?;
+    for directory in path.ancestors().skip(1).take(directories) {
+        // Somebody else may have put something there meanwhile; then it stays.
+        if let Err(error) = Target::open(directory, reach, Parents::Require)?.remove_directory() {
+            tracing::debug!(%error, "a directory stays");
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn reach(site: &Site) -> Reach {
+    Reach::new(&site.workspace, &site.granted)
+}
+
+fn client_error(path: &Path, action: &'static str, source: DelegateError) -> FileError {
+    FileError::Client { path: path.to_owned(), action, source }
+}
+
+/// Off the runtime's threads: disks may take their time. What has begun goes on when nobody waits for it any more.
+async fn blocking<T: Send + 'static>(
+    path: &Path,
+    action: &'static str,
+    work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+) -> Result<T, FileError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(FileError::io(path, action, std::io::Error::other(error))))
+}
