@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use attache_core::ports::tool::{Access, Location, Presentation, Shown, Site};
+use attache_core::ports::tool::{Access, Location, Presentation, Shown, Site, Workspace};
 use attache_core::ports::{BoxFuture, ToolOutcome, ToolPlan, ToolRuntime};
 use tokio_util::sync::CancellationToken;
 
@@ -74,10 +74,17 @@ pub(crate) fn plan<M: Mutation>(
             Ok(mut prepared) => prepared.change.show(&mut presentation),
             // Not ours to look at before it is granted; the call itself says what is wrong.
             Err(Problem::File(FileError::Outside { .. })) => {}
+            // Refused by whoever reads the plan, which shows more than an error does. A link is told here.
+            Err(Problem::File(FileError::Guarded { .. })) if names_guarded(&mutation, &site.workspace) => {}
             Err(problem) => return Err(format!("{}: {problem}", M::TOOL)),
         }
         Ok(ToolPlan::new(accesses, presentation))
     })
+}
+
+fn names_guarded(mutation: &impl Mutation, workspace: &Workspace) -> bool {
+    let is_guarded = |path: &PathBuf| workspace.guarded.protects(path, &workspace.scratch).is_some();
+    mutation.paths().iter().any(is_guarded)
 }
 
 pub(crate) async fn run<M: Mutation>(

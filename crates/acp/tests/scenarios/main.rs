@@ -25,6 +25,7 @@ macro_rules! topics {
 }
 
 topics! {
+    apply_patch
     approvals
     attachments
     bash
