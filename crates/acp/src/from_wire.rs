@@ -18,10 +18,12 @@ use fields::{Field, Object, quoted};
 mod cursor;
 mod fields;
 mod prompt;
+mod said;
 
 pub use cursor::cursor;
 pub use fields::Invalid;
 pub use prompt::MESSAGE_ID_KEY;
+pub use said::{choice, form};
 
 /// Everything a client may ask of us.
 #[derive(Debug, PartialEq)]

@@ -60,3 +60,6 @@ pub const SILENCES: u32 = 3;
 
 /// Characters of a client's own error message that reach the model.
 pub const REFUSAL_CHARS: usize = 300;
+
+/// Characters of one typed answer to a question; what is longer belongs into a prompt or a file.
+pub const SAID_CHARS: usize = 20_000;

@@ -13,6 +13,7 @@ mod data;
 mod fit;
 mod legible;
 mod line;
+mod questions;
 mod selection;
 mod time;
 mod tool;
@@ -20,6 +21,7 @@ mod tool;
 pub use answers::{
     initialize_response, permission_request, queue_entry, session_info, session_result, status_result,
 };
+pub use questions::{NO_CHOICE, choice_id, choice_request, field_name, form_request};
 pub use selection::{
     APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes,
 };

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use attache_core::agents::{Agents, DEFAULT_AGENT};
-use attache_core::hub::{Hub, Parts, Settings};
+use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
 use attache_core::scope::Guarded;
@@ -101,6 +101,7 @@ impl Setup {
                 guarded: Arc::new(guarded(config, dirs)),
                 approval: config.approval.value,
                 containment: config.sandbox.value.containment(),
+                people: People::Present,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },
             store: Arc::new(store.clone()),

@@ -17,10 +17,10 @@ use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, OPEN_TRIES, SHUTDOWN};
-use crate::ports::ToolSpec;
 use crate::ports::store::{
     Batch, Change, LeaseGrant, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
+use crate::ports::{Tool, ToolSpec};
 use crate::session::{self, Command};
 use crate::turn::TurnEnd;
 
@@ -28,7 +28,7 @@ mod handle;
 mod settings;
 
 pub use handle::SessionHandle;
-pub use settings::{Parts, Settings};
+pub use settings::{Parts, People, Settings};
 
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum HubError {
@@ -176,7 +176,9 @@ impl Shared {
 impl Hub {
     pub fn new(parts: Parts) -> Self {
         let offered = |agent: &Agent| {
-            let specs = parts.tools.iter().map(|tool| tool.spec());
+            let can_work =
+                |tool: &&Arc<dyn Tool>| !tool.needs_person() || parts.settings.people == People::Present;
+            let specs = parts.tools.iter().filter(can_work).map(|tool| tool.spec());
             (agent.id, specs.filter(|spec| agent.is_offered(spec)).cloned().collect())
         };
         let offers = parts.agents.all().map(offered).collect();

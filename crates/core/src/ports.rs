@@ -13,7 +13,7 @@ pub mod store;
 pub mod surroundings;
 pub mod tool;
 
-pub use client::{Answer, Client, PermissionAsk};
+pub use client::{Answer, Ask, Client};
 pub use compaction::Compaction;
 pub use delegate::Delegate;
 pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};

@@ -15,7 +15,7 @@ use crate::ids::MessageId;
 use crate::journal::{Journal, Voice};
 use crate::part::{Passage, Role};
 use crate::ports::Delegate;
-use crate::ports::client::PermissionAsk;
+use crate::ports::client::{Ask, Said};
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::store::StoreError;
 use crate::ports::tool::Tool;
@@ -25,6 +25,7 @@ use crate::turn::calls::{Call, Repeats, Settled};
 use crate::turn::usage::{Spent, Used};
 use crate::watchdog::Rules;
 
+mod answer;
 mod attachments;
 pub(crate) mod calls;
 pub(crate) mod close;
@@ -58,7 +59,7 @@ pub enum FailureKind {
 #[derive(Debug)]
 pub(crate) enum TurnResult {
     Ended(TurnEnd),
-    Suspended(Arc<PermissionAsk>),
+    Suspended(Arc<Ask>),
 }
 
 /// Where a turn starts or goes on.
@@ -71,15 +72,19 @@ pub(crate) enum Entrance {
 
 #[derive(Debug)]
 pub(crate) struct Answered {
-    pub(crate) ask: Arc<PermissionAsk>,
+    pub(crate) ask: Arc<Ask>,
     pub(crate) decision: Decision,
 }
 
 /// What a person decided about a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Allow,
     Reject,
+    /// The answers to its questions.
+    Said(Vec<Said>),
+    /// Its questions stay without answers: the tool says what that means.
+    Unsaid,
     /// The call is denied and the turn ends, for this reason.
     End(&'static str),
 }

@@ -18,6 +18,7 @@ mod mutation;
 mod outcome;
 mod paths;
 mod process;
+mod question;
 mod reach;
 mod read;
 mod search;
@@ -48,5 +49,6 @@ pub fn builtin() -> Vec<Arc<dyn Tool>> {
         Arc::new(bash::Bash),
         Arc::new(todo::Todo),
         Arc::new(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
+        Arc::new(question::Question),
     ]
 }

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use agent_client_protocol_schema::v1::{RequestPermissionOutcome, RequestPermissionResponse};
+use agent_client_protocol_schema::v1::{
+    ClientCapabilities, RequestPermissionOutcome, RequestPermissionResponse,
+};
 use attache_core::ids::CallId;
-use attache_core::ports::client::{Answer, Client, PermissionAsk};
+use attache_core::ports::client::{About, Answer, Ask, Client, Question, Selection};
 use attache_core::ports::{BoxFuture, Delegate};
 use attache_rpc::{Peer, RequestError};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::courier::Errand;
 use super::delegate::ClientSide;
-use crate::to_wire::permission_request;
+use crate::from_wire;
+use crate::to_wire::{choice_request, form_request, permission_request};
 
 #[derive(Debug)]
 pub(super) struct Asker {
@@ -21,45 +25,109 @@ pub(super) struct Asker {
     courier: mpsc::WeakUnboundedSender<Errand>,
     /// What the client does itself.
     side: ClientSide,
+    forms: Forms,
+}
+
+/// Whether the client shows forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Forms {
+    Shown,
+    None,
+}
+
+impl Forms {
+    pub(super) fn of(capabilities: &ClientCapabilities) -> Self {
+        match capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.supports_form()) {
+            true => Self::Shown,
+            false => Self::None,
+        }
+    }
 }
 
 impl Asker {
-    pub(super) fn new(peer: Peer, courier: &mpsc::UnboundedSender<Errand>, side: ClientSide) -> Arc<Self> {
-        Arc::new(Self { peer, courier: courier.downgrade(), side })
+    pub(super) fn new(
+        peer: Peer,
+        courier: &mpsc::UnboundedSender<Errand>,
+        side: ClientSide,
+        forms: Forms,
+    ) -> Arc<Self> {
+        Arc::new(Self { peer, courier: courier.downgrade(), side, forms })
     }
 }
 
 impl Client for Asker {
     /// The question follows the updates that show its call. Dropping the future withdraws it from the client.
-    fn ask(&self, ask: Arc<PermissionAsk>) -> BoxFuture<'static, Answer> {
+    fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
         let shown = self.courier.upgrade().map(|courier| when_shown(&courier, ask.call_id.clone()));
-        let peer = self.peer.clone();
+        let (peer, forms) = (self.peer.clone(), self.forms);
         Box::pin(async move {
             let Some(shown) = shown else { return Answer::Gone };
             if shown.await.is_err() {
                 return Answer::Gone;
             }
-            let question = match permission_request(&ask) {
-                Ok(question) => question,
-                Err(error) => {
-                    tracing::error!(%error, "a permission request could not be made");
-                    return Answer::RejectOnce;
-                }
+            let answer = match &ask.about {
+                About::Permission { rule_name } => permission(&peer, &ask, rule_name).await,
+                About::Questions(questions) => said(&peer, forms, &ask, questions).await,
             };
-            match peer.request("session/request_permission", &question, None).await {
-                Ok(response) => answer(&response),
-                Err(RequestError::Closed) => Answer::Gone,
-                Err(error @ (RequestError::Remote(_) | RequestError::Deadline | RequestError::Encode(_))) => {
-                    tracing::debug!(%error, "a permission request failed; taken as a rejection");
-                    Answer::RejectOnce
-                }
-            }
+            answer.unwrap_or_else(|unanswered| unanswered)
         })
     }
 
     fn delegate(&self) -> Option<Arc<dyn Delegate>> {
         Some(Arc::new(self.side.clone()))
     }
+}
+
+/// An answer that is none of the client's own stands as an error.
+async fn permission(peer: &Peer, ask: &Ask, rule_name: &str) -> Result<Answer, Answer> {
+    let question = permission_request(ask, rule_name);
+    let response = put(peer, "session/request_permission", question, Answer::RejectOnce).await?;
+    Ok(answer(&response))
+}
+
+/// One form where the client has them; else single choices, one after the other, as options.
+async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> Result<Answer, Answer> {
+    match forms {
+        Forms::Shown => {
+            let response =
+                put(peer, "elicitation/create", form_request(ask, questions), Answer::Unsaid).await?;
+            Ok(from_wire::form(questions, &response))
+        }
+        Forms::None if questions.iter().all(is_single_choice) => {
+            let mut said = Vec::with_capacity(questions.len());
+            for question in questions {
+                let request = choice_request(ask, question);
+                let response = put(peer, "session/request_permission", request, Answer::Unsaid).await?;
+                said.push(from_wire::choice(question, &response)?);
+            }
+            Ok(Answer::Said(said))
+        }
+        Forms::None => Ok(Answer::Unable),
+    }
+}
+
+fn is_single_choice(question: &Question) -> bool {
+    !question.choices.is_empty() && question.selection == Selection::One
+}
+
+/// Puts a question to the client; a failure counts as `failed`, a lost connection as none.
+async fn put(
+    peer: &Peer,
+    method: &str,
+    question: Result<Value, serde_json::Error>,
+    failed: Answer,
+) -> Result<Box<RawValue>, Answer> {
+    let question = question.map_err(|error| {
+        tracing::error!(%error, method, "a question could not be made");
+        failed.clone()
+    })?;
+    peer.request(method, &question, None).await.map_err(|error| match error {
+        RequestError::Closed => Answer::Gone,
+        RequestError::Remote(_) | RequestError::Deadline | RequestError::Encode(_) => {
+            tracing::debug!(%error, method, "a question failed");
+            failed
+        }
+    })
 }
 
 fn when_shown(courier: &mpsc::UnboundedSender<Errand>, call_id: CallId) -> oneshot::Receiver<()> {

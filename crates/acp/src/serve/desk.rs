@@ -14,6 +14,7 @@ use attache_rpc::{ErrorObject, Handler, Notification, Peer, Request as Incoming,
 use serde_json::json;
 
 use super::Agent;
+use super::client::Forms;
 use super::delegate::offers;
 use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order};
@@ -52,6 +53,7 @@ pub(super) struct Greeted {
     pub(super) view: Arc<WireView>,
     /// What it does itself.
     pub(super) offers: Offers,
+    pub(super) forms: Forms,
 }
 
 impl Phase {
@@ -194,7 +196,11 @@ impl Shared {
             Ok(response) => {
                 let view = WireView::new(choices.clone(), &initialize.capabilities, self.agent.thoughts);
                 let offers = offers(&initialize.capabilities, self.agent.client_fs);
-                state.phase = Phase::Ready(Greeted { view: Arc::new(view), offers });
+                state.phase = Phase::Ready(Greeted {
+                    view: Arc::new(view),
+                    offers,
+                    forms: Forms::of(&initialize.capabilities),
+                });
                 responder.ok(&response);
             }
             Err(error) => responder.error(ErrorObject::internal(error.to_string())),

@@ -85,7 +85,7 @@ impl Link {
         let (peer, hub) = (shared.peer.clone(), shared.agent.hub.clone());
         Courier::start(peer.clone(), client.view.clone(), own.clone(), errands);
         let side = ClientSide::new(peer.clone(), hub, session_id.clone(), client.offers, &courier);
-        let asker = Asker::new(peer, &courier, side);
+        let asker = Asker::new(peer, &courier, side, client.forms);
         Self { courier, own, asker, stage }
     }
 }

@@ -13,7 +13,7 @@ use attache_core::chunk::ToolMarks;
 use attache_core::events::{RunState, Status};
 use attache_core::hub::QueuedMessage;
 use attache_core::ids::SessionId;
-use attache_core::ports::client::PermissionAsk;
+use attache_core::ports::client::Ask;
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ pub fn queue_entry(queued: &QueuedMessage) -> Value {
 
 /// The question as the client puts it to its user. The title is never cut and hides nothing; raw data and diffs that
 /// would make the line too long are cut.
-pub fn permission_request(ask: &PermissionAsk) -> Result<Value, serde_json::Error> {
+pub fn permission_request(ask: &Ask, rule_name: &str) -> Result<Value, serde_json::Error> {
     let title = match ask.presentation.title.is_empty() {
         true => &ask.tool_name,
         false => &ask.presentation.title,
@@ -145,9 +145,9 @@ pub fn permission_request(ask: &PermissionAsk) -> Result<Value, serde_json::Erro
     fit::cut(&mut call, &[Matter::Raw, Matter::Diff]);
     let options = vec![
         option("allow_once", "Allow once".to_owned(), PermissionOptionKind::AllowOnce),
-        option("allow_always", always("Always allow", &ask.rule_name), PermissionOptionKind::AllowAlways),
+        option("allow_always", always("Always allow", rule_name), PermissionOptionKind::AllowAlways),
         option("reject_once", "Reject".to_owned(), PermissionOptionKind::RejectOnce),
-        option("reject_always", always("Always reject", &ask.rule_name), PermissionOptionKind::RejectAlways),
+        option("reject_always", always("Always reject", rule_name), PermissionOptionKind::RejectAlways),
     ];
     Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
 }

@@ -89,6 +89,8 @@ pub(crate) enum Permission {
     /// An option nobody offered.
     Unknown,
     Error,
+    /// Exactly this result.
+    Result(Value),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +108,9 @@ pub(crate) struct Options {
     pub(crate) drop_thoughts: bool,
     pub(crate) notices: bool,
     pub(crate) client_fs: ClientFs,
+    pub(crate) headless: bool,
+    /// Capabilities of the client, as JSON.
+    pub(crate) capabilities: Vec<(String, Value)>,
     pub(crate) approval: Approval,
     /// The user said that nothing shall hold commands.
     pub(crate) sandbox_off: bool,
@@ -212,6 +217,8 @@ impl Options {
             ("thoughts", "dropped") => self.drop_thoughts = true,
             ("notices", "") => self.notices = true,
             ("client_fs", "never") => self.client_fs = ClientFs::Never,
+            ("headless", "") => self.headless = true,
+            ("forms", "") => self.can("elicitation", serde_json::json!({ "form": {} })),
             ("nothing", "") => self.silent_start = true,
             ("approval", approval) => {
                 let unknown = || format!("there is no approval `{approval}`");
@@ -223,6 +230,10 @@ impl Options {
             _ => return Err(format!("there is no option `{option}`")),
         }
         Ok(())
+    }
+
+    fn can(&mut self, capability: &str, value: Value) {
+        self.capabilities.push((capability.to_owned(), value));
     }
 
     /// The script of the small model, which answers everything alike.
@@ -313,6 +324,13 @@ fn saying(rest: &str) -> Result<Saying, String> {
     let arguments = arguments.trim();
     match method {
         "permission" => permission(arguments).map(Saying::Permission),
+        "result" => match serde_json::from_str(arguments) {
+            Ok(result) => Ok(Saying::Permission(Permission::Result(result))),
+            Err(error) => Err(format!("{arguments}: {error}")),
+        },
+        "option" => Ok(Saying::Permission(Permission::Result(
+            serde_json::json!({ "outcome": { "outcome": "selected", "optionId": arguments } }),
+        ))),
         "line" => Ok(Saying::Line(arguments.to_owned())),
         "leaves" => Ok(Saying::Leave),
         "session/cancel" => Ok(Saying::Cancel(Arguments::read(arguments)?.params("session/cancel")?)),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use attache_acp::to_wire::Thoughts;
 use attache_acp::{Agent, connect};
 use attache_core::agents::{Agents, DEFAULT_AGENT};
-use attache_core::hub::{Hub, Parts, Settings};
+use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::store::ModelRef;
@@ -102,6 +102,7 @@ impl Host {
                 guarded: Arc::default(),
                 approval: options.approval,
                 containment: if options.sandbox_off { Containment::ExplicitlyOff } else { Containment::None },
+                people: if options.headless { People::Absent } else { People::Present },
                 platform: "linux x86_64".to_owned(),
             },
             store: Arc::new(store.clone()),

@@ -38,6 +38,7 @@ topics! {
     model_failures
     modes
     permissions
+    question
     queue
     read
     restart

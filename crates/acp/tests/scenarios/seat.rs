@@ -27,7 +27,10 @@ impl Seat {
         let seat = Self { client, asked: HashMap::new(), replied: Vec::new(), lines: 0, told: 0 };
         if !options.silent_start {
             let session = if options.notices { json!({ "notices": {} }) } else { json!({}) };
-            let capabilities = json!({ "session": session });
+            let mut capabilities = json!({ "session": session });
+            for (name, value) in &options.capabilities {
+                capabilities[name] = value.clone();
+            }
             let hello = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
             seat.client.expect("initialize", hello).await;
         }
@@ -61,6 +64,7 @@ impl Seat {
             Permission::Unknown => {
                 Reply::Result(json!({ "outcome": { "outcome": "selected", "optionId": "no such option" } }))
             }
+            Permission::Result(result) => Reply::Result(result.clone()),
             Permission::Error => Reply::Error { code: -32603, message: "the editor has a headache".into() },
         };
         self.client.reply(&question["id"], reply);
@@ -119,7 +123,7 @@ impl Seat {
             })
         };
         let open = |message: &&Value| {
-            message["method"] == "session/request_permission"
+            matches!(message["method"].as_str(), Some("session/request_permission" | "elicitation/create"))
                 && !self.replied.contains(&message["id"])
                 && !withdrawn(&message["id"])
         };

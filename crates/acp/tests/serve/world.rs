@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use attache_acp::to_wire::Thoughts;
 use attache_acp::{Accounts, Agent, ClientFs, Host, connect};
 use attache_core::agents::Agents;
-use attache_core::hub::{Hub, Parts, Settings};
+use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::{BoxFuture, Clock, Model, Tool};
 use attache_core::watchdog::{Approval, Containment};
@@ -86,6 +86,7 @@ impl World {
                 guarded: Arc::default(),
                 approval: Approval::Ask,
                 containment: Containment::None,
+                people: People::Present,
                 platform: "test".into(),
             },
         });

@@ -9,7 +9,7 @@ use attache_acp::to_wire::{
 use attache_acp::{Login, LoginWay};
 use attache_core::choices::{Chosen, CurrentChoices};
 use attache_core::ids::{CallId, MessageId, SessionId};
-use attache_core::ports::client::PermissionAsk;
+use attache_core::ports::client::{About, Ask};
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::{ModelRef, SessionRow, UsageTotals};
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
@@ -174,8 +174,10 @@ fn a_session_is_listed_with_its_title_and_time() {
     checked_response("session/list", &json!({ "sessions": [listed], "nextCursor": "x" }));
 }
 
-fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> PermissionAsk {
-    PermissionAsk {
+const RULE: &str = "cargo test";
+
+fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> Ask {
+    Ask {
         session_id: SessionId::new("ses_1"),
         message_id: MessageId::new("msg_1"),
         call_id: CallId::new("c1"),
@@ -188,12 +190,12 @@ fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> Permis
             content,
             ..Presentation::default()
         },
-        rule_name: "cargo test".into(),
+        about: About::Permission { rule_name: RULE.into() },
     }
 }
 
-fn checked_request(ask: &PermissionAsk) -> Value {
-    let request = permission_request(ask).unwrap();
+fn checked_request(ask: &Ask) -> Value {
+    let request = permission_request(ask, RULE).unwrap();
     assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
     assert_eq!(leaked_keys(&request), Vec::<String>::new());
     request

@@ -46,6 +46,16 @@ pub struct Settings {
     pub approval: Approval,
     /// What holds commands here when nobody is asked.
     pub containment: Containment,
+    pub people: People,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,
+}
+
+/// Whether anybody can be asked on this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum People {
+    /// Now or later: an open question waits for them.
+    Present,
+    /// Headless: what would be asked is denied.
+    Absent,
 }

@@ -1,4 +1,4 @@
-//! The person at the other end: asked for permission, absent on headless hosts.
+//! The person at the other end: asked for permission and for answers, absent on headless hosts.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use super::tool::Presentation;
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, MessageId, SessionId};
 
-/// One question about one call. Everything a client shows stands in it.
+/// What a person is asked about one call, whose turn waits for the answer. Everything a client shows stands in it.
 #[derive(Clone, Debug)]
-pub struct PermissionAsk {
+pub struct Ask {
     pub session_id: SessionId,
     pub message_id: MessageId,
     pub call_id: CallId,
@@ -19,8 +19,46 @@ pub struct PermissionAsk {
     pub tool_name: String,
     pub input: Value,
     pub presentation: Presentation,
-    /// What "always" would mean, in words: `cargo test`, `edits in src/`.
-    pub rule_name: String,
+    pub about: About,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Whether the call may run. `rule_name` is what "always" would mean, in words: `cargo test`, `edits in src/`.
+    Permission { rule_name: String },
+    /// What the call is for: its output is what the person says.
+    Questions(Arc<[Question]>),
+}
+
+/// One thing a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    pub text: String,
+    /// A word or two to name it by.
+    pub header: Option<String>,
+    /// Empty: any text is an answer.
+    pub choices: Vec<Choice>,
+    pub selection: Selection,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub label: String,
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    One,
+    Several,
+}
+
+/// What a person said to one question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    Text(String),
+    Chosen(Vec<String>),
+    Nothing,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +67,12 @@ pub enum Answer {
     AllowAlways,
     RejectOnce,
     RejectAlways,
+    /// One for each question, in their order.
+    Said(Vec<Said>),
+    /// The user would not say: the model has to judge for itself.
+    Unsaid,
+    /// This client has no way to put these questions; another one may.
+    Unable,
     /// The user turned away: the call is denied and the turn ends as cancelled.
     Cancelled,
     /// No answer at all: the connection is gone. The question stays open.
@@ -37,7 +81,7 @@ pub enum Answer {
 
 pub trait Client: Send + Sync + Debug {
     /// Waits for the answer as long as it takes; dropping the future withdraws the question.
-    fn ask(&self, ask: Arc<PermissionAsk>) -> BoxFuture<'static, Answer>;
+    fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer>;
 
     /// What the client does itself for the turns of its prompts; `None`: everything happens on this machine.
     fn delegate(&self) -> Option<Arc<dyn Delegate>> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::client::Question;
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
@@ -158,11 +159,18 @@ pub struct ToolPlan {
     pub accesses: Vec<Access>,
     /// Title, kind, locations, diff preview.
     pub presentation: Presentation,
+    /// What a person is asked instead of running the call; it runs only where nobody can say.
+    pub questions: Vec<Question>,
 }
 
 impl ToolPlan {
     pub fn new(accesses: Vec<Access>, presentation: Presentation) -> Self {
-        Self { accesses, presentation }
+        Self { accesses, presentation, questions: Vec::new() }
+    }
+
+    /// A call whose output is what a person says.
+    pub fn asking(questions: Vec<Question>, presentation: Presentation) -> Self {
+        Self { accesses: Vec::new(), presentation, questions }
     }
 }
 
@@ -246,6 +254,10 @@ pub struct ToolRuntime {
 
 pub trait Tool: Send + Sync + Debug {
     fn spec(&self) -> &ToolSpec;
+    /// Whether its calls are for a person to answer: not offered where there is none.
+    fn needs_person(&self) -> bool {
+        false
+    }
     /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool error for the model: it names the field.
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>>;
     /// Runs an allowed call. Must return soon after `cancel` fires (2.5 s at the latest) and leave no process behind.

@@ -13,7 +13,7 @@ use super::remains::Remains;
 use super::run::Running;
 use crate::events::RunState;
 use crate::ports::Client;
-use crate::ports::client::{Answer, PermissionAsk};
+use crate::ports::client::{About, Answer, Ask};
 use crate::ports::delegate::Offers;
 use crate::ports::store::{Change, LiveRun, SessionPatch};
 use crate::scope::{Reach, reach};
@@ -38,31 +38,60 @@ pub(crate) enum Readiness {
 pub(crate) struct Asking {
     pub(crate) turn: Box<Turn>,
     pub(crate) live: LiveRun,
-    pub(crate) ask: Arc<PermissionAsk>,
+    pub(crate) ask: Arc<Ask>,
     /// With the seat that gave it.
     asked: JoinSet<(u64, Answer)>,
+    /// Somebody was asked who has no way to answer; it counts when nobody else is left.
+    unable: Option<u64>,
     /// By seat: who leaves can't answer any more.
     asked_at: HashMap<u64, AbortHandle>,
 }
 
 impl Asking {
-    pub(crate) fn new(turn: Box<Turn>, live: LiveRun, ask: Arc<PermissionAsk>) -> Self {
-        Self { turn, live, ask, asked: JoinSet::new(), asked_at: HashMap::new() }
+    pub(crate) fn new(turn: Box<Turn>, live: LiveRun, ask: Arc<Ask>) -> Self {
+        Self { turn, live, ask, asked: JoinSet::new(), unable: None, asked_at: HashMap::new() }
     }
 
     /// The next answer; for ever when nobody has been asked.
     pub(crate) async fn answered(slot: &mut Option<Asking>) -> (u64, Answer) {
+        let Some(asking) = slot else { return pending().await };
         loop {
-            let next = match slot {
-                Some(asking) => asking.asked.join_next().await,
-                None => None,
-            };
-            match next {
+            match asking.asked.join_next().await {
+                Some(Ok((seat, Answer::Unable))) => asking.unable = Some(seat),
                 Some(Ok(answer)) => return answer,
                 // A client that panicked or left has not answered.
                 Some(Err(_)) => {}
-                None => pending::<()>().await,
+                None => match asking.unable.take() {
+                    Some(seat) => return (seat, Answer::Unsaid),
+                    None => pending::<()>().await,
+                },
             }
+        }
+    }
+
+    /// An answer to another kind of question is none.
+    fn fitting(&self, answer: Answer) -> Answer {
+        match (&self.ask.about, answer) {
+            (About::Permission { .. }, Answer::Said(_) | Answer::Unsaid | Answer::Unable) => {
+                Answer::RejectOnce
+            }
+            (
+                About::Questions(_),
+                Answer::AllowOnce
+                | Answer::AllowAlways
+                | Answer::RejectOnce
+                | Answer::RejectAlways
+                | Answer::Unable,
+            ) => Answer::Unsaid,
+            (About::Permission { .. } | About::Questions(_), answer) => answer,
+        }
+    }
+
+    /// What the session waits for.
+    pub(crate) fn state(&self) -> RunState {
+        match self.ask.about {
+            About::Permission { .. } => RunState::WaitingOnApproval,
+            About::Questions(_) => RunState::WaitingOnUserInput,
         }
     }
 
@@ -104,7 +133,8 @@ impl Session {
 
     /// The first answer wins; the others' questions are withdrawn.
     pub(super) async fn take_answer(&mut self, (seat, answer): (u64, Answer)) {
-        let decision = match answer {
+        let Some(asking) = &self.asking else { return };
+        let decision = match asking.fitting(answer) {
             Answer::Gone => return,
             Answer::Cancelled => {
                 self.refuse_open_question("the user cancelled the turn", LeaseAfter::GiveBack).await;
@@ -112,6 +142,8 @@ impl Session {
                 return;
             }
             Answer::AllowOnce => Decision::Allow,
+            Answer::Said(said) => Decision::Said(said),
+            Answer::Unsaid | Answer::Unable => Decision::Unsaid,
             Answer::RejectOnce => Decision::Reject,
             Answer::AllowAlways => {
                 self.remember(Action::Allow);

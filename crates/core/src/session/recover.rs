@@ -10,7 +10,6 @@ use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::{Queued, Session, history};
 use crate::chunk::{Chunk, FinishReason};
-use crate::events::RunState;
 use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::Voice;
@@ -19,7 +18,7 @@ use crate::journal::reader::decode_segment;
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::part::{Role, ToolPart, ToolState};
-use crate::ports::client::PermissionAsk;
+use crate::ports::client::{About, Ask};
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
 use crate::turn::calls::{Call, CallState};
 use crate::turn::close::{OpenApprovals, close_message};
@@ -195,8 +194,14 @@ impl Session {
     async fn ask_again(&mut self, mut turn: Box<Turn>, live: LiveRun, part: ToolPart) {
         let input = part.input.clone().unwrap_or_default();
         let call = Call::understand(&turn, part.call_id.clone(), part.tool_name.clone(), input.clone()).await;
-        let accesses = call.plan.as_ref().map(|planned| planned.plan.accesses.clone()).unwrap_or_default();
-        let ask = Arc::new(PermissionAsk {
+        let about = match &call.plan {
+            Ok(planned) if !planned.plan.questions.is_empty() => {
+                About::Questions(planned.plan.questions.as_slice().into())
+            }
+            Ok(planned) => About::Permission { rule_name: rule_name(&planned.plan.accesses) },
+            Err(_) => About::Permission { rule_name: rule_name(&[]) },
+        };
+        let ask = Arc::new(Ask {
             session_id: self.id.clone(),
             message_id: live.message_id.clone(),
             call_id: part.call_id,
@@ -204,12 +209,14 @@ impl Session {
             tool_name: part.tool_name,
             input,
             presentation: call.presentation(),
-            rule_name: rule_name(&accesses),
+            about,
         });
         debug_assert_eq!(call.state, CallState::Open);
         turn.calls.push(call);
-        self.asking = Some(Asking::new(turn, live, ask));
-        self.set_state(RunState::WaitingOnApproval);
+        let asking = Asking::new(turn, live, ask);
+        let state = asking.state();
+        self.asking = Some(asking);
+        self.set_state(state);
         self.ask_everybody();
     }
 }

@@ -22,6 +22,7 @@ use crate::ids::MessageId;
 use crate::journal::Voice;
 use crate::journal::fold::Fold;
 use crate::part::{Part, Passage, Role};
+use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
 use crate::rows::{self, Place};
 use crate::turn::usage::Used;
@@ -184,9 +185,13 @@ impl Session {
         let Some(running) = self.running.take() else { return };
         match returned {
             Ok((turn, TurnResult::Suspended(ask))) => {
-                self.publish(EventKind::ApprovalRequested { call_id: ask.call_id.clone() });
-                self.asking = Some(Asking::new(turn, running.live, ask));
-                self.set_state(RunState::WaitingOnApproval);
+                if let About::Permission { .. } = ask.about {
+                    self.publish(EventKind::ApprovalRequested { call_id: ask.call_id.clone() });
+                }
+                let asking = Asking::new(turn, running.live, ask);
+                let state = asking.state();
+                self.asking = Some(asking);
+                self.set_state(state);
                 if running.cancel.is_cancelled() {
                     self.cancel().await;
                 } else {

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 
 use super::close::failed;
 use super::progress::Recorder;
-use super::results::{approval, finished, preliminary};
+use super::results::{finished, preliminary};
 use super::step::as_object;
-use super::{Answered, Decision, Stop, Turn};
+use super::{Answered, Stop, Turn};
 use crate::chunk::{Chunk, Rest};
+use crate::hub::People;
 use crate::ids::CallId;
 use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
-use crate::ports::client::PermissionAsk;
+use crate::ports::client::{About, Ask};
 use crate::ports::delegate::Offers;
 use crate::ports::tool::{Access, Effect, NetworkGrant, Presentation, Site, Tool, ToolPlan, ToolRuntime};
 use crate::scope::{Reach, reach};
@@ -53,7 +54,7 @@ pub(crate) enum CallState {
 #[derive(Debug)]
 pub(crate) enum Settled {
     All,
-    Waiting(Arc<PermissionAsk>),
+    Waiting(Arc<Ask>),
     /// The model makes the same call for ever.
     Repeating(String),
 }
@@ -78,9 +79,9 @@ impl Repeats {
     }
 }
 
-enum Gate {
+pub(super) enum Gate {
     Open(Vec<PathBuf>),
-    Ask(Arc<PermissionAsk>),
+    Ask(Arc<Ask>),
     Refused(Chunk),
 }
 
@@ -154,7 +155,7 @@ impl Call {
         chunk
     }
 
-    fn denial(&self, reason: &str) -> Chunk {
+    pub(super) fn denial(&self, reason: &str) -> Chunk {
         let mut rest = self.failure_marks();
         let fields = rest.0.get_or_insert_default();
         fields.unknown.insert("errorText".into(), json!(reason));
@@ -213,59 +214,15 @@ impl Turn {
             Reach::Outside(directory) if verdict.action == Action::Allow && decided => {
                 Gate::Open(vec![directory])
             }
-            Reach::Inside if verdict.action == Action::Allow => Gate::Open(Vec::new()),
-            Reach::Inside | Reach::Outside(_) => Gate::Ask(Arc::new(PermissionAsk {
-                session_id: self.setting.workspace.session_id.clone(),
-                message_id: self.voice.message_id.clone(),
-                call_id: call.call_id.clone(),
-                approval_id: self.hub.parts.ids.approval(),
-                tool_name: call.tool_name.clone(),
-                input: call.input.clone(),
-                presentation: planned.plan.presentation.clone(),
-                rule_name: rule_name(accesses),
-            })),
+            Reach::Inside if verdict.action == Action::Allow => self.gate_of_questions(call, planned),
+            Reach::Inside | Reach::Outside(_) => match self.hub.parts.settings.people {
+                People::Absent => Gate::Refused(call.failure("nobody is here who could allow it")),
+                People::Present => {
+                    let about = About::Permission { rule_name: rule_name(accesses) };
+                    Gate::Ask(self.ask_about(call, planned, about))
+                }
+            },
         }
-    }
-
-    async fn record_ask(&self, ask: &PermissionAsk) -> Result<(), Stop> {
-        self.record(Chunk::ToolApprovalRequest {
-            approval_id: ask.approval_id.clone(),
-            call_id: ask.call_id.clone(),
-            rest: Rest::none(),
-        })
-        .await?;
-        // The question must be stored before anybody sees it: it is asked again after a crash.
-        self.journal.settle().await?;
-        Ok(())
-    }
-
-    /// Records the answer before anything is done because of it.
-    async fn take_answer(&mut self, answered: Answered) -> Result<(), Stop> {
-        let Answered { ask, decision } = answered;
-        let (approved, reason) = match decision {
-            Decision::Allow => (true, None),
-            Decision::Reject => (false, Some("the user rejected this call")),
-            Decision::End(reason) => (false, Some(reason)),
-        };
-        self.record(approval(&ask, approved, reason)).await?;
-        let Some(index) = self.calls.iter().position(|call| call.call_id == ask.call_id) else {
-            return Ok(());
-        };
-        if !approved {
-            let denial = self.calls[index].denial(reason.unwrap_or_default());
-            self.settle(index, denial).await?;
-            return if decision == Decision::Reject { Ok(()) } else { Err(Stop::Aborted) };
-        }
-        let accesses = match &self.calls[index].plan {
-            Ok(planned) => planned.plan.accesses.as_slice(),
-            Err(_) => &[],
-        };
-        let widened = match reach(accesses, &self.setting.workspace, &self.granted) {
-            Reach::Outside(directory) => vec![directory],
-            Reach::Inside | Reach::Protected(_) => Vec::new(),
-        };
-        self.calls[index].state = CallState::Allowed(widened);
-        Ok(())
     }
 
     async fn run_call(&mut self, index: usize) -> Result<(), Stop> {
@@ -340,7 +297,7 @@ impl Turn {
         Site { workspace: self.setting.workspace.clone(), granted, client }
     }
 
-    async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), Stop> {
+    pub(super) async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), Stop> {
         self.record(chunk).await?;
         self.calls[index].state = CallState::Settled;
         Ok(())

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::calls::Call;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
-use crate::ports::client::PermissionAsk;
-use crate::ports::tool::{Presentation, ToolOutcome};
+use crate::ports::client::{Ask, Question, Said};
+use crate::ports::tool::{Presentation, Shown, ToolOutcome};
 
 /// The transient chunk that stores an answer; it makes no part of its own.
-pub(super) fn approval(ask: &PermissionAsk, approved: bool, reason: Option<&str>) -> Chunk {
+pub(super) fn approval(ask: &Ask, approved: bool, reason: Option<&str>) -> Chunk {
     let data = json!({
         "approval_id": ask.approval_id,
         "call_id": ask.call_id,
@@ -46,6 +46,31 @@ pub(super) fn finished(call: &Call, outcome: ToolOutcome, warning: Option<String
             }
             chunk
         }
+    }
+}
+
+/// The one result of a call that asked: every question with what was said to it.
+pub(super) fn said(call: &Call, questions: &[Question], answers: &[Said]) -> ToolOutcome {
+    let pairs = || questions.iter().zip(answers.iter().chain(std::iter::repeat(&Said::Nothing)));
+    let spoken = |(question, said): (&Question, &Said)| {
+        let answer = match said {
+            Said::Text(text) => json!(text),
+            Said::Chosen(labels) => json!(labels),
+            Said::Nothing => Value::Null,
+        };
+        json!({ "question": question.text, "answer": answer })
+    };
+    let line = |(question, said): (&Question, &Said)| {
+        let answer = match said {
+            Said::Text(text) => text.clone(),
+            Said::Chosen(labels) => labels.join(", "),
+            Said::Nothing => "–".to_owned(),
+        };
+        Shown::Text { text: format!("{}\n\n{answer}", question.text) }
+    };
+    ToolOutcome::Output {
+        data: json!({ "answers": pairs().map(spoken).collect::<Vec<_>>() }),
+        presentation: Presentation { content: pairs().map(line).collect(), ..call.presentation() },
     }
 }
 

@@ -8,7 +8,8 @@ use attache_core::chunk::order::OrderChecker;
 use attache_core::chunk::{Chunk, json};
 use attache_core::events::{EventKind, RunState};
 use attache_core::hub::{
-    AttachFrom, Attachment, Hub, HubError, NewSession, Parts, SessionHandle, Settings, Ticket, TurnOutcome,
+    AttachFrom, Attachment, Hub, HubError, NewSession, Parts, People, SessionHandle, Settings, Ticket,
+    TurnOutcome,
 };
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
@@ -65,6 +66,7 @@ impl World {
                 guarded: Arc::default(),
                 approval: Approval::Ask,
                 containment: Containment::None,
+                people: People::Present,
                 platform: "test".into(),
             },
             compaction: None,

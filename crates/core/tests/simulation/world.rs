@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use attache_core::agents::Agents;
 use attache_core::chunk::json::encode_into;
-use attache_core::hub::{Attachment, Hub, Parts, SessionHandle, Settings, Ticket};
+use attache_core::hub::{Attachment, Hub, Parts, People, SessionHandle, Settings, Ticket};
 use attache_core::ids::{CallId, Ids, SessionId};
-use attache_core::ports::client::{Answer, Client, PermissionAsk};
+use attache_core::ports::client::{Answer, Ask, Client};
 use attache_core::ports::{BoxFuture, Clock};
 use attache_core::watchdog::{Approval, Containment};
 use attache_testkit::fakes::clock::TokioClock;
@@ -85,6 +85,7 @@ impl World {
                 guarded: Arc::default(),
                 approval: Approval::Ask,
                 containment: Containment::None,
+                people: People::Present,
                 platform: "simulated".into(),
             },
         });
@@ -212,7 +213,7 @@ impl SeededClient {
 }
 
 impl Client for SeededClient {
-    fn ask(&self, ask: Arc<PermissionAsk>) -> BoxFuture<'static, Answer> {
+    fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
         let (choice, pause) = {
             let mut random = self.random.lock().unwrap();
             (random.below(10), Duration::from_millis(random.below(80)))

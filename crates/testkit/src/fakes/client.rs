@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_core::ports::BoxFuture;
-use attache_core::ports::client::{Answer, Client, PermissionAsk};
+use attache_core::ports::client::{Answer, Ask, Client};
 
 /// Gives its answers one after the other, each after a pause; when they are used up it never answers.
 #[derive(Debug, Default)]
 pub struct PlannedClient {
     answers: Mutex<VecDeque<(Duration, Answer)>>,
-    asked: Mutex<Vec<Arc<PermissionAsk>>>,
+    asked: Mutex<Vec<Arc<Ask>>>,
 }
 
 impl PlannedClient {
@@ -20,13 +20,13 @@ impl PlannedClient {
     }
 
     /// The questions so far.
-    pub fn asked(&self) -> Vec<Arc<PermissionAsk>> {
+    pub fn asked(&self) -> Vec<Arc<Ask>> {
         self.asked.lock().unwrap().clone()
     }
 }
 
 impl Client for PlannedClient {
-    fn ask(&self, ask: Arc<PermissionAsk>) -> BoxFuture<'static, Answer> {
+    fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
         self.asked.lock().unwrap().push(ask);
         let next = self.answers.lock().unwrap().pop_front();
         Box::pin(async move {

@@ -1,0 +1,83 @@
+//! Questions of a turn to a person: made, recorded before anybody sees them, and what their answers do to the call.
+
+use std::sync::Arc;
+
+use super::calls::{Call, CallState, Gate, Planned};
+use super::results::{approval, finished, said};
+use super::{Answered, Decision, Stop, Turn};
+use crate::chunk::{Chunk, Rest};
+use crate::hub::People;
+use crate::ports::client::{About, Ask};
+use crate::scope::{Reach, reach};
+
+impl Turn {
+    /// A call that is for a person to answer does not run, unless there is none: its tool then says what that means.
+    pub(super) fn gate_of_questions(&self, call: &Call, planned: &Planned) -> Gate {
+        let questions = &planned.plan.questions;
+        match self.hub.parts.settings.people {
+            People::Present if !questions.is_empty() => {
+                Gate::Ask(self.ask_about(call, planned, About::Questions(questions.as_slice().into())))
+            }
+            People::Present | People::Absent => Gate::Open(Vec::new()),
+        }
+    }
+
+    pub(super) fn ask_about(&self, call: &Call, planned: &Planned, about: About) -> Arc<Ask> {
+        Arc::new(Ask {
+            session_id: self.setting.workspace.session_id.clone(),
+            message_id: self.voice.message_id.clone(),
+            call_id: call.call_id.clone(),
+            approval_id: self.hub.parts.ids.approval(),
+            tool_name: call.tool_name.clone(),
+            input: call.input.clone(),
+            presentation: planned.plan.presentation.clone(),
+            about,
+        })
+    }
+
+    pub(super) async fn record_ask(&self, ask: &Ask) -> Result<(), Stop> {
+        self.record(Chunk::ToolApprovalRequest {
+            approval_id: ask.approval_id.clone(),
+            call_id: ask.call_id.clone(),
+            rest: Rest::none(),
+        })
+        .await?;
+        // The question must be stored before anybody sees it: it is asked again after a crash.
+        self.journal.settle().await?;
+        Ok(())
+    }
+
+    /// Records the answer before anything is done because of it.
+    pub(super) async fn take_answer(&mut self, answered: Answered) -> Result<(), Stop> {
+        let Answered { ask, decision } = answered;
+        let (approved, reason) = match decision {
+            Decision::Allow | Decision::Said(_) | Decision::Unsaid => (true, None),
+            Decision::Reject => (false, Some("the user rejected this call")),
+            Decision::End(reason) => (false, Some(reason)),
+        };
+        self.record(approval(&ask, approved, reason)).await?;
+        let Some(index) = self.calls.iter().position(|call| call.call_id == ask.call_id) else {
+            return Ok(());
+        };
+        if !approved {
+            let denial = self.calls[index].denial(reason.unwrap_or_default());
+            self.settle(index, denial).await?;
+            return if decision == Decision::Reject { Ok(()) } else { Err(Stop::Aborted) };
+        }
+        if let (Decision::Said(answers), About::Questions(questions)) = (&decision, &ask.about) {
+            let call = &self.calls[index];
+            let result = finished(call, said(call, questions, answers), None);
+            return self.settle(index, result).await;
+        }
+        let accesses = match &self.calls[index].plan {
+            Ok(planned) => planned.plan.accesses.as_slice(),
+            Err(_) => &[],
+        };
+        let widened = match reach(accesses, &self.setting.workspace, &self.granted) {
+            Reach::Outside(directory) => vec![directory],
+            Reach::Inside | Reach::Protected(_) => Vec::new(),
+        };
+        self.calls[index].state = CallState::Allowed(widened);
+        Ok(())
+    }
+}
