@@ -10,9 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use attache_core::ids::CallId;
-use attache_core::ports::tool::{
-    Access, CommandAccess, CommandNature, Effect, Presentation, Progress, Shown, Site, ToolKind,
-};
+use attache_core::ports::tool::{Effect, Presentation, Progress, Shown, Site, ToolKind};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use schemars::JsonSchema;
@@ -26,6 +24,7 @@ use crate::fence::{fenced, visible};
 use crate::limits::{COMMAND_TIME, COMMAND_TIME_MAX_MS, ERROR_BYTES, OUTPUT_BYTES, SHOWN_OUTPUT_BYTES};
 use crate::outcome::{Call, refused};
 use crate::process::{Ended, Sink, Tree, watch};
+use crate::shell;
 
 use capture::{Capture, Kept};
 
@@ -65,13 +64,11 @@ impl Tool for Bash {
             if let Some(description) = input.description.filter(|text| !text.trim().is_empty()) {
                 presentation.content = vec![Shown::Text { text: visible(&description) }];
             }
-            let command = CommandAccess {
-                words: vec![input.command],
-                directory,
-                nature: CommandNature::Effects,
-                prefix: 0,
-            };
-            Ok(ToolPlan::new(vec![Access::Command(command)], presentation))
+            let home = std::env::home_dir();
+            let ground =
+                shell::Ground { directory: &directory, home: home.as_deref(), repository: shell::repository };
+            let accesses = shell::with_real_paths(shell::read(&input.command, &ground).accesses, &directory);
+            Ok(ToolPlan::new(accesses, presentation))
         })
     }
 
