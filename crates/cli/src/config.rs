@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use attache_acp::ClientFs;
 use attache_core::ports::store::ModelRef;
-use attache_core::watchdog::{Approval, Containment};
+use attache_core::watchdog::{Approval, Containment, Rule};
 use attache_models::{STREAM_IDLE, Vendor};
 
 use crate::args::Args;
@@ -24,6 +24,7 @@ mod error;
 mod file;
 mod keys;
 mod limits;
+mod permission_table;
 mod provider;
 mod provider_table;
 mod store_path;
@@ -74,8 +75,20 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// Where `attache models refresh` gets its data.
     pub(crate) catalogue_url: Sourced<String>,
+    /// Of `[[permissions]]`, in the order of the file.
+    pub(crate) rules: Vec<Sourced<ConfiguredRule>>,
+    /// What `~` stands for in rules.
+    home: Option<PathBuf>,
     /// Those of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
+}
+
+/// A rule with the examples it was checked against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfiguredRule {
+    pub(crate) rule: Rule,
+    pub(crate) matching: Vec<String>,
+    pub(crate) not_matching: Vec<String>,
 }
 
 /// What contains commands. This version has no sandbox: `Auto` is then none, and `Off` says that the user knows.
@@ -154,6 +167,8 @@ impl Config {
                 stream_idle: default(STREAM_IDLE),
             },
             catalogue_url: default(CATALOGUE_URL.to_owned()),
+            rules: Vec::new(),
+            home: dirs.home.clone(),
             providers: Vec::new(),
         }
     }

@@ -76,7 +76,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         Some(Command::Sessions(sessions)) => {
             let (store, set_aside) = setup::open_store(&sources.config, &sources.dirs)?;
             tell_set_aside(set_aside.as_deref());
-            let done = sessions::run(&store, sessions.command.clone()).await;
+            let done = sessions::run(&store, &sources.config, sessions.command.clone()).await;
             store.shutdown();
             done?;
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toml_edit::{InlineTable, Key, Value};
 
-use crate::config::{Limits, Origin, ProviderModel, Sourced, StatedPrice, Wire};
+use crate::config::{ConfiguredRule, Limits, Origin, ProviderModel, Sourced, StatedPrice, Wire};
 use crate::providers::{Standing, State, how_to_get_a_key, standings, usual_model, usual_small_model};
 use crate::setup::Sources;
 
@@ -35,6 +35,9 @@ pub(crate) fn text(sources: &Sources) -> String {
     page.limits(&config.limits);
     page.line("\n[catalogue]");
     page.entry("url", config.catalogue_url.value.as_str(), &config.catalogue_url.origin);
+    for rule in &config.rules {
+        page.rule(rule);
+    }
     for standing in standings.iter().filter(|standing| standing.is_worth_telling()) {
         page.provider(standing);
     }
@@ -51,6 +54,25 @@ impl Page {
         self.number("stream_idle_timeout_ms", idle, &limits.stream_idle.origin);
         self.number("max_steps", u64::from(limits.max_steps.value), &limits.max_steps.origin);
         self.number("max_line_bytes", limits.max_line_bytes.value as u64, &limits.max_line_bytes.origin);
+    }
+
+    fn rule(&mut self, rule: &Sourced<ConfiguredRule>) {
+        let Sourced { value: ConfiguredRule { rule, matching, not_matching }, origin } = rule;
+        self.line("\n[[permissions]]");
+        self.entry("permission", rule.permission.as_str(), origin);
+        self.entry("pattern", rule.pattern.as_str(), origin);
+        self.entry("action", rule.action.as_str(), origin);
+        for (name, examples) in [("match", matching), ("not_match", not_matching)] {
+            if !examples.is_empty() {
+                let examples: Vec<String> =
+                    examples.iter().map(|example| basic_value(example.as_str().into())).collect();
+                self.line(&format!(
+                    "{name} = [{}]  # {}",
+                    examples.join(", "),
+                    one_line(&origin.to_string())
+                ));
+            }
+        }
     }
 
     fn provider(&mut self, standing: &Standing<'_>) {

@@ -6,6 +6,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use attache_core::agents::Agents;
 use attache_core::export::{ExportError, Format, export};
 use attache_core::ids::SessionId;
 use attache_core::journal::replay::parts_of;
@@ -14,20 +15,22 @@ use attache_core::ports::store::{
     MessageRow, Owner, RowRange, SessionQuery, SessionRecord, SessionRow, Store,
 };
 use attache_core::ports::tool::Presentation;
+use attache_core::watchdog::{Firmness, Rule, Rules};
 use serde_json::Value;
 
 use crate::answer;
 use crate::args::{ExportFormat, SessionsCommand};
+use crate::config::Config;
 use crate::when;
 
 /// Sessions fetched at a time, and bytes of parts: a screenful and more, never everything.
 const PAGE_SESSIONS: usize = 200;
 const PAGE_BYTES: usize = 256 * 1024;
 
-pub(crate) async fn run(store: &dyn Store, command: SessionsCommand) -> Result<()> {
+pub(crate) async fn run(store: &dyn Store, config: &Config, command: SessionsCommand) -> Result<()> {
     match command {
         SessionsCommand::List => list(store).await,
-        SessionsCommand::Show { id } => show(store, &SessionId::new(id)).await,
+        SessionsCommand::Show { id } => show(store, config, &SessionId::new(id)).await,
         SessionsCommand::Export { id, format, output } => {
             let format = match format {
                 ExportFormat::Jsonl => Format::Jsonl,
@@ -71,9 +74,10 @@ async fn list(store: &dyn Store) -> Result<()> {
     Ok(())
 }
 
-async fn show(store: &dyn Store, id: &SessionId) -> Result<()> {
+async fn show(store: &dyn Store, config: &Config, id: &SessionId) -> Result<()> {
     let Some(record) = store.session(id).await? else { bail!(unknown(id)) };
     answer::write(&head(&record)?)?;
+    answer::write(&rules_in_force(&record.row, config)?)?;
     let mut after = None;
     let mut shown: Option<MessageRow> = None;
     loop {
@@ -124,15 +128,30 @@ fn head(record: &SessionRecord) -> Result<String> {
         totals.cache_read,
         totals.cache_write
     )?;
-    for rule in row.permissions.as_array().into_iter().flatten() {
-        let field = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        writeln!(
-            text,
-            "rule       {} {} {}",
-            field("action"),
-            field("permission"),
-            plain(&field("pattern"))
-        )?;
+    Ok(text)
+}
+
+/// Of all scopes. Which of them decided about a call stands with the call.
+fn rules_in_force(row: &SessionRow, config: &Config) -> Result<String> {
+    let mut text = String::new();
+    let mut line = |rule: &Rule, scope: &str| {
+        writeln!(text, "rule       {} {} ({scope})", rule.action.as_str(), plain(&rule.to_string()))
+    };
+    for own in Agents::builtin().get(&row.agent).into_iter().flat_map(|agent| &agent.permissions) {
+        let scope = match own.firmness {
+            Firmness::Plain => "agent",
+            Firmness::Pinned => "agent, pinned",
+        };
+        line(&own.rule, scope)?;
+    }
+    for configured in &config.rules {
+        line(&configured.value.rule, "configuration")?;
+    }
+    for rule in Rules::from_json(&row.permissions).iter() {
+        line(rule, "session")?;
+    }
+    for directory in row.metadata.get("granted_directories").and_then(Value::as_array).into_iter().flatten() {
+        writeln!(text, "granted    {} (session)", plain(directory.as_str().unwrap_or_default()))?;
     }
     Ok(text)
 }
@@ -189,6 +208,9 @@ fn call_line(text: &mut String, tool: &ToolPart) -> std::fmt::Result {
         shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
     let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
     writeln!(text, "  * {}  {}", plain(title), tool.state.in_words())?;
+    if let Some(decision) = &shown.decision {
+        writeln!(text, "    {}", plain(&decision.in_words()))?;
+    }
     match &tool.error_text {
         Some(error) => indented(text, "    ", error),
         None => Ok(()),

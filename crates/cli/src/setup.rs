@@ -99,6 +99,7 @@ impl Setup {
                 max_steps: config.limits.max_steps.value,
                 scratch: dirs.scratch.clone(),
                 guarded: Arc::new(guarded(config, dirs)),
+                rules: config.rules.iter().map(|rule| rule.value.rule.clone()).collect(),
                 approval: config.approval.value,
                 containment: config.sandbox.value.containment(),
                 people: People::Present,

@@ -2,6 +2,7 @@
 
 use crate::choices::Mode;
 use crate::ports::tool::{Effect, ToolSpec};
+use crate::watchdog::{Action, Firmness, ManifestRule, Rule};
 
 /// Which tools an agent is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Agent {
     pub description: &'static str,
     pub system_prompt: &'static str,
     pub offer: Offer,
+    /// Rules that go with it wherever it works.
+    pub permissions: Vec<ManifestRule>,
 }
 
 impl Agent {
@@ -64,6 +67,7 @@ impl Agents {
                     description: "Reads, edits and runs commands in the workspace; changes are asked for.",
                     system_prompt: include_str!("agents/build.md"),
                     offer: Offer::Everything,
+                    permissions: Vec::new(),
                 },
                 Agent {
                     id: "plan",
@@ -72,6 +76,8 @@ impl Agents {
                     description: "Reads and thinks; writes no file and runs no command.",
                     system_prompt: include_str!("agents/plan.md"),
                     offer: Offer::WithoutMutations,
+                    // Beside the offer: what is not offered can be called all the same.
+                    permissions: vec![pinned("edit", "*", Action::Deny), pinned("bash", "*", Action::Deny)],
                 },
                 Agent {
                     id: TITLE_AGENT,
@@ -80,8 +86,16 @@ impl Agents {
                     description: "Names a session after its first turn.",
                     system_prompt: include_str!("agents/title.md"),
                     offer: Offer::Nothing,
+                    permissions: Vec::new(),
                 },
             ],
+        }
+    }
+
+    /// What a manifest says in addition to what is built in.
+    pub fn add_permission(&mut self, id: &str, rule: ManifestRule) {
+        if let Some(agent) = self.agents.iter_mut().find(|agent| agent.id == id) {
+            agent.permissions.push(rule);
         }
     }
 
@@ -118,4 +132,9 @@ impl Agents {
     pub fn ids(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.primaries().map(|agent| agent.id)
     }
+}
+
+/// A rule that neither the configuration nor an answer loosens.
+fn pinned(permission: &str, pattern: &str, action: Action) -> ManifestRule {
+    ManifestRule { rule: Rule::new(permission, pattern, action), firmness: Firmness::Pinned }
 }

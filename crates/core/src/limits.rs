@@ -100,3 +100,9 @@ pub const MEND_MAX: Duration = Duration::from_secs(30);
 
 /// How long `shutdown` waits for runs to settle: the process has to be gone 3 s after its editor.
 pub const SHUTDOWN: Duration = Duration::from_millis(2_700);
+
+/// Longest pattern of a rule somebody wrote: no command or path worth a rule is longer.
+pub const RULE_CHARACTERS: usize = 1_024;
+
+/// Rules one "always" answer may make: more of them nobody reads in the name of an option.
+pub const ALWAYS_RULES: usize = 8;

@@ -2,7 +2,7 @@
 
 mod guarded;
 
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::ports::tool::{Access, Workspace};
 
@@ -18,39 +18,36 @@ pub enum Reach {
     Protected(String),
 }
 
-/// The strictest reach over everything a call would touch.
-pub fn reach(accesses: &[Access], workspace: &Workspace, granted: &[PathBuf]) -> Reach {
-    let mut outside = None;
-    for access in accesses {
-        match reach_of(access, workspace, granted) {
-            Reach::Inside => {}
-            Reach::Outside(directory) => outside = outside.or(Some(directory)),
-            protected @ Reach::Protected(_) => return protected,
+/// The hosts of the network lie in no directory: rules decide about them.
+pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Reach {
+    let guarded = &workspace.guarded;
+    let (path, refused) = match access {
+        Access::ReadPath(path) => (path, guarded.hides(path, &workspace.scratch)),
+        Access::WritePath(path) => (path, guarded.protects(path, &workspace.scratch)),
+        Access::Command(command) => {
+            (&command.directory, guarded.hides(&command.directory, &workspace.scratch))
         }
-    }
-    outside.map_or(Reach::Inside, Reach::Outside)
-}
-
-fn reach_of(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Reach {
-    let (path, writes) = match access {
-        Access::ReadPath(path) => (path, false),
-        Access::WritePath(path) => (path, true),
-        Access::Command(command) => (&command.directory, false),
         Access::Network { .. } => return Reach::Inside,
     };
     if path.components().any(|component| component == Component::ParentDir) {
         return Reach::Protected(format!("{} is not a plain path", path.display()));
     }
-    let guarded = &workspace.guarded;
-    let refused = match writes {
-        true => guarded.protects(path, &workspace.scratch),
-        false => guarded.hides(path, &workspace.scratch),
-    };
     if let Some(reason) = refused {
         return Reach::Protected(reason);
     }
-    let inside = workspace.roots().chain(granted).any(|root| path.starts_with(root));
-    if inside { Reach::Inside } else { Reach::Outside(path.parent().unwrap_or(path).to_path_buf()) }
+    if workspace.roots().chain(granted).any(|root| path.starts_with(root)) {
+        return Reach::Inside;
+    }
+    Reach::Outside(match access {
+        Access::Command(_) => path.clone(),
+        Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => directory_of(path),
+    })
+}
+
+/// What is granted for a file. Not the whole machine for what lies at its top: that is most likely a directory itself.
+fn directory_of(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| parent.parent().is_some());
+    parent.unwrap_or(path).to_path_buf()
 }
 
 #[cfg(test)]
@@ -59,6 +56,7 @@ mod tests {
 
     use super::*;
     use crate::ids::SessionId;
+    use crate::ports::tool::{CommandAccess, CommandNature};
 
     fn workspace() -> Workspace {
         Workspace {
@@ -72,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_root_is_a_directory_not_a_prefix_of_a_name() {
-        let reads = |path: &str| reach(&[Access::ReadPath(path.into())], &workspace(), &[]);
+        let reads = |path: &str| reach(&Access::ReadPath(path.into()), &workspace(), &[]);
         assert_eq!(reads("/w/proj/a"), Reach::Inside);
         assert_eq!(reads("/lib/x"), Reach::Inside);
         assert_eq!(reads("/w/proj-evil/a"), Reach::Outside("/w/proj-evil".into()));
@@ -80,9 +78,31 @@ mod tests {
     }
 
     #[test]
+    fn nothing_makes_the_whole_machine_the_directory_of_a_file() {
+        let reads = |path: &str| reach(&Access::ReadPath(path.into()), &workspace(), &[]);
+        assert_eq!(reads("/data"), Reach::Outside("/data".into()));
+        assert_eq!(reads("/data/x"), Reach::Outside("/data".into()));
+    }
+
+    #[test]
+    fn a_command_is_where_it_runs() {
+        let runs = |directory: &str| {
+            let command = CommandAccess {
+                words: vec!["make".into()],
+                directory: directory.into(),
+                nature: CommandNature::Effects,
+                prefix: 0,
+            };
+            reach(&Access::Command(command), &workspace(), &[])
+        };
+        assert_eq!(runs("/w/proj/sub"), Reach::Inside);
+        assert_eq!(runs("/other/place"), Reach::Outside("/other/place".into()));
+    }
+
+    #[test]
     fn a_grant_widens_and_protection_stays() {
         let granted = [PathBuf::from("/other")];
-        let writes = |path: &str| reach(&[Access::WritePath(path.into())], &workspace(), &granted);
+        let writes = |path: &str| reach(&Access::WritePath(path.into()), &workspace(), &granted);
         assert_eq!(writes("/other/file"), Reach::Inside);
         assert!(matches!(writes("/w/proj/.git/hooks/pre-commit"), Reach::Protected(_)));
         assert!(matches!(writes("/w/proj/.GIT/config"), Reach::Protected(_)));

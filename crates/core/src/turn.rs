@@ -23,12 +23,13 @@ use crate::session::approval::InForce;
 use crate::session::setting::Setting;
 use crate::turn::calls::{Call, Repeats, Settled};
 use crate::turn::usage::{Spent, Used};
-use crate::watchdog::Rules;
+use crate::watchdog::Rulebook;
 
 mod answer;
 mod attachments;
 pub(crate) mod calls;
 pub(crate) mod close;
+mod gate;
 mod incoming;
 mod progress;
 mod results;
@@ -97,7 +98,8 @@ pub(crate) struct Turn {
     pub(crate) voice: Voice,
     pub(crate) user_message_id: MessageId,
     pub(crate) setting: Arc<Setting>,
-    pub(crate) rules: Rules,
+    /// Of all scopes.
+    pub(crate) rules: Rulebook,
     pub(crate) approval: InForce,
     /// Directories outside the roots that the user granted for the session.
     pub(crate) granted: Arc<[PathBuf]>,

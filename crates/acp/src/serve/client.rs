@@ -1,5 +1,6 @@
 //! The person behind a connection, as the core asks them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
@@ -66,7 +67,9 @@ impl Client for Asker {
                 return Answer::Gone;
             }
             let answer = match &ask.about {
-                About::Permission { rule_name } => permission(&peer, &ask, rule_name).await,
+                About::Permission { rule_name, outside } => {
+                    permission(&peer, &ask, rule_name.as_deref(), outside).await
+                }
                 About::Questions(questions) => said(&peer, forms, &ask, questions).await,
             };
             answer.unwrap_or_else(|unanswered| unanswered)
@@ -79,10 +82,15 @@ impl Client for Asker {
 }
 
 /// An answer that is none of the client's own stands as an error.
-async fn permission(peer: &Peer, ask: &Ask, rule_name: &str) -> Result<Answer, Answer> {
-    let question = permission_request(ask, rule_name);
+async fn permission(
+    peer: &Peer,
+    ask: &Ask,
+    rule_name: Option<&str>,
+    outside: &[PathBuf],
+) -> Result<Answer, Answer> {
+    let question = permission_request(ask, rule_name, outside);
     let response = put(peer, "session/request_permission", question, Answer::RejectOnce).await?;
-    Ok(answer(&response))
+    Ok(answer(&response, rule_name))
 }
 
 /// One form where the client has them; else single choices, one after the other, as options.
@@ -138,7 +146,7 @@ fn when_shown(courier: &mpsc::UnboundedSender<Errand>, call_id: CallId) -> onesh
 }
 
 /// Only an option that we offered is an answer; anything else rejects.
-fn answer(response: &RawValue) -> Answer {
+fn answer(response: &RawValue, rule_name: Option<&str>) -> Answer {
     let Ok(response) = serde_json::from_str::<RequestPermissionResponse>(response.get()) else {
         return Answer::RejectOnce;
     };
@@ -146,8 +154,8 @@ fn answer(response: &RawValue) -> Answer {
         RequestPermissionOutcome::Cancelled => Answer::Cancelled,
         RequestPermissionOutcome::Selected(selected) => match &*selected.option_id.0 {
             "allow_once" => Answer::AllowOnce,
-            "allow_always" => Answer::AllowAlways,
-            "reject_always" => Answer::RejectAlways,
+            "allow_always" if rule_name.is_some() => Answer::AllowAlways,
+            "reject_always" if rule_name.is_some() => Answer::RejectAlways,
             _ => Answer::RejectOnce,
         },
         _ => Answer::RejectOnce,

@@ -1,5 +1,7 @@
 //! Results and requests of ours that are not updates: initialize, sessions, status, queue, permissions.
 
+use std::path::PathBuf;
+
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal,
@@ -126,7 +128,11 @@ pub fn queue_entry(queued: &QueuedMessage) -> Value {
 
 /// The question as the client puts it to its user. The title is never cut and hides nothing; raw data and diffs that
 /// would make the line too long are cut.
-pub fn permission_request(ask: &Ask, rule_name: &str) -> Result<Value, serde_json::Error> {
+pub fn permission_request(
+    ask: &Ask,
+    rule_name: Option<&str>,
+    outside: &[PathBuf],
+) -> Result<Value, serde_json::Error> {
     let title = match ask.presentation.title.is_empty() {
         true => &ask.tool_name,
         false => &ask.presentation.title,
@@ -139,16 +145,27 @@ pub fn permission_request(ask: &Ask, rule_name: &str) -> Result<Value, serde_jso
     if needs_command_block(&ask.presentation) {
         fields.content.get_or_insert_default().insert(0, fenced(&visible(title)).into());
     }
+    if !outside.is_empty() {
+        fields.content.get_or_insert_default().push(lies_outside(outside).into());
+    }
     let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields);
     let mut call = serde_json::to_value(call)?;
     tool::name_new_files(&mut call);
     fit::cut(&mut call, &[Matter::Raw, Matter::Diff]);
-    let options = vec![
-        option("allow_once", "Allow once".to_owned(), PermissionOptionKind::AllowOnce),
-        option("allow_always", always("Always allow", rule_name), PermissionOptionKind::AllowAlways),
-        option("reject_once", "Reject".to_owned(), PermissionOptionKind::RejectOnce),
-        option("reject_always", always("Always reject", rule_name), PermissionOptionKind::RejectAlways),
-    ];
+    // What would not hold is not offered.
+    let always = |id, verb: &str, kind| {
+        let name = rule_name.map(|name| format!("{verb}: {}", visible_line(name)));
+        name.map(|name| option(id, name, kind))
+    };
+    let options: Vec<PermissionOption> = [
+        Some(option("allow_once", "Allow once".to_owned(), PermissionOptionKind::AllowOnce)),
+        always("allow_always", "Always allow", PermissionOptionKind::AllowAlways),
+        Some(option("reject_once", "Reject".to_owned(), PermissionOptionKind::RejectOnce)),
+        always("reject_always", "Always reject", PermissionOptionKind::RejectAlways),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
 }
 
@@ -156,11 +173,13 @@ fn option(id: &'static str, name: String, kind: PermissionOptionKind) -> Permiss
     PermissionOption::new(id, name, kind)
 }
 
-fn always(verb: &str, rule_name: &str) -> String {
-    match rule_name.is_empty() {
-        true => verb.to_owned(),
-        false => format!("{verb}: {}", visible_line(rule_name)),
-    }
+/// Where a call would leave the session's directories.
+fn lies_outside(directories: &[PathBuf]) -> String {
+    let names = directories.iter().map(|directory| directory.display().to_string());
+    format!(
+        "Outside of the session's directories:\n{}",
+        fenced(&visible(&names.collect::<Vec<_>>().join("\n")))
+    )
 }
 
 /// A command is shown whole in a block of its own too, since titles get one line, if the tool shows no text itself.

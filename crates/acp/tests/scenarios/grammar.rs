@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use attache_acp::ClientFs;
-use attache_core::watchdog::Approval;
+use attache_core::watchdog::{Action, Approval, Rule};
 use attache_models::ScriptModel;
 use serde_json::Value;
 
@@ -112,6 +112,10 @@ pub(crate) struct Options {
     /// Capabilities of the client, as JSON.
     pub(crate) capabilities: Vec<(String, Value)>,
     pub(crate) approval: Approval,
+    /// Of the configuration.
+    pub(crate) rules: Vec<Rule>,
+    /// Of the agent that is used when none is chosen.
+    pub(crate) pinned: Vec<Rule>,
     /// The user said that nothing shall hold commands.
     pub(crate) sandbox_off: bool,
     /// The client's first words are in the transcript.
@@ -224,6 +228,8 @@ impl Options {
                 let unknown = || format!("there is no approval `{approval}`");
                 self.approval = Approval::parse(approval).ok_or_else(unknown)?;
             }
+            ("rule", rule) => self.rules.push(read_rule(rule)?),
+            ("pinned", rule) => self.pinned.push(read_rule(rule)?),
             ("small", words) => self.small.push(words.to_owned()),
             ("sandbox", "off") => self.sandbox_off = true,
             ("model", header) => self.models.push((line, format!("model {header}"))),
@@ -263,6 +269,16 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// `deny edit src/*`
+fn read_rule(text: &str) -> Result<Rule, String> {
+    let mut words = text.splitn(3, ' ');
+    let (Some(action), Some(permission), Some(pattern)) = (words.next(), words.next(), words.next()) else {
+        return Err(format!("`{text}` is no rule: ACTION PERMISSION PATTERN"));
+    };
+    let action = Action::parse(action).ok_or_else(|| format!("there is no action `{action}`"))?;
+    Ok(Rule::new(permission, pattern, action))
 }
 
 fn directive(word: &str, rest: &str) -> Result<Directive, String> {

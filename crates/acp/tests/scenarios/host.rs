@@ -13,7 +13,7 @@ use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxFuture, Clock};
-use attache_core::watchdog::Containment;
+use attache_core::watchdog::{Containment, Firmness, ManifestRule};
 use attache_models::{Providers, ScriptModel};
 use attache_rpc::{Connection, duplex};
 use attache_store::{Durability, FileBlobs, Location, SqliteStore};
@@ -90,7 +90,7 @@ impl Host {
             compaction: None,
             tools: attache_tools::builtin().into(),
             surroundings: None,
-            agents: Agents::builtin(),
+            agents: agents(options),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),
             clock: clock.clone(),
             settings: Settings {
@@ -101,6 +101,7 @@ impl Host {
                 scratch: home.join("scratch"),
                 guarded: Arc::default(),
                 approval: options.approval,
+                rules: options.rules.clone().into(),
                 containment: if options.sandbox_off { Containment::ExplicitlyOff } else { Containment::None },
                 people: if options.headless { People::Absent } else { People::Present },
                 platform: "linux x86_64".to_owned(),
@@ -141,6 +142,14 @@ impl Host {
         drop((self.agent, self.connections));
         self.store.shutdown();
     }
+}
+
+fn agents(options: &Options) -> Agents {
+    let mut agents = Agents::builtin();
+    for rule in &options.pinned {
+        agents.add_permission(DEFAULT_AGENT, ManifestRule { rule: rule.clone(), firmness: Firmness::Pinned });
+    }
+    agents
 }
 
 /// What the adapter asks of the machine, answered as the binary answers it.

@@ -23,7 +23,8 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     description: "A tool for tests.",
     parameters: json!({ "type": "object" }),
     kind: ToolKind::Other,
-    effect: Effect::Mutates,
+    // It touches nothing of this machine, so nobody is asked.
+    effect: Effect::ReadOnly,
     hidden: false,
 });
 

@@ -83,6 +83,8 @@ impl Reader<'_> {
                 }
             } else if path == "providers" {
                 self.providers(item, origin, config);
+            } else if path == "permissions" {
+                self.permissions(item, origin, config);
             } else if KEYS
                 .iter()
                 .any(|key| key.path.strip_prefix(&path).is_some_and(|rest| rest.starts_with('.')))
@@ -138,7 +140,8 @@ impl Reader<'_> {
 /// The keys a table may have: those below `prefix`, up to their next dot.
 fn valid_keys(prefix: &str) -> Vec<&'static str> {
     let below = KEYS.iter().filter_map(|key| key.path.strip_prefix(prefix)?.split('.').next());
-    let mut valid: Vec<&str> = below.chain(prefix.is_empty().then_some("providers")).collect();
+    let tables = ["permissions", "providers"].into_iter().filter(|_| prefix.is_empty());
+    let mut valid: Vec<&str> = below.chain(tables).collect();
     valid.sort_unstable();
     valid.dedup();
     valid

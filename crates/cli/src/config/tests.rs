@@ -63,15 +63,59 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, small_model, store, thoughts)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
+            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, small_model, store, thoughts)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
-            "~/config.toml:1: unknown key `permissions` (valid here: approval, catalogue, client_fs, durability, limits, model, providers, sandbox, small_model, store, thoughts)",
+            "~/config.toml:2: `permissions[1]` needs action, \"allow\", \"ask\" or \"deny\"",
+        ),
+        (
+            "permissions = 3",
+            "~/config.toml:1: `permissions` must be tables [[permissions]] with permission, pattern and action, found the number 3",
+        ),
+        (
+            "[permissions]\nbash = \"ask\"",
+            "~/config.toml:1: `permissions` must be tables [[permissions]] with permission, pattern and action, found a table",
+        ),
+        (
+            "[[permissions]]\npermission = \"bahs\"\naction = \"deny\"",
+            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, apply_patch, glob, grep, plan_exit, question, skill, task, todo, tool_search, view_image, web_fetch, web_search, write, mcp:SERVER:TOOL)",
+        ),
+        (
+            "[[permissions]]\npermission = \"bash\"\naction = \"block\"",
+            "~/config.toml:3: `permissions[1].action` must be \"allow\", \"ask\" or \"deny\", found the string \"block\"",
+        ),
+        (
+            "[[permissions]]\npermission = \"bash\"\npattern = 7\naction = \"deny\"",
+            "~/config.toml:3: `permissions[1].pattern` must be a text, in which `*` stands for anything, found the number 7",
+        ),
+        (
+            "[[permissions]]\npermission = \"todo\"\npattern = \"x\"\naction = \"deny\"",
+            "~/config.toml:3: `permissions[1].pattern` must be `*`: a rule about a tool is about all of its calls",
+        ),
+        (
+            "[[permissions]]\npermission = \"read\"\npattern = \"../x\"\naction = \"deny\"",
+            "~/config.toml:3: `permissions[1].pattern` can't match: paths are judged without `..`",
+        ),
+        (
+            "[[permissions]]\npermission = \"bash\"\naction = \"deny\"\nmatches = []",
+            "~/config.toml:4: unknown key `permissions[1].matches`, did you mean `permissions[1].match`? (valid here: permission, pattern, action, match, not_match)",
+        ),
+        (
+            "[[permissions]]\npermission = \"bash\"\naction = \"deny\"\nmatch = [1]",
+            "~/config.toml:4: `permissions[1].match` must be a list of examples as strings, found an array",
+        ),
+        (
+            "[[permissions]]\npermission = \"bash\"\npattern = \"cargo test*\"\naction = \"allow\"\nmatch = [\"cargo test -q\"]\nnot_match = [\"cargo testament\"]",
+            "~/config.toml:6: `permissions[1].not_match`: the pattern \"cargo test*\" matches the example \"cargo testament\"",
+        ),
+        (
+            "[[permissions]]\npermission = \"bash\"\naction = \"ask\"\n\n[[permissions]]\npermission = \"read\"\npattern = \"keys/*\"\naction = \"deny\"\nmatch = [\"keys/a\", \"src/keys/b\"]",
+            "~/config.toml:9: `permissions[2].match`: the pattern \"keys/*\" does not match the example \"src/keys/b\"",
         ),
         (
             "[limits]\nmax_step = 3",
@@ -512,6 +556,38 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
 }
 
 #[test]
+fn rules_are_read_with_their_examples_and_printed_as_they_were_written() {
+    let written = "[[permissions]]\npermission = \"bash\"\npattern = \"cargo test *\"\naction = \"allow\"\n\
+                   match = [\"cargo test\", \"cargo test -q\"]\nnot_match = [\"cargo testament\"]\n\
+                   \n[[permissions]]\npermission = \"web_search\"\naction = \"deny\"\n\
+                   \n[[permissions]]\npermission = \"edit\"\npattern = \"/etc/\"\naction = \"deny\"\nmatch = [\"/etc/hosts\"]\n\
+                   not_match = [\"etc/hosts\"]\n";
+    let place = Place::with(written);
+    let config = place.load().unwrap();
+    let rules: Vec<String> = config
+        .rules
+        .iter()
+        .map(|rule| format!("{} {}", rule.value.rule.action.as_str(), rule.value.rule))
+        .collect();
+    assert_eq!(rules, ["allow bash cargo test *", "deny web_search *", "deny edit /etc/"]);
+    let printed = place.shown(&print_config::text(&place.sources(&[], &[])));
+    assert!(
+        printed.contains(
+            "\n[[permissions]]\n\
+             permission = \"bash\"  # ~/config.toml:2\n\
+             pattern = \"cargo test *\"  # ~/config.toml:2\n\
+             action = \"allow\"  # ~/config.toml:2\n\
+             match = [\"cargo test\", \"cargo test -q\"]  # ~/config.toml:2\n\
+             not_match = [\"cargo testament\"]  # ~/config.toml:2\n"
+        ),
+        "{printed}"
+    );
+    let again = Place::with(&printed).load().unwrap();
+    let values = |config: &Config| config.rules.iter().map(|rule| rule.value.clone()).collect::<Vec<_>>();
+    assert_eq!(values(&again), values(&config));
+}
+
+#[test]
 fn without_a_file_the_printed_configuration_says_so() {
     let place = Place { directory: tempfile::tempdir().unwrap() };
     let printed = place.shown(&print_config::text(&place.sources(&[], &[])));
@@ -536,10 +612,10 @@ proptest! {
     fn no_text_makes_the_reader_panic_and_lines_exist(text in prop_oneof![
         any::<String>(),
         prop::collection::vec(prop_oneof![
-            Just("[limits]".to_owned()), Just("[providers.a]".to_owned()), Just("[[providers]]".to_owned()),
+            Just("[limits]".to_owned()), Just("[providers.a]".to_owned()), Just("[[providers]]".to_owned()), Just("[[permissions]]".to_owned()),
             Just("[providers.a.models.m]".to_owned()), Just("[limits.max_steps]".to_owned()),
             Just("[providers.openai]".to_owned()), Just("[providers.azure.models.m.price]".to_owned()),
-            "(model|limits|providers|dialect|base_url|api_key_env|script|models|price|context|images|store|a\\.b) = (1|\"x\"|\"script\"|\\[\\]|\\{\\}|true|\\{ a = 1 \\}|nan)",
+            "(model|limits|providers|permissions|permission|pattern|action|match|dialect|base_url|api_key_env|script|models|price|context|images|store|a\\.b) = (1|\"x\"|\"script\"|\\[\\]|\\{\\}|true|\\{ a = 1 \\}|nan)",
             ".{0,8}",
         ], 0..8).prop_map(|lines| lines.join("\n")),
     ]) {

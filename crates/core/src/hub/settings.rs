@@ -8,7 +8,7 @@ use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::{Clock, Compaction, Model, Surroundings, Tool};
 use crate::scope::Guarded;
-use crate::watchdog::{Approval, Containment};
+use crate::watchdog::{Approval, Containment, Rule};
 
 /// What the hub is composed of; the host makes it once.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub struct Settings {
     pub scratch: PathBuf,
     /// What no session reaches.
     pub guarded: Arc<Guarded>,
+    /// Rules of the configuration, for every session.
+    pub rules: Arc<[Rule]>,
     /// How much happens without asking in sessions for which nothing else was chosen.
     pub approval: Approval,
     /// What holds commands here when nobody is asked.

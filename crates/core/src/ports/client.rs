@@ -1,6 +1,7 @@
 //! The person at the other end: asked for permission and for answers, absent on headless hosts.
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -24,8 +25,13 @@ pub struct Ask {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
-    /// Whether the call may run. `rule_name` is what "always" would mean, in words: `cargo test`, `edits in src/`.
-    Permission { rule_name: String },
+    /// Whether the call may run.
+    Permission {
+        /// What "always" would mean, in words: `cargo test …`, `changes to /w/a`. `None`: it would not hold, so it is not offered.
+        rule_name: Option<String>,
+        /// Directories outside the session's own that the call would touch.
+        outside: Vec<PathBuf>,
+    },
     /// What the call is for: its output is what the person says.
     Questions(Arc<[Question]>),
 }

@@ -12,6 +12,7 @@ use super::client::Question;
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
+use crate::watchdog::Verdict;
 
 /// How an editor draws a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +105,9 @@ pub struct Presentation {
     pub note_bytes: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<OutcomeMetadata>,
+    /// Why the call ran or did not. Never set by a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Verdict>,
 }
 
 fn is_zero(count: &usize) -> bool {
@@ -117,7 +121,7 @@ pub enum Access {
     ReadPath(PathBuf),
     WritePath(PathBuf),
     Command(CommandAccess),
-    /// A host on the network, in lower case, that would be reached.
+    /// A host on the network, in lower case, that would be reached; `*` where nobody can say which.
     Network {
         host: String,
     },
@@ -149,7 +153,18 @@ pub enum CommandNature {
 impl CommandAccess {
     /// As rules and people read it.
     pub fn line(&self) -> String {
-        self.words.join(" ")
+        self.beginning(self.words.len())
+    }
+
+    /// Its first words. One with blanks in it is quoted where it stands beside others, so that no two commands read alike.
+    pub fn beginning(&self, words: usize) -> String {
+        let is_plain =
+            |word: &str| !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'');
+        let quoted = |word: &String| match self.words.len() == 1 || is_plain(word) {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', "'\\''")),
+        };
+        self.words.iter().take(words).map(quoted).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -107,6 +107,11 @@ impl Guarded {
         Self { home, own }
     }
 
+    /// What `~` stands for in rules.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
     /// Why a file must not be changed; `scratch` is the asking session's own.
     pub fn protects(&self, path: &Path, scratch: &Path) -> Option<String> {
         if let Some(reason) = self.hides(path, scratch) {

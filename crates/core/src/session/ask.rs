@@ -16,9 +16,8 @@ use crate::ports::Client;
 use crate::ports::client::{About, Answer, Ask};
 use crate::ports::delegate::Offers;
 use crate::ports::store::{Change, LiveRun, SessionPatch};
-use crate::scope::{Reach, reach};
 use crate::turn::{Answered, Decision, Entrance, Turn, TurnEnd, TurnResult};
-use crate::watchdog::{Action, rules_for};
+use crate::watchdog::Action;
 
 /// A client in the session. It is asked only after its load has been answered.
 #[derive(Debug)]
@@ -155,7 +154,7 @@ impl Session {
             }
         };
         let Some(Asking { mut turn, live, ask, .. }) = self.asking.take() else { return };
-        turn.rules = self.rules.clone();
+        turn.rules = self.rulebook(&turn.setting);
         turn.granted = self.granted.clone().into();
         if !turn.client.as_ref().is_some_and(|client| client.offers() != Offers::default()) {
             // Whoever prompted is gone, or was before a restart: the one who answered takes their place.
@@ -167,13 +166,12 @@ impl Session {
         self.set_state(RunState::Busy);
     }
 
-    /// A session rule as wide as the call; it is stored before the answer is.
+    /// Session rules as wide as what was asked for; they are stored before the answer is.
     fn remember(&mut self, action: Action) {
         let Some(asking) = &self.asking else { return };
         let call = asking.turn.calls.iter().find(|call| call.call_id == asking.ask.call_id);
-        let Some(Ok(planned)) = call.map(|call| &call.plan) else { return };
-        let accesses = &planned.plan.accesses;
-        for rule in rules_for(accesses, action) {
+        let Some(always) = call.and_then(|call| asking.turn.always(call)) else { return };
+        for rule in always.rules(action) {
             self.rules.add(rule);
         }
         let mut patch = SessionPatch {
@@ -181,10 +179,8 @@ impl Session {
             updated_at: self.hub.parts.clock.now_ms(),
             ..SessionPatch::default()
         };
-        if let (Action::Allow, Reach::Outside(directory)) =
-            (action, reach(accesses, &asking.turn.setting.workspace, &self.granted))
-        {
-            self.granted.push(directory);
+        if action == Action::Allow && !always.directories.is_empty() {
+            self.granted.extend(always.directories);
             patch.metadata.insert("granted_directories".into(), json!(self.granted));
         }
         self.row.permissions = self.rules.to_json();

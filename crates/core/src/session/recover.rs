@@ -1,7 +1,6 @@
 //! After a dead owner: closes what it left open, finds the question nobody answered, goes on with the queue.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -18,13 +17,11 @@ use crate::journal::reader::decode_segment;
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::part::{Role, ToolPart, ToolState};
-use crate::ports::client::{About, Ask};
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
 use crate::turn::calls::{Call, CallState};
 use crate::turn::close::{OpenApprovals, close_message};
 use crate::turn::usage::Used;
 use crate::turn::{Turn, TurnEnd};
-use crate::watchdog::rule_name;
 
 /// What the log of an unfinished run adds up to.
 struct Rebuilt {
@@ -193,24 +190,9 @@ impl Session {
 
     async fn ask_again(&mut self, mut turn: Box<Turn>, live: LiveRun, part: ToolPart) {
         let input = part.input.clone().unwrap_or_default();
-        let call = Call::understand(&turn, part.call_id.clone(), part.tool_name.clone(), input.clone()).await;
-        let about = match &call.plan {
-            Ok(planned) if !planned.plan.questions.is_empty() => {
-                About::Questions(planned.plan.questions.as_slice().into())
-            }
-            Ok(planned) => About::Permission { rule_name: rule_name(&planned.plan.accesses) },
-            Err(_) => About::Permission { rule_name: rule_name(&[]) },
-        };
-        let ask = Arc::new(Ask {
-            session_id: self.id.clone(),
-            message_id: live.message_id.clone(),
-            call_id: part.call_id,
-            approval_id: part.approval.map(|approval| approval.id).unwrap_or_default(),
-            tool_name: part.tool_name,
-            input,
-            presentation: call.presentation(),
-            about,
-        });
+        let mut call = Call::understand(&turn, part.call_id, part.tool_name, input).await;
+        let approval_id = part.approval.map(|approval| approval.id).unwrap_or_default();
+        let ask = turn.question_again(&mut call, approval_id);
         debug_assert_eq!(call.state, CallState::Open);
         turn.calls.push(call);
         let asking = Asking::new(turn, live, ask);

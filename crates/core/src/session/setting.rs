@@ -20,6 +20,7 @@ use crate::system_prompt::{self, SystemPrompt};
 use crate::turn::calls::Repeats;
 use crate::turn::usage::Used;
 use crate::turn::{Retrying, Turn};
+use crate::watchdog::{Ground, Rulebook};
 
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -92,6 +93,14 @@ impl Session {
         }
     }
 
+    /// The rules of all scopes, as they stand now.
+    pub(super) fn rulebook(&self, setting: &Setting) -> Rulebook {
+        let workspace = &setting.workspace;
+        let ground = Ground { root: &workspace.root, home: workspace.guarded.home() };
+        let configuration = &self.hub.parts.settings.rules;
+        Rulebook::new(&setting.agent.permissions, configuration, &self.rules, ground)
+    }
+
     /// A turn that has not begun.
     pub(super) fn new_turn(
         &self,
@@ -104,8 +113,8 @@ impl Session {
             journal: self.journal.clone(),
             voice: Voice { message_id: live.message_id.clone(), role: Role::Assistant },
             user_message_id: live.user_message_id.clone(),
+            rules: self.rulebook(&setting),
             setting,
-            rules: self.rules.clone(),
             approval: self.in_force.clone(),
             granted: self.granted.clone().into(),
             passages,

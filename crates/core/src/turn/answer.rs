@@ -2,35 +2,39 @@
 
 use std::sync::Arc;
 
-use super::calls::{Call, CallState, Gate, Planned};
+use super::calls::{Call, CallState, Grant, Planned};
+use super::gate::Gate;
 use super::results::{approval, finished, said};
 use super::{Answered, Decision, Stop, Turn};
 use crate::chunk::{Chunk, Rest};
 use crate::hub::People;
 use crate::ports::client::{About, Ask};
-use crate::scope::{Reach, reach};
+use crate::watchdog::{Action, Judged};
 
 impl Turn {
     /// A call that is for a person to answer does not run, unless there is none: its tool then says what that means.
-    pub(super) fn gate_of_questions(&self, call: &Call, planned: &Planned) -> Gate {
+    pub(super) fn gate_of_questions(&self, call: &Call, planned: &Planned, judged: Judged) -> Gate {
         let questions = &planned.plan.questions;
         match self.hub.parts.settings.people {
             People::Present if !questions.is_empty() => {
-                Gate::Ask(self.ask_about(call, planned, About::Questions(questions.as_slice().into())))
+                let about = About::Questions(questions.as_slice().into());
+                Gate::Ask(self.ask_about(call, self.hub.parts.ids.approval(), about))
             }
-            People::Present | People::Absent => Gate::Open(Vec::new()),
+            People::Present | People::Absent => {
+                Gate::Open(Grant { directories: judged.grants, network: judged.network })
+            }
         }
     }
 
-    pub(super) fn ask_about(&self, call: &Call, planned: &Planned, about: About) -> Arc<Ask> {
+    pub(super) fn ask_about(&self, call: &Call, approval_id: String, about: About) -> Arc<Ask> {
         Arc::new(Ask {
             session_id: self.setting.workspace.session_id.clone(),
             message_id: self.voice.message_id.clone(),
             call_id: call.call_id.clone(),
-            approval_id: self.hub.parts.ids.approval(),
+            approval_id,
             tool_name: call.tool_name.clone(),
             input: call.input.clone(),
-            presentation: planned.plan.presentation.clone(),
+            presentation: call.presentation(),
             about,
         })
     }
@@ -59,6 +63,11 @@ impl Turn {
         let Some(index) = self.calls.iter().position(|call| call.call_id == ask.call_id) else {
             return Ok(());
         };
+        if let About::Permission { .. } = ask.about {
+            let action = if approved { Action::Allow } else { Action::Deny };
+            let asked = self.calls[index].decision.take();
+            self.calls[index].decision = asked.map(|asked| asked.answered(action));
+        }
         if !approved {
             let denial = self.calls[index].denial(reason.unwrap_or_default());
             self.settle(index, denial).await?;
@@ -69,15 +78,22 @@ impl Turn {
             let result = finished(call, said(call, questions, answers), None);
             return self.settle(index, result).await;
         }
-        let accesses = match &self.calls[index].plan {
-            Ok(planned) => planned.plan.accesses.as_slice(),
-            Err(_) => &[],
-        };
-        let widened = match reach(accesses, &self.setting.workspace, &self.granted) {
-            Reach::Outside(directory) => vec![directory],
-            Reach::Inside | Reach::Protected(_) => Vec::new(),
-        };
-        self.calls[index].state = CallState::Allowed(widened);
+        self.let_run(index).await
+    }
+
+    /// A person has allowed it.
+    async fn let_run(&mut self, index: usize) -> Result<(), Stop> {
+        let Ok(planned) = &self.calls[index].plan else { return Ok(()) };
+        let judged = self.judged(planned);
+        // The rules may have become stricter while the question was open, above all over a restart.
+        if judged.verdict.action == Action::Deny {
+            let refusal = judged.verdict.refusal();
+            self.calls[index].decision = Some(judged.verdict);
+            let failure = self.calls[index].failure(&refusal);
+            return self.settle(index, failure).await;
+        }
+        let network = judged.network_once_allowed(&planned.plan.accesses);
+        self.calls[index].state = CallState::Allowed(Grant { directories: judged.grants, network });
         Ok(())
     }
 }

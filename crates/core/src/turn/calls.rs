@@ -1,4 +1,4 @@
-//! Settles the calls of one step: understand, check the grant, ask the watchdog, run, record the one result of each.
+//! Settles the calls of one step: understand, have them judged, run, record the one result of each. `gate` decides.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -9,19 +9,17 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::close::failed;
+use super::gate::Gate;
 use super::progress::Recorder;
 use super::results::{finished, preliminary};
 use super::step::as_object;
 use super::{Answered, Stop, Turn};
 use crate::chunk::{Chunk, Rest};
-use crate::hub::People;
 use crate::ids::CallId;
 use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
-use crate::ports::client::{About, Ask};
-use crate::ports::delegate::Offers;
-use crate::ports::tool::{Access, Effect, NetworkGrant, Presentation, Site, Tool, ToolPlan, ToolRuntime};
-use crate::scope::{Reach, reach};
-use crate::watchdog::{Action, Approval, rule_name};
+use crate::ports::client::Ask;
+use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, ToolRuntime};
+use crate::watchdog::Verdict;
 
 /// One call of the model, understood or not.
 #[derive(Debug)]
@@ -34,6 +32,8 @@ pub(crate) struct Call {
     /// The error is the answer to the model.
     pub(crate) plan: Result<Planned, String>,
     pub(crate) state: CallState,
+    /// Why it runs or does not, as soon as that is known.
+    pub(super) decision: Option<Verdict>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,9 +45,15 @@ pub(crate) struct Planned {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallState {
     Open,
-    /// May run, with these directories beside the roots.
-    Allowed(Vec<PathBuf>),
+    Allowed(Grant),
     Settled,
+}
+
+/// What one call may reach beside the roots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) network: NetworkGrant,
 }
 
 /// What came of a step's calls.
@@ -79,12 +85,6 @@ impl Repeats {
     }
 }
 
-pub(super) enum Gate {
-    Open(Vec<PathBuf>),
-    Ask(Arc<Ask>),
-    Refused(Chunk),
-}
-
 impl Call {
     /// Finds the tool and lets it read the arguments; nothing is changed by this.
     pub(crate) async fn understand(turn: &Turn, call_id: CallId, tool_name: String, input: Value) -> Self {
@@ -93,7 +93,7 @@ impl Call {
             Some(tool) => tool.spec().presentation(),
             None => bare(&tool_name),
         };
-        Self { call_id, tool_name, input, bare, plan, state: CallState::Open }
+        Self { call_id, tool_name, input, bare, plan, state: CallState::Open, decision: None }
     }
 
     async fn plan(turn: &Turn, tool_name: &str, input: &Value) -> Result<Planned, String> {
@@ -106,7 +106,7 @@ impl Call {
         }
         let input = as_object(input)?;
         // A tool that panics over its arguments fails this call, not the turn.
-        let planned = AssertUnwindSafe(tool.plan(input, &turn.site(&[]))).catch_unwind().await;
+        let planned = AssertUnwindSafe(tool.plan(input, &turn.site())).catch_unwind().await;
         let crashed = |_| Err("internal error: the tool crashed over these arguments; it was not run".into());
         let plan = planned.unwrap_or_else(crashed)?;
         Ok(Planned { tool, plan })
@@ -115,15 +115,17 @@ impl Call {
     /// A call whose arguments could not be read: it has its answer already.
     pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String) -> Self {
         let bare = bare(&tool_name);
-        Self { call_id, tool_name, input: Value::Null, bare, plan: Err(why), state: CallState::Settled }
+        let (input, state) = (Value::Null, CallState::Settled);
+        Self { call_id, tool_name, input, bare, plan: Err(why), state, decision: None }
     }
 
     /// How the call looks before it runs.
     pub(crate) fn presentation(&self) -> Presentation {
-        match &self.plan {
-            Ok(planned) => planned.plan.presentation.clone(),
-            Err(_) => self.bare.clone(),
-        }
+        let planned = match &self.plan {
+            Ok(planned) => &planned.plan.presentation,
+            Err(_) => &self.bare,
+        };
+        Presentation { decision: self.decision.clone(), ..planned.clone() }
     }
 
     /// What a tool left out of the presentation of its result stays as it was planned.
@@ -133,6 +135,7 @@ impl Call {
             title: if result.title.is_empty() { planned.title } else { result.title },
             kind: result.kind.or(planned.kind),
             hidden: result.hidden || planned.hidden,
+            decision: planned.decision,
             ..result
         }
     }
@@ -176,12 +179,15 @@ impl Turn {
             }
             if self.calls[index].state == CallState::Open {
                 match self.gate(index) {
-                    Gate::Open(granted) => self.calls[index].state = CallState::Allowed(granted),
+                    Gate::Open(grant) => self.calls[index].state = CallState::Allowed(grant),
                     Gate::Ask(ask) => {
                         self.record_ask(&ask).await?;
                         return Ok(Settled::Waiting(ask));
                     }
-                    Gate::Refused(chunk) => self.settle(index, chunk).await?,
+                    Gate::Refused(text) => {
+                        let chunk = self.calls[index].failure(&text);
+                        self.settle(index, chunk).await?;
+                    }
                 }
             }
             if !side_by_side {
@@ -194,46 +200,15 @@ impl Turn {
         Ok(self.check_repeats())
     }
 
-    /// Capability, then rules. Pure: nothing is recorded here.
-    fn gate(&self, index: usize) -> Gate {
-        let call = &self.calls[index];
-        let planned = match &call.plan {
-            Ok(planned) => planned,
-            Err(text) => return Gate::Refused(call.failure(text)),
-        };
-        let accesses = &planned.plan.accesses;
-        let approval = self.approval.get();
-        let verdict = self.rules.verdict(accesses, approval);
-        if verdict.action == Action::Deny {
-            let rule = verdict.rule.map(|rule| rule.pattern).unwrap_or_default();
-            return Gate::Refused(call.failure(&format!("denied by the rule `{rule}` of this session")));
-        }
-        let decided = verdict.rule.is_some() || approval == Approval::All;
-        match reach(accesses, &self.setting.workspace, &self.granted) {
-            Reach::Protected(reason) => Gate::Refused(call.failure(&reason)),
-            Reach::Outside(directory) if verdict.action == Action::Allow && decided => {
-                Gate::Open(vec![directory])
-            }
-            Reach::Inside if verdict.action == Action::Allow => self.gate_of_questions(call, planned),
-            Reach::Inside | Reach::Outside(_) => match self.hub.parts.settings.people {
-                People::Absent => Gate::Refused(call.failure("nobody is here who could allow it")),
-                People::Present => {
-                    let about = About::Permission { rule_name: rule_name(accesses) };
-                    Gate::Ask(self.ask_about(call, planned, about))
-                }
-            },
-        }
-    }
-
     async fn run_call(&mut self, index: usize) -> Result<(), Stop> {
-        let CallState::Allowed(granted) = self.calls[index].state.clone() else { return Ok(()) };
-        let result = self.execute(&self.calls[index], granted).await?;
+        let CallState::Allowed(grant) = self.calls[index].state.clone() else { return Ok(()) };
+        let result = self.execute(&self.calls[index], grant).await?;
         self.settle(index, result).await
     }
 
     async fn run_side_by_side(&mut self) -> Result<(), Stop> {
         let running = self.calls.iter().enumerate().filter_map(|(index, call)| match &call.state {
-            CallState::Allowed(granted) => Some((index, self.execute(call, granted.clone()))),
+            CallState::Allowed(grant) => Some((index, self.execute(call, grant.clone()))),
             CallState::Open | CallState::Settled => None,
         });
         let (indexes, futures): (Vec<_>, Vec<_>) = running.unzip();
@@ -245,9 +220,9 @@ impl Turn {
     }
 
     /// Runs one allowed call. The intent is stored first, so that a crash never leads to a second run.
-    async fn execute(&self, call: &Call, granted: Vec<PathBuf>) -> Result<Chunk, Stop> {
+    async fn execute(&self, call: &Call, grant: Grant) -> Result<Chunk, Stop> {
         let Ok(planned) = &call.plan else { return Ok(call.failure("not understood")) };
-        let started = Presentation { content: Vec::new(), ..planned.plan.presentation.clone() };
+        let started = Presentation { content: Vec::new(), ..call.presentation() };
         self.record(preliminary(&call.call_id, &started)).await?;
         if planned.tool.spec().effect == Effect::Mutates {
             self.journal.settle().await?;
@@ -255,12 +230,11 @@ impl Turn {
         let cancel = self.cancel.child_token();
         // A turn that is dropped takes its tools along.
         let _dropped_with_us = cancel.clone().drop_guard();
-        let recorder = Recorder::new(self.journal.clone(), self.voice.clone(), call.call_id.clone());
-        let recorder = Arc::new(recorder);
+        let recorder = Arc::new(Recorder::new(self.journal.clone(), self.voice.clone(), call));
         let runtime = ToolRuntime {
             call_id: call.call_id.clone(),
-            site: self.site(&granted),
-            network: network_grant(&planned.plan.accesses),
+            site: self.site_of(planned, &grant.directories),
+            network: grant.network,
             progress: recorder.clone(),
             cancel: cancel.clone(),
         };
@@ -284,17 +258,6 @@ impl Turn {
             Ok(outcome) => finished(call, outcome, self.repeat_warning(call)),
             Err(_) => call.failure("internal error: the tool crashed; its outcome is unknown"),
         })
-    }
-
-    /// Where calls work: the session's directories, those granted to it, and those granted to one call.
-    fn site(&self, to_call: &[PathBuf]) -> Site {
-        let granted = match to_call {
-            [] => self.granted.clone(),
-            to_call => self.granted.iter().chain(to_call).cloned().collect(),
-        };
-        // A client that offers nothing (any more) is as good as none.
-        let client = self.client.clone().filter(|client| client.offers() != Offers::default());
-        Site { workspace: self.setting.workspace.clone(), granted, client }
     }
 
     pub(super) async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), Stop> {
@@ -328,12 +291,6 @@ impl Turn {
             )
         })
     }
-}
-
-/// The network belongs to a call that named it before it was allowed.
-fn network_grant(accesses: &[Access]) -> NetworkGrant {
-    let names_it = accesses.iter().any(|access| matches!(access, Access::Network { .. }));
-    if names_it { NetworkGrant::Granted } else { NetworkGrant::Withheld }
 }
 
 /// A call of a tool that nobody knows.

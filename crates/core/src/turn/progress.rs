@@ -4,24 +4,29 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
+use super::calls::Call;
 use super::results::preliminary;
 use crate::chunk::{Chunk, Rest};
 use crate::ids::CallId;
 use crate::journal::{Journal, Voice};
 use crate::ports::tool::{Presentation, Progress};
+use crate::watchdog::Verdict;
 
 #[derive(Debug)]
 pub(super) struct Recorder {
     voice: Voice,
     call_id: CallId,
+    /// Why the call runs: it has to be in what is shown last, should this process die.
+    decision: Option<Verdict>,
     /// `None` once the call has its result. Why a lock: a tool may go on talking from another thread, and nothing of that
     /// may come between the result and the end of the turn.
     journal: Mutex<Option<Journal>>,
 }
 
 impl Recorder {
-    pub(super) fn new(journal: Journal, voice: Voice, call_id: CallId) -> Self {
-        Self { voice, call_id, journal: Mutex::new(Some(journal)) }
+    pub(super) fn new(journal: Journal, voice: Voice, call: &Call) -> Self {
+        let (call_id, decision) = (call.call_id.clone(), call.decision.clone());
+        Self { voice, call_id, decision, journal: Mutex::new(Some(journal)) }
     }
 
     /// The call is over: whatever its tool still says is lost.
@@ -40,7 +45,8 @@ impl Recorder {
 
 impl Progress for Recorder {
     fn show(&self, presentation: Presentation) {
-        self.record(preliminary(&self.call_id, &presentation));
+        let shown = Presentation { decision: self.decision.clone(), ..presentation };
+        self.record(preliminary(&self.call_id, &shown));
     }
 
     fn data(&self, name: &str, data: Value) {

@@ -65,6 +65,7 @@ impl World {
                 scratch: "/scratch".into(),
                 guarded: Arc::default(),
                 approval: Approval::Ask,
+                rules: Arc::default(),
                 containment: Containment::None,
                 people: People::Present,
                 platform: "test".into(),

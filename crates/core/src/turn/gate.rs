@@ -1,0 +1,107 @@
+//! Whether a call may run and where: judged by the watchdog, a question where it asks. Answers are `answer`'s business.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Turn;
+use super::calls::{Call, Grant, Planned};
+use crate::hub::People;
+use crate::ports::client::{About, Ask};
+use crate::ports::delegate::Offers;
+use crate::ports::tool::{Access, Site};
+use crate::watchdog::{Action, Always, Judge, Judged, Matter};
+
+/// What becomes of a call before it runs.
+pub(super) enum Gate {
+    Open(Grant),
+    Ask(Arc<Ask>),
+    /// With the answer to the model.
+    Refused(String),
+}
+
+impl Planned {
+    fn matter(&self) -> Matter<'_> {
+        let spec = self.tool.spec();
+        Matter { tool: spec.id, effect: spec.effect, accesses: &self.plan.accesses }
+    }
+}
+
+impl Turn {
+    fn judge(&self) -> Judge<'_> {
+        Judge {
+            rules: &self.rules,
+            approval: self.approval.get(),
+            containment: self.hub.parts.settings.containment,
+            workspace: &self.setting.workspace,
+            granted: &self.granted,
+        }
+    }
+
+    pub(super) fn judged(&self, planned: &Planned) -> Judged {
+        self.judge().judge(&planned.matter())
+    }
+
+    /// Capability, then rules. Nothing is recorded here but why.
+    pub(super) fn gate(&mut self, index: usize) -> Gate {
+        let call = &self.calls[index];
+        let planned = match &call.plan {
+            Ok(planned) => planned,
+            Err(text) => return Gate::Refused(text.clone()),
+        };
+        let judged = self.judged(planned);
+        let verdict = judged.verdict.clone();
+        let gate = match (verdict.action, self.hub.parts.settings.people) {
+            (Action::Allow, _) => self.gate_of_questions(call, planned, judged),
+            (Action::Deny, _) => Gate::Refused(verdict.refusal()),
+            (Action::Ask, People::Absent) => Gate::Refused("nobody is here who could allow it".to_owned()),
+            (Action::Ask, People::Present) => {
+                let about = self.about_permission(call, judged.outside);
+                Gate::Ask(self.ask_about(call, self.hub.parts.ids.approval(), about))
+            }
+        };
+        self.calls[index].decision = Some(verdict);
+        gate
+    }
+
+    /// The question that an earlier process left open, about the call as it is understood now.
+    pub(crate) fn question_again(&self, call: &mut Call, approval_id: String) -> Arc<Ask> {
+        let judged = call.plan.as_ref().ok().map(|planned| self.judged(planned));
+        let (verdict, outside) = judged.map(|judged| (judged.verdict, judged.outside)).unzip();
+        call.decision = verdict;
+        let about = match &call.plan {
+            Ok(planned) if !planned.plan.questions.is_empty() => {
+                About::Questions(planned.plan.questions.as_slice().into())
+            }
+            Ok(_) | Err(_) => self.about_permission(call, outside.unwrap_or_default()),
+        };
+        self.ask_about(call, approval_id, about)
+    }
+
+    fn about_permission(&self, call: &Call, outside: Vec<PathBuf>) -> About {
+        About::Permission { rule_name: self.always(call).map(|always| always.name), outside }
+    }
+
+    /// What an "always" answer about this call means; `None` where it would mean nothing.
+    pub(crate) fn always(&self, call: &Call) -> Option<Always> {
+        self.judge().always(&call.plan.as_ref().ok()?.matter())
+    }
+
+    /// Where calls are understood: the session's directories and those granted to it.
+    pub(super) fn site(&self) -> Site {
+        // A client that offers nothing (any more) is as good as none.
+        let client = self.client.clone().filter(|client| client.offers() != Offers::default());
+        Site { workspace: self.setting.workspace.clone(), granted: self.granted.clone(), client }
+    }
+
+    /// Where one call works: also in the directories granted to it alone. A process could write wherever it is granted
+    /// anything, so it gets of the session's only what may be changed.
+    pub(super) fn site_of(&self, planned: &Planned, to_call: &[PathBuf]) -> Site {
+        let runs_commands = planned.plan.accesses.iter().any(|access| matches!(access, Access::Command(_)));
+        let of_session = match runs_commands {
+            true => self.judge().writable(),
+            false => self.granted.to_vec(),
+        };
+        let granted = of_session.iter().chain(to_call).cloned().collect();
+        Site { granted, ..self.site() }
+    }
+}

@@ -1,0 +1,159 @@
+//! What an "always" answer to a call means: rules as wide as what was asked for, and their name. Stores nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::judge::{ANY_HOST, Judge, Matter, permission, subject};
+use super::pattern::escaped;
+use super::rule::{Action, READ, Rule};
+use super::rulebook::Rulebook;
+use crate::limits::ALWAYS_RULES;
+use crate::ports::tool::{Access, CommandAccess};
+use crate::scope::{Reach, reach};
+
+/// What "always" means for one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Always {
+    /// In words: `cargo test …`, `changes to /w/a.txt`.
+    pub name: String,
+    /// Granted to the session when it is allowed.
+    pub directories: Vec<PathBuf>,
+    subjects: Vec<Subject>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Subject {
+    permission: String,
+    pattern: String,
+    name: String,
+}
+
+impl Always {
+    pub fn rules(&self, action: Action) -> Vec<Rule> {
+        let rule = |subject: &Subject| Rule::new(&subject.permission, &subject.pattern, action);
+        self.subjects.iter().map(rule).collect()
+    }
+}
+
+impl Judge<'_> {
+    /// `None` where it would not hold: the same call would be asked for again, or nobody could read what it means.
+    pub fn always(&self, matter: &Matter<'_>) -> Option<Always> {
+        let mut subjects: Vec<Subject> = Vec::new();
+        let asked = matter.accesses.iter().flat_map(|access| self.asked_for(access, matter.tool));
+        let whole_tool = (self.tool(matter).action == Action::Ask).then(|| Subject::of_tool(matter.tool));
+        for subject in asked.chain(whole_tool) {
+            if !subjects.contains(&subject) {
+                subjects.push(subject);
+            }
+            if subjects.len() > ALWAYS_RULES {
+                return None;
+            }
+        }
+        let directories = self.judge(matter).outside;
+        let name = subjects.iter().map(|subject| subject.name.as_str()).collect::<Vec<_>>().join(", ");
+        let always = Always { name, directories, subjects };
+        self.would_hold(&always, matter).then_some(always)
+    }
+
+    /// Plays it: after the answer the same call has to pass, or to be refused.
+    fn would_hold(&self, always: &Always, matter: &Matter<'_>) -> bool {
+        // The whole machine is nothing that one call asks for.
+        if always.directories.iter().any(|directory| directory.parent().is_none()) {
+            return false;
+        }
+        let after = |action| self.rules.with(&always.rules(action), self.ground());
+        let verdict = |rules: &Rulebook, granted: &[PathBuf]| {
+            Judge { rules, granted, ..*self }.judge(matter).verdict.action
+        };
+        let granted: Vec<PathBuf> = self.granted.iter().chain(&always.directories).cloned().collect();
+        verdict(&after(Action::Allow), &granted) == Action::Allow
+            && verdict(&after(Action::Deny), self.granted) == Action::Deny
+    }
+
+    /// What of an access is asked for.
+    fn asked_for(&self, access: &Access, tool: &str) -> Vec<Subject> {
+        let outside = match reach(access, self.workspace, self.granted) {
+            Reach::Outside(directory) => Some(directory),
+            Reach::Inside | Reach::Protected(_) => None,
+        };
+        let asks = |action| action == Action::Ask;
+        let mut subjects = Vec::new();
+        match (access, outside) {
+            (Access::Command(command), outside) => {
+                let directory =
+                    outside.filter(|directory| asks(self.outside_path(READ, directory, directory).action));
+                subjects.extend(directory.map(|directory| Subject::below(READ, &directory)));
+                if asks(self.inside(access, tool).action) {
+                    subjects.push(Subject::of_command(command));
+                }
+            }
+            (Access::ReadPath(_) | Access::WritePath(_), Some(directory)) => {
+                if asks(self.access(access, tool).action) {
+                    subjects.push(Subject::below(permission(access), &directory));
+                }
+            }
+            (Access::ReadPath(path) | Access::WritePath(path), None) => {
+                if asks(self.access(access, tool).action) {
+                    subjects.push(Subject::of_file(access, path));
+                }
+            }
+            (Access::Network { host }, _) => {
+                if asks(self.access(access, tool).action) {
+                    subjects.push(Subject::of_host(host));
+                }
+            }
+        }
+        subjects
+    }
+}
+
+impl Subject {
+    /// The words that say what a command is, with anything behind them; where none do, this line only.
+    fn of_command(command: &CommandAccess) -> Self {
+        let permission = super::rule::BASH.to_owned();
+        match command.prefix {
+            0 => {
+                let line = command.line();
+                Self { permission, pattern: escaped(&line), name: format!("`{line}`") }
+            }
+            words => {
+                let beginning = command.beginning(words);
+                let pattern = format!("{} *", escaped(&beginning));
+                Self { permission, pattern, name: format!("`{beginning} …`") }
+            }
+        }
+    }
+
+    fn below(permission: &str, directory: &Path) -> Self {
+        let shown = directory.display();
+        let name = match permission {
+            READ => format!("reading in {shown}"),
+            _ => format!("changes in {shown}"),
+        };
+        let pattern = format!("{}/*", escaped(&directory.to_string_lossy()));
+        Self { permission: permission.to_owned(), pattern, name }
+    }
+
+    fn of_file(access: &Access, path: &Path) -> Self {
+        let shown = path.display();
+        let name = match permission(access) {
+            READ => format!("reading {shown}"),
+            _ => format!("changes to {shown}"),
+        };
+        Self { permission: permission(access).to_owned(), pattern: escaped(&subject(access)), name }
+    }
+
+    fn of_host(host: &str) -> Self {
+        let permission = super::rule::NETWORK.to_owned();
+        match host {
+            ANY_HOST => {
+                Self { permission, pattern: ANY_HOST.to_owned(), name: "reaching any host".to_owned() }
+            }
+            host => Self { permission, pattern: escaped(host), name: format!("reaching {host}") },
+        }
+    }
+
+    fn of_tool(tool: &str) -> Self {
+        let name = format!("every call of `{tool}`");
+        Self { permission: escaped(tool), pattern: "*".to_owned(), name }
+    }
+}

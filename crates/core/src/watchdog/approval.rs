@@ -1,0 +1,89 @@
+//! How much happens without asking, and what holds commands when nobody is asked. Judges nothing.
+
+/// How much happens without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Reading passes, all else asks.
+    #[default]
+    Ask,
+    /// Changes to files within the roots pass too.
+    Edits,
+    /// Nothing asks. What is refused stays refused.
+    All,
+}
+
+impl Approval {
+    pub const ALL: [Self; 3] = [Self::Ask, Self::Edits, Self::All];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Edits => "edits",
+            Self::All => "all",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|approval| approval.as_str() == text)
+    }
+}
+
+/// What holds commands when nobody is asked about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Containment {
+    /// A sandbox with a file system and processes of its own.
+    Full,
+    /// Rules of the kernel that can't except anything from a writable directory and leave processes visible: somebody
+    /// has to look at each command all the same.
+    Reduced,
+    /// Nothing does, so somebody has to look at each of them.
+    None,
+    /// Nothing does, and the user said that nothing shall.
+    ExplicitlyOff,
+}
+
+impl Containment {
+    /// Whether this much may happen here without asking; the error says why not.
+    pub fn permit(self, approval: Approval) -> Result<(), &'static str> {
+        match (approval, self) {
+            (Approval::Ask | Approval::Edits, _) | (Approval::All, Self::Full | Self::ExplicitlyOff) => {
+                Ok(())
+            }
+            (Approval::All, Self::Reduced) => {
+                Err("`all` needs a whole sandbox, and this machine has only the \
+                 reduced one (`attache doctor` says why); start attache with `--sandbox off` if nothing shall hold commands back")
+            }
+            (Approval::All, Self::None) => {
+                Err("`all` needs a sandbox that holds commands back, and there is none here; \
+                 start attache with `--sandbox off` if nothing shall hold them back")
+            }
+        }
+    }
+
+    /// Why somebody has to look at every command that no rule of the user lets pass; `None`: nobody has to.
+    pub(super) fn wants_a_look(self) -> Option<&'static str> {
+        match self {
+            Self::Full | Self::ExplicitlyOff => None,
+            Self::Reduced => {
+                Some("only the reduced sandbox holds commands here, so each of them is asked for")
+            }
+            Self::None => Some("no sandbox holds commands here, so each of them is asked for"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_needs_somebody_who_said_that_nothing_shall_hold_it() {
+        for approval in [Approval::Ask, Approval::Edits] {
+            assert_eq!(Containment::None.permit(approval), Ok(()));
+        }
+        assert!(Containment::None.permit(Approval::All).is_err());
+        assert!(Containment::Reduced.permit(Approval::All).is_err());
+        assert_eq!(Containment::Full.permit(Approval::All), Ok(()));
+        assert_eq!(Containment::ExplicitlyOff.permit(Approval::All), Ok(()));
+    }
+}

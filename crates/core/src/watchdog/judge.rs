@@ -1,0 +1,275 @@
+//! Judges one call: what it touches against the grant, the rules, the approval and what holds commands. Records nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::approval::{Approval, Containment};
+use super::pattern::Ground;
+use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Scope};
+use super::rulebook::{Entry, Rulebook};
+use super::verdict::{Reason, Verdict};
+use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace};
+use crate::scope::{Reach, reach};
+
+/// Stands for a host that nobody knows before the command runs.
+pub(super) const ANY_HOST: &str = "*";
+
+/// Everything that a verdict depends on besides the call.
+#[derive(Clone, Copy, Debug)]
+pub struct Judge<'a> {
+    pub rules: &'a Rulebook,
+    pub approval: Approval,
+    pub containment: Containment,
+    pub workspace: &'a Workspace,
+    /// Directories outside the workspace that the user granted for the session.
+    pub granted: &'a [PathBuf],
+}
+
+/// The call that is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Matter<'a> {
+    pub tool: &'a str,
+    pub effect: Effect,
+    pub accesses: &'a [Access],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    pub verdict: Verdict,
+    /// Directories outside the session's own that it would touch.
+    pub outside: Vec<PathBuf>,
+    /// Those of them that the call needs granted if it runs.
+    pub grants: Vec<PathBuf>,
+    /// What rules say; the answer of a person may grant more.
+    pub network: NetworkGrant,
+}
+
+impl Judge<'_> {
+    pub fn judge(&self, matter: &Matter<'_>) -> Judged {
+        let verdict = matter.accesses.iter().map(|access| self.access(access, matter.tool));
+        let verdict = verdict.fold(self.tool(matter), Verdict::or_stricter);
+        let (outside, grants) = self.outside(matter.accesses);
+        Judged { verdict, outside, grants, network: self.network(matter.accesses) }
+    }
+
+    /// Of the directories granted for the session those that may be changed too.
+    pub fn writable(&self) -> Vec<PathBuf> {
+        let may_change = |path: &&PathBuf| self.rules.allows(EDIT, &path.to_string_lossy());
+        self.granted.iter().filter(may_change).cloned().collect()
+    }
+
+    pub(super) fn ground(&self) -> Ground<'_> {
+        Ground { root: &self.workspace.root, home: self.workspace.guarded.home() }
+    }
+
+    /// The tool itself, whatever it touches.
+    pub(super) fn tool(&self, matter: &Matter<'_>) -> Verdict {
+        let may_do_anything = matter.accesses.is_empty() && matter.effect == Effect::Mutates;
+        match (self.rules.decide_tool(matter.tool), self.approval) {
+            (Some(entry), Approval::All) if passes_under_all(entry) => Verdict::approved(Approval::All),
+            (Some(entry), _) => Verdict::new(entry.rule.action, entry.reason()),
+            (None, Approval::All) if may_do_anything => Verdict::approved(Approval::All),
+            (None, _) if may_do_anything => {
+                Verdict::default(Action::Ask, "nobody knows what this tool touches")
+            }
+            (None, _) => Verdict::default(Action::Allow, "it touches nothing outside the conversation"),
+        }
+    }
+
+    pub(super) fn access(&self, access: &Access, tool: &str) -> Verdict {
+        match reach(access, self.workspace, self.granted) {
+            Reach::Protected(why) => Verdict::new(Action::Deny, Reason::Guarded { why }),
+            Reach::Inside => self.inside(access, tool),
+            Reach::Outside(directory) => match access {
+                Access::Command(_) => {
+                    self.outside_path(READ, &directory, &directory).or_stricter(self.inside(access, tool))
+                }
+                Access::ReadPath(path) => self.outside_path(READ, path, &directory),
+                Access::WritePath(path) => self.outside_path(EDIT, path, &directory),
+                Access::Network { .. } => self.inside(access, tool),
+            },
+        }
+    }
+
+    /// A rule about the path reaches there; one about the tool does not.
+    pub(super) fn outside_path(&self, permission: &str, path: &Path, directory: &Path) -> Verdict {
+        match (self.rules.decide(permission, &path.to_string_lossy()), self.approval) {
+            (Some(entry), Approval::All) if passes_under_all(entry) => Verdict::approved(Approval::All),
+            (Some(entry), _) => Verdict::new(entry.rule.action, entry.reason()),
+            (None, Approval::All) => Verdict::approved(Approval::All),
+            (None, Approval::Ask | Approval::Edits) => {
+                Verdict::new(Action::Ask, Reason::Outside { directory: directory.to_path_buf() })
+            }
+        }
+    }
+
+    pub(super) fn inside(&self, access: &Access, tool: &str) -> Verdict {
+        let decided = self.rules.decide(permission(access), &subject(access));
+        match decided.or_else(|| self.rules.decide_tool(tool)) {
+            Some(entry) => self.by_rule(entry, access),
+            None => self.by_default(access),
+        }
+    }
+
+    fn by_rule(&self, entry: &Entry, access: &Access) -> Verdict {
+        let as_it_says = Verdict::new(entry.rule.action, entry.reason());
+        match entry.rule.action {
+            Action::Deny => as_it_says,
+            Action::Ask | Action::Allow if self.may_hide_what_is_denied(access) => self.by_default(access),
+            Action::Ask if self.approval == Approval::All && passes_under_all(entry) => {
+                Verdict::approved(Approval::All)
+            }
+            Action::Ask => as_it_says,
+            // No rule lets pass what nobody understands.
+            Action::Allow if unclear(access).is_some() => self.by_default(access),
+            // Where nothing holds commands it takes the word of the user, and a manifest is not.
+            Action::Allow if entry.scope == Scope::Manifest && self.wants_a_look(access).is_some() => {
+                self.by_default(access)
+            }
+            Action::Allow => as_it_says,
+        }
+    }
+
+    /// What holds without a rule.
+    fn by_default(&self, access: &Access) -> Verdict {
+        if self.may_hide_what_is_denied(access) {
+            let why = match unclear(access) {
+                Some(why) => format!("{why}; it may be what a rule denies"),
+                None => "which hosts it reaches, and a rule denies some".to_owned(),
+            };
+            return Verdict::new(Action::Ask, Reason::Unclear { why });
+        }
+        if let (Some(why), Approval::Ask | Approval::Edits) = (unclear(access), self.approval) {
+            return Verdict::new(Action::Ask, Reason::Unclear { why: why.to_owned() });
+        }
+        if let Some(why) = self.wants_a_look(access) {
+            return Verdict::new(Action::Ask, Reason::Containment { why: why.to_owned() });
+        }
+        if self.approval == Approval::All {
+            return Verdict::approved(Approval::All);
+        }
+        match access {
+            Access::ReadPath(_) => {
+                Verdict::default(Action::Allow, "reading within the session's directories passes")
+            }
+            Access::WritePath(path) if path.starts_with(&self.workspace.scratch) => {
+                Verdict::default(Action::Allow, "the session's scratch directory is its own")
+            }
+            Access::WritePath(path) if self.approval == Approval::Edits && self.is_in_roots(path) => {
+                Verdict::approved(Approval::Edits)
+            }
+            Access::WritePath(_) => Verdict::default(Action::Ask, "changes to files are asked for"),
+            Access::Command(command) if command.nature == CommandNature::ReadOnly => {
+                Verdict::default(Action::Allow, "the command is known to read only")
+            }
+            Access::Command(_) => {
+                Verdict::default(Action::Ask, "commands that may change something are asked for")
+            }
+            Access::Network { .. } => Verdict::default(Action::Ask, "reaching the network is asked for"),
+        }
+    }
+
+    /// A directory that was granted later is no root: it may have been granted for reading.
+    fn is_in_roots(&self, path: &Path) -> bool {
+        self.workspace.roots().any(|root| path.starts_with(root))
+    }
+
+    fn wants_a_look(&self, access: &Access) -> Option<&'static str> {
+        match access {
+            Access::Command(_) => self.containment.wants_a_look(),
+            Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => None,
+        }
+    }
+
+    /// Nobody can tell whether a rule that denies would have matched.
+    fn may_hide_what_is_denied(&self, access: &Access) -> bool {
+        match access {
+            Access::Command(_) => unclear(access).is_some() && self.rules.denies_some(BASH),
+            Access::Network { host } => host == ANY_HOST && self.rules.denies_some(NETWORK),
+            Access::ReadPath(_) | Access::WritePath(_) => false,
+        }
+    }
+
+    /// All directories outside, and those that have to be granted. Commands can read everything but secrets anyway: what
+    /// they are granted they could write, so they get no more than they say they write.
+    fn outside(&self, accesses: &[Access]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let runs_commands = accesses.iter().any(|access| matches!(access, Access::Command(_)));
+        let (mut outside, mut grants) = (Vec::new(), Vec::new());
+        for access in accesses {
+            let Reach::Outside(directory) = reach(access, self.workspace, self.granted) else { continue };
+            if !grants.contains(&directory) && (!runs_commands || matches!(access, Access::WritePath(_))) {
+                grants.push(directory.clone());
+            }
+            if !outside.contains(&directory) {
+                outside.push(directory);
+            }
+        }
+        (outside, grants)
+    }
+
+    /// Granted by rules alone: each host that is named, or any host at all. That nobody asks is no grant.
+    fn network(&self, accesses: &[Access]) -> NetworkGrant {
+        let mut named = hosts(accesses).peekable();
+        let everywhere = || self.rules.allows(NETWORK, ANY_HOST) && !self.rules.denies_some(NETWORK);
+        let granted = match named.peek() {
+            None => everywhere(),
+            Some(_) => named.all(|host| match host {
+                ANY_HOST => everywhere(),
+                host => self.rules.allows(NETWORK, host),
+            }),
+        };
+        if granted { NetworkGrant::Granted } else { NetworkGrant::Withheld }
+    }
+}
+
+impl Judged {
+    /// What a call may reach that a person allowed: they have seen the hosts it names.
+    pub fn network_once_allowed(&self, accesses: &[Access]) -> NetworkGrant {
+        match hosts(accesses).next() {
+            Some(_) => NetworkGrant::Granted,
+            None => self.network,
+        }
+    }
+}
+
+fn hosts(accesses: &[Access]) -> impl Iterator<Item = &str> {
+    accesses.iter().filter_map(|access| match access {
+        Access::Network { host } => Some(host.as_str()),
+        Access::ReadPath(_) | Access::WritePath(_) | Access::Command(_) => None,
+    })
+}
+
+fn passes_under_all(entry: &Entry) -> bool {
+    entry.rule.action == Action::Ask && entry.firmness == Firmness::Plain
+}
+
+pub(super) fn permission(access: &Access) -> &'static str {
+    match access {
+        Access::ReadPath(_) => READ,
+        Access::WritePath(_) => EDIT,
+        Access::Command(_) => BASH,
+        Access::Network { .. } => NETWORK,
+    }
+}
+
+/// What the patterns of rules are matched against.
+pub(super) fn subject(access: &Access) -> String {
+    match access {
+        Access::ReadPath(path) | Access::WritePath(path) => path.to_string_lossy().into_owned(),
+        Access::Command(command) => command.line(),
+        Access::Network { host } => host.clone(),
+    }
+}
+
+/// Why nobody can say what it is.
+fn unclear(access: &Access) -> Option<&str> {
+    match access {
+        Access::Command(command) => match &command.nature {
+            CommandNature::Unclear(why) => Some(why),
+            CommandNature::ReadOnly | CommandNature::Effects => None,
+        },
+        Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! A rule as it is written and stored, and where it comes from. Matches nothing.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::limits::RULE_CHARACTERS;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// `permission` names the kind of access or a tool, `pattern` what it touches; `*` stands for anything.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Rule {
+    pub permission: String,
+    pub pattern: String,
+    pub action: Action,
+}
+
+/// Where a rule comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The agent's own.
+    Manifest,
+    /// The user's, for every session.
+    Configuration,
+    /// Made by the answers of its user.
+    Session,
+}
+
+/// Whether other scopes may loosen a rule of a manifest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Firmness {
+    #[default]
+    Plain,
+    Pinned,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestRule {
+    pub rule: Rule,
+    pub firmness: Firmness,
+}
+
+/// The rules that the answers in a session have made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules(Vec<Rule>);
+
+pub(super) const READ: &str = "read";
+pub(super) const EDIT: &str = "edit";
+pub(super) const BASH: &str = "bash";
+pub(super) const NETWORK: &str = "network";
+
+/// Kinds of access. The tools of these names are judged by what they touch.
+pub(super) const ACCESSES: [&str; 4] = [READ, EDIT, BASH, NETWORK];
+
+/// Tools that a rule can name besides, whether this version has them or not.
+const TOOLS: [&str; 13] = [
+    "apply_patch",
+    "glob",
+    "grep",
+    "plan_exit",
+    "question",
+    "skill",
+    "task",
+    "todo",
+    "tool_search",
+    "view_image",
+    "web_fetch",
+    "web_search",
+    "write",
+];
+
+/// Tools of other servers are named `mcp:SERVER:TOOL`.
+const MCP: &str = "mcp:";
+
+impl Action {
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.as_str() == text)
+    }
+}
+
+impl Scope {
+    /// Behind "a rule of".
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Manifest => "the agent",
+            Self::Configuration => "the configuration",
+            Self::Session => "the session",
+        }
+    }
+}
+
+impl Rule {
+    pub fn new(permission: &str, pattern: &str, action: Action) -> Self {
+        Self { permission: permission.to_owned(), pattern: pattern.to_owned(), action }
+    }
+
+    /// Everything a rule can be about, as far as it has a fixed name.
+    pub fn known_permissions() -> impl Iterator<Item = &'static str> {
+        ACCESSES.into_iter().chain(TOOLS)
+    }
+
+    pub fn is_known_permission(permission: &str) -> bool {
+        let names_a_foreign_tool = |rest: &str| {
+            rest.split_once(':').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())
+        };
+        Self::known_permissions().any(|known| known == permission)
+            || permission.strip_prefix(MCP).is_some_and(names_a_foreign_tool)
+    }
+
+    /// Whether its pattern is a path, which may be written relative to the session's root.
+    pub fn is_about_paths(&self) -> bool {
+        self.permission == READ || self.permission == EDIT
+    }
+
+    /// What is wrong with the pattern as somebody wrote it.
+    pub fn check_pattern(&self) -> Result<(), String> {
+        let pattern = self.pattern.as_str();
+        if pattern.is_empty() {
+            return Err("must not be empty; `*` stands for anything".to_owned());
+        }
+        if pattern.chars().count() > RULE_CHARACTERS {
+            return Err(format!("is longer than {RULE_CHARACTERS} characters"));
+        }
+        if !ACCESSES.contains(&self.permission.as_str()) && pattern != "*" {
+            return Err("must be `*`: a rule about a tool is about all of its calls".to_owned());
+        }
+        if self.is_about_paths() && pattern.split('/').any(|name| name == "..") {
+            return Err("can't match: paths are judged without `..`".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.permission, self.pattern)
+    }
+}
+
+impl Rules {
+    /// From `permissions_json`; entries that are no rules are left out.
+    pub fn from_json(value: &Value) -> Self {
+        let entries = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        Self(entries.iter().filter_map(|entry| Rule::deserialize(entry).ok()).collect())
+    }
+
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(&self.0).unwrap_or_default()
+    }
+
+    /// Adds a rule; one for the same subject is replaced.
+    pub fn add(&mut self, rule: Rule) {
+        self.0.retain(|known| known.permission != rule.permission || known.pattern != rule.pattern);
+        self.0.push(rule);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_survive_their_json_form() {
+        let mut rules = Rules::default();
+        rules.add(Rule::new("bash", "cargo test *", Action::Allow));
+        rules.add(Rule::new("read", "/w/*", Action::Deny));
+        assert_eq!(Rules::from_json(&rules.to_json()), rules);
+        assert_eq!(Rules::from_json(&serde_json::json!([1, {"permission": "bash"}])), Rules::default());
+    }
+
+    #[test]
+    fn a_later_answer_about_the_same_replaces_the_earlier() {
+        let mut rules = Rules::default();
+        rules.add(Rule::new("bash", "make *", Action::Deny));
+        rules.add(Rule::new("bash", "make *", Action::Allow));
+        assert_eq!(rules.iter().map(|rule| rule.action).collect::<Vec<_>>(), [Action::Allow]);
+    }
+
+    #[test]
+    fn rules_are_about_accesses_tools_and_tools_of_servers() {
+        for known in ["read", "bash", "todo", "web_fetch", "mcp:github:create_issue", "mcp:github:*"] {
+            assert!(Rule::is_known_permission(known), "{known}");
+        }
+        for unknown in ["", "Read", "shell", "mcp", "mcp:", "mcp:github", "mcp::x", "*"] {
+            assert!(!Rule::is_known_permission(unknown), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_can_not_match_is_refused() {
+        let checked =
+            |permission: &str, pattern: &str| Rule::new(permission, pattern, Action::Deny).check_pattern();
+        assert_eq!(checked("read", "src/*"), Ok(()));
+        assert_eq!(checked("bash", "cd .."), Ok(()));
+        assert!(checked("read", "../x").is_err());
+        assert!(checked("bash", "").is_err());
+        assert!(checked("todo", "x").is_err());
+        assert!(checked("bash", &"x".repeat(RULE_CHARACTERS + 1)).is_err());
+    }
+}

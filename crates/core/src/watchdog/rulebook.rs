@@ -1,0 +1,210 @@
+//! The rules in force in a session, of all scopes, and which of them decides. Knows no calls.
+
+use std::cmp::Reverse;
+
+use super::pattern::{Ground, Pattern};
+use super::rule::{ACCESSES, Action, BASH, Firmness, ManifestRule, Rule, Rules, Scope};
+use super::verdict::Reason;
+
+/// Rules of all scopes, ready to be matched.
+#[derive(Clone, Debug, Default)]
+pub struct Rulebook {
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) rule: Rule,
+    pub(super) scope: Scope,
+    pub(super) firmness: Firmness,
+    permission: Pattern,
+    pattern: Pattern,
+}
+
+impl Rulebook {
+    pub fn new(
+        manifest: &[ManifestRule],
+        configuration: &[Rule],
+        session: &Rules,
+        ground: Ground<'_>,
+    ) -> Self {
+        let entry = |rule: &Rule, scope, firmness| Entry::new(rule.clone(), scope, firmness, ground);
+        let manifest = manifest.iter().map(|own| entry(&own.rule, Scope::Manifest, own.firmness));
+        let configuration =
+            configuration.iter().map(|rule| entry(rule, Scope::Configuration, Firmness::Plain));
+        let session = session.iter().map(|rule| entry(rule, Scope::Session, Firmness::Plain));
+        Self { entries: manifest.chain(configuration).chain(session).collect() }
+    }
+
+    /// As if the session had these too. One of the session about the same is replaced.
+    pub(super) fn with(&self, rules: &[Rule], ground: Ground<'_>) -> Self {
+        let replaced = |entry: &Entry| {
+            let same =
+                |rule: &Rule| rule.permission == entry.rule.permission && rule.pattern == entry.rule.pattern;
+            entry.scope == Scope::Session && rules.iter().any(same)
+        };
+        let kept = self.entries.iter().filter(|entry| !replaced(entry)).cloned();
+        let new = rules.iter().map(|rule| Entry::new(rule.clone(), Scope::Session, Firmness::Plain, ground));
+        Self { entries: kept.chain(new).collect() }
+    }
+
+    /// The rule that decides about this subject: the most specific of those that match, unless a pinned one is as strict.
+    pub(super) fn decide(&self, permission: &str, subject: &str) -> Option<&Entry> {
+        let matching = || self.entries.iter().filter(|entry| entry.matches(permission, subject));
+        let best = matching().max_by_key(|entry| entry.rank())?;
+        let pinned = matching()
+            .filter(|entry| entry.firmness == Firmness::Pinned)
+            .max_by_key(|entry| entry.rank())
+            .filter(|pinned| pinned.rule.action >= best.rule.action);
+        Some(pinned.unwrap_or(best))
+    }
+
+    /// The rule about all calls of a tool.
+    pub(super) fn decide_tool(&self, tool: &str) -> Option<&Entry> {
+        // The tools `read`, `edit` and `bash` are judged by what they touch.
+        if ACCESSES.contains(&tool) { None } else { self.decide(tool, "") }
+    }
+
+    pub(super) fn denies_some(&self, permission: &str) -> bool {
+        self.entries
+            .iter()
+            .any(|entry| entry.rule.action == Action::Deny && entry.permission.matches(permission))
+    }
+
+    /// Whether a rule says that this may be changed.
+    pub(super) fn allows(&self, permission: &str, subject: &str) -> bool {
+        self.decide(permission, subject).is_some_and(|entry| entry.rule.action == Action::Allow)
+    }
+}
+
+impl Entry {
+    fn new(rule: Rule, scope: Scope, firmness: Firmness, ground: Ground<'_>) -> Self {
+        let pattern = match rule.permission.as_str() {
+            BASH => Pattern::of_command(&rule.pattern),
+            _ if rule.is_about_paths() => Pattern::of_path(&rule.pattern, ground),
+            _ => Pattern::of_name(&rule.pattern),
+        };
+        Self { permission: Pattern::of_name(&rule.permission), pattern, rule, scope, firmness }
+    }
+
+    fn matches(&self, permission: &str, subject: &str) -> bool {
+        self.permission.matches(permission) && self.pattern.matches(subject)
+    }
+
+    /// Longest literal beginning first, then fewer wildcards, then the stricter action. What follows makes no difference to
+    /// the action; it makes the reason the same whatever the order of the rules.
+    #[expect(clippy::type_complexity, reason = "a key to compare by, used in one place")]
+    fn rank(&self) -> ((usize, Reverse<usize>), (usize, Reverse<usize>), Action, Scope, Firmness, &Rule) {
+        let (name, pattern) = (self.permission.specificity(), self.pattern.specificity());
+        (name, pattern, self.rule.action, self.scope, self.firmness, &self.rule)
+    }
+
+    pub(super) fn reason(&self) -> Reason {
+        Reason::Rule { scope: self.scope, firmness: self.firmness, rule: self.rule.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GROUND: fn() -> Ground<'static> = || Ground { root: Path::new("/w"), home: None };
+
+    fn book(rules: &[(Scope, Firmness, &str, Action)]) -> Rulebook {
+        let entries = rules.iter().map(|(scope, firmness, pattern, action)| {
+            Entry::new(Rule::new("bash", pattern, *action), *scope, *firmness, GROUND())
+        });
+        Rulebook { entries: entries.collect() }
+    }
+
+    fn decided(book: &Rulebook, line: &str) -> Option<(Action, Scope)> {
+        book.decide("bash", line).map(|entry| (entry.rule.action, entry.scope))
+    }
+
+    #[test]
+    fn the_most_specific_rule_wins_across_scopes() {
+        use {Action::*, Firmness::Plain, Scope::*};
+        let book = book(&[
+            (Session, Plain, "cargo *", Allow),
+            (Configuration, Plain, "cargo publish *", Deny),
+            (Manifest, Plain, "cargo publish --dry-run *", Ask),
+        ]);
+        assert_eq!(decided(&book, "cargo test"), Some((Allow, Session)));
+        assert_eq!(decided(&book, "cargo publish"), Some((Deny, Configuration)));
+        assert_eq!(decided(&book, "cargo publish --dry-run -q"), Some((Ask, Manifest)));
+        assert_eq!(decided(&book, "make"), None);
+    }
+
+    #[test]
+    fn a_pin_is_not_loosened_and_may_be_tightened() {
+        use {Action::*, Firmness::*, Scope::*};
+        let book = book(&[
+            (Manifest, Pinned, "git *", Ask),
+            (Configuration, Plain, "git status", Allow),
+            (Session, Plain, "git push *", Deny),
+        ]);
+        assert_eq!(decided(&book, "git status"), Some((Ask, Manifest)));
+        assert_eq!(decided(&book, "git push -f"), Some((Deny, Session)));
+    }
+
+    #[test]
+    fn a_rule_of_one_server_is_none_of_another() {
+        let rule = |permission: &str, action| Rule::new(permission, "*", action);
+        let rules = [rule("mcp:github:*", Action::Allow), rule("mcp:github:delete_repo", Action::Deny)];
+        let book = Rulebook::new(&[], &rules, &Rules::default(), GROUND());
+        let action = |tool: &str| book.decide_tool(tool).map(|entry| entry.rule.action);
+        assert_eq!(action("mcp:github:list"), Some(Action::Allow));
+        assert_eq!(action("mcp:github:delete_repo"), Some(Action::Deny));
+        assert_eq!(action("mcp:gitlab:list"), None);
+        assert_eq!(action("bash"), None);
+    }
+
+    fn rules() -> impl Strategy<Value = Vec<(Scope, Firmness, &'static str, Action)>> {
+        let scope = prop::sample::select(vec![Scope::Manifest, Scope::Configuration, Scope::Session]);
+        let patterns = vec!["*", "a*", "a *", "a b", "a b *", "a* b", "*b", "a", "a b c"];
+        let action = prop::sample::select(Action::ALL.to_vec());
+        let one = (scope, any::<bool>(), prop::sample::select(patterns), action);
+        let one = one.prop_map(|(scope, pinned, pattern, action)| {
+            let pinned = pinned && scope == Scope::Manifest;
+            (scope, if pinned { Firmness::Pinned } else { Firmness::Plain }, pattern, action)
+        });
+        prop::collection::vec(one, 0..8)
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_rules_makes_no_difference(
+            (rules, shuffled) in rules().prop_flat_map(|rules| (Just(rules.clone()), Just(rules).prop_shuffle())),
+            line in "[ab]( [bc]){0,2}",
+        ) {
+            let (one, other) = (book(&rules), book(&shuffled));
+            let reason = |book: &Rulebook| book.decide("bash", &line).map(Entry::reason);
+            prop_assert_eq!(reason(&one), reason(&other));
+        }
+
+        #[test]
+        fn no_rule_beside_it_loosens_a_pin(rules in rules(), line in "[ab]( [bc]){0,2}") {
+            let pins: Vec<_> = rules.iter().copied().filter(|rule| rule.1 == Firmness::Pinned).collect();
+            let alone = decided(&book(&pins), &line).map(|decided| decided.0);
+            let together = decided(&book(&rules), &line).map(|decided| decided.0);
+            prop_assert!(together >= alone, "{:?} {:?}", alone, together);
+        }
+
+        #[test]
+        fn nothing_that_matches_is_more_specific_than_what_decides(rules in rules(), line in "[ab]( [bc]){0,2}") {
+            let plain: Vec<_> =
+                rules.iter().map(|(scope, _, pattern, action)| (*scope, Firmness::Plain, *pattern, *action)).collect();
+            let book = book(&plain);
+            let Some(best) = book.decide("bash", &line) else { return Ok(()) };
+            for entry in book.entries.iter().filter(|entry| entry.matches("bash", &line)) {
+                let (mine, its) = (entry.pattern.specificity(), best.pattern.specificity());
+                prop_assert!(mine <= its);
+                prop_assert!(mine < its || entry.rule.action <= best.rule.action);
+            }
+        }
+    }
+}

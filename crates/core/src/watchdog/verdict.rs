@@ -1,0 +1,167 @@
+//! What was decided about a call, and why, in a form that is stored with it. Decides nothing.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::approval::Approval;
+use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Rule, Scope};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub action: Action,
+    #[serde(flatten)]
+    pub reason: Reason,
+}
+
+/// Who or what decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Reason {
+    Rule {
+        scope: Scope,
+        #[serde(default)]
+        firmness: Firmness,
+        rule: Rule,
+    },
+    /// What holds when nobody said anything.
+    Default { why: String },
+    /// The session's approval lets it pass.
+    Approval { approval: String },
+    /// What holds commands here is not enough.
+    Containment { why: String },
+    /// A command that can't be understood: no rule lets it pass.
+    Unclear { why: String },
+    /// Outside of everything the session may reach by itself.
+    Outside { directory: PathBuf },
+    /// No grant reaches it.
+    Guarded { why: String },
+    /// The user was asked, for this reason.
+    Person { why: String },
+}
+
+impl Verdict {
+    pub(super) fn new(action: Action, reason: Reason) -> Self {
+        Self { action, reason }
+    }
+
+    pub(super) fn default(action: Action, why: &str) -> Self {
+        Self::new(action, Reason::Default { why: why.to_owned() })
+    }
+
+    pub(super) fn approved(approval: Approval) -> Self {
+        Self::new(Action::Allow, Reason::Approval { approval: approval.as_str().to_owned() })
+    }
+
+    /// The answer of the user who was asked because of this verdict.
+    pub fn answered(&self, action: Action) -> Self {
+        Self::new(action, Reason::Person { why: self.reason.in_words() })
+    }
+
+    /// The stricter of the two; of two that are alike the one that says more.
+    pub(super) fn or_stricter(self, other: Self) -> Self {
+        if (other.action, other.reason.weight()) > (self.action, self.reason.weight()) { other } else { self }
+    }
+
+    /// As it is shown to people.
+    pub fn in_words(&self) -> String {
+        format!("{}: {}", self.action.as_str(), self.reason.in_words())
+    }
+
+    /// What the model is told about a call that was denied, and what it may do instead.
+    pub fn refusal(&self) -> String {
+        match &self.reason {
+            Reason::Guarded { why } => why.clone(),
+            Reason::Rule { rule, .. } => format!("denied by {}; {}", self.reason.in_words(), instead(rule)),
+            Reason::Default { .. }
+            | Reason::Approval { .. }
+            | Reason::Containment { .. }
+            | Reason::Unclear { .. }
+            | Reason::Outside { .. }
+            | Reason::Person { .. } => format!("denied: {}", self.reason.in_words()),
+        }
+    }
+}
+
+impl Reason {
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Rule { scope, firmness, rule } => {
+                let pinned = match firmness {
+                    Firmness::Plain => "",
+                    Firmness::Pinned => "pinned ",
+                };
+                format!("the {pinned}rule `{rule}` of {}", scope.in_words())
+            }
+            Self::Approval { approval } => format!("approval is `{approval}`"),
+            Self::Outside { directory } => {
+                format!("{} is outside of the session's directories", directory.display())
+            }
+            Self::Unclear { why } => format!("not understood: {why}"),
+            Self::Person { why } => format!("the user's answer (asked because: {why})"),
+            Self::Default { why } | Self::Containment { why } | Self::Guarded { why } => why.clone(),
+        }
+    }
+
+    fn weight(&self) -> u8 {
+        match self {
+            Self::Default { .. } => 0,
+            Self::Approval { .. } => 1,
+            Self::Rule { .. } | Self::Containment { .. } | Self::Unclear { .. } => 2,
+            Self::Outside { .. } => 3,
+            Self::Guarded { .. } | Self::Person { .. } => 4,
+        }
+    }
+}
+
+fn instead(rule: &Rule) -> &'static str {
+    match rule.permission.as_str() {
+        READ => "go on without reading it, or ask the user for what you need from it",
+        EDIT => "leave it as it is and tell the user what you would have changed",
+        BASH => "do it without this command, or tell the user what to run",
+        NETWORK => "go on with what is on this machine, or tell the user what you need from there",
+        _ => "go on with other tools, or tell the user what you need it for",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn by_rule() -> Verdict {
+        let rule = Rule::new("bash", "git push *", Action::Deny);
+        Verdict::new(Action::Deny, Reason::Rule { scope: Scope::Manifest, firmness: Firmness::Pinned, rule })
+    }
+
+    #[test]
+    fn a_verdict_is_stored_with_the_rule_and_its_scope() {
+        let stored = serde_json::to_value(by_rule()).unwrap();
+        assert_eq!(
+            stored,
+            json!({
+                "action": "deny", "by": "rule", "scope": "manifest", "firmness": "pinned",
+                "rule": {"permission": "bash", "pattern": "git push *", "action": "deny"},
+            })
+        );
+        assert_eq!(serde_json::from_value::<Verdict>(stored).unwrap(), by_rule());
+    }
+
+    #[test]
+    fn a_refusal_names_the_rule_and_a_way_on() {
+        assert_eq!(
+            by_rule().refusal(),
+            "denied by the pinned rule `bash git push *` of the agent; do it without this command, or tell the user what to run"
+        );
+    }
+
+    #[test]
+    fn an_answer_remembers_why_it_was_asked_for() {
+        let asked = Verdict::default(Action::Ask, "commands are asked for");
+        assert_eq!(
+            asked.answered(Action::Allow).in_words(),
+            "allow: the user's answer (asked because: commands are asked for)"
+        );
+    }
+}
