@@ -16,7 +16,8 @@ export function print(text) {
 let connections = 0;
 
 export class Connection {
-  constructor(binary) {
+  /** `handlers`: what this client does beyond answering questions, by method. */
+  constructor(binary, handlers = {}) {
     this.number = ++connections;
     this.updates = [];
     this.asked = [];
@@ -38,10 +39,13 @@ export class Connection {
       close: () => outgoing.close(),
       abort: (reason) => outgoing.abort(reason),
     });
-    this.connection = client({ name: "attache-test" })
+    let app = client({ name: "attache-test" })
       .onRequest("session/request_permission", ({ params }) => this.permission(params))
-      .onNotification("session/update", ({ params }) => this.updated(params))
-      .connect({ writable, readable: stream.readable });
+      .onNotification("session/update", ({ params }) => this.updated(params));
+    for (const [method, handler] of Object.entries(handlers)) {
+      app = app.onRequest(method, ({ params }) => handler(params));
+    }
+    this.connection = app.connect({ writable, readable: stream.readable });
     this.agent = this.connection.agent;
   }
 
@@ -98,6 +102,11 @@ export class Connection {
 
   updated(params) {
     this.updates.push(params);
+    this.look();
+  }
+
+  /** Something has happened that somebody may wait for. */
+  look() {
     for (const waiter of this.waiters) waiter();
   }
 
@@ -114,7 +123,7 @@ export class Connection {
     return this.since(mark, sessionId, kind).map((update) => update.content.text).join("");
   }
 
-  /** Waits until an update makes the condition true. */
+  /** Waits until an update, or whoever calls `look`, makes the condition true. */
   until(what, condition) {
     const settled = new Promise((resolve) => {
       const look = () => {

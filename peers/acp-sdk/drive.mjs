@@ -7,25 +7,13 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Connection, print } from "./connection.mjs";
+import { step, stepsDone } from "./step.mjs";
 
 const { TEST_BINARY: binary, TEST_WORKSPACE: cwd } = process.env;
 assert(binary && cwd && process.env.ATTACHE_HOME, "TEST_BINARY, ATTACHE_HOME and TEST_WORKSPACE must be set");
 
 const place = { cwd, mcpServers: [] };
 const inWorkspace = (name) => join(cwd, name);
-let steps = 0;
-
-async function step(name, work) {
-  try {
-    await work();
-    steps += 1;
-    print(`ok ${name}`);
-  } catch (error) {
-    print(`not ok ${name}\n# ${String(error?.stack ?? error).replaceAll("\n", "\n# ")}`);
-    process.exit(1);
-  }
-}
-
 writeFileSync(inWorkspace("a.txt"), "alpha\nbeta\n");
 let agent = new Connection(binary);
 let session;
@@ -365,4 +353,4 @@ await step("session/delete and what follows it", async () => {
 
 await step("the second process ends with its input", () => agent.end());
 assert(existsSync(inWorkspace("b.txt")));
-print(`# ${steps} steps`);
+print(`# ${stepsDone()} steps`);

@@ -8,36 +8,60 @@ use attache_testkit::checker::{Client, Direction, Ending, WireChecker};
 use attache_testkit::schema::{Side, Validator};
 
 const SCRIPT: &str = include_str!("../../../peers/acp-sdk/model.script");
+const EDITOR_SCRIPT: &str = include_str!("../../../peers/acp-sdk/editor.script");
 
 #[tokio::test]
 async fn the_official_sdk_drives_every_method() {
-    let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
-    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
-    let output = home
-        .program("node")
-        .arg(PathBuf::from(peers).join("acp-sdk/drive.mjs"))
-        .env("TEST_BINARY", home.binary())
-        .env("TEST_WORKSPACE", home.workspace())
-        .output()
-        .await
-        .expect("node must be installed");
-    let report = String::from_utf8(output.stdout).unwrap();
-    let steps: Vec<&str> = report.lines().filter(|line| !is_traffic(line)).collect();
-    assert!(
-        output.status.success(),
-        "{}\n{}\nlast lines:\n{}",
-        steps.join("\n"),
-        String::from_utf8_lossy(&output.stderr),
-        last_lines(&report)
-    );
-    assert!(steps.iter().filter(|line| line.starts_with("ok ")).count() > 25, "{}", steps.join("\n"));
-    check_wire(&report);
-    check_every_method(&report);
-    assert_eq!(home.orphans(), []);
+    let drive = Drive { script: SCRIPT, program: "drive.mjs", connections: 2, least_steps: 26 };
+    check_every_method(&drive.run().await);
+}
+
+#[tokio::test]
+async fn the_official_sdk_is_an_editor_with_files_of_its_own() {
+    Drive { script: EDITOR_SCRIPT, program: "editor.mjs", connections: 1, least_steps: 5 }.run().await;
+}
+
+struct Drive {
+    /// What the model says.
+    script: &'static str,
+    program: &'static str,
+    /// Processes of the agent that it starts.
+    connections: usize,
+    least_steps: usize,
+}
+
+impl Drive {
+    /// Gives everything the program printed, once all of it was right.
+    async fn run(&self) -> String {
+        let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
+        let home = Home::new(env!("CARGO_BIN_EXE_attache"), self.script);
+        let output = home
+            .program("node")
+            .arg(PathBuf::from(peers).join("acp-sdk").join(self.program))
+            .env("TEST_BINARY", home.binary())
+            .env("TEST_WORKSPACE", home.workspace())
+            .output()
+            .await
+            .expect("node must be installed");
+        let report = String::from_utf8(output.stdout).unwrap();
+        let steps: Vec<&str> = report.lines().filter(|line| !is_traffic(line)).collect();
+        assert!(
+            output.status.success(),
+            "{}\n{}\nlast lines:\n{}",
+            steps.join("\n"),
+            String::from_utf8_lossy(&output.stderr),
+            last_lines(&report)
+        );
+        let done = steps.iter().filter(|line| line.starts_with("ok ")).count();
+        assert!(done >= self.least_steps, "{}", steps.join("\n"));
+        check_wire(&report, self.connections);
+        assert_eq!(home.orphans(), []);
+        report
+    }
 }
 
 /// Each connection on its own: `1> …` and `1< …` are what went to and came from the first process.
-fn check_wire(report: &str) {
+fn check_wire(report: &str, connections: usize) {
     let mut checkers: BTreeMap<&str, WireChecker> = BTreeMap::new();
     for (connection, direction, line) in report.lines().filter_map(traffic) {
         checkers
@@ -45,7 +69,7 @@ fn check_wire(report: &str) {
             .or_insert_with(|| WireChecker::new(Client::Adversary))
             .feed(direction, line.as_bytes());
     }
-    assert_eq!(checkers.len(), 2, "two processes were driven");
+    assert_eq!(checkers.len(), connections, "processes that were driven");
     for (connection, checker) in checkers {
         let violations: Vec<String> =
             checker.finish(Ending::Complete).iter().map(|violation| violation.to_string()).collect();
