@@ -10,7 +10,7 @@ use attache_core::agents::Agents;
 use attache_core::export::{ExportError, Format, export};
 use attache_core::ids::SessionId;
 use attache_core::journal::replay::parts_of;
-use attache_core::part::{Part, Role, ToolPart};
+use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::store::{
     MessageRow, Owner, RowRange, SessionQuery, SessionRecord, SessionRow, Store,
 };
@@ -208,8 +208,12 @@ fn call_line(text: &mut String, tool: &ToolPart) -> std::fmt::Result {
         shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
     let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
     writeln!(text, "  * {}  {}", plain(title), tool.state.in_words())?;
-    if let Some(decision) = &shown.decision {
-        writeln!(text, "    {}", plain(&decision.in_words()))?;
+    let rejected = tool.approval.as_ref().filter(|_| tool.state == ToolState::OutputDenied);
+    match (&shown.decision, rejected.and_then(|approval| approval.reason.as_deref())) {
+        // What was denied by a person keeps their answer, and nothing that would have come with a result.
+        (_, Some(reason)) => writeln!(text, "    deny: {}", plain(reason))?,
+        (Some(decision), None) => writeln!(text, "    {}", plain(&decision.in_words()))?,
+        (None, None) => {}
     }
     match &tool.error_text {
         Some(error) => indented(text, "    ", error),

@@ -79,6 +79,11 @@ async fn sessions_are_listed_and_shown() {
     ] {
         assert!(show.contains(expected), "{expected} is missing in\n{show}");
     }
+    let made = home.workspace().join("made.txt");
+    let rule = format!("rule       allow edit {} (session)", made.display());
+    assert!(show.lines().any(|line| line == rule), "{rule} is missing in\n{show}");
+    let why = "    allow: the user's answer (asked because: changes to files are asked for)";
+    assert!(show.lines().any(|line| line == why), "{why} is missing in\n{show}");
     no_terminal_codes(&list);
     no_terminal_codes(&show);
 }

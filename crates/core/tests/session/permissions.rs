@@ -8,6 +8,7 @@ use attache_core::hub::AttachFrom;
 use attache_core::part::ToolState;
 use attache_core::ports::client::Answer;
 use attache_core::turn::TurnEnd;
+use attache_core::watchdog::{Action, Rule};
 use attache_testkit::fakes::client::PlannedClient;
 
 use crate::world::*;
@@ -154,4 +155,56 @@ async fn a_read_outside_the_roots_asks() {
     say(&session, "go").await;
     assert_eq!(client.asked().len(), 1);
     assert_eq!(world.runs.of("l"), 0);
+}
+
+/// What is stored with the only call of the session.
+fn decision(world: &World, session: &attache_core::ids::SessionId) -> serde_json::Value {
+    let tool = tools_of(&world.answers(session)[0])[0].clone();
+    tool.tool_metadata.unwrap()["attache"]["decision"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_a_call_ran_or_did_not_is_stored_with_it() {
+    let rule = |action| Rule::new("edit", "a", action);
+    let told = |action: &str| serde_json::json!({"permission": "edit", "pattern": "a", "action": action});
+    for (action, name, runs) in [(Action::Allow, "allow", 1), (Action::Deny, "deny", 0)] {
+        let world = World::new(TOUCH).with_settings(|settings| settings.rules = [rule(action)].into());
+        let (_process, session) = world.session().await;
+        let client = answering(&[]);
+        let _seat = seat(&session, client.clone()).await;
+        assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+        assert_eq!((client.asked().len(), world.runs.of("t")), (0, runs));
+        let stored = decision(&world, session.id());
+        assert_eq!((&stored["by"], &stored["scope"]), (&"rule".into(), &"configuration".into()));
+        assert_eq!((&stored["action"], &stored["rule"]), (&name.into(), &told(name)));
+        world.check_rest(session.id());
+    }
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+    say(&session, "go").await;
+    let stored = decision(&world, session.id());
+    assert_eq!((&stored["by"], &stored["action"]), (&"person".into(), &"allow".into()));
+    assert_eq!(stored["why"], "changes to files are asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_came_while_the_question_was_open_holds_against_the_answer() {
+    let world = World::new(TOUCH);
+    let (process, session) = world.session().await;
+    let _ticket = session.prompt(prompt("go"));
+    until(&session, waits).await;
+    let id = session.id().clone();
+    drop(session);
+    process.kill();
+    let world =
+        world.with_settings(|settings| settings.rules = [Rule::new("edit", "*", Action::Deny)].into());
+    let process = world.process();
+    let session = process.hub.open(&id).await.unwrap();
+    let client = answering(&[Answer::AllowOnce]);
+    let _seat = seat(&session, client.clone()).await;
+    until(&session, |state| *state == RunState::Idle).await;
+    assert_eq!((client.asked().len(), world.runs.of("t")), (1, 0));
+    assert_eq!(decision(&world, &id)["by"], "rule");
+    world.check_rest(&id);
 }
