@@ -118,7 +118,9 @@ mod tests {
     #[test]
     fn with_attache_home_everything_is_below_it() {
         let dirs = dirs(&[("ATTACHE_HOME", "/h"), ("HOME", "/home/u"), ("XDG_DATA_HOME", "/d")]).unwrap();
-        assert_eq!(dirs, Dirs::below(Path::new("/h"), Path::new("/h"), Path::new("/h"), Path::new("/h")));
+        let below = Dirs::below(Path::new("/h"), Path::new("/h"), Path::new("/h"), Path::new("/h"));
+        // Keys lie where the user lives, wherever attache keeps its own.
+        assert_eq!(dirs, Dirs { home: Some("/home/u".into()), ..below });
         assert_eq!(dirs.config_file, Path::new("/h/config.toml"));
         assert_eq!(dirs.sessions_db, Path::new("/h/sessions.db"));
         assert_eq!(dirs.logs, Path::new("/h/logs"));
