@@ -30,6 +30,7 @@ mod provider_table;
 mod store_path;
 #[cfg(test)]
 mod tests;
+mod web_search;
 
 pub(crate) use environment::Environment;
 pub(crate) use error::{ConfigError, ConfigErrors};
@@ -37,6 +38,7 @@ pub(crate) use file::read_text;
 use keys::{Input, KEYS, Key};
 pub(crate) use limits::MAX_SCRIPT_BYTES;
 pub(crate) use provider::{HttpWire, Provider, ProviderModel, StatedPrice, Wire};
+pub(crate) use web_search::{SearchService, WebSearch};
 
 /// Where the public model data is.
 const CATALOGUE_URL: &str = "https://models.dev/api.json";
@@ -79,6 +81,7 @@ pub(crate) struct Config {
     pub(crate) rules: Vec<Sourced<ConfiguredRule>>,
     /// What `~` stands for in rules.
     home: Option<PathBuf>,
+    pub(crate) web_search: WebSearch,
     /// Those of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
 }
@@ -144,6 +147,7 @@ impl Config {
         config.complete_providers(&providers_named, environment, &mut errors);
         config.check_models(&providers_named, &mut errors);
         config.check_approval(&mut errors);
+        config.web_search.check(&mut errors);
         if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
 
@@ -169,6 +173,7 @@ impl Config {
             catalogue_url: default(CATALOGUE_URL.to_owned()),
             rules: Vec::new(),
             home: dirs.home.clone(),
+            web_search: WebSearch::default(),
             providers: Vec::new(),
         }
     }

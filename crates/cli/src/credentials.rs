@@ -80,6 +80,11 @@ impl Credentials {
         &self.file
     }
 
+    /// A key that is kept nowhere but in this variable.
+    pub(crate) fn variable(&self, name: &str) -> Option<Secret> {
+        self.environment.text(name).and_then(Secret::new)
+    }
+
     /// Looks into the file; asks no keyring.
     pub(crate) fn read(&self) -> Keys {
         let ledger = Ledger::read(&self.file);

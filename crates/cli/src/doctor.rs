@@ -15,6 +15,7 @@ use crate::setup::Sources;
 mod files;
 mod model;
 mod store;
+mod web_search;
 
 /// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,7 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     findings.extend(files::modes(&sources.dirs));
     findings.push(files::keys(&sources.credentials));
     findings.push(store::check(&sources.config));
+    findings.push(web_search::check(sources));
     findings.extend(model::check(sources).await);
     tell(&findings)
 }

@@ -29,6 +29,7 @@ mod print_config;
 mod providers;
 mod sessions;
 mod setup;
+mod web_search;
 mod when;
 
 fn main() -> ExitCode {

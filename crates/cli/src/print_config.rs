@@ -5,7 +5,9 @@ use std::path::Path;
 
 use toml_edit::{InlineTable, Key, Value};
 
-use crate::config::{ConfiguredRule, Limits, Origin, ProviderModel, Sourced, StatedPrice, Wire};
+use crate::config::{
+    ConfiguredRule, Limits, Origin, ProviderModel, SearchService, Sourced, StatedPrice, Wire,
+};
 use crate::providers::{Standing, State, how_to_get_a_key, standings, usual_model, usual_small_model};
 use crate::setup::Sources;
 
@@ -35,6 +37,9 @@ pub(crate) fn text(sources: &Sources) -> String {
     page.limits(&config.limits);
     page.line("\n[catalogue]");
     page.entry("url", config.catalogue_url.value.as_str(), &config.catalogue_url.origin);
+    if let Some(service) = config.web_search.service() {
+        page.web_search(&service, sources);
+    }
     for rule in &config.rules {
         page.rule(rule);
     }
@@ -72,6 +77,20 @@ impl Page {
                     one_line(&origin.to_string())
                 ));
             }
+        }
+    }
+
+    fn web_search(&mut self, service: &SearchService, sources: &Sources) {
+        self.line("\n[web_search]");
+        self.entry("provider", service.provider.value.as_str(), &service.provider.origin);
+        self.entry("base_url", service.base_url.value.as_str(), &service.base_url.origin);
+        if let Some(Sourced { value, origin }) = &service.key_variable {
+            let key = match sources.credentials.variable(value) {
+                Some(_) => format!("# key: from {value}"),
+                None => format!("# key: none; set {value}"),
+            };
+            self.line(&key);
+            self.entry("api_key_env", value.as_str(), origin);
         }
     }
 

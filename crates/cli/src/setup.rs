@@ -13,6 +13,7 @@ use attache_core::ports::Clock;
 use attache_core::scope::Guarded;
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, SqliteStore};
+use attache_tools::Equipment;
 
 use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, Durability, Environment};
@@ -77,6 +78,7 @@ impl Setup {
             anyhow::bail!("there is no agent `{agent}`; available: {}", known.join(", "));
         }
         let providers = sources.live()?;
+        let equipment = Equipment { web_search: crate::web_search::endpoint(sources)? };
         dirs.create()?;
         let (store, set_aside) = open_store(config, dirs)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -87,7 +89,7 @@ impl Setup {
             blobs: Arc::new(FileBlobs::new(dirs.blobs.clone())),
             model: Arc::new(providers.clone()),
             compaction: None,
-            tools: attache_tools::builtin().into(),
+            tools: attache_tools::builtin(equipment).into(),
             surroundings: Some(Arc::new(attache_tools::GitHead)),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),

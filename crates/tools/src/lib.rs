@@ -28,6 +28,7 @@ mod texts;
 mod todo;
 mod web;
 mod web_fetch;
+mod web_search;
 mod write;
 
 use std::sync::Arc;
@@ -35,11 +36,26 @@ use std::sync::Arc;
 use attache_core::ports::Tool;
 
 pub use git_head::GitHead;
+pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProvider};
 
-/// The tools every session has. Call it once per process: writes to one path take turns within one family.
-pub fn builtin() -> Vec<Arc<dyn Tool>> {
+/// What the tools of a process work with.
+#[derive(Clone, Debug)]
+pub struct Equipment {
+    /// Who searches the web. `None`: there is no `web_search`.
+    pub web_search: Option<SearchEndpoint>,
+}
+
+impl Equipment {
+    /// Nobody searches.
+    pub fn bare() -> Self {
+        Self { web_search: None }
+    }
+}
+
+/// The tools every session has; one that could not work is left out. Call it once per process: writes to one path take turns within one family.
+pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
     let locks = Arc::new(locks::PathLocks::default());
-    vec![
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read),
         Arc::new(write::Write::new(Arc::clone(&locks))),
         Arc::new(edit::Edit::new(Arc::clone(&locks))),
@@ -50,5 +66,9 @@ pub fn builtin() -> Vec<Arc<dyn Tool>> {
         Arc::new(todo::Todo),
         Arc::new(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
         Arc::new(question::Question),
-    ]
+    ];
+    if let Some(endpoint) = equipment.web_search {
+        tools.push(Arc::new(web_search::WebSearch::new(endpoint)));
+    }
+    tools
 }

@@ -126,6 +126,33 @@ pub(crate) const WEB_HOPS: usize = 10;
 pub(crate) const WEB_NESTING: usize = 500;
 pub(crate) const WEB_STACK_BYTES: usize = 32 * 1024 * 1024;
 
+/// Searches one session may make, and sessions whose searches are counted: services cost money, memory does not grow.
+pub(crate) const SEARCH_CALLS: usize = 25;
+pub(crate) const SEARCH_SESSIONS: usize = 4_096;
+
+/// One search with everything; services answer in one or two seconds.
+pub(crate) const WEB_SEARCH_TIME: Duration = Duration::from_secs(15);
+
+/// What is read of an answer: a hundred hits of a talkative server fit.
+pub(crate) const SEARCH_ANSWER_BYTES: usize = 2_000_000;
+
+/// Hits where no number is asked for. The most is in the schema of the tool: 10.
+pub(crate) const SEARCH_RESULTS: usize = 5;
+
+/// The longest question that all services take.
+pub(crate) const SEARCH_QUERY_CHARACTERS: usize = 400;
+
+/// What is told of one hit: enough to decide whether to read the page. Longer addresses are made of session data.
+pub(crate) const SEARCH_TITLE_CHARACTERS: usize = 200;
+pub(crate) const SEARCH_SNIPPET_CHARACTERS: usize = 500;
+pub(crate) const SEARCH_URL_BYTES: usize = 2_000;
+
+/// Ten of the longest hits fit.
+pub(crate) const SEARCH_OUTPUT_BYTES: usize = 50_000;
+
+/// What an error repeats of a service's own words.
+pub(crate) const SEARCH_SAID_CHARACTERS: usize = 200;
+
 /// Text of a command that is taken apart; nobody reads more before saying yes.
 pub(crate) const SHELL_BYTES: usize = 64 * 1024;
 

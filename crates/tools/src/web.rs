@@ -3,6 +3,7 @@
 mod address;
 mod get;
 mod page;
+pub(crate) mod search;
 #[cfg(test)]
 mod tests;
 

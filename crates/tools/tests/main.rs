@@ -14,4 +14,5 @@ mod ripgrep;
 mod shell;
 mod todo;
 mod trial;
+mod web_search;
 mod write;

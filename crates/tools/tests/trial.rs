@@ -53,7 +53,7 @@ impl Trial {
             base,
             root,
             workspace,
-            tools: attache_tools::builtin(),
+            tools: attache_tools::builtin(attache_tools::Equipment::bare()),
             progress: Arc::default(),
             cancel: CancellationToken::new(),
             client: None,

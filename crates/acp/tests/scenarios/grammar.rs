@@ -118,6 +118,8 @@ pub(crate) struct Options {
     pub(crate) pinned: Vec<Rule>,
     /// The user said that nothing shall hold commands.
     pub(crate) sandbox_off: bool,
+    /// What a search service of the host answers; without it there is none.
+    pub(crate) search: Option<Value>,
     /// The client's first words are in the transcript.
     pub(crate) silent_start: bool,
     /// What the small model says, and its header if it has one.
@@ -231,6 +233,10 @@ impl Options {
             ("rule", rule) => self.rules.push(read_rule(rule)?),
             ("pinned", rule) => self.pinned.push(read_rule(rule)?),
             ("small", words) => self.small.push(words.to_owned()),
+            ("search", answer) => {
+                let wrong = |error| format!("what a search answers must be JSON: {error}");
+                self.search = Some(serde_json::from_str(answer).map_err(wrong)?);
+            }
             ("sandbox", "off") => self.sandbox_off = true,
             ("model", header) => self.models.push((line, format!("model {header}"))),
             _ => return Err(format!("there is no option `{option}`")),

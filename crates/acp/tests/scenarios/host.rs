@@ -18,6 +18,8 @@ use attache_models::{Providers, ScriptModel};
 use attache_rpc::{Connection, duplex};
 use attache_store::{Durability, FileBlobs, Location, SqliteStore};
 use attache_testkit::client::TestClient;
+use attache_testkit::http_server::{Answer, HttpServer};
+use attache_tools::{Equipment, SearchEndpoint, SearchProvider};
 use tokio::runtime::Runtime;
 
 use crate::grammar::Options;
@@ -28,6 +30,8 @@ pub(crate) struct Host {
     agent: Agent,
     store: SqliteStore,
     connections: Vec<Connection>,
+    /// Answers searches as long as the host lives.
+    search: Option<HttpServer>,
 }
 
 /// A runtime that may also be dropped where waiting is not allowed: a failed scenario ends wherever it is.
@@ -41,6 +45,12 @@ impl Process {
 
     fn runtime(&self) -> &Runtime {
         self.0.as_ref().unwrap()
+    }
+
+    /// From a thread of its own: the caller may be in another runtime, where waiting for this one is not allowed.
+    fn serve(&self, answer: Answer) -> HttpServer {
+        let serving = || self.runtime().block_on(HttpServer::in_order([answer]));
+        std::thread::scope(|scope| scope.spawn(serving).join().unwrap())
     }
 
     /// Returns when none of its tasks runs any more.
@@ -82,13 +92,15 @@ impl Host {
         if let Some(script) = options.small_script() {
             providers.insert("small", Arc::new(ScriptModel::parse("small", &script).unwrap()));
         }
+        let process = Process::start();
+        let search = options.search.clone().map(|answer| process.serve(Answer::json(200, &answer)));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let parts = Parts {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(FileBlobs::new(location.blobs)),
             model: Arc::new(providers),
             compaction: None,
-            tools: attache_tools::builtin().into(),
+            tools: attache_tools::builtin(equipment(search.as_ref())).into(),
             surroundings: None,
             agents: agents(options),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),
@@ -112,7 +124,7 @@ impl Host {
         let host = Arc::new(Machine);
         let (hub, client_fs) = (Hub::new(parts), options.client_fs);
         let agent = Agent { hub, host, accounts: None, clock, version: "1.2.3", thoughts, client_fs };
-        Self { process: Process::start(), agent, store, connections: Vec::new() }
+        Self { process, agent, store, connections: Vec::new(), search }
     }
 
     /// A new client; its own tasks live on the caller's runtime.
@@ -139,7 +151,7 @@ impl Host {
     /// Nothing more is done, wherever it was.
     pub(crate) fn kill(self) {
         self.process.kill();
-        drop((self.agent, self.connections));
+        drop((self.agent, self.connections, self.search));
         self.store.shutdown();
     }
 }
@@ -150,6 +162,13 @@ fn agents(options: &Options) -> Agents {
         agents.add_permission(DEFAULT_AGENT, ManifestRule { rule: rule.clone(), firmness: Firmness::Pinned });
     }
     agents
+}
+
+fn equipment(search: Option<&HttpServer>) -> Equipment {
+    let mut equipment = Equipment::bare();
+    equipment.web_search =
+        search.map(|server| SearchEndpoint::new(SearchProvider::Searxng, &server.url(), None).unwrap());
+    equipment
 }
 
 /// What the adapter asks of the machine, answered as the binary answers it.

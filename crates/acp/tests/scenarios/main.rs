@@ -48,6 +48,7 @@ topics! {
     todo
     tool_calls
     web_fetch
+    web_search
     write
 }
 

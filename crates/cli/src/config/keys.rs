@@ -8,11 +8,12 @@ use attache_acp::ClientFs;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::Approval;
 use attache_models::BaseUrl;
+use attache_tools::SearchProvider;
 use toml_edit::Value;
 
 use super::error::shown;
 use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
-use super::provider::bad_address;
+use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
 use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path};
 
 pub(super) struct Key {
@@ -153,6 +154,36 @@ pub(super) const KEYS: &[Key] = &[
             let text = input.text()?;
             let url = BaseUrl::parse(text).map_err(|bad| Refusal::Because(bad_address(text, &bad)))?;
             config.catalogue_url = Sourced { value: url.as_str().to_owned(), origin };
+            Ok(())
+        },
+    },
+    Key {
+        path: "web_search.provider",
+        expected: "\"brave\", \"tavily\", \"exa\" or \"searxng\"",
+        assign: |config, input, origin| {
+            let value = one_of(input.text()?, &SearchProvider::ALL, SearchProvider::as_str)?;
+            config.web_search.provider = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    Key {
+        path: "web_search.base_url",
+        expected: "an address as a string",
+        assign: |config, input, origin| {
+            let text = input.text()?;
+            let value = BaseUrl::parse(text).map_err(|bad| Refusal::Because(bad_address(text, &bad)))?;
+            config.web_search.base_url = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    Key {
+        path: "web_search.api_key_env",
+        expected: "the name of an environment variable",
+        assign: |config, input, origin| {
+            // What is no name of a variable may be a key: it is not repeated.
+            let text = input.text().ok().filter(|text| is_variable_name(text));
+            let text = text.ok_or_else(|| Refusal::Because(NO_VARIABLE_NAME.to_owned()))?;
+            config.web_search.api_key_env = Some(Sourced { value: text.to_owned(), origin });
             Ok(())
         },
     },

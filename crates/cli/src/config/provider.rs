@@ -110,6 +110,14 @@ pub(super) fn own_key_variable(name: &str) -> String {
     format!("{}_API_KEY", letters.collect::<String>())
 }
 
+/// Said of what should name the variable of a key.
+pub(super) const NO_VARIABLE_NAME: &str = "must be the name of an environment variable that holds the key (letters, digits and _), not the key itself";
+
+pub(super) fn is_variable_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 impl Config {
     /// Adds the vendors that the file does not name, and the addresses that the environment gives to vendors.
     pub(super) fn complete_providers(

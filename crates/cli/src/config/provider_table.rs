@@ -9,7 +9,7 @@ use super::error::{nearest, shown};
 use super::file::{Reader, found_item};
 use super::keys::mismatch;
 use super::limits::{MAX_PRICE, MAX_TOKENS};
-use super::provider::{bad_address, own_key_variable, vendor_address};
+use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name, own_key_variable, vendor_address};
 use super::{Config, HttpWire, Origin, Provider, ProviderModel, Sourced, StatedPrice, Wire};
 
 const SCRIPT: &str = "script";
@@ -206,19 +206,10 @@ impl Reader<'_> {
     /// What is no name of a variable may be a key: it is not repeated.
     fn key_variable(&mut self, table: &Table<'_>, item: &Item) -> Option<Sourced<Vec<String>>> {
         let origin = self.origin(table.entries, "api_key_env");
-        let is_name = |text: &&str| {
-            text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
-        match item.as_str().filter(is_name) {
+        match item.as_str().filter(|text| is_variable_name(text)) {
             Some(text) => Some(Sourced { value: vec![text.to_owned()], origin }),
             None => {
-                let message = format!(
-                    "`{}.api_key_env` must be the name of an environment variable that holds the key (letters, digits and _), \
-                     not the key itself",
-                    table.path
-                );
-                self.refuse(origin, message);
+                self.refuse(origin, format!("`{}.api_key_env` {NO_VARIABLE_NAME}", table.path));
                 None
             }
         }

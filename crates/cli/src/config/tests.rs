@@ -63,11 +63,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, small_model, store, thoughts)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, small_model, store, thoughts, web_search)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, small_model, store, thoughts)",
+            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, small_model, store, thoughts, web_search)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
@@ -138,6 +138,32 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
             "[limits]\nmax_line_bytes = 10",
             "~/config.toml:2: `limits.max_line_bytes` must be a whole number from 65536 to 1073741824, found the number 10",
         ),
+        (
+            "[web_search]\nprovider = \"bing\"\nbase_url = \"x\"",
+            "~/config.toml:2: `web_search.provider` must be \"brave\", \"tavily\", \"exa\" or \"searxng\", found the string \"bing\"\n\
+             ~/config.toml:3: `web_search.base_url`: \"x\" is not an address: relative URL without a base",
+        ),
+        (
+            "[web_search]\nprovider = \"brave\"\napi_key = \"canary\"",
+            "~/config.toml:3: unknown key `web_search.api_key`, did you mean `web_search.api_key_env`? (valid here: api_key_env, base_url, provider)",
+        ),
+        (
+            "[web_search]\nprovider = \"brave\"\napi_key_env = \"BSA-canary\"",
+            "~/config.toml:3: `web_search.api_key_env`: must be the name of an environment variable that holds the key (letters, digits and _), not the key itself",
+        ),
+        (
+            "[web_search]\nprovider = \"searxng\"",
+            "~/config.toml:2: `web_search` needs base_url = \"http://…\", the address of your own server: searxng has none for everybody",
+        ),
+        (
+            "[web_search]\nprovider = \"searxng\"\nbase_url = \"http://127.0.0.1:8888\"\napi_key_env = \"X\"",
+            "~/config.toml:4: `web_search.api_key_env` has no use: searxng takes no key",
+        ),
+        (
+            "[web_search]\nbase_url = \"http://127.0.0.1:8888\"",
+            "~/config.toml:2: `web_search` needs provider = \"brave\", \"tavily\", \"exa\" or \"searxng\"",
+        ),
+        ("web_search = true", "~/config.toml:1: `web_search` must be a table, found true"),
         ("model = 5", "~/config.toml:1: `model` must be a string \"provider/model\", found the number 5"),
         (
             "model = \"gpt\"",
@@ -330,7 +356,7 @@ fn variables_and_options_are_named_in_their_errors() {
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
         "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
          ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_DURABILITY, ATTACHE_LIMITS_MAX_STEPS, \
-         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_HOME, ATTACHE_LOG)"
+         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
     assert_eq!(
@@ -585,6 +611,57 @@ fn rules_are_read_with_their_examples_and_printed_as_they_were_written() {
     let again = Place::with(&printed).load().unwrap();
     let values = |config: &Config| config.rules.iter().map(|rule| rule.value.clone()).collect::<Vec<_>>();
     assert_eq!(values(&again), values(&config));
+}
+
+#[test]
+fn a_printed_search_service_shows_where_its_key_comes_from_and_reads_back() {
+    let printed = |place: &Place, variables: &[(&str, &str)]| {
+        let text = place.shown(&print_config::text(&place.sources(variables, &[])));
+        let from = text.find("[web_search]").map(|at| text[at..].to_owned());
+        from.map(|text| text.split("\n\n").next().unwrap_or_default().trim_end().to_owned())
+    };
+    assert_eq!(printed(&Place::with(SCRIPTED), &[("BRAVE_API_KEY", "canary")]), None);
+    let brave = Place::with("[web_search]\nprovider = \"brave\"\n");
+    let expected = |key: &str| {
+        format!(
+            "[web_search]\nprovider = \"brave\"  # ~/config.toml:2\n\
+             base_url = \"https://api.search.brave.com/\"  # default\n\
+             # key: {key}\napi_key_env = \"BRAVE_API_KEY\"  # default"
+        )
+    };
+    let with_key = printed(&brave, &[("BRAVE_API_KEY", "canary")]);
+    assert_eq!(with_key, Some(expected("from BRAVE_API_KEY")));
+    assert_eq!(printed(&brave, &[]), Some(expected("none; set BRAVE_API_KEY")));
+    let own = Place::with("");
+    let variables = [
+        ("ATTACHE_WEB_SEARCH_PROVIDER", "searxng"),
+        ("ATTACHE_WEB_SEARCH_BASE_URL", "http://127.0.0.1:8888/"),
+    ];
+    assert_eq!(
+        printed(&own, &variables).unwrap(),
+        "[web_search]\nprovider = \"searxng\"  # environment ATTACHE_WEB_SEARCH_PROVIDER\n\
+         base_url = \"http://127.0.0.1:8888/\"  # environment ATTACHE_WEB_SEARCH_BASE_URL"
+    );
+    let again = Place::with(&print_config::text(&brave.sources(&[], &[])));
+    assert_eq!(values(&brave), values(&again));
+}
+
+#[test]
+fn a_search_needs_its_provider_and_its_key() {
+    use crate::web_search::{Standing, endpoint, standing};
+    let none = Place::with("");
+    assert!(endpoint(&none.sources(&[("BRAVE_API_KEY", "canary")], &[])).unwrap().is_none());
+    let tavily = Place::with("[web_search]\nprovider = \"tavily\"\napi_key_env = \"MINE\"\n");
+    for variables in [&[("TAVILY_API_KEY", "canary")][..], &[("MINE", " ")]] {
+        let sources = tavily.sources(variables, &[]);
+        assert!(endpoint(&sources).unwrap().is_none());
+        assert!(matches!(standing(&sources), Ok(Standing::NoKey(_, variable)) if variable == "MINE"));
+    }
+    let ready = endpoint(&tavily.sources(&[("MINE", "canary")], &[])).unwrap().unwrap();
+    let shown = format!("{ready:?}");
+    assert!(shown.contains("api.tavily.com") && !shown.contains("canary"), "{shown}");
+    let own = Place::with("[web_search]\nprovider = \"searxng\"\nbase_url = \"http://127.0.0.1:8888\"\n");
+    assert!(endpoint(&own.sources(&[], &[])).unwrap().is_some());
 }
 
 #[test]

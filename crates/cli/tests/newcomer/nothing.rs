@@ -49,6 +49,10 @@ async fn without_anything_doctor_fails_and_says_the_three_ways() {
     assert_eq!(said.code, Some(1), "{}", said.all());
     says(&said.answer, &WAYS);
     says(&said.answer, &["FAIL  model", "ok    configuration  none (", "ok    store", "One thing is wrong."]);
+    says(
+        &said.answer,
+        &["ok    web search     none; for one, write [web_search] provider = \"brave\" (or tavily, "],
+    );
 }
 
 #[tokio::test]

@@ -132,11 +132,16 @@ async fn read(url: Url, mut response: Response) -> Result<Got, GetError> {
     Ok(got)
 }
 
-/// The innermost reason says most.
 fn transport(error: reqwest::Error) -> GetError {
+    GetError::Transport(innermost(error))
+}
+
+/// The innermost reason says most, and holds no address.
+pub(super) fn innermost(error: reqwest::Error) -> String {
+    let error = error.without_url();
     let mut innermost: &dyn std::error::Error = &error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    GetError::Transport(innermost.to_string())
+    innermost.to_string()
 }

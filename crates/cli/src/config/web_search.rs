@@ -1,0 +1,80 @@
+//! `[web_search]`: who searches the web for the model, where, and which variable holds the key. Knows no key.
+
+use attache_models::BaseUrl;
+use attache_tools::SearchProvider;
+
+use super::{ConfigError, Origin, Sourced};
+
+/// What is stated.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct WebSearch {
+    pub(super) provider: Option<Sourced<SearchProvider>>,
+    pub(super) base_url: Option<Sourced<BaseUrl>>,
+    pub(super) api_key_env: Option<Sourced<String>>,
+}
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SearchService {
+    pub(crate) provider: Sourced<SearchProvider>,
+    pub(crate) base_url: Sourced<BaseUrl>,
+    /// `None`: it takes no key.
+    pub(crate) key_variable: Option<Sourced<String>>,
+}
+
+impl WebSearch {
+    /// What is stated and, for the rest, what is usual. `None`: nobody searches.
+    pub(crate) fn service(&self) -> Option<SearchService> {
+        let provider = self.provider.clone()?;
+        let usual_address = || {
+            let value = BaseUrl::parse(provider.value.usual_address()?).ok()?;
+            Some(Sourced { value, origin: Origin::Default })
+        };
+        let base_url = self.base_url.clone().or_else(usual_address)?;
+        let key_variable = provider.value.usual_key_variable().map(|name| {
+            let usual = || Sourced { value: name.to_owned(), origin: Origin::Default };
+            self.api_key_env.clone().unwrap_or_else(usual)
+        });
+        Some(SearchService { provider, base_url, key_variable })
+    }
+
+    /// What does not go together.
+    pub(super) fn check(&self, errors: &mut Vec<ConfigError>) {
+        // With one of its keys refused already, the others would be judged by half of what was meant.
+        if errors.iter().any(|error| error.message.contains("`web_search.")) {
+            return;
+        }
+        let mut refuse = |origin: &Origin, message: String| {
+            errors.push(ConfigError { origin: origin.clone(), message });
+        };
+        let Some(provider) = &self.provider else {
+            let origins = [
+                self.base_url.as_ref().map(|base_url| &base_url.origin),
+                self.api_key_env.as_ref().map(|variable| &variable.origin),
+            ];
+            if let Some(origin) = origins.into_iter().flatten().next() {
+                refuse(origin, format!("`web_search` needs provider = {}", names()));
+            }
+            return;
+        };
+        let name = provider.value.as_str();
+        if self.service().is_none() {
+            let message = format!(
+                "`web_search` needs base_url = \"http://…\", the address of your own server: {name} has none for everybody"
+            );
+            refuse(&provider.origin, message);
+        }
+        if let (Some(variable), None) = (&self.api_key_env, provider.value.usual_key_variable()) {
+            refuse(&variable.origin, format!("`web_search.api_key_env` has no use: {name} takes no key"));
+        }
+    }
+}
+
+/// "a", "b" or "c"
+fn names() -> String {
+    let quoted = SearchProvider::ALL.map(|provider| format!("\"{}\"", provider.as_str()));
+    match quoted.split_last() {
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,46 @@
+//! Whether the web can be searched: who was configured, and whether there is a key. Asks nobody.
+
+use attache_tools::{SearchEndpoint, SearchEndpointError, SearchKey};
+
+use crate::config::SearchService;
+use crate::credentials::Credentials;
+use crate::setup::Sources;
+
+pub(crate) enum Standing {
+    NotConfigured,
+    /// This variable is not set.
+    NoKey(SearchService, String),
+    Ready(SearchService, SearchEndpoint),
+}
+
+pub(crate) fn standing(sources: &Sources) -> Result<Standing, SearchEndpointError> {
+    let Some(service) = sources.config.web_search.service() else { return Ok(Standing::NotConfigured) };
+    let key = key(&sources.credentials, &service);
+    match (&key, &service.key_variable) {
+        (None, Some(variable)) => {
+            let variable = variable.value.clone();
+            Ok(Standing::NoKey(service, variable))
+        }
+        (Some(_), _) | (None, None) => {
+            let endpoint = SearchEndpoint::new(service.provider.value, service.base_url.value.as_str(), key)?;
+            Ok(Standing::Ready(service, endpoint))
+        }
+    }
+}
+
+/// Who is asked in this process. A service without its key is told in the log and by the doctor, not at every start.
+pub(crate) fn endpoint(sources: &Sources) -> Result<Option<SearchEndpoint>, SearchEndpointError> {
+    match standing(sources)? {
+        Standing::NotConfigured => Ok(None),
+        Standing::NoKey(_, variable) => {
+            tracing::warn!("there is no web_search: {variable} is not set");
+            Ok(None)
+        }
+        Standing::Ready(_, endpoint) => Ok(Some(endpoint)),
+    }
+}
+
+fn key(credentials: &Credentials, service: &SearchService) -> Option<SearchKey> {
+    let secret = credentials.variable(&service.key_variable.as_ref()?.value)?;
+    SearchKey::new(secret.expose())
+}

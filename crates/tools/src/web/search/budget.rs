@@ -1,0 +1,46 @@
+//! How many searches each session of this process has made. Counts from the start of the process; stores nothing.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use attache_core::ids::SessionId;
+
+use crate::limits::{SEARCH_CALLS, SEARCH_SESSIONS};
+
+#[derive(Debug, Default)]
+pub(crate) struct Budget {
+    /// Why a lock: calls of several sessions run side by side.
+    spent: Mutex<Spent>,
+}
+
+#[derive(Debug, Default)]
+struct Spent {
+    calls: HashMap<SessionId, usize>,
+    /// In the order of their first search: the oldest is forgotten first.
+    sessions: VecDeque<SessionId>,
+}
+
+/// The session has made all its searches.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Exhausted;
+
+impl Budget {
+    /// One search more, whatever becomes of it: the service counts failures too.
+    pub(crate) fn take(&self, session: &SessionId) -> Result<(), Exhausted> {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if !spent.calls.contains_key(session) {
+            if spent.sessions.len() >= SEARCH_SESSIONS
+                && let Some(oldest) = spent.sessions.pop_front()
+            {
+                spent.calls.remove(&oldest);
+            }
+            spent.sessions.push_back(session.clone());
+        }
+        let calls = spent.calls.entry(session.clone()).or_default();
+        if *calls >= SEARCH_CALLS {
+            return Err(Exhausted);
+        }
+        *calls += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! One hit of a search, and how much of it is worth a model's attention.
+
+use url::Url;
+
+use crate::limits::{SEARCH_SNIPPET_CHARACTERS, SEARCH_TITLE_CHARACTERS, SEARCH_URL_BYTES};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hit {
+    pub(crate) title: String,
+    pub(crate) url: String,
+    pub(crate) snippet: String,
+}
+
+impl Hit {
+    /// Within its limits, each part on one line. `None` where its address leads nowhere that `web_fetch` could go.
+    pub(super) fn readable(self, cleared: impl Fn(&str) -> String) -> Option<Self> {
+        let url = Url::parse(cleared(&self.url).trim()).ok()?;
+        super::super::check(&url).ok()?;
+        let url = String::from(url);
+        if url.len() > SEARCH_URL_BYTES {
+            return None;
+        }
+        let title = one_line(&cleared(&self.title), SEARCH_TITLE_CHARACTERS);
+        let snippet = one_line(&cleared(&self.snippet), SEARCH_SNIPPET_CHARACTERS);
+        Some(Self { title: if title.is_empty() { "(no title)".to_owned() } else { title }, url, snippet })
+    }
+}
+
+/// Blanks and line ends become one blank each; what is longer than `most` characters ends in `…`, which counts.
+pub(super) fn one_line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        // More bytes than that are more characters than that.
+        if line.len() > most * 4 {
+            break;
+        }
+    }
+    match line.char_indices().nth(most) {
+        None => line,
+        Some(_) => line.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
