@@ -34,20 +34,37 @@ const PASSED: [&str; 27] = [
     "NIX_PATH",
 ];
 
-/// Told to every command: there is no terminal and nobody to answer.
-const SET: [(&str, &str); 5] = [
+/// Told to every command: there is no terminal and nobody to answer. Git looks without locks, and runs no program that
+/// a repository names as the watcher of its files.
+const SET: [(&str, &str); 9] = [
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
 ];
 
 /// What a command gets of `ours`.
 pub(crate) fn for_command(
     ours: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
-    ours.filter(|(name, _)| passes(name)).chain(SET.map(|(name, value)| (name.into(), value.into())))
+    ours.filter(|(name, _)| passes(name))
+        .filter_map(|(name, value)| {
+            let value = if name == "PATH" { absolute_places(&value)? } else { value };
+            Some((name, value))
+        })
+        .chain(SET.map(|(name, value)| (name.into(), value.into())))
+}
+
+/// A relative or empty place for programs means the directory that a command happens to be in, so that a file there could
+/// pass for any program. Without a place left there is no variable: an empty one would mean that directory again.
+fn absolute_places(path: &OsStr) -> Option<OsString> {
+    let absolute: Vec<_> = std::env::split_paths(path).filter(|place| place.is_absolute()).collect();
+    std::env::join_paths(absolute).ok().filter(|path| !path.is_empty())
 }
 
 fn passes(name: &OsStr) -> bool {
@@ -62,11 +79,50 @@ mod tests {
     fn only_what_is_listed_passes() {
         let ours =
             ["PATH", "LC_ALL", "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "BASH_ENV", "TERM"];
-        let ours = ours.into_iter().map(|name| (name.into(), "ours".into()));
+        let ours = ours.into_iter().map(|name| (name.into(), "/ours".into()));
         let names: Vec<_> = for_command(ours).map(|(name, value)| format!("{name:?}={value:?}")).collect();
         let (passed, set) = names.split_at(2);
-        assert_eq!(passed, [r#""PATH"="ours""#, r#""LC_ALL"="ours""#]);
+        assert_eq!(passed, [r#""PATH"="/ours""#, r#""LC_ALL"="/ours""#]);
         assert_eq!(set[0], r#""TERM"="dumb""#);
         assert_eq!(set.len(), SET.len());
+    }
+
+    #[test]
+    fn programs_are_only_looked_for_in_absolute_places() {
+        let given = |path: &str| {
+            let ours = [(OsString::from("PATH"), OsString::from(path))];
+            for_command(ours.into_iter()).find(|(name, _)| name == "PATH").map(|(_, value)| value)
+        };
+        assert_eq!(given("/usr/bin:/bin"), Some("/usr/bin:/bin".into()));
+        assert_eq!(given(":/usr/bin::.:bin:../x:/bin:"), Some("/usr/bin:/bin".into()));
+        assert_eq!(given(".:bin"), None);
+        assert_eq!(given(""), None);
+    }
+
+    #[test]
+    fn git_runs_no_watcher_that_a_repository_names() {
+        let place = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| {
+            let output = std::process::Command::new("git")
+                .args(arguments)
+                .current_dir(place.path())
+                .env_clear()
+                .envs(for_command(std::env::vars_os()))
+                .env("HOME", place.path())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        git(&["init", "--quiet", "."]);
+        git(&["config", "core.fsmonitor", "touch ran; false"]);
+        git(&["status", "--short"]);
+        assert!(!place.path().join("ran").exists());
+        let bare = std::process::Command::new("git")
+            .args(["status", "--short"])
+            .current_dir(place.path())
+            .env_remove("GIT_CONFIG_COUNT")
+            .output()
+            .unwrap();
+        assert!(bare.status.success() && place.path().join("ran").exists(), "the repository names one");
     }
 }

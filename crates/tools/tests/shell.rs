@@ -1,12 +1,17 @@
 //! What the reader of shell commands says, command by command, against reviewed data.
 
+mod brush;
+mod commands;
 mod corpus;
+mod properties;
+mod second_opinion;
+mod traced;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use attache_core::ids::SessionId;
-use attache_core::ports::tool::{Access, Workspace};
+use attache_core::ports::tool::{Access, CommandNature, Workspace};
 use attache_core::scope::Guarded;
 use attache_tools::shell::{Ground, Reading, Repository, read};
 
@@ -20,6 +25,14 @@ fn reading(command: &str) -> Reading {
 
 fn accesses(command: &str) -> Vec<Access> {
     reading(command).accesses
+}
+
+/// Whether anything in it could not be followed.
+fn is_unclear(reading: &Reading) -> bool {
+    reading.accesses.iter().any(|access| match access {
+        Access::Command(command) => matches!(command.nature, CommandNature::Unclear(_)),
+        Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => false,
+    })
 }
 
 fn workspace() -> Workspace {

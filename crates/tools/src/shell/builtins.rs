@@ -6,7 +6,7 @@ use tree_sitter::Node;
 use super::arithmetic::is_name;
 use super::state::{Flow, State};
 use super::variables::{Kind, kind};
-use super::verdict::Verdict;
+use super::verdict::{Verdict, bare};
 use super::word::{Piece, Place, Word};
 use super::{Reader, Unclear};
 
@@ -54,11 +54,17 @@ impl Reader<'_> {
             | "compgen" | "compopt" | "hash" | "let" | "fc" | "history" | "suspend" | "caller" | "coproc" => {
                 return Err(Unclear(format!("`{name}` changes what follows in ways that can't be told")));
             }
-            "command" | "builtin" | "exec" | "time" | "nohup" | "env" | "nice" | "timeout" | "stdbuf"
-            | "setsid" | "ionice" | "chronic" => {
+            "command" | "builtin" | "exec" | "time" => {
                 return self.wrapper(name, arguments, assigned, state).map(Some);
             }
-            _ => return Ok(None),
+            // No builtins at all, so that `/usr/bin/env` is the same.
+            _ => match bare(name) {
+                wrapper @ ("nohup" | "env" | "nice" | "timeout" | "stdbuf" | "setsid" | "ionice"
+                | "chronic") => {
+                    return self.wrapper(wrapper, arguments, assigned, state).map(Some);
+                }
+                _ => return Ok(None),
+            },
         };
         if assigned.is_empty() {
             Ok(Some(flow))

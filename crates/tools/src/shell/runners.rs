@@ -101,7 +101,7 @@ impl Reader<'_> {
             "xargs" => Some(self.xargs(shown, arguments, state)?),
             "parallel" | "entr" | "flock" | "script" | "unbuffer" | "strace" | "ltrace" | "gdb" | "perf"
             | "chroot" | "unshare" | "nsenter" | "systemd-run" | "at" | "batch" | "crontab" | "socat"
-            | "expect" | "busybox" | "toybox" | "watchexec" | "nodemon" => {
+            | "expect" | "busybox" | "toybox" | "watchexec" | "nodemon" | "time" => {
                 unclear("it runs others in ways that are not followed")
             }
             "watch" => {
