@@ -74,13 +74,15 @@ pub fn read(command: &str, ground: &Ground<'_>) -> Reading {
     } else {
         reader.text(command, &State::new(ground.directory)).map(drop)
     };
-    if let Err(Unclear(reason)) = read {
-        reader.found.add(Access::Command(CommandAccess {
-            words: vec![command.to_owned()],
-            directory: ground.directory.to_path_buf(),
-            nature: CommandNature::Unclear(reason),
-            prefix: 0,
-        }));
+    let whole = |nature| {
+        let directory = ground.directory.to_path_buf();
+        Access::Command(CommandAccess { words: vec![command.to_owned()], directory, nature, prefix: 0 })
+    };
+    match read {
+        Err(Unclear(reason)) => reader.found.add(whole(CommandNature::Unclear(reason))),
+        // `true`, `x=1`, a comment: to whoever judges, nothing at all would mean that nobody knows.
+        Ok(()) if reader.found.is_empty() => reader.found.add(whole(CommandNature::ReadOnly)),
+        Ok(()) => {}
     }
     reader.found.into_reading()
 }

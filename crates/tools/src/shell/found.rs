@@ -42,6 +42,10 @@ impl Found {
         })
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.accesses.is_empty()
+    }
+
     pub(super) fn mark(&self) -> usize {
         self.accesses.len()
     }

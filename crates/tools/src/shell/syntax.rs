@@ -1,5 +1,6 @@
 //! Turns text into a tree that can be trusted: what the grammar guessed, skipped or joined in its own way is refused.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -31,7 +32,8 @@ pub(super) fn parse(text: &str) -> Result<Tree, Unclear> {
             false => ControlFlow::Continue(()),
         };
         let options = ParseOptions::new().progress_callback(&mut watch);
-        let bytes = text.as_bytes();
+        let plain = in_ascii(text);
+        let bytes = plain.as_bytes();
         let tree = parser.parse_with_options(
             &mut |offset, _| bytes.get(offset..).unwrap_or_default(),
             None,
@@ -50,6 +52,26 @@ pub(super) fn parse(text: &str) -> Result<Tree, Unclear> {
     Ok(tree)
 }
 
+/// What stands for other characters than ASCII before the grammar, byte by byte. Bash takes them for plain characters of
+/// words that are no part of names; this is one, too, and no text has it of its own.
+const STAND_IN: char = '\u{1}';
+
+/// The grammar's own reader looks up characters in tables that end long before the last one, and the process with it
+/// (tree-sitter-bash, issue 337). Positions stay what they are.
+fn in_ascii(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_ascii() {
+            true => plain.push(character),
+            false => plain.extend(std::iter::repeat_n(STAND_IN, character.len_utf8())),
+        }
+    }
+    Cow::Owned(plain)
+}
+
 /// Bash takes a carriage return for part of a word, the grammar for a blank; of the others nobody has a need.
 fn is_odd(character: char) -> bool {
     character.is_control() && character != '\n' && character != '\t'
@@ -61,21 +83,22 @@ fn check(root: Node<'_>, text: &str) -> Result<(), Unclear> {
     let mut depth = 0;
     loop {
         let node = cursor.node();
+        if !(text.is_char_boundary(node.start_byte()) && text.is_char_boundary(node.end_byte())) {
+            return Err("the grammar of the shell parts a character".into());
+        }
         if node.is_missing() || (node.byte_range().is_empty() && !may_be_empty(node)) {
             return Err("the grammar of the shell had to guess".into());
         }
         if node.kind() == "comment" && !begins_word(text, node.start_byte()) {
             return Err("it has a `#` that may or may not begin a comment".into());
         }
-        if !is_lexical(node.kind()) {
-            check_gaps(node, text)?;
-            if cursor.goto_first_child() {
-                depth += 1;
-                if depth > SHELL_NESTING {
-                    return Err("it is nested too deeply".into());
-                }
-                continue;
+        check_gaps(node, text)?;
+        if cursor.goto_first_child() {
+            depth += 1;
+            if depth > SHELL_NESTING {
+                return Err("it is nested too deeply".into());
             }
+            continue;
         }
         loop {
             if cursor.goto_next_sibling() {
@@ -103,17 +126,13 @@ fn may_be_empty(node: Node<'_>) -> bool {
     )
 }
 
-/// Nodes whose text is read byte by byte elsewhere. Substitutions in strings are walked from there.
-fn is_lexical(kind: &str) -> bool {
-    matches!(kind, "heredoc_body" | "raw_string" | "ansi_c_string")
-}
-
 fn begins_word(text: &str, at: usize) -> bool {
     text[..at].chars().next_back().is_none_or(|before| " \t\n;&|()`".contains(before))
 }
 
 fn check_gaps(node: Node<'_>, text: &str) -> Result<(), Unclear> {
-    if matches!(node.kind(), "string" | "concatenation" | "word" | "command_name") {
+    // Their text is read byte by byte elsewhere.
+    if matches!(node.kind(), "string" | "heredoc_body" | "concatenation" | "word" | "command_name") {
         return Ok(());
     }
     let mut end = None;
@@ -138,4 +157,31 @@ fn check_gaps(node: Node<'_>, text: &str) -> Result<(), Unclear> {
         end = Some(child.end_byte());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_leads_the_grammar_out_of_its_tables() {
+        for before in ["{", "{1..", "echo {", "echo a{7..2", "cat <<E\n{"] {
+            for code in (0x80..=0x0010_FFFF).step_by(997).chain([0x3_1860, 0x10_FFFF]) {
+                if let Some(character) = char::from_u32(code) {
+                    drop(parse(&format!("{before}{character}")));
+                    drop(parse(&format!("{before}{character}}}")));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_characters_than_ascii_are_plain_ones() {
+        let kinds = |text: &str| parse(text).map(|tree| tree.root_node().to_sexp());
+        assert_eq!(kinds("echo 'a' b\u{a0}c"), kinds("echo 'a' b%c"));
+        assert_eq!(kinds("ls größe | cat"), kinds("ls size | cat"));
+        assert_eq!(kinds("é=ls"), kinds("%=ls"));
+        assert!(kinds("cat <<É\nx\nÉ\n").is_ok());
+        assert!(kinds("echo ${x%é}").is_ok());
+    }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use attache_core::ports::tool::Access;
-use attache_core::scope::{Reach, reach};
-use attache_core::watchdog::{Action, Approval, Rule, Rules};
+use attache_core::ports::tool::{Access, Effect};
+use attache_core::watchdog::{Action, Approval, Containment, Ground, Judge, Matter, Rulebook, Rules};
 
 use super::{accesses, workspace};
 
@@ -49,12 +48,22 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-pub(super) fn verdict(accesses: &[Access], rules: &Rules) -> &'static str {
-    match (reach(accesses, &workspace(), &[]), rules.verdict(accesses, Approval::Ask).action) {
-        (Reach::Protected(_), _) | (_, Action::Deny) => "deny",
-        (Reach::Outside(_), _) | (_, Action::Ask) => "ask",
-        (Reach::Inside, Action::Allow) => "allow",
-    }
+/// Asked of the judge that the product asks: approval `ask`, a sandbox in force.
+fn with_judge<T>(session: &Rules, accesses: &[Access], then: impl Fn(&Judge<'_>, &Matter<'_>) -> T) -> T {
+    let workspace = workspace();
+    let ground = Ground { root: &workspace.root, home: None };
+    let judge = Judge {
+        rules: &Rulebook::new(&[], &[], session, ground),
+        approval: Approval::Ask,
+        containment: Containment::Full,
+        workspace: &workspace,
+        granted: &[],
+    };
+    then(&judge, &Matter { tool: "bash", effect: Effect::Mutates, accesses })
+}
+
+fn verdict(accesses: &[Access], session: &Rules) -> &'static str {
+    with_judge(session, accesses, |judge, matter| judge.judge(matter).verdict.action.as_str())
 }
 
 #[test]
@@ -80,26 +89,12 @@ fn the_corpus_is_large_and_repeats_nothing() {
     assert!(lines.len() >= 1_000, "{}", lines.len());
 }
 
-/// The rule an "always" answer makes of each command: its first words and anything behind them.
+/// The rules that an "always" answer makes of a command; none where it is not offered.
 fn always(command: &str) -> Rules {
     let mut rules = Rules::default();
-    for access in accesses(command) {
-        let rule = |permission: &str, pattern: String| Rule {
-            permission: permission.into(),
-            pattern,
-            action: Action::Allow,
-        };
-        match access {
-            Access::Command(command) if command.prefix > 0 => {
-                let words = command.words[..command.prefix.min(command.words.len())].join(" ");
-                rules.add(rule("bash", words.clone()));
-                rules.add(rule("bash", format!("{words} *")));
-            }
-            Access::Command(command) => rules.add(rule("bash", command.line())),
-            Access::WritePath(path) => rules.add(rule("edit", path.display().to_string())),
-            Access::ReadPath(path) => rules.add(rule("read", path.display().to_string())),
-            Access::Network { host } => rules.add(rule("network", host)),
-        }
+    let always = with_judge(&rules, &accesses(command), |judge, matter| judge.always(matter));
+    for rule in always.iter().flat_map(|always| always.rules(Action::Allow)) {
+        rules.add(rule);
     }
     rules
 }
