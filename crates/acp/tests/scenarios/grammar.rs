@@ -224,6 +224,10 @@ impl Options {
             ("notices", "") => self.notices = true,
             ("client_fs", "never") => self.client_fs = ClientFs::Never,
             ("headless", "") => self.headless = true,
+            ("texts", "") => {
+                self.can("fs", serde_json::json!({ "readTextFile": true, "writeTextFile": true }));
+            }
+            ("terminals", "") => self.can("terminal", Value::Bool(true)),
             ("forms", "") => self.can("elicitation", serde_json::json!({ "form": {} })),
             ("nothing", "") => self.silent_start = true,
             ("approval", approval) => {

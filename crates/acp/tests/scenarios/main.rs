@@ -32,6 +32,7 @@ topics! {
     cancel
     chunks
     edit
+    editor
     glob
     grep
     handshake

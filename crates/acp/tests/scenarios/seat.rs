@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::grammar::{Options, Permission};
 use crate::limits::{LOOK, PATIENCE};
 use crate::names::Names;
-use crate::show::{Asked, Details, Live, Teller};
+use crate::show::{Asked, Details, Live, Teller, is_borrowed};
 
 pub(crate) struct Seat {
     pub(crate) client: TestClient,
@@ -114,7 +114,7 @@ impl Seat {
         self.question().is_some()
     }
 
-    /// The oldest permission request that was neither answered nor taken back.
+    /// The oldest request of the agent that was neither answered nor taken back.
     fn question(&self) -> Option<Value> {
         let received = self.client.received();
         let withdrawn = |id: &Value| {
@@ -123,7 +123,7 @@ impl Seat {
             })
         };
         let open = |message: &&Value| {
-            matches!(message["method"].as_str(), Some("session/request_permission" | "elicitation/create"))
+            message["method"].as_str().is_some_and(is_asked)
                 && !self.replied.contains(&message["id"])
                 && !withdrawn(&message["id"])
         };
@@ -158,4 +158,9 @@ impl Seat {
         };
         received[start..].iter().map(line).collect()
     }
+}
+
+/// What a client answers; everything else it is only told.
+fn is_asked(method: &str) -> bool {
+    matches!(method, "session/request_permission" | "elicitation/create") || is_borrowed(method)
 }

@@ -98,6 +98,7 @@ impl Teller<'_> {
             }
             Some("session/request_permission") => Some(self.question(params)),
             Some("$/cancel_request") => Some("withdrawn".to_owned()),
+            Some(borrowed) if is_borrowed(borrowed) => Some(self.borrowed(borrowed, params)),
             Some(other) => Some(format!("{other} {}", self.json(params))),
             None => Some(self.answer(message)),
         }
@@ -200,6 +201,20 @@ impl Teller<'_> {
             }
         }
         told
+    }
+
+    /// A request for what the editor does itself, without what differs from machine to machine.
+    fn borrowed(&mut self, method: &str, params: &Value) -> String {
+        let path = self.names.shorten(params["path"].as_str().unwrap_or_default());
+        match method {
+            "fs/read_text_file" => format!("{method} {path}"),
+            "fs/write_text_file" => format!("{method} {path} {}", self.value_text(&params["content"])),
+            "terminal/create" => {
+                let command = params["args"].as_array().and_then(|words| words.last()).cloned();
+                format!("{method} {}", self.value_text(&command.unwrap_or_default()))
+            }
+            _ => method.to_owned(),
+        }
     }
 
     fn question(&mut self, params: &Value) -> String {
@@ -325,7 +340,14 @@ fn settled(mut items: Vec<String>) -> Vec<String> {
             index -= 1;
         }
     }
+    // Updates and requests of tools take different ways out.
+    items.sort_by_key(|item| is_borrowed(item));
     items
+}
+
+/// Whether a request is for what the editor does itself.
+pub(crate) fn is_borrowed(method: &str) -> bool {
+    method.starts_with("fs/") || method.starts_with("terminal/")
 }
 
 /// Many answers to the same request are one item.
