@@ -5,7 +5,8 @@ use std::ops::{Add, Sub};
 use serde_json::Value;
 
 use crate::limits::{BYTES_PER_TOKEN, FILE_TOKENS};
-use crate::part::{Part, Passage};
+use crate::part::{Part, Passage, ToolPart};
+use crate::picture::Picture;
 use crate::ports::model::ModelRequest;
 
 /// What something takes of a context.
@@ -65,15 +66,21 @@ pub fn passage_size(passage: &Passage) -> Size {
 fn part_size(part: &Part) -> Size {
     let bytes = match part {
         Part::Text { text, .. } | Part::Reasoning { text, .. } => text.len() as u64,
-        Part::Tool(tool) => {
-            let values = tool.input.iter().chain(&tool.output).map(json_bytes).sum::<u64>();
-            values + tool.error_text.as_ref().map_or(0, String::len) as u64
-        }
+        Part::Tool(tool) => return call_size(tool),
         Part::File { .. } => return Size { bytes: 0, files: 1 },
         Part::Data { data, .. } => json_bytes(data),
         Part::StepStart | Part::SourceUrl { .. } | Part::SourceDocument { .. } => 0,
     };
     Size { bytes, files: 0 }
+}
+
+fn call_size(tool: &ToolPart) -> Size {
+    let values = tool.input.iter().chain(&tool.output).map(json_bytes).sum::<u64>();
+    let picture = tool.output.as_ref().and_then(Picture::of).filter(|picture| picture.rejected.is_none());
+    Size {
+        bytes: values + tool.error_text.as_ref().map_or(0, String::len) as u64,
+        files: u64::from(picture.is_some()),
+    }
 }
 
 /// The size of a value as JSON, give or take its escapes.

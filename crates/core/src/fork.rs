@@ -117,11 +117,14 @@ impl Copying<'_> {
 
     /// The copy refers to the blob too, so that deleting one session leaves it to the other.
     async fn copy_blob(&self, part: &PartRow) -> Result<(), HubError> {
-        if part.kind != "file" {
-            return Ok(());
-        }
+        let holder = match part.kind.as_str() {
+            "file" => "",
+            // A picture that a call gave.
+            kind if kind.starts_with("tool-") && part.data_json.contains(BLOB_SCHEME) => "/output",
+            _ => return Ok(()),
+        };
         let data: Value = serde_json::from_str(&part.data_json).unwrap_or_default();
-        let url = data.get("url").and_then(Value::as_str).unwrap_or_default();
+        let url = data.pointer(&format!("{holder}/url")).and_then(Value::as_str).unwrap_or_default();
         if let Some(digest) = url.strip_prefix(BLOB_SCHEME)
             && let Some(bytes) = self.parts.blobs.get(digest).await?
         {

@@ -140,8 +140,9 @@ pub struct Hub {
 pub(crate) struct Shared {
     pub(crate) parts: Parts,
     pub(crate) choices: CurrentChoices,
-    /// The tools each agent is offered, shared by all sessions: schemas are the largest thing a session would hold.
-    pub(crate) offers: HashMap<&'static str, Arc<[ToolSpec]>>,
+    /// The tools each agent is offered, with a model that takes images (`true`) and with one that takes none. Shared by all
+    /// sessions: schemas are the largest thing a session would hold.
+    pub(crate) offers: HashMap<(&'static str, bool), Arc<[ToolSpec]>>,
     pub(crate) events: broadcast::Sender<Event>,
     /// Why a lock: connections open and close sessions at the same time. Held for look-ups only.
     open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Command>>>,
@@ -175,13 +176,16 @@ impl Shared {
 
 impl Hub {
     pub fn new(parts: Parts) -> Self {
-        let offered = |agent: &Agent| {
-            let can_work =
-                |tool: &&Arc<dyn Tool>| !tool.needs_person() || parts.settings.people == People::Present;
+        let offered = |agent: &Agent, images: bool| {
+            let can_work = |tool: &&Arc<dyn Tool>| {
+                let person = !tool.needs_person() || parts.settings.people == People::Present;
+                person && (images || !tool.needs_images())
+            };
             let specs = parts.tools.iter().filter(can_work).map(|tool| tool.spec());
-            (agent.id, specs.filter(|spec| agent.is_offered(spec)).cloned().collect())
+            ((agent.id, images), specs.filter(|spec| agent.is_offered(spec)).cloned().collect())
         };
-        let offers = parts.agents.all().map(offered).collect();
+        let offers = parts.agents.all().flat_map(|agent| [true, false].map(|images| offered(agent, images)));
+        let offers = offers.collect();
         let choices = CurrentChoices::new(Shared::gather_choices(&parts));
         let (events, _) = broadcast::channel(EVENTS_BEHIND);
         Self {

@@ -15,6 +15,7 @@ pub mod ids;
 pub mod journal;
 pub mod limits;
 pub mod part;
+pub mod picture;
 pub mod ports;
 pub mod prompt;
 mod rows;

@@ -38,6 +38,10 @@ pub const CONTEXT_RESERVE: u64 = 20_000;
 /// How long a turn waits for what the machine says of its workspace: a file or two.
 pub const LOOK_AROUND: Duration = Duration::from_millis(200);
 
+/// A picture that a call gave and that is shown to clients itself: in base64 it still fits a line beside its path. Larger ones
+/// are linked.
+pub const SHOWN_PICTURE_BYTES: usize = 24 * 1024;
+
 /// Attachments above this size leave the row for the blob store.
 pub const INLINE_ATTACHMENT_BYTES: usize = 1024 * 1024;
 

@@ -1,10 +1,12 @@
-//! The compositor: user parts in the neutral form every dialect writes natively. Opens and fetches nothing.
+//! The compositor: user parts and results of calls in the neutral form every dialect writes natively. Opens and fetches
+//! nothing.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use attache_core::environment;
 use attache_core::part::{Part, Passage, ToolPart, ToolState};
+use attache_core::picture::Picture;
 use attache_core::ports::model::ModelInfo;
 use attache_core::prompt::media::Marks;
 use attache_core::prompt::{BLOB_SCHEME, name_of_uri};
@@ -235,23 +237,28 @@ pub(crate) fn runtime_context(items: &[(Option<String>, String)]) -> Option<Stri
 }
 
 /// The one result of a call as a model gets it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallResult<'a> {
     pub(crate) text: Cow<'a, str>,
     pub(crate) failed: bool,
+    /// What the text is about, if this model is shown it.
+    pub(crate) picture: Option<Media<'a>>,
 }
 
 /// Every call has a result in a request, also one that was never settled: providers refuse calls without.
-pub(crate) fn call_result(tool: &ToolPart) -> CallResult<'_> {
-    let error = |text: &'_ str| CallResult { text: Cow::Owned(text.to_owned()), failed: true };
+pub(crate) fn call_result<'a>(tool: &'a ToolPart, info: &ModelInfo, blobs: &'a BlobBytes) -> CallResult<'a> {
+    let error = |text: &str| CallResult { text: Cow::Owned(text.to_owned()), failed: true, picture: None };
     match tool.state {
         ToolState::OutputAvailable if tool.preliminary != Some(true) => {
+            if let Some(picture) = picture_of(tool) {
+                return picture_result(picture, info, blobs);
+            }
             let text = match &tool.output {
                 Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
                 Some(value) => Cow::Owned(value.to_string()),
                 None => Cow::Borrowed(""),
             };
-            CallResult { text, failed: false }
+            CallResult { text, failed: false, picture: None }
         }
         ToolState::OutputError => error(tool.error_text.as_deref().unwrap_or("the call failed")),
         ToolState::OutputDenied => {
@@ -266,6 +273,40 @@ pub(crate) fn call_result(tool: &ToolPart) -> CallResult<'_> {
     }
 }
 
+/// What the text of a result goes on with where the dialect has no place for the picture itself in it.
+pub(crate) const PICTURE_FOLLOWS: &str = "\nThe image itself is in the next message.";
+
+fn picture_of(tool: &ToolPart) -> Option<Picture<'_>> {
+    // What a provider ran by itself is its own story.
+    tool.output.as_ref().filter(|_| tool.provider_executed != Some(true)).and_then(Picture::of)
+}
+
+fn is_shown(picture: Picture<'_>, info: &ModelInfo) -> bool {
+    picture.rejected.is_none() && MediaKind::Image.is_taken_by(info)
+}
+
+fn picture_result<'a>(picture: Picture<'a>, info: &ModelInfo, blobs: &'a BlobBytes) -> CallResult<'a> {
+    let data = blobs.get(picture.digest).filter(|_| is_shown(picture, info));
+    let reason = match (data, picture.rejected) {
+        (Some(_), _) => String::new(),
+        (None, Some(reason)) => format!(" can't be shown: the provider did not take it ({reason})"),
+        (None, None) if !info.images => " can't be shown: this model takes no images".to_owned(),
+        (None, None) => " can't be shown: it is not kept any more".to_owned(),
+    };
+    let mut text = descriptor(Some(picture.path), picture.mime, Some(picture.size)) + &reason;
+    if let Some(warning) = picture.warning {
+        text.push_str("\n\n");
+        text.push_str(warning);
+    }
+    let media = |data: &'a String| Media {
+        kind: MediaKind::Image,
+        mime: picture.mime,
+        source: Source::Base64(data),
+        name: Some(Cow::Borrowed(picture.name())),
+    };
+    CallResult { text: Cow::Owned(text), failed: false, picture: data.map(media) }
+}
+
 /// The arguments of a call as an object: what could not be read as one is sent as no arguments, its result says why.
 pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
     match &tool.input {
@@ -276,9 +317,25 @@ pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
 
 /// The content ids of the attachments that this model is shown from the blob store.
 pub(crate) fn blob_ids<'a>(passages: impl Iterator<Item = &'a Passage>, info: &ModelInfo) -> Vec<&'a str> {
-    let attachments = passages.flat_map(|passage| &passage.parts).filter_map(About::of);
-    let shown = attachments.filter(|attachment| attachment.shown_as(info).is_some());
-    shown.filter_map(|attachment| attachment.url.strip_prefix(BLOB_SCHEME)).collect()
+    let parts = passages.flat_map(|passage| &passage.parts);
+    let id = |part: &'a Part| match part.tool() {
+        Some(tool) => {
+            picture_of(tool).filter(|picture| is_shown(*picture, info)).map(|picture| picture.digest)
+        }
+        None => {
+            let attachment = About::of(part).filter(|attachment| attachment.shown_as(info).is_some())?;
+            attachment.url.strip_prefix(BLOB_SCHEME)
+        }
+    };
+    parts.filter_map(id).collect()
+}
+
+/// Whether something of it is in the blob store: such a passage is megabytes once it is written.
+pub(crate) fn is_in_blob_store(passage: &Passage) -> bool {
+    passage.parts.iter().any(|part| match part.tool() {
+        Some(tool) => picture_of(tool).is_some(),
+        None => matches!(part, Part::File { url, .. } if url.starts_with(BLOB_SCHEME)),
+    })
 }
 
 pub(crate) fn in_base64(bytes: &[u8]) -> String {

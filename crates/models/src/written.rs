@@ -4,9 +4,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use attache_core::part::{Part, Passage};
-use attache_core::prompt::BLOB_SCHEME;
+use attache_core::part::Passage;
 
+use crate::compose::is_in_blob_store;
 use crate::dialect::{Dialect, Outgoing, author};
 
 /// What a passage is in one dialect: JSON values separated by commas, without brackets. Empty if it says nothing.
@@ -36,7 +36,8 @@ pub(crate) fn segments(
             let mut segment = Segment { key, ..Segment::default() };
             write(passage, &mut segment);
             let segment = Arc::new(segment);
-            if is_worth_keeping(passage) {
+            // Attachments from the blob store are megabytes: they stay there between two steps.
+            if !is_in_blob_store(passage) {
                 passage.written.keep(segment.clone());
             }
             segment
@@ -51,11 +52,6 @@ fn key(dialect: Dialect, outgoing: &Outgoing<'_>) -> u64 {
     (dialect, author(outgoing.request), info.images, info.audio, info.pdf).hash(&mut hasher);
     outgoing.quirks.hash(&mut hasher);
     hasher.finish()
-}
-
-/// Attachments from the blob store are megabytes: they stay there between two steps.
-fn is_worth_keeping(passage: &Passage) -> bool {
-    !passage.parts.iter().any(|part| matches!(part, Part::File { url, .. } if url.starts_with(BLOB_SCHEME)))
 }
 
 /// Appends a segment to a JSON array that is being written, with a comma where one belongs.

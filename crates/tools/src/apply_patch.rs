@@ -267,7 +267,7 @@ fn bound(shown: &mut Vec<Shown>) {
                 old_text.as_deref().map_or(0, str::len) + new_text.len()
             }
             Shown::Text { text } => text.len(),
-            Shown::Terminal { .. } => 0,
+            Shown::Terminal { .. } | Shown::Image { .. } | Shown::Link { .. } => 0,
         };
         let fits = size <= room;
         room = room.saturating_sub(size);

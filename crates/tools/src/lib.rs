@@ -26,6 +26,7 @@ pub mod shell;
 mod text;
 mod texts;
 mod todo;
+mod view_image;
 mod web;
 mod web_fetch;
 mod web_search;
@@ -57,6 +58,7 @@ pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
     let locks = Arc::new(locks::PathLocks::default());
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read),
+        Arc::new(view_image::ViewImage),
         Arc::new(write::Write::new(Arc::clone(&locks))),
         Arc::new(edit::Edit::new(Arc::clone(&locks))),
         Arc::new(apply_patch::ApplyPatch::new(locks)),

@@ -14,6 +14,9 @@ pub(crate) const READ_HARD_BYTES: usize = 200_000;
 /// How much of a file decides whether it is text.
 pub(crate) const SNIFF_BYTES: usize = 8 * 1024;
 
+/// Largest image that is shown to a model; what the large providers take.
+pub(crate) const IMAGE_BYTES: u64 = 5_000_000;
+
 /// Largest file that `edit` and the preview of `write` load; larger ones are data, not source.
 pub(crate) const EDIT_BYTES: u64 = 32 * 1024 * 1024;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use attache_core::ports::ToolOutcome;
-use attache_core::ports::tool::{OutcomeMetadata, Presentation};
+use attache_core::ports::tool::{FoundPicture, OutcomeMetadata, Presentation};
 use serde_json::Value;
 
 use crate::bounded::Bounded;
@@ -27,6 +27,11 @@ impl Call {
     pub(crate) fn done(mut self, data: impl Into<Value>) -> ToolOutcome {
         self.presentation.metadata = Some(self.metadata());
         ToolOutcome::Output { data: data.into(), presentation: self.presentation }
+    }
+
+    pub(crate) fn pictured(mut self, found: FoundPicture) -> ToolOutcome {
+        self.presentation.metadata = Some(self.metadata());
+        ToolOutcome::Picture { found, presentation: self.presentation }
     }
 
     pub(crate) fn failed(self, text: impl Into<String>) -> ToolOutcome {

@@ -275,7 +275,7 @@ async fn cancelled(trial: &Trial, command: String, mark: &str, count: usize) -> 
     trial.cancel.cancel();
     match call.await.unwrap() {
         ToolOutcome::Error { text, .. } => (text, started.elapsed()),
-        ToolOutcome::Output { data, .. } => panic!("{data}"),
+        other @ (ToolOutcome::Output { .. } | ToolOutcome::Picture { .. }) => panic!("{other:?}"),
     }
 }
 

@@ -14,5 +14,6 @@ mod ripgrep;
 mod shell;
 mod todo;
 mod trial;
+mod view_image;
 mod web_search;
 mod write;

@@ -22,7 +22,19 @@ fn the_family_is_complete() {
         attache_tools::builtin(attache_tools::Equipment::bare()).iter().map(|tool| tool.spec().id).collect();
     assert_eq!(
         ids,
-        ["read", "write", "edit", "apply_patch", "glob", "grep", "bash", "todo", "web_fetch", "question"]
+        [
+            "read",
+            "view_image",
+            "write",
+            "edit",
+            "apply_patch",
+            "glob",
+            "grep",
+            "bash",
+            "todo",
+            "web_fetch",
+            "question"
+        ]
     );
 }
 

@@ -111,6 +111,7 @@ impl Trial {
     pub(crate) async fn done(&self, id: &str, input: Value) -> (Value, Presentation) {
         match self.run(id, input).await {
             ToolOutcome::Output { data, presentation } => (data, presentation),
+            ToolOutcome::Picture { found, .. } => panic!("{id} gave a picture: {}", found.path.display()),
             ToolOutcome::Error { text, .. } => panic!("{id} failed: {text}"),
         }
     }
@@ -120,6 +121,7 @@ impl Trial {
         match self.run(id, input).await {
             ToolOutcome::Error { text, .. } => text,
             ToolOutcome::Output { data, .. } => panic!("{id} succeeded: {data}"),
+            ToolOutcome::Picture { found, .. } => panic!("{id} gave a picture: {}", found.path.display()),
         }
     }
 }

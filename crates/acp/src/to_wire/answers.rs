@@ -186,7 +186,7 @@ fn lies_outside(directories: &[PathBuf]) -> String {
 fn needs_command_block(presentation: &Presentation) -> bool {
     let says_something = presentation.content.iter().any(|shown| match shown {
         Shown::Text { .. } => true,
-        Shown::Diff { .. } | Shown::Terminal { .. } => false,
+        Shown::Diff { .. } | Shown::Terminal { .. } | Shown::Image { .. } | Shown::Link { .. } => false,
     });
     presentation.kind == Some(ToolKind::Execute) && !says_something
 }
@@ -197,7 +197,7 @@ fn legible(presentation: &Presentation) -> Presentation {
     for shown in &mut presentation.content {
         match shown {
             Shown::Text { text } => *text = visible(text),
-            Shown::Diff { .. } | Shown::Terminal { .. } => {}
+            Shown::Diff { .. } | Shown::Terminal { .. } | Shown::Image { .. } | Shown::Link { .. } => {}
         }
     }
     presentation

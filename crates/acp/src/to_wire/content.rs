@@ -1,5 +1,8 @@
 //! Files, links and sources to content blocks. Inlines only what stands in the entry; fetches nothing.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
 use agent_client_protocol_schema::v1::{
     AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, EmbeddedResourceResource,
     ImageContent, ResourceLink, TextResourceContents,
@@ -132,6 +135,30 @@ pub(super) fn context(data: &Value) -> Option<ContentBlock> {
         TextResourceContents::new(text("text")?, text("uri")?).mime_type(text("mime").map(str::to_owned));
     let resource = EmbeddedResourceResource::TextResourceContents(contents);
     Some(ContentBlock::Resource(EmbeddedResource::new(resource)))
+}
+
+/// A file of this machine that is only named.
+pub(super) fn file_link(path: &Path, mime: &str, size: u64) -> ContentBlock {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let link =
+        ResourceLink::new(name, file_uri(path)).mime_type(mime.to_owned()).size(i64::try_from(size).ok());
+    ContentBlock::ResourceLink(link)
+}
+
+fn file_uri(path: &Path) -> String {
+    let mut uri = "file://".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                uri.push(char::from(*byte));
+            }
+            other => {
+                let written = write!(uri, "%{other:02X}");
+                debug_assert!(written.is_ok(), "writing to a string");
+            }
+        }
+    }
+    uri
 }
 
 /// The base64 of a data url.

@@ -1,18 +1,19 @@
 //! Tool calls as an editor shows them. The tool itself said how it wants to look; this only carries it over.
 
 use agent_client_protocol_schema::v1::{
-    Diff, Meta, SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
-    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    ContentBlock, Diff, ImageContent, Meta, SessionUpdate, Terminal, ToolCall, ToolCallContent,
+    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use attache_core::chunk::{Rest, ToolMarks};
 use attache_core::entry::Entry;
 use attache_core::ids::CallId;
+use attache_core::picture::Picture;
 use attache_core::ports::tool::{self as core, Presentation, Shown};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::legible::fenced;
-use super::line;
+use super::{content, line};
 
 /// What every chunk of a call carries.
 pub(super) struct Call<'a> {
@@ -74,8 +75,11 @@ pub(super) fn progressed(entry: Entry<'_>, call: Call<'_>, out: &mut Vec<u8>) ->
 
 pub(super) fn completed(entry: Entry<'_>, call: Call<'_>, output: &Value, out: &mut Vec<u8>) -> Written {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
-    let fields =
-        fields(&shown, call.marks, ToolCallStatus::Completed).raw_output(without_notes(output, &shown));
+    let result = match Picture::of(output) {
+        Some(picture) => picture.about(),
+        None => without_notes(output, &shown),
+    };
+    let fields = fields(&shown, call.marks, ToolCallStatus::Completed).raw_output(result);
     write(entry, call.id, fields, &shown, out)
 }
 
@@ -144,12 +148,12 @@ pub(super) fn fields(
         .title(title(shown, marks))
         .kind(shown.kind.map(kind))
         .locations(locations(shown))
-        .content(content(shown))
+        .content(blocks(shown))
 }
 
 /// The error stands behind what the tool had to show, in a fence that its text can't leave.
 fn failure(shown: &Presentation, marks: &ToolMarks, error_text: &str) -> ToolCallUpdateFields {
-    let mut blocks = content(shown).unwrap_or_default();
+    let mut blocks = blocks(shown).unwrap_or_default();
     blocks.push(fenced(error_text).into());
     fields(shown, marks, ToolCallStatus::Failed).content(blocks)
 }
@@ -176,13 +180,17 @@ fn locations(shown: &Presentation) -> Option<Vec<ToolCallLocation>> {
     (!shown.locations.is_empty()).then(|| shown.locations.iter().map(place).collect())
 }
 
-fn content(shown: &Presentation) -> Option<Vec<ToolCallContent>> {
+fn blocks(shown: &Presentation) -> Option<Vec<ToolCallContent>> {
     let block = |shown: &Shown| match shown {
         Shown::Text { text } => text.clone().into(),
         Shown::Diff { path, old_text, new_text } => {
             Diff::new(path.clone(), new_text.clone()).old_text(old_text.clone()).into()
         }
         Shown::Terminal { terminal_id } => ToolCallContent::Terminal(Terminal::new(terminal_id.clone())),
+        Shown::Image { mime, data } => {
+            ContentBlock::Image(ImageContent::new(data.clone(), mime.clone())).into()
+        }
+        Shown::Link { path, mime, size } => content::file_link(path, mime, *size).into(),
     };
     (!shown.content.is_empty()).then(|| shown.content.iter().map(block).collect())
 }

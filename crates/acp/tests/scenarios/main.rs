@@ -48,6 +48,7 @@ topics! {
     titles
     todo
     tool_calls
+    view_image
     web_fetch
     web_search
     write

@@ -60,6 +60,10 @@ fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
                 fenced(out, "diff", &format!("{}\n{}", path.display(), lines.join("\n")))?;
             }
             Shown::Terminal { terminal_id } => writeln!(out, "Terminal `{terminal_id}`\n")?,
+            Shown::Image { mime, .. } => writeln!(out, "Image ({mime})\n")?,
+            Shown::Link { path, mime, size } => {
+                writeln!(out, "Image {} ({mime}, {size} bytes)\n", path.display())?;
+            }
         }
     }
     match (&tool.error_text, &tool.approval) {

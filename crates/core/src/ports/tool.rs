@@ -84,6 +84,17 @@ pub enum Shown {
     Terminal {
         terminal_id: String,
     },
+    /// A small picture, in base64.
+    Image {
+        mime: String,
+        data: String,
+    },
+    /// A file that is only named.
+    Link {
+        path: PathBuf,
+        mime: String,
+        size: u64,
+    },
 }
 
 /// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored with the part.
@@ -206,10 +217,24 @@ pub enum ToolOutcome {
         data: Value,
         presentation: Presentation,
     },
+    /// A picture for the model. Its bytes are kept for it, and clients are shown it, by the loop.
+    Picture {
+        found: FoundPicture,
+        presentation: Presentation,
+    },
     Error {
         text: String,
         presentation: Option<Presentation>,
     },
+}
+
+/// A picture as a tool found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundPicture {
+    pub path: PathBuf,
+    /// By its content.
+    pub mime: &'static str,
+    pub bytes: Vec<u8>,
 }
 
 /// Where the session works. Fixed at its start.
@@ -271,6 +296,10 @@ pub trait Tool: Send + Sync + Debug {
     fn spec(&self) -> &ToolSpec;
     /// Whether its calls are for a person to answer: not offered where there is none.
     fn needs_person(&self) -> bool {
+        false
+    }
+    /// Whether its results are pictures: not offered to a model that takes none.
+    fn needs_images(&self) -> bool {
         false
     }
     /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool error for the model: it names the field.

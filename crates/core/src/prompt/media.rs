@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::limits::REJECTION_CHARACTERS;
 use crate::part::Part;
+use crate::picture::{self, Picture};
 use crate::ports::model::ModelInfo;
 
 /// A prompt block that a model must be able to take. Embedded resources are none: what a model can't take of them is
@@ -143,10 +144,15 @@ pub fn rejected(part: &Part, reason: &str) -> Option<Part> {
         Part::Data { name, data, .. } if name == "file-ref" && is_fetched(data) => {
             data["rejected"] = reason.into();
         }
+        Part::Tool(tool) => match tool.output.take() {
+            Some(output) if Picture::of(&output).is_some() => {
+                tool.output = Some(picture::rejected(output, &reason));
+            }
+            Some(_) | None => return None,
+        },
         Part::StepStart
         | Part::Text { .. }
         | Part::Reasoning { .. }
-        | Part::Tool(_)
         | Part::SourceUrl { .. }
         | Part::SourceDocument { .. }
         | Part::Data { .. } => return None,
@@ -164,10 +170,13 @@ pub fn rejected_name(part: &Part) -> Option<&str> {
         Part::Data { name, data, .. } if name == "file-ref" => {
             data.get("rejected").map(|_| data.get("uri").and_then(Value::as_str).unwrap_or_default())
         }
+        Part::Tool(tool) => {
+            let picture = tool.output.as_ref().and_then(Picture::of)?;
+            picture.rejected.map(|_| picture.name())
+        }
         Part::StepStart
         | Part::Text { .. }
         | Part::Reasoning { .. }
-        | Part::Tool(_)
         | Part::SourceUrl { .. }
         | Part::SourceDocument { .. }
         | Part::Data { .. } => None,

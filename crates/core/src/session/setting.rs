@@ -67,8 +67,9 @@ impl Session {
             return Ok(kept.clone());
         }
         let workspace = self.workspace();
-        let specs = self.hub.offers.get(agent.id).cloned().unwrap_or_default();
-        // Knows nothing of thought levels or the model of the moment: another one leaves it the same to the byte.
+        let specs = self.hub.offers.get(&(agent.id, model.images)).cloned().unwrap_or_default();
+        // Knows nothing of thought levels or the model of the moment, but for the tools that are of use to it: another one
+        // leaves it the same to the byte.
         let system = system_prompt::assemble(&agent, &self.environment(), &specs);
         let setting = Arc::new(Setting {
             agent,

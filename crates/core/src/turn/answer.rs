@@ -75,7 +75,7 @@ impl Turn {
         }
         if let (Decision::Said(answers), About::Questions(questions)) = (&decision, &ask.about) {
             let call = &self.calls[index];
-            let result = finished(call, said(call, questions, answers), None);
+            let result = finished(self, call, said(call, questions, answers), None).await?;
             return self.settle(index, result).await;
         }
         self.let_run(index).await

@@ -1,9 +1,12 @@
 //! Attachments that a provider would not take: from then on they are only described, so that they brick no session.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 
 use super::{Stop, Turn};
 use crate::chunk::Chunk;
+use crate::journal::replay;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{Change, PartRow, StoreError};
 use crate::prompt::media;
@@ -17,10 +20,10 @@ pub(super) enum Remedy {
 }
 
 impl Turn {
-    /// Marks the attachments that can be to blame: those since the model last said something, or else all. Each is marked
-    /// once, so this comes to an end.
+    /// Marks the attachments that can be to blame: those since the model last said something, what its calls gave it among
+    /// them, or else all. Each is marked once, so this comes to an end.
     pub(super) async fn leave_out_attachments(&mut self, reason: &str) -> Result<Remedy, Stop> {
-        let new = self.passages.iter().rposition(|passage| is_answer(passage)).map_or(0, |last| last + 1);
+        let new = self.passages.iter().rposition(|passage| is_answer(passage)).unwrap_or(0);
         let mut marked = self.mark_from(new, reason);
         if marked.is_empty() {
             marked = self.mark_from(0, reason);
@@ -45,14 +48,14 @@ impl Turn {
         Ok(Remedy::TryAgain)
     }
 
-    /// The user's passages from this place on in which something was left to mark, marked.
+    /// The passages from this place on in which something was left to mark, marked.
     fn mark_from(&self, place: usize, reason: &str) -> Vec<(usize, Passage)> {
         let mut marked = Vec::new();
         for (place, passage) in self.passages.iter().enumerate().skip(place) {
-            if passage.role != Role::User {
-                continue;
-            }
-            let rejected: Vec<_> = passage.parts.iter().map(|part| media::rejected(part, reason)).collect();
+            let parts = passage.parts.iter();
+            let rejected: Vec<_> = parts
+                .map(|part| is_given(passage.role, part).then(|| media::rejected(part, reason))?)
+                .collect();
             if rejected.iter().all(Option::is_none) {
                 continue;
             }
@@ -65,6 +68,8 @@ impl Turn {
 
     /// The rows of a passage that say less than its parts.
     async fn part_changes(&self, passage: &Passage) -> Result<Vec<Change>, StoreError> {
+        // The last step of this very turn may still be on its way there.
+        self.journal.settle().await?;
         let Some((_, rows)) = self.hub.parts.store.message(&passage.message_id).await? else {
             return Ok(Vec::new());
         };
@@ -74,9 +79,28 @@ impl Turn {
             let place = Place { session_id: &row.session_id, message_id: &row.message_id, index };
             Ok(Change::PutPart(rows::of_part(place, row.id.clone(), part, row.created_at, now)?))
         };
-        let attachments =
-            rows.iter().zip(&passage.parts).filter(|(_, part)| media::rejected_name(part).is_some());
-        attachments.map(put).collect()
+        let marked = match passage.role {
+            Role::User | Role::System => rows.iter().zip(&passage.parts).collect(),
+            Role::Assistant => by_call(&rows, &passage.parts)?,
+        };
+        marked.into_iter().filter(|(_, part)| media::rejected_name(part).is_some()).map(put).collect()
+    }
+}
+
+/// Calls beside their rows: a passage is one step, a message may have several.
+fn by_call<'a>(rows: &'a [PartRow], parts: &'a [Part]) -> Result<Vec<(&'a PartRow, &'a Part)>, StoreError> {
+    let calls: HashMap<_, _> = parts.iter().filter_map(|part| Some((&part.tool()?.call_id, part))).collect();
+    let stored = replay::parts_of(rows)?;
+    let beside = |(row, stored): (&'a PartRow, &Part)| Some((row, *calls.get(&stored.tool()?.call_id)?));
+    Ok(rows.iter().zip(&stored).filter_map(beside).collect())
+}
+
+/// Whether a part was given to the model: by the user, or by a call. What it made itself was taken before.
+fn is_given(role: Role, part: &Part) -> bool {
+    match role {
+        Role::User => true,
+        Role::Assistant => part.tool().is_some(),
+        Role::System => false,
     }
 }
 

@@ -104,6 +104,10 @@ impl Call {
         if !turn.setting.agent.is_offered(tool.spec()) {
             return Err(format!("`{tool_name}` is not available to the {} agent", turn.setting.agent.id));
         }
+        let model = &turn.setting.model;
+        if tool.needs_images() && !model.images {
+            return Err(format!("`{tool_name}` shows images, and {} does not take any", model.model));
+        }
         let input = as_object(input)?;
         // A tool that panics over its arguments fails this call, not the turn.
         let planned = AssertUnwindSafe(tool.plan(input, &turn.site())).catch_unwind().await;
@@ -254,10 +258,10 @@ impl Turn {
             },
         };
         recorder.close();
-        Ok(match outcome {
-            Ok(outcome) => finished(call, outcome, self.repeat_warning(call)),
-            Err(_) => call.failure("internal error: the tool crashed; its outcome is unknown"),
-        })
+        match outcome {
+            Ok(outcome) => Ok(finished(self, call, outcome, self.repeat_warning(call)).await?),
+            Err(_) => Ok(call.failure("internal error: the tool crashed; its outcome is unknown")),
+        }
     }
 
     pub(super) async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), Stop> {

@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::Turn;
 use super::calls::Call;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
+use crate::picture;
 use crate::ports::client::{Ask, Question, Said};
+use crate::ports::store::StoreResult;
 use crate::ports::tool::{Presentation, Shown, ToolOutcome};
 
 /// The transient chunk that stores an answer; it makes no part of its own.
@@ -29,16 +32,22 @@ pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chun
     }
 }
 
-/// The one result of a call that ran.
-pub(super) fn finished(call: &Call, outcome: ToolOutcome, warning: Option<String>) -> Chunk {
-    match outcome {
-        ToolOutcome::Output { data, mut presentation } => Chunk::ToolOutputAvailable {
-            call_id: call.call_id.clone(),
-            output: with_warning(data, warning, &mut presentation),
-            preliminary: None,
-            marks: ToolMarks::default(),
-            rest: Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) })),
-        },
+/// The one result of a call that ran. A picture is kept before it is told.
+pub(super) async fn finished(
+    turn: &Turn,
+    call: &Call,
+    outcome: ToolOutcome,
+    warning: Option<String>,
+) -> StoreResult<Chunk> {
+    Ok(match outcome {
+        ToolOutcome::Output { data, presentation } => output(call, data, presentation, warning),
+        ToolOutcome::Picture { found, mut presentation } => {
+            presentation.content.push(picture::shown(&found));
+            let size = found.bytes.len();
+            let session_id = &turn.setting.workspace.session_id;
+            let digest = turn.hub.parts.blobs.put(session_id, found.bytes).await?;
+            output(call, picture::output(&found.path, found.mime, size, &digest), presentation, warning)
+        }
         ToolOutcome::Error { text, presentation } => {
             let mut chunk = call.failure(&text);
             if let (Chunk::ToolOutputError { rest, .. }, Some(presentation)) = (&mut chunk, presentation) {
@@ -46,6 +55,16 @@ pub(super) fn finished(call: &Call, outcome: ToolOutcome, warning: Option<String
             }
             chunk
         }
+    })
+}
+
+fn output(call: &Call, data: Value, mut presentation: Presentation, warning: Option<String>) -> Chunk {
+    Chunk::ToolOutputAvailable {
+        call_id: call.call_id.clone(),
+        output: with_warning(data, warning, &mut presentation),
+        preliminary: None,
+        marks: ToolMarks::default(),
+        rest: Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) })),
     }
 }
 

@@ -15,6 +15,7 @@ mod forks;
 mod history;
 mod media;
 mod permissions;
+mod pictures;
 mod processes;
 mod queue;
 mod queue_property;

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use attache_core::part::{Part, Passage};
 use attache_core::ports::ModelRequest;
-use attache_core::prompt::BLOB_SCHEME;
 use serde_json::Value;
 
 use super::encode;
 use super::thinking::Manner;
-use crate::compose::{BlobBytes, runtime_context};
+use crate::compose::{BlobBytes, is_in_blob_store, runtime_context};
 use crate::written::{Segment, write_json};
 
 /// Stored with the conversation, so it must be the same in every build. Guards against mistakes, not against people.
@@ -107,8 +106,4 @@ fn remembers(passage: &Passage, prefix: Prefix) -> bool {
         | Part::Data { .. } => None,
     });
     marks.all(|mark| mark.get("prefix").and_then(Value::as_str) == Some(&prefix))
-}
-
-fn is_in_blob_store(passage: &Passage) -> bool {
-    passage.parts.iter().any(|part| matches!(part, Part::File { url, .. } if url.starts_with(BLOB_SCHEME)))
 }

@@ -218,6 +218,24 @@ fn a_large_attachment_comes_from_the_blob_store_and_is_described_when_it_is_gone
 }
 
 #[test]
+fn a_picture_of_a_call_is_fetched_for_models_that_are_shown_it() {
+    let output = |url: &str| json!({ "type": "image", "path": "/p/a.png", "mime": "image/png", "size": 3, "url": url });
+    let tool = |output: Value| {
+        let call = ToolPart::new(attache_core::ids::CallId::new("c"), "view_image");
+        Part::Tool(Box::new(ToolPart { state: ToolState::OutputAvailable, output: Some(output), ..call }))
+    };
+    let mut rejected = output("attache-blob:01");
+    rejected["rejected"] = "too large".into();
+    let parts = vec![tool(output("attache-blob:00ff")), tool(rejected), tool(json!("attache-blob:02"))];
+    let passage = Passage::new(MessageId::new("m"), Role::Assistant, parts);
+    assert_eq!(blob_ids(std::iter::once(&passage), &able()), ["00ff"]);
+    assert!(blob_ids(std::iter::once(&passage), &plain()).is_empty());
+    assert!(is_in_blob_store(&passage));
+    let text = Passage::new(MessageId::new("m"), Role::Assistant, vec![tool(json!("attache-blob:02"))]);
+    assert!(!is_in_blob_store(&text));
+}
+
+#[test]
 fn what_changed_around_a_session_is_told_as_it_stands() {
     let told = Part::Data {
         name: "environment".into(),

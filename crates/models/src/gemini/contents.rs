@@ -1,7 +1,8 @@
 //! Passages as contents: the user's parts, the model's parts, and behind the model's calls their results.
 //!
 //! The API pairs by position: the results of one step stand in one user content right behind the step's content, as many as
-//! there are calls, in their order, and nothing else beside them. So nothing is ever joined across passages.
+//! there are calls, in their order, and nothing else beside them. So nothing is ever joined across passages, and pictures that
+//! calls gave stand in a content of their own behind the results.
 
 use std::borrow::Cow;
 
@@ -114,7 +115,12 @@ impl<'a> Writer<'a> {
             Role::User | Role::System => append(segment, "user", self.user_parts(passage)),
             Role::Assistant => {
                 append(segment, "model", self.model_parts(passage));
-                append(segment, "user", calls(passage).map(|call| self.result(call)).collect());
+                let (mut results, mut pictures) = (Vec::new(), Vec::new());
+                for call in calls(passage) {
+                    results.push(self.result(call, &mut pictures));
+                }
+                append(segment, "user", results);
+                append(segment, "user", pictures);
             }
         }
     }
@@ -168,8 +174,13 @@ impl<'a> Writer<'a> {
         WirePart { thought_signature: own.or(stands_in.then_some(NO_SIGNATURE)), ..kind.into() }
     }
 
-    fn result<'p>(&self, tool: &'p ToolPart) -> WirePart<'p> {
-        let result = compose::call_result(tool);
+    fn result<'p>(&'p self, tool: &'p ToolPart, pictures: &mut Vec<WirePart<'p>>) -> WirePart<'p> {
+        let mut result = compose::call_result(tool, &self.outgoing.request.info, self.outgoing.blobs);
+        if let Some(media) = result.picture.take() {
+            result.text.to_mut().push_str(compose::PICTURE_FOLLOWS);
+            pictures.push(Kind::Text(media.descriptor().into()).into());
+            pictures.extend(user_part(Piece::Media(media)).map(WirePart::from));
+        }
         let response =
             if result.failed { Response::Error(result.text) } else { Response::Output(result.text) };
         Kind::FunctionResponse { id: self.call_id(tool), name: name(&tool.tool_name), response }.into()

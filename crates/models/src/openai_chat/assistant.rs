@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::encode::Writer;
 use super::names::{call_id, tool_name};
 use super::reasoning::{Own, extra_content};
-use super::user::{Content, Part};
-use crate::compose::{CallResult, call_input, call_result};
-use crate::vendors::ReasoningBack;
+use super::user::{Content, Part, media_part};
+use crate::compose::{CallResult, Media, PICTURE_FOLLOWS, call_input, call_result};
+use crate::vendors::{ReasoningBack, Turns};
 use crate::written::{Segment, write_json};
 
 #[derive(Serialize)]
@@ -82,8 +82,12 @@ impl Writer<'_> {
             }
         }
         write_json(&mut segment.json, &message);
+        let mut pictures = Vec::new();
         for call in calls {
-            self.result(call, segment);
+            pictures.extend(self.result(call, segment));
+        }
+        if !pictures.is_empty() {
+            self.pictures(&pictures, segment);
         }
     }
 
@@ -96,8 +100,14 @@ impl Writer<'_> {
         }
     }
 
-    fn result(&self, call: &ToolPart, segment: &mut Segment) {
-        let text = result_text(call_result(call));
+    /// Gives the picture that has no place in the message of a result.
+    fn result<'p>(&'p self, call: &'p ToolPart, segment: &mut Segment) -> Option<Media<'p>> {
+        let mut result = call_result(call, self.info, self.blobs);
+        let picture = result.picture.take();
+        if picture.is_some() {
+            result.text.to_mut().push_str(PICTURE_FOLLOWS);
+        }
+        let text = result_text(result);
         let content = match self.marks_cache() {
             // Models of Anthropic take no empty text.
             true if text.is_empty() => Content::Parts(vec![Part::Text { text: "(no output)".into() }]),
@@ -108,6 +118,21 @@ impl Writer<'_> {
         segment.json.push(b',');
         write_json(&mut segment.json, &ResultMessage { role: "tool", tool_call_id, content });
         self.remember_mark(segment);
+        picture
+    }
+
+    /// Only a user can show pictures: one message behind the results of the step.
+    fn pictures(&self, pictures: &[Media<'_>], segment: &mut Segment) {
+        if self.quirks.turns == Turns::Alternate {
+            segment.json.push(b',');
+            self.message("assistant", vec![Part::Text { text: "(waiting for the image)".into() }], segment);
+        }
+        let parts = pictures.iter().flat_map(|media| {
+            let described = Part::Text { text: media.descriptor().into() };
+            std::iter::once(described).chain(media_part(media))
+        });
+        segment.json.push(b',');
+        self.message("user", parts.collect(), segment);
     }
 }
 

@@ -78,7 +78,7 @@ impl Writer<'_> {
         pieces.into_iter().filter(said).map(part).collect()
     }
 
-    /// The one message of a segment: a plain string where that says the same as the parts.
+    /// The last message of a segment: a plain string where that says the same as the parts.
     pub(super) fn message<'a>(&self, role: &'static str, parts: Vec<Part<'a>>, segment: &mut Segment) {
         let content = if self.marks_cache() { Content::Parts(parts) } else { self.plain(parts) };
         write_json(&mut segment.json, &Message { role, content });
@@ -109,7 +109,7 @@ fn part(piece: Piece<'_>) -> Part<'_> {
 }
 
 /// `None` for what this dialect has no form for.
-fn media_part<'a>(media: &Media<'a>) -> Option<Part<'a>> {
+pub(super) fn media_part<'a>(media: &Media<'a>) -> Option<Part<'a>> {
     match (media.kind, media.source) {
         (MediaKind::Image, Source::Url(url)) => {
             Some(Part::ImageUrl { image_url: Address { url: url.into() } })

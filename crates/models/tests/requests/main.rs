@@ -11,6 +11,7 @@ mod gemini;
 mod gemini_http;
 mod openai_chat;
 mod openai_responses;
+mod pictures;
 
 use std::path::Path;
 

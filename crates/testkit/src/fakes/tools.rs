@@ -1,5 +1,5 @@
 //! A small family of tools that act on nothing but a counter: one that looks, one that changes, one that hangs, one that
-//! panics. Arguments: `{"path": "a", "ms": 3}`; a path that starts with `/` is taken as it is.
+//! panics, one that gives a picture. Arguments: `{"path": "a", "ms": 3}`; a path that starts with `/` is taken as it is.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -8,7 +8,8 @@ use std::time::Duration;
 use attache_core::ids::CallId;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::tool::{
-    Access, Effect, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
+    Access, Effect, FoundPicture, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +31,8 @@ impl Runs {
     }
 }
 
-/// The family: `look` (reads), `touch` (writes, asks), `hang` (until cancelled), `deaf` (ignores cancel), `boom` (panics).
+/// The family: `look` (reads), `touch` (writes, asks), `hang` (until cancelled), `deaf` (ignores cancel), `boom` (panics),
+/// `show` (gives a picture; only for models that take some).
 pub fn family(runs: &Runs) -> Arc<[Arc<dyn Tool>]> {
     let behaviours = [
         Behaviour::Look,
@@ -39,6 +41,7 @@ pub fn family(runs: &Runs) -> Arc<[Arc<dyn Tool>]> {
         Behaviour::Deaf,
         Behaviour::Boom,
         Behaviour::BoomInPlan,
+        Behaviour::Show,
     ];
     behaviours.into_iter().map(|does| Arc::new(Fake { does, runs: runs.clone() }) as Arc<dyn Tool>).collect()
 }
@@ -51,6 +54,7 @@ enum Behaviour {
     Deaf,
     Boom,
     BoomInPlan,
+    Show,
 }
 
 #[derive(Debug)]
@@ -59,8 +63,8 @@ struct Fake {
     runs: Runs,
 }
 
-fn specs() -> &'static [ToolSpec; 6] {
-    static SPECS: OnceLock<[ToolSpec; 6]> = OnceLock::new();
+fn specs() -> &'static [ToolSpec; 7] {
+    static SPECS: OnceLock<[ToolSpec; 7]> = OnceLock::new();
     let spec = |id, kind, effect| ToolSpec {
         id,
         description: "A tool for tests.",
@@ -77,6 +81,7 @@ fn specs() -> &'static [ToolSpec; 6] {
             spec("deaf", ToolKind::Other, Effect::ReadOnly),
             spec("boom", ToolKind::Other, Effect::ReadOnly),
             spec("boom_in_plan", ToolKind::Other, Effect::ReadOnly),
+            spec("show", ToolKind::Read, Effect::ReadOnly),
         ]
     })
 }
@@ -86,12 +91,16 @@ impl Tool for Fake {
         &specs()[self.does as usize]
     }
 
+    fn needs_images(&self) -> bool {
+        self.does == Behaviour::Show
+    }
+
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
         let path = input.get("path").and_then(Value::as_str).map(|path| site.workspace.root.join(path));
         Box::pin(async move {
             let path = path.ok_or_else(|| "`path` is missing".to_string())?;
             let accesses = match self.does {
-                Behaviour::Look => vec![Access::ReadPath(path)],
+                Behaviour::Look | Behaviour::Show => vec![Access::ReadPath(path)],
                 Behaviour::Touch => vec![Access::WritePath(path)],
                 Behaviour::Hang | Behaviour::Deaf | Behaviour::Boom => Vec::new(),
                 Behaviour::BoomInPlan => panic!("the tool panics while it plans, as the test wants"),
@@ -124,6 +133,11 @@ impl Tool for Fake {
                     return ToolOutcome::Error { text: "stopped".into(), presentation: None };
                 }
                 Behaviour::Deaf => babble(&runtime, &shown).await,
+                Behaviour::Show => {
+                    let path = runtime.site.workspace.root.join(input["path"].as_str().unwrap_or_default());
+                    let found = FoundPicture { path, mime: "image/gif", bytes: b"GIF89a".to_vec() };
+                    return ToolOutcome::Picture { found, presentation: shown };
+                }
                 Behaviour::Boom | Behaviour::BoomInPlan => panic!("the tool panics, as the test wants"),
             }
             ToolOutcome::Output { data: json!(format!("{} done", self.spec().id)), presentation: shown }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use attache_core::part::{Part, Passage, Role, ToolPart};
 use serde_json::Value;
 
-use super::blocks::{Block, Source};
+use super::blocks::{Block, Content, Source};
 use super::messages::{CLOSE, OPEN_ASSISTANT, OPEN_USER};
 use crate::anthropic::names::{call_id, tool_name};
 use crate::anthropic::thinking::Manner;
@@ -23,7 +23,7 @@ pub(super) fn write(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Se
         Role::User | Role::System => user(passage, outgoing, segment),
         Role::Assistant => {
             assistant(passage, outgoing, segment);
-            results(passage, segment);
+            results(passage, outgoing, segment);
         }
     }
 }
@@ -75,14 +75,20 @@ fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) 
     message.close(segment);
 }
 
-fn results(passage: &Passage, segment: &mut Segment) {
+fn results(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
     let mut message = Message::open(OPEN_USER);
     for tool in passage.parts.iter().filter_map(Part::tool).filter(|tool| is_ours(tool)) {
-        let result = call_result(tool);
-        // A failure without words is refused.
-        let content = match result.failed && result.text.trim().is_empty() {
-            true => "the call failed",
-            false => &result.text,
+        let result = call_result(tool, &outgoing.request.info, outgoing.blobs);
+        let content = match &result.picture {
+            Some(media) if is_taken(media.mime) => {
+                let text = &result.text;
+                Content::Blocks(vec![Block::Text { text }, Block::Image { source: source(media) }])
+            }
+            // A failure without words is refused.
+            Some(_) | None if result.failed && result.text.trim().is_empty() => {
+                Content::Text("the call failed")
+            }
+            Some(_) | None => Content::Text(&result.text),
         };
         message.block(&Block::ToolResult {
             tool_use_id: &call_id(tool.call_id.as_str()),
@@ -142,10 +148,7 @@ impl Message {
     }
 
     fn media(&mut self, media: &Media<'_>) {
-        let source = match media.source {
-            compose::Source::Base64(data) => Source::Base64 { media_type: media_type(media.mime), data },
-            compose::Source::Url(url) => Source::Url { url },
-        };
+        let source = source(media);
         match media.kind {
             MediaKind::Image if is_taken(media.mime) => self.block(&Block::Image { source }),
             MediaKind::Pdf => {
@@ -193,6 +196,13 @@ impl Message {
         } else {
             append(&mut segment.json, &self.json);
         }
+    }
+}
+
+fn source<'a>(media: &Media<'a>) -> Source<'a> {
+    match media.source {
+        compose::Source::Base64(data) => Source::Base64 { media_type: media_type(media.mime), data },
+        compose::Source::Url(url) => Source::Url { url },
     }
 }
 

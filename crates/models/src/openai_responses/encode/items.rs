@@ -51,7 +51,7 @@ pub(super) enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: Cow<'a, str>,
-        output: Cow<'a, str>,
+        output: Content<'a>,
     },
     ImageGenerationCall {
         id: &'a str,
@@ -149,7 +149,7 @@ fn block<'a>(piece: &'a Piece<'_>) -> Block<'a> {
     }
 }
 
-fn media_block<'a>(media: &'a Media<'_>) -> Block<'a> {
+pub(super) fn media_block<'a>(media: &'a Media<'_>) -> Block<'a> {
     let address = Address { mime: media.mime, source: media.source };
     match (media.kind, media.source) {
         (MediaKind::Image, _) => Block::InputImage { image_url: address, detail: "auto" },

@@ -8,7 +8,7 @@ use attache_core::part::{Part, Passage, ToolPart, ToolState};
 use attache_core::ports::model::ModelInfo;
 use serde_json::{Map, Value};
 
-use super::items::{Block, Content, Item, Writer, call_id, call_name};
+use super::items::{Block, Content, Item, Writer, call_id, call_name, media_block};
 use crate::compose::{Fetches, Piece, call_input, call_result, piece};
 
 /// What the decoder put beside a part, if this model is its author.
@@ -66,7 +66,7 @@ impl Writer<'_> {
         }
         for tool in passage.parts.iter().filter_map(Part::tool) {
             if tool.provider_executed != Some(true) {
-                output(tool, json);
+                self.output(tool, json);
             }
         }
     }
@@ -111,6 +111,19 @@ impl Writer<'_> {
             Some(Piece::Media(_)) | None => "[attachment]".to_owned(),
         };
         Said::Message(vec![Cow::Owned(text)])
+    }
+
+    /// The one result of a call. The wire has no mark for failures: the words say it.
+    fn output(&self, tool: &ToolPart, json: &mut Vec<u8>) {
+        let result = call_result(tool, &self.info, self.blobs);
+        let text = if result.failed { Cow::Owned(format!("error: {}", result.text)) } else { result.text };
+        let output = match &result.picture {
+            Some(media) => {
+                Content::Blocks(vec![Block::InputText { text: Cow::Borrowed(&text) }, media_block(media)])
+            }
+            None => Content::Plain(&text),
+        };
+        Item::FunctionCallOutput { call_id: call_id(&tool.call_id), output }.append_to(json);
     }
 
     fn mark<'p>(&self, metadata: Option<&'p Value>) -> Option<Mark<'p>> {
@@ -210,11 +223,4 @@ impl<'a> Marked<'a> {
             }
         }
     }
-}
-
-/// The one result of a call. The wire has no mark for failures: the words say it.
-fn output(tool: &ToolPart, json: &mut Vec<u8>) {
-    let result = call_result(tool);
-    let output = if result.failed { Cow::Owned(format!("error: {}", result.text)) } else { result.text };
-    Item::FunctionCallOutput { call_id: call_id(&tool.call_id), output }.append_to(json);
 }

@@ -1,0 +1,130 @@
+//! The `view_image` tool: a picture for the model, judged by its content. Changes and scales nothing.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use attache_core::ports::tool::{
+    Access, Effect, FoundPicture, Location, Presentation, Site, ToolKind, Workspace,
+};
+use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::arguments::{self, Visibility};
+use crate::fence::visible;
+use crate::files::{self, FileError};
+use crate::limits::IMAGE_BYTES;
+use crate::outcome::{Call, refused};
+use crate::paths;
+use crate::reach::Reach;
+use crate::text::image_type;
+
+/// Shows you an image file as a picture: PNG, JPEG, GIF or WebP, up to 5 MB. Not for text.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Absolute, or relative to the workspace root.
+    path: String,
+}
+
+const EXAMPLE: &str = r#"{"path":"docs/screen.png"}"#;
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    arguments::spec::<Input>("view_image", ToolKind::Read, Effect::ReadOnly, Visibility::Shown)
+});
+
+#[derive(Debug, thiserror::Error)]
+enum ViewError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{} is no PNG, JPEG, GIF or WebP image; convert other images with a command", path.display())]
+    NoImage { path: PathBuf },
+    #[error("{} has {size} bytes, more than the {IMAGE_BYTES} that can be shown; scale it down with a command", path.display())]
+    TooLarge { path: PathBuf, size: u64 },
+}
+
+#[derive(Debug)]
+pub(crate) struct ViewImage;
+
+impl Tool for ViewImage {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn needs_images(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let path = path_of(input, &site.workspace);
+        Box::pin(async move {
+            let path = path?;
+            let presentation = presentation(&path);
+            Ok(ToolPlan::new(vec![Access::ReadPath(path)], presentation))
+        })
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let path = match path_of(&input, &runtime.site.workspace) {
+                Ok(path) => path,
+                Err(text) => return refused(text),
+            };
+            let call = Call::started(presentation(&path));
+            let reach = Reach::new(&runtime.site.workspace, &runtime.site.granted);
+            let reading = tokio::task::spawn_blocking(move || find(path, &reach));
+            let found = tokio::select! {
+                found = reading => found,
+                // A disk that does not answer keeps its thread, not the call.
+                () = runtime.cancel.cancelled() => return call.failed("view_image: cancelled"),
+            };
+            match found {
+                Ok(Ok(found)) => call.pictured(found),
+                Ok(Err(error)) => call.failed(format!("view_image: {error}")),
+                Err(error) => call.failed(format!("view_image: {error}")),
+            }
+        })
+    }
+}
+
+fn path_of(input: &Value, workspace: &Workspace) -> Result<PathBuf, String> {
+    let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+    paths::absolute(workspace, &input.path).map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))
+}
+
+fn presentation(path: &Path) -> Presentation {
+    Presentation {
+        title: format!("View {}", visible(&path.display().to_string())),
+        kind: Some(ToolKind::Read),
+        locations: vec![Location { path: path.to_owned(), line: None }],
+        ..Presentation::default()
+    }
+}
+
+fn find(path: PathBuf, reach: &Reach) -> Result<FoundPicture, ViewError> {
+    let mut file = files::open(&path, reach)?;
+    let failed = |error: io::Error| FileError::io(&path, "read", error);
+    let size = file.metadata().map_err(failed)?.len();
+    let mut bytes = Vec::new();
+    read_some(&mut file, START_BYTES, &mut bytes).map_err(failed)?;
+    // What is no image is called that, whatever its size.
+    let Some(mime) = image_type(&bytes) else { return Err(ViewError::NoImage { path }) };
+    // The file may grow while it is read; the size seen first is no bound.
+    if size <= IMAGE_BYTES {
+        read_some(&mut file, IMAGE_BYTES + 1 - bytes.len() as u64, &mut bytes).map_err(failed)?;
+    }
+    match size.max(bytes.len() as u64) {
+        size if size > IMAGE_BYTES => Err(ViewError::TooLarge { path, size }),
+        _ => Ok(FoundPicture { path, mime, bytes }),
+    }
+}
+
+/// As much as tells what an image is.
+const START_BYTES: u64 = 16;
+
+fn read_some(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    file.take(most).read_to_end(bytes)
+}
