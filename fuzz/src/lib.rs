@@ -61,7 +61,7 @@ fn request() -> ModelRequest {
         info: Arc::new(ModelInfo::undescribed(ModelRef::new("acme", "model-1"))),
         thought: None,
         system: "".into(),
-        passages: Arc::default(),
+        passages: Default::default(),
         runtime_context: [].into(),
         tools: [].into(),
         blobs: Arc::new(NoBlobs),

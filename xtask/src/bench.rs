@@ -25,6 +25,7 @@ mod streams;
 mod table;
 mod tools;
 mod usage;
+mod watchdog;
 mod wire;
 
 use agent::Home;
@@ -75,12 +76,13 @@ pub(crate) fn run(house: &House) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 5] = [
+const MEASUREMENTS: [(&str, Measure); 6] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
     ("the wires of the models", wire::measure),
     ("tools on a large tree", tools::measure),
+    ("commands before they run", watchdog::measure),
 ];
 
 /// What a turn leaves to be done after its answer, done.

@@ -125,3 +125,9 @@ pub(crate) const TOOL_CALLS: usize = 9;
 pub(crate) const TREE_DIRECTORIES: usize = 500;
 pub(crate) const TREE_FILES_EACH: usize = 100;
 pub(crate) const TREE_LINES: usize = 45;
+
+/// A command is judged before anything is shown of it; a tenth of a millisecond nobody notices, even twenty times a turn.
+pub(crate) const VERDICT_MICROSECONDS: Aim = Aim::AtMost(100.0);
+
+/// Verdicts on each command of the corpus. Odd, so that the median is one of them.
+pub(crate) const VERDICTS: usize = 9;

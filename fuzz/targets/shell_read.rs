@@ -1,0 +1,34 @@
+//! No text makes the reader of commands panic or change its mind, and what it names are plain paths, never nothing.
+#![no_main]
+
+use std::path::Path;
+
+use attache_core::ports::tool::Access;
+use attache_tools::shell::{Ground, Reading, Repository, read};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|command: &str| {
+    let reading = reading(command);
+    assert_eq!(reading, self::reading(command), "read again");
+    assert!(!reading.accesses.is_empty(), "nobody could judge it");
+    for access in &reading.accesses {
+        let path = match access {
+            Access::ReadPath(path) | Access::WritePath(path) => path,
+            Access::Command(command) => &command.directory,
+            Access::Network { host } => {
+                assert!(!host.is_empty(), "a host without a name");
+                continue;
+            }
+        };
+        assert!(path.is_absolute() && path.iter().all(|name| name != ".."), "{path:?}");
+    }
+});
+
+fn reading(command: &str) -> Reading {
+    let ground = Ground {
+        directory: Path::new("/w"),
+        home: Some(Path::new("/home/u")),
+        repository: |_| Repository::Plain,
+    };
+    read(command, &ground)
+}
