@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use attache_core::ports::tool::Access;
-use attache_tools::shell::{Ground, Reading, Repository, read};
+use attache_core::scope::Guarded;
+use attache_tools::shell::{Ground, Keys, Reading, Repository, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|command: &str| {
@@ -25,10 +26,13 @@ fuzz_target!(|command: &str| {
 });
 
 fn reading(command: &str) -> Reading {
+    let guarded = Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()]);
     let ground = Ground {
         directory: Path::new("/w"),
         home: Some(Path::new("/home/u")),
         repository: |_| Repository::Plain,
+        guarded: &guarded,
+        keys: |_| Keys::Unseen,
     };
     read(command, &ground)
 }

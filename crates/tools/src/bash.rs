@@ -58,6 +58,7 @@ impl Tool for Bash {
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
         let input = parse(input);
         let directory = site.workspace.root.clone();
+        let guarded = Arc::clone(&site.workspace.guarded);
         Box::pin(async move {
             let input = input?;
             let mut presentation = presentation(&input.command);
@@ -65,8 +66,13 @@ impl Tool for Bash {
                 presentation.content = vec![Shown::Text { text: visible(&description) }];
             }
             let home = std::env::home_dir();
-            let ground =
-                shell::Ground { directory: &directory, home: home.as_deref(), repository: shell::repository };
+            let ground = shell::Ground {
+                directory: &directory,
+                home: home.as_deref(),
+                repository: shell::repository,
+                guarded: &guarded,
+                keys: shell::keys,
+            };
             let accesses = shell::with_real_paths(shell::read(&input.command, &ground).accesses, &directory);
             Ok(ToolPlan::new(accesses, presentation))
         })

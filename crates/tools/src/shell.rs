@@ -14,8 +14,10 @@ mod marks;
 mod options;
 mod programs;
 mod real;
+mod redirects;
 mod repository;
 mod runners;
+mod secrets;
 mod sed;
 mod simple;
 mod state;
@@ -28,6 +30,7 @@ mod word;
 use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::{Access, CommandAccess, CommandNature};
+use attache_core::scope::Guarded;
 
 use crate::limits::{SHELL_BYTES, SHELL_STEPS};
 use found::Found;
@@ -35,6 +38,7 @@ use state::State;
 
 pub use real::with_real_paths;
 pub use repository::{Repository, repository};
+pub use secrets::{Keys, keys};
 
 /// What a command starts from.
 #[derive(Clone, Copy)]
@@ -45,6 +49,10 @@ pub struct Ground<'a> {
     pub home: Option<&'a Path>,
     /// Whether git may run in a directory without running what its repository names. Asked of commands of git only.
     pub repository: fn(&Path) -> Repository,
+    /// What is not shown to agents. What a command names is judged elsewhere; what it may come across is looked for here.
+    pub guarded: &'a Guarded,
+    /// Whether a directory that is searched holds private keys. Asked of reads without a name only.
+    pub keys: fn(&Path) -> Keys,
 }
 
 impl std::fmt::Debug for Ground<'_> {
@@ -53,7 +61,7 @@ impl std::fmt::Debug for Ground<'_> {
             .debug_struct("Ground")
             .field("directory", &self.directory)
             .field("home", &self.home)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,18 +5,28 @@ mod commands;
 mod corpus;
 mod properties;
 mod second_opinion;
+mod secrets;
 mod traced;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use attache_core::ids::SessionId;
 use attache_core::ports::tool::{Access, CommandNature, Workspace};
 use attache_core::scope::Guarded;
-use attache_tools::shell::{Ground, Reading, Repository, read};
+use attache_tools::shell::{Ground, Keys, Reading, Repository, read};
+
+static GUARDED: LazyLock<Guarded> =
+    LazyLock::new(|| Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()]));
 
 fn ground() -> Ground<'static> {
-    Ground { directory: Path::new("/w"), home: Some(Path::new("/home/u")), repository: |_| Repository::Plain }
+    Ground {
+        directory: Path::new("/w"),
+        home: Some(Path::new("/home/u")),
+        repository: |_| Repository::Plain,
+        guarded: &GUARDED,
+        keys: |_| Keys::Unseen,
+    }
 }
 
 fn reading(command: &str) -> Reading {
@@ -41,6 +51,6 @@ fn workspace() -> Workspace {
         root: PathBuf::from("/w"),
         additional: vec![],
         scratch: PathBuf::from("/data/attache/scratch/ses_1"),
-        guarded: Arc::new(Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()])),
+        guarded: Arc::new(GUARDED.clone()),
     }
 }

@@ -63,6 +63,8 @@ fn verdict_time(command: &str, expected: Action, judge: &Judge<'_>) -> Result<Du
         directory: Path::new(ROOT),
         home: Some(Path::new(HOME)),
         repository: |_| shell::Repository::Plain,
+        guarded: &judge.workspace.guarded,
+        keys: |_| shell::Keys::Unseen,
     };
     let mut times = Vec::new();
     for _ in 0..=VERDICTS {

@@ -151,6 +151,11 @@ impl Guarded {
         PROTECTED
     }
 
+    /// Names that private keys have, in lower case, wherever they lie.
+    pub fn secret_names() -> &'static [&'static str] {
+        SECRET_NAMES
+    }
+
     fn secret_paths(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let at_home = self.home.iter().flat_map(|home| SECRET_AT_HOME.iter().map(|secret| home.join(secret)));
         at_home.chain(SECRET_OF_SYSTEM.iter().map(PathBuf::from))

@@ -86,7 +86,7 @@ impl Reader<'_> {
                 Place::At(path) if path == "-" || path.starts_with(['+', '-']) => moved.lose_directory(),
                 Place::At(path) if path.is_empty() => {}
                 Place::At(path) => moved.enter(&path),
-                Place::Below(_) | Place::Unknown => moved.lose_directory(),
+                Place::Below { .. } | Place::Through(_) | Place::Unknown => moved.lose_directory(),
             },
             _ => moved.lose_directory(),
         }

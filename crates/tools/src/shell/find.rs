@@ -1,6 +1,6 @@
 //! `find`: where it starts, what it runs and what it writes.
 
-use super::word::{Piece, Place, Word};
+use super::word::{ANY_DEPTH, Piece, Place, Word};
 
 #[derive(Debug, Default)]
 pub(super) struct Reading {
@@ -166,7 +166,7 @@ fn filled(word: &Word, start: &Word) -> Word {
         Some("{}") => {
             let mut pieces = start.pieces.clone();
             pieces.push(Piece::Text("/".to_owned()));
-            pieces.push(Piece::Wild("*".to_owned()));
+            pieces.push(Piece::Wild(ANY_DEPTH.to_owned()));
             let merged = match pieces.as_slice() {
                 [Piece::Text(first), Piece::Text(_), wild] => {
                     vec![Piece::Text(format!("{first}/")), wild.clone()]

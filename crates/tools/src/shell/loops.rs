@@ -100,7 +100,7 @@ impl Reader<'_> {
         for mut word in words {
             let Some(mut current) = state.clone() else { break };
             word.splits = false;
-            current.set(&name, Some(word));
+            current.set(&name, Some(word.chosen()));
             // `continue` and `break` may leave out the rest of a round.
             state = join(state, self.statement(body, text, current)?.either());
         }

@@ -17,10 +17,45 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     verdict.reads = sorted.reads;
     verdict.writes = sorted.writes;
     place(program, &sorted.operands, sorted.given, &mut verdict);
+    if searches(program, arguments) {
+        search_through(&mut verdict);
+    }
     if program.network {
         verdict.hosts = hosts(program, &sorted.operands);
     }
     verdict
+}
+
+/// Whether it reads all below the directories it is given. A letter in the wrong place only asks once too often.
+fn searches(program: &Program, arguments: &[Word]) -> bool {
+    let recurses = |word: &Word, letters: &str| {
+        let beginning = word.beginning();
+        match beginning.strip_prefix("--") {
+            Some(long) => ["recursive", "dereference-recursive", "directories"]
+                .iter()
+                .any(|name| !long.is_empty() && name.starts_with(long.split('=').next().unwrap_or(long))),
+            None => beginning.starts_with('-') && beginning.contains(|letter| letters.contains(letter)),
+        }
+    };
+    match program.searches {
+        None => false,
+        Some("") => true,
+        Some(letters) => arguments.iter().any(|word| recurses(word, letters)),
+    }
+}
+
+fn search_through(verdict: &mut Verdict) {
+    if verdict.reads.is_empty() {
+        verdict.reads.push(Place::Through(".".to_owned()));
+    }
+    for place in &mut verdict.reads {
+        match place {
+            Place::At(path) => *place = Place::Through(std::mem::take(path)),
+            // The directories that fit are as deep as those that are named.
+            Place::Below { directory, .. } => *place = Place::Through(std::mem::take(directory)),
+            Place::Through(_) | Place::Unknown => {}
+        }
+    }
 }
 
 #[derive(Default)]

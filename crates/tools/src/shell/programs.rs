@@ -48,6 +48,8 @@ impl Operands {
 pub(super) struct Program {
     pub(super) reads: bool,
     pub(super) network: bool,
+    /// Files it is given may be directories, and it reads all below them: always, or with one of these letters.
+    pub(super) searches: Option<&'static str>,
     /// Every operand names a host; else only addresses with `://` do.
     pub(super) named_hosts: bool,
     /// Whatever its options are, it only reads.
@@ -106,6 +108,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
     let mut program = Program {
         reads: false,
         network: false,
+        searches: None,
         named_hosts: false,
         any: false,
         operands: Operands::None,
@@ -126,8 +129,10 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
     Some((names, program))
 }
 
-fn property(program: &mut Program, token: &str) {
+fn property(program: &mut Program, token: &'static str) {
     match token {
+        "searches" => program.searches = Some(""),
+        _ if token.starts_with("searches=") => program.searches = token.strip_prefix("searches="),
         "reads" => program.reads = true,
         "acts" => program.reads = false,
         "any" => program.any = true,

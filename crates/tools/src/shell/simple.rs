@@ -1,4 +1,4 @@
-//! One simple command: its assignments, redirections and words, and what they come to. Which program does what stands elsewhere.
+//! One simple command: its assignments and words, and what they come to. Redirections and which program does what stand elsewhere.
 
 use std::path::PathBuf;
 
@@ -180,7 +180,13 @@ impl Reader<'_> {
             let mut paths = Vec::new();
             for place in &verdict.reads {
                 match self.path(place, &directory) {
-                    Some(path) => paths.extend(path.map(Access::ReadPath)),
+                    Some(path) => {
+                        paths.extend(path.map(Access::ReadPath));
+                        // Asked for each time: the next pattern may fit a key where this one did not.
+                        if nature == CommandNature::ReadOnly && self.may_meet_secret(place, &directory) {
+                            (nature, prefix) = (CommandNature::Effects, 0);
+                        }
+                    }
                     None => {
                         nature =
                             CommandNature::Unclear("which files it reads is not known before it runs".into())
@@ -209,155 +215,18 @@ impl Reader<'_> {
     }
 
     /// Outer `None`: not known. Inner `None`: nothing that matters.
-    fn path(&self, place: &Place, directory: &std::path::Path) -> Option<Option<PathBuf>> {
+    pub(super) fn path(&self, place: &Place, directory: &std::path::Path) -> Option<Option<PathBuf>> {
         match place {
             Place::Unknown => None,
-            Place::At(path)
+            Place::At(path) | Place::Through(path)
                 if DEVICES.contains(&path.as_str()) || path.starts_with("/dev/fd/") || path.is_empty() =>
             {
                 Some(None)
             }
-            Place::At(path) | Place::Below(path) => Some(Some(resolved(directory, path))),
-        }
-    }
-
-    /// Targets of redirections. Returns the words that the grammar took for further targets.
-    pub(super) fn redirects(
-        &mut self,
-        redirects: &[Node<'_>],
-        text: &str,
-        state: &mut State,
-    ) -> Result<Vec<Word>, Unclear> {
-        let mut extra = Vec::new();
-        for redirect in redirects {
-            match redirect.kind() {
-                "file_redirect" => extra.extend(self.file_redirect(*redirect, text, state)?),
-                "herestring_redirect" => {
-                    let mut cursor = redirect.walk();
-                    for child in redirect.named_children(&mut cursor) {
-                        if child.kind() != "file_descriptor" {
-                            self.single_word(child, text, state)?;
-                        }
-                    }
-                }
-                "heredoc_redirect" => extra.extend(self.heredoc(*redirect, text, state)?),
-                other => return Err(Unclear(format!("the redirection `{other}` is not known here"))),
+            Place::At(path) | Place::Below { directory: path, .. } | Place::Through(path) => {
+                Some(Some(resolved(directory, path)))
             }
         }
-        Ok(extra)
-    }
-
-    fn file_redirect(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<Vec<Word>, Unclear> {
-        let mut operator = "";
-        let mut targets = Vec::new();
-        let mut cursor = node.walk();
-        for child in node.children(&mut cursor) {
-            match child.kind() {
-                "file_descriptor" => {}
-                _ if !child.is_named() && targets.is_empty() && operator.is_empty() => {
-                    operator = child.kind()
-                }
-                _ => targets.push(self.words(child, text, state)?),
-            }
-        }
-        let duplicates = matches!(operator, ">&" | "<&" | ">&-" | "<&-");
-        if matches!(operator, ">&-" | "<&-") {
-            return Ok(targets.concat());
-        }
-        if targets.is_empty() {
-            return Err("a redirection has no target".into());
-        }
-        let target = targets.remove(0);
-        let [target] = target.as_slice() else { return Err("a redirection has several targets".into()) };
-        let number =
-            |text: &str| text.trim_end_matches('-').chars().all(|character| character.is_ascii_digit());
-        if !(duplicates && target.text().is_some_and(number)) {
-            let place = target.place();
-            let reads = matches!(operator, "<" | "<&");
-            self.redirect_to(&place, reads, state)?;
-        }
-        Ok(targets.concat())
-    }
-
-    fn redirect_to(&mut self, place: &Place, reads: bool, state: &State) -> Result<(), Unclear> {
-        if let Place::At(path) = place
-            && let Some(address) = path.strip_prefix("/dev/tcp/").or_else(|| path.strip_prefix("/dev/udp/"))
-        {
-            let host = address.split('/').next().unwrap_or("*").to_lowercase();
-            self.found.add(Access::Network { host });
-            return Ok(());
-        }
-        let directories = state.directories().map(<[PathBuf]>::to_vec);
-        let absolute = matches!(place, Place::At(path) | Place::Below(path) if path.starts_with('/'));
-        let directories = match directories {
-            Some(known) => known,
-            None if absolute => vec![PathBuf::from("/")],
-            None => return Err("the directory of a redirection is not known before it runs".into()),
-        };
-        for directory in directories {
-            match self.path(place, &directory) {
-                None => return Err("the target of a redirection is not known before it runs".into()),
-                Some(None) => {}
-                Some(Some(path)) if reads => self.found.add(Access::ReadPath(path)),
-                Some(Some(path)) => self.found.add(Access::WritePath(path)),
-            }
-        }
-        Ok(())
-    }
-
-    /// The end of the document is looked for as bash does; the grammar has to have found the same one.
-    fn heredoc(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<Vec<Word>, Unclear> {
-        let mut extra = Vec::new();
-        let (mut start, mut body, mut end) = (None, None, None);
-        let mut strips = false;
-        let mut cursor = node.walk();
-        for (index, child) in node.children(&mut cursor).enumerate() {
-            match child.kind() {
-                "<<-" => strips = true,
-                "heredoc_start" => start = Some(child),
-                "heredoc_body" => body = Some(child),
-                "heredoc_end" => end = Some(child),
-                "file_redirect" => extra.extend(self.file_redirect(child, text, state)?),
-                "herestring_redirect" => {
-                    self.expand_all(child, text, state)?;
-                }
-                "<<" | "&&" | "||" | "pipeline" | "file_descriptor" => {}
-                _ if node.field_name_for_child(index as u32) == Some("argument") => {
-                    extra.extend(self.words(child, text, state)?);
-                }
-                _ if node.field_name_for_child(index as u32) == Some("right") => {}
-                other => return Err(Unclear(format!("`{other}` behind a here-document is not known here"))),
-            }
-        }
-        let (Some(start), Some(end)) = (start, end) else { return Err("a here-document has no end".into()) };
-        let word = &text[start.byte_range()];
-        let mark: String = word.chars().filter(|character| !"'\"\\".contains(*character)).collect();
-        if mark.is_empty() || mark.contains(['$', '`']) {
-            return Err("the end of a here-document is not a plain word".into());
-        }
-        let quoted = mark != word;
-        let first_line = text[start.end_byte()..].find('\n').map(|at| start.end_byte() + at + 1);
-        let mut at = first_line.ok_or("a here-document has no end")?;
-        for line in text[at..].split('\n') {
-            let bare = if strips { line.trim_start_matches('\t') } else { line };
-            if bare == mark {
-                let matches = at <= end.start_byte()
-                    && end.end_byte() <= at + line.len()
-                    && !end.byte_range().is_empty();
-                if !matches {
-                    return Err("it is not certain where a here-document ends".into());
-                }
-                if !quoted && let Some(body) = body {
-                    self.here_document(body, text, state)?;
-                }
-                return Ok(extra);
-            }
-            if !quoted && line.ends_with('\\') {
-                return Err("a line is continued within a here-document".into());
-            }
-            at += line.len() + 1;
-        }
-        Err("a here-document has no end".into())
     }
 
     /// Variables set for one command. Returns those that programs may know.

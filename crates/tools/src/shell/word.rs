@@ -6,6 +6,8 @@ pub(super) enum Piece {
     Text(String),
     /// A pattern that the shell fills with names of files.
     Wild(String),
+    /// Some name that fits this pattern, taken from it before: quotes no longer make a difference.
+    Chosen(String),
     /// Some integer.
     Number,
     /// Anything at all.
@@ -25,8 +27,13 @@ pub(super) struct Word {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     At(String),
-    /// Any names below this directory.
-    Below(String),
+    /// Names below this directory that fit the pattern, which begins there.
+    Below {
+        directory: String,
+        pattern: String,
+    },
+    /// Everything below a directory, however deep.
+    Through(String),
     Unknown,
 }
 
@@ -59,7 +66,7 @@ impl Word {
                 Some(Piece::Text(text)) => {
                     text.is_empty() || (text.starts_with('-') && self.text().is_none())
                 }
-                Some(Piece::Wild(_) | Piece::Number | Piece::Unknown) => true,
+                Some(Piece::Wild(_) | Piece::Chosen(_) | Piece::Number | Piece::Unknown) => true,
                 None => false,
             }
     }
@@ -68,7 +75,7 @@ impl Word {
         self.pieces.iter().all(|piece| match piece {
             Piece::Text(text) => text.chars().all(|character| character.is_ascii_digit()),
             Piece::Number => true,
-            Piece::Wild(_) | Piece::Unknown => false,
+            Piece::Wild(_) | Piece::Chosen(_) | Piece::Unknown => false,
         })
     }
 
@@ -81,15 +88,25 @@ impl Word {
             match piece {
                 Piece::Text(text) => literal.push_str(text),
                 Piece::Unknown => return Place::Unknown,
-                Piece::Wild(_) | Piece::Number => {
+                Piece::Wild(_) | Piece::Chosen(_) | Piece::Number => {
                     return match climbs(&self.pieces[index..]) {
                         true => Place::Unknown,
-                        false => Place::Below(directory_part(&literal)),
+                        false => below(&literal, &self.pieces[index..]),
                     };
                 }
             }
         }
         Place::At(literal)
+    }
+
+    /// The same after its patterns were filled: one of the names.
+    pub(super) fn chosen(mut self) -> Self {
+        for piece in &mut self.pieces {
+            if let Piece::Wild(pattern) = piece {
+                *piece = Piece::Chosen(std::mem::take(pattern));
+            }
+        }
+        self
     }
 
     /// What follows `prefix`, when the word certainly begins with it.
@@ -108,7 +125,7 @@ impl Word {
     pub(super) fn beginning(&self) -> &str {
         match self.pieces.first() {
             Some(Piece::Text(text)) => text,
-            Some(Piece::Wild(_) | Piece::Number | Piece::Unknown) | None => "",
+            Some(Piece::Wild(_) | Piece::Chosen(_) | Piece::Number | Piece::Unknown) | None => "",
         }
     }
 }
@@ -116,16 +133,29 @@ impl Word {
 /// Whether something behind a pattern leads out of the directory it stands in.
 fn climbs(pieces: &[Piece]) -> bool {
     pieces.iter().any(|piece| match piece {
-        Piece::Text(text) | Piece::Wild(text) => text.contains(".."),
+        Piece::Text(text) | Piece::Wild(text) | Piece::Chosen(text) => text.contains(".."),
         Piece::Unknown => true,
         Piece::Number => false,
     })
 }
 
-fn directory_part(literal: &str) -> String {
-    match literal.rfind('/') {
-        Some(0) => "/".to_owned(),
-        Some(end) => literal[..end].to_owned(),
-        None => ".".to_owned(),
+/// What `find` fills in for a name, at any depth. Nobody writes it: two stars are two pieces.
+pub(super) const ANY_DEPTH: &str = "**";
+
+/// A pattern whose first wildcard stands behind `literal`.
+fn below(literal: &str, rest: &[Piece]) -> Place {
+    let (directory, name) = match literal.rfind('/') {
+        Some(0) => ("/", &literal[1..]),
+        Some(end) => (&literal[..end], &literal[end + 1..]),
+        None => (".", literal),
+    };
+    let mut pattern = name.to_owned();
+    for piece in rest {
+        match piece {
+            Piece::Wild(wild) if wild == ANY_DEPTH => return Place::Through(directory.to_owned()),
+            Piece::Text(text) | Piece::Wild(text) | Piece::Chosen(text) => pattern.push_str(text),
+            Piece::Number | Piece::Unknown => pattern.push('*'),
+        }
     }
+    Place::Below { directory: directory.to_owned(), pattern }
 }

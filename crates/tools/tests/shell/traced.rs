@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use attache_tools::shell::{Ground, Reading, Repository, read};
+use attache_tools::shell::{Ground, Reading, read};
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::{commands, is_unclear};
@@ -67,7 +67,7 @@ fn place() -> tempfile::TempDir {
 }
 
 fn read_in(command: &str, place: &Path) -> Reading {
-    read(command, &Ground { directory: place, home: Some(place), repository: |_| Repository::Plain })
+    read(command, &Ground { directory: place, home: Some(place), ..super::ground() })
 }
 
 /// The names of all programs that were executed, the outermost shell not counted.

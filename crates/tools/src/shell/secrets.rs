@@ -1,0 +1,170 @@
+//! What a read may come across that no path names: a pattern that fits a private key, a search through a directory that
+//! holds secrets. A look that leads to a question; what is named plainly is refused elsewhere.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use attache_core::scope::Guarded;
+
+use super::word::Place;
+use super::{Reader, resolved};
+use crate::limits::SHELL_KEY_LOOK;
+
+/// Whether private keys lie in a directory or below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    Found,
+    /// None, or none near enough to the top to be seen.
+    Unseen,
+}
+
+/// Looks at the nearest entries first and no further than a command may wait. Follows no link.
+pub fn keys(directory: &Path) -> Keys {
+    let mut open = VecDeque::from([directory.to_path_buf()]);
+    let mut left = SHELL_KEY_LOOK;
+    while let Some(directory) = open.pop_front() {
+        // What can't be listed can't be searched either.
+        let Ok(entries) = directory.read_dir() else { continue };
+        for entry in entries.flatten() {
+            if left == 0 {
+                return Keys::Unseen;
+            }
+            left -= 1;
+            let name = entry.file_name().to_string_lossy().to_lowercase();
+            if Guarded::secret_names().contains(&name.as_str()) {
+                return Keys::Found;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push_back(entry.path());
+            }
+        }
+    }
+    Keys::Unseen
+}
+
+impl Reader<'_> {
+    /// Whether a read at `place` may show a secret that it does not name.
+    pub(super) fn may_meet_secret(&self, place: &Place, directory: &Path) -> bool {
+        match place {
+            Place::Below { directory: below, pattern } => {
+                let below = resolved(directory, below);
+                self.key_may_match(pattern, &below) || self.hidden_may_match(pattern, &below)
+            }
+            Place::Through(path) => {
+                let path = resolved(directory, path);
+                self.hidden_names(&path).next().is_some() || (self.ground.keys)(&path) == Keys::Found
+            }
+            Place::At(_) | Place::Unknown => false,
+        }
+    }
+
+    /// A pattern that says something about the name is taken at its word; of one that says nothing, the disk decides.
+    fn key_may_match(&self, pattern: &str, directory: &Path) -> bool {
+        let name = pattern.rsplit('/').next().unwrap_or(pattern).to_lowercase();
+        let fits = Guarded::secret_names().iter().any(|secret| matches(&name, secret));
+        let says_something = name.contains(|character| !"*?".contains(character));
+        fits && (says_something || (self.ground.keys)(directory) == Keys::Found)
+    }
+
+    /// Of what is hidden by its place: whether the pattern leads there.
+    fn hidden_may_match(&self, pattern: &str, directory: &Path) -> bool {
+        let first = pattern.split('/').next().unwrap_or(pattern);
+        self.hidden_names(directory)
+            .any(|name| (!name.starts_with('.') || first.starts_with('.')) && matches(first, &name))
+    }
+
+    /// The entries of `directory` that are hidden or lead to what is.
+    fn hidden_names<'s>(&'s self, directory: &'s Path) -> impl Iterator<Item = String> + 's {
+        self.ground.guarded.hidden_paths().filter_map(move |hidden| {
+            let below = hidden.strip_prefix(directory).ok()?;
+            below.iter().next().map(|name| name.to_string_lossy().into_owned())
+        })
+    }
+}
+
+/// `*` and `?` as bash has them; a bracket may be any characters at all.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (simplified(pattern), name.chars().collect());
+    let (mut at, mut seen) = (0, 0);
+    // Where the last `*` stands, and how much it has taken.
+    let mut star: Option<(usize, usize)> = None;
+    while seen < name.len() {
+        match (pattern.get(at), star) {
+            (Some('*'), _) => {
+                star = Some((at, seen));
+                at += 1;
+            }
+            (Some(wanted), _) if *wanted == '?' || *wanted == name[seen] => {
+                at += 1;
+                seen += 1;
+            }
+            (_, Some((place, taken))) => {
+                star = Some((place, taken + 1));
+                at = place + 1;
+                seen = taken + 1;
+            }
+            (_, None) => return false,
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == '*')
+}
+
+fn simplified(pattern: &str) -> Vec<char> {
+    let mut simple = Vec::new();
+    let mut rest = pattern.chars();
+    while let Some(character) = rest.next() {
+        match character {
+            '[' => {
+                simple.push('*');
+                if rest.as_str().contains(']') {
+                    // `[]a]` goes on behind its first bracket; a `*` more or less makes no difference then.
+                    rest.by_ref().find(|character| *character == ']');
+                }
+            }
+            character => simple.push(character),
+        }
+    }
+    simple
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_as_they_do_in_bash() {
+        for pattern in ["*", "id_*", "id_rsa", "*rsa", "i?_rsa", "id_[er]*", "[a-z]d_rsa", "id*_*a", "??????"]
+        {
+            assert!(matches(pattern, "id_rsa"), "{pattern}");
+        }
+        for pattern in ["", "*.txt", "id_", "?", "id_rsa?", "a*", "*rsa.pub", "[a]x*"] {
+            assert!(!matches(pattern, "id_rsa"), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn keys_are_seen_below_a_directory_and_not_behind_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (inner, other) = (place.path().join("a/b"), place.path().join("other"));
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(other.join("ID_ed25519"), "x").unwrap();
+        std::os::unix::fs::symlink(&other, inner.join("link")).unwrap();
+        assert_eq!(keys(&place.path().join("a")), Keys::Unseen);
+        assert_eq!(keys(place.path()), Keys::Found);
+        assert_eq!(keys(&place.path().join("missing")), Keys::Unseen);
+    }
+
+    #[test]
+    fn a_look_comes_to_an_end() {
+        let place = tempfile::tempdir().unwrap();
+        let deep = place.path().join("z");
+        std::fs::create_dir(&deep).unwrap();
+        for number in 0..=SHELL_KEY_LOOK {
+            std::fs::write(place.path().join(number.to_string()), "").unwrap();
+        }
+        std::fs::write(deep.join("id_rsa"), "x").unwrap();
+        assert_eq!(keys(place.path()), Keys::Unseen);
+        assert_eq!(keys(&deep), Keys::Found);
+    }
+}
