@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -71,7 +70,7 @@ pub(crate) struct AcpArgs {
     #[arg(long, value_name = "LEVEL", value_parser = ["ask", "edits", "all"])]
     pub(crate) approval: Option<String>,
     /// What contains commands
-    #[arg(long, value_name = "LEVEL", value_parser = sandbox_levels())]
+    #[arg(long, value_name = "LEVEL", value_parser = ["auto", "require", "off"])]
     pub(crate) sandbox: Option<String>,
     /// Whether the editor's own files and terminals are used, where it offers them
     #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
@@ -82,13 +81,6 @@ pub(crate) struct AcpArgs {
     /// Ask for a key and keep it, instead of serving: what editors run in a terminal to log in
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1, hide = true)]
     pub(crate) login: Option<Option<String>>,
-}
-
-/// `require` is understood, so that its refusal can say why.
-fn sandbox_levels() -> PossibleValuesParser {
-    let levels =
-        [PossibleValue::new("auto"), PossibleValue::new("off"), PossibleValue::new("require").hide(true)];
-    PossibleValuesParser::new(levels)
 }
 
 #[derive(Clone, Debug, clap::Args)]

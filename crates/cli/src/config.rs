@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use attache_acp::ClientFs;
 use attache_core::ports::store::ModelRef;
-use attache_core::watchdog::{Approval, Containment, Rule};
+use attache_core::watchdog::{Approval, Rule};
 use attache_models::{STREAM_IDLE, Vendor};
 
 use crate::args::Args;
@@ -94,10 +94,11 @@ pub(crate) struct ConfiguredRule {
     pub(crate) not_matching: Vec<String>,
 }
 
-/// What contains commands. This version has no sandbox: `Auto` is then none, and `Off` says that the user knows.
+/// What holds commands: the best there is, nothing less than a whole sandbox, or nothing at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sandbox {
     Auto,
+    Require,
     Off,
 }
 
@@ -146,7 +147,6 @@ impl Config {
         config.apply_options(args, &mut errors);
         config.complete_providers(&providers_named, environment, &mut errors);
         config.check_models(&providers_named, &mut errors);
-        config.check_approval(&mut errors);
         config.web_search.check(&mut errors);
         if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
@@ -212,15 +212,6 @@ impl Config {
             }
         }
     }
-
-    /// Whoever wants no questions at all has to say that nothing contains the commands either.
-    fn check_approval(&self, errors: &mut Vec<ConfigError>) {
-        let Sourced { value, origin } = &self.approval;
-        if let Err(reason) = self.sandbox.value.containment().permit(*value) {
-            let message = format!("`approval`: {reason} (in the configuration: sandbox = \"off\")");
-            errors.push(ConfigError { origin: origin.clone(), message });
-        }
-    }
 }
 
 impl fmt::Display for Origin {
@@ -253,16 +244,10 @@ impl Durability {
 }
 
 impl Sandbox {
-    pub(crate) fn containment(self) -> Containment {
-        match self {
-            Self::Auto => Containment::None,
-            Self::Off => Containment::ExplicitlyOff,
-        }
-    }
-
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
+            Self::Require => "require",
             Self::Off => "off",
         }
     }

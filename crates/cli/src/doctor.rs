@@ -12,6 +12,7 @@ use crate::args::DoctorArgs;
 use crate::config::ConfigErrors;
 use crate::setup::Sources;
 
+mod commands;
 mod files;
 mod model;
 mod store;
@@ -58,6 +59,7 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     findings.extend(files::modes(&sources.dirs));
     findings.push(files::keys(&sources.credentials));
     findings.push(store::check(&sources.config));
+    findings.push(commands::check(&sources.config));
     findings.push(web_search::check(sources));
     findings.extend(model::check(sources).await);
     tell(&findings)

@@ -27,12 +27,17 @@ mod memory;
 mod models;
 mod print_config;
 mod providers;
+mod sandbox;
 mod sessions;
 mod setup;
 mod web_search;
 mod when;
 
 fn main() -> ExitCode {
+    // Before anything else: the helper of a sandbox has nothing of ours to read or to start.
+    if let Some(code) = attache_tools::sandbox::run_if_asked() {
+        return code;
+    }
     memory::give_back_large_blocks();
     let args = Args::from_command_line();
     match run(&args) {

@@ -11,6 +11,7 @@ use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
 use attache_core::scope::Guarded;
+use attache_core::watchdog::Hold;
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, SqliteStore};
 use attache_tools::Equipment;
@@ -78,9 +79,12 @@ impl Setup {
             anyhow::bail!("there is no agent `{agent}`; available: {}", known.join(", "));
         }
         let providers = sources.live()?;
-        let equipment = Equipment { web_search: crate::web_search::endpoint(sources)? };
+        let web_search = crate::web_search::endpoint(sources)?;
         dirs.create()?;
         let (store, set_aside) = open_store(config, dirs)?;
+        let sandbox = crate::sandbox::open(config)?;
+        let (wanted, found) = (config.sandbox.value, sandbox.clone());
+        let containment = Hold::found_by(move || crate::sandbox::containment(wanted, found.level()));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         // The standard library seeds its hashers from the operating system; enough for digits that keep processes apart.
         let seed = RandomState::new().build_hasher().finish();
@@ -89,7 +93,7 @@ impl Setup {
             blobs: Arc::new(FileBlobs::new(dirs.blobs.clone())),
             model: Arc::new(providers.clone()),
             compaction: None,
-            tools: attache_tools::builtin(equipment).into(),
+            tools: attache_tools::builtin(Equipment { sandbox, web_search }).into(),
             surroundings: Some(Arc::new(attache_tools::GitHead)),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),
@@ -103,7 +107,7 @@ impl Setup {
                 guarded: Arc::new(guarded(config, dirs)),
                 rules: config.rules.iter().map(|rule| rule.value.rule.clone()).collect(),
                 approval: config.approval.value,
-                containment: config.sandbox.value.containment(),
+                containment,
                 people: People::Present,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },

@@ -399,3 +399,54 @@ async fn requests_piped_in_are_all_answered_although_the_input_has_ended() {
         assert_eq!(of_id.count(), 1, "request {id}: {answers}");
     }
 }
+
+/// Without bubblewrap in `PATH` there is less than the whole sandbox, whatever the kernel can do.
+#[tokio::test]
+async fn what_no_sandbox_holds_is_refused_at_the_start() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    for (arguments, expected) in [
+        (&["acp", "--sandbox", "require"][..], "option --sandbox: `sandbox`: the whole sandbox is required"),
+        (&["acp", "--approval", "all"][..], "option --approval: `approval`: `all` needs a"),
+    ] {
+        let output = home
+            .command()
+            .args(arguments)
+            .env("PATH", "/nowhere")
+            .stdin(Stdio::null())
+            .output()
+            .await
+            .unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+    for arguments in [
+        &["acp", "--sandbox", "off", "--approval", "all"][..],
+        &["acp", "--sandbox", "require", "--approval", "all"][..],
+    ] {
+        let output = run(&home, arguments).await;
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_holds_commands() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let output = run(&home, &["doctor"]).await;
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("ok    sandbox        full: bubblewrap and seccomp"), "{told}");
+    let output = home.command().arg("doctor").env("PATH", "/nowhere").output().await.unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        told.contains("warn  sandbox ")
+            && told.contains("→ bubblewrap is not installed: install bubblewrap: apt"),
+        "{told}"
+    );
+    let output = home.command().arg("doctor").env("ATTACHE_SANDBOX", "off").output().await.unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("off: nothing holds commands"));
+}

@@ -12,7 +12,7 @@ mod rulebook;
 mod verdict;
 
 pub use always::Always;
-pub use approval::{Approval, Containment};
+pub use approval::{Approval, Containment, Hold};
 pub use judge::{Judge, Judged, Matter};
 pub use pattern::{Ground, Pattern};
 pub use rule::{Action, Firmness, ManifestRule, Rule, Rules, Scope};

@@ -2,7 +2,7 @@
 
 mod capture;
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use attache_core::ids::CallId;
-use attache_core::ports::tool::{Effect, Presentation, Progress, Shown, Site, ToolKind};
+use attache_core::ports::tool::{Effect, NetworkGrant, Presentation, Progress, Shown, Site, ToolKind};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use schemars::JsonSchema;
@@ -21,9 +21,12 @@ use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
 use crate::environment;
 use crate::fence::{fenced, visible};
-use crate::limits::{COMMAND_TIME, COMMAND_TIME_MAX_MS, ERROR_BYTES, OUTPUT_BYTES, SHOWN_OUTPUT_BYTES};
+use crate::limits::{
+    COMMAND_PROCESSES, COMMAND_TIME, COMMAND_TIME_MAX_MS, ERROR_BYTES, OUTPUT_BYTES, SHOWN_OUTPUT_BYTES,
+};
 use crate::outcome::{Call, refused};
 use crate::process::{Ended, Sink, Tree, watch};
+use crate::sandbox::Found;
 use crate::shell;
 
 use capture::{Capture, Kept};
@@ -48,7 +51,15 @@ static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("bash", ToolKind::Execute, Effect::Mutates, Visibility::Shown));
 
 #[derive(Debug)]
-pub(crate) struct Bash;
+pub(crate) struct Bash {
+    sandbox: Found,
+}
+
+impl Bash {
+    pub(crate) fn new(sandbox: Found) -> Self {
+        Self { sandbox }
+    }
+}
 
 impl Tool for Bash {
     fn spec(&self) -> &ToolSpec {
@@ -95,8 +106,10 @@ impl Tool for Bash {
             };
             let timeout = input.timeout_ms.map_or(COMMAND_TIME, Duration::from_millis);
             let job = Job {
+                sandbox: Arc::clone(&self.sandbox),
                 command: input.command,
-                directory: runtime.site.workspace.root.clone(),
+                site: runtime.site.clone(),
+                network: runtime.network,
                 timeout,
                 live: Live {
                     capture: Capture::new(spill_path(&runtime.site.workspace.scratch, &runtime.call_id)),
@@ -147,35 +160,39 @@ fn spill_path(scratch: &Path, call_id: &CallId) -> PathBuf {
 
 #[derive(Debug)]
 struct Job {
+    sandbox: Found,
     command: String,
-    directory: PathBuf,
+    site: Site,
+    network: NetworkGrant,
     timeout: Duration,
     live: Live,
 }
 
 impl Job {
     fn run(mut self, cancel: &OwnedFd) -> io::Result<(Ended, Capture)> {
-        let tree = self.start()?;
+        let directory = &self.site.workspace.root;
+        if !directory.is_dir() {
+            let text = format!("the workspace root {} is not a directory", directory.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        let line = vec![find_shell()?, "-c".into(), (&self.command).into()];
+        // Lives until the whole tree is gone.
+        let confined = self.sandbox.confine_for_us(&self.site, self.network, line)?;
+        let environment = environment::for_command(std::env::vars_os());
+        let tree = Tree::start(&confined.line(), directory, environment)?;
         let ended = watch(tree, cancel, self.timeout, &mut self.live)?;
         Ok((ended, self.live.capture))
     }
+}
 
-    fn start(&self) -> io::Result<Tree> {
-        if !self.directory.is_dir() {
-            let text = format!("the workspace root {} is not a directory", self.directory.display());
-            return Err(io::Error::new(io::ErrorKind::NotFound, text));
-        }
-        match self.start_with("bash") {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.start_with("sh"),
-            started => started,
-        }
-    }
-
-    fn start_with(&self, shell: &str) -> io::Result<Tree> {
-        let arguments = [OsStr::new("-c"), OsStr::new(&self.command)];
-        let environment = environment::for_command(std::env::vars_os());
-        Tree::start(OsStr::new(shell), &arguments, &self.directory, environment)
-    }
+/// By its whole path: inside a sandbox nobody could say which of the two was not found.
+fn find_shell() -> io::Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let find =
+        |name: &str| std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.is_file());
+    find("bash").or_else(|| find("sh")).map(PathBuf::into_os_string).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "No such file: neither bash nor sh is in PATH")
+    })
 }
 
 #[derive(Debug)]
@@ -211,6 +228,7 @@ fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration) -
         Ended::Signalled(signal) => format!("the shell was killed by signal {signal}"),
         Ended::TimedOut => format!("timed out after {} ms and was ended", timeout.as_millis()),
         Ended::Cancelled => "cancelled and ended".to_owned(),
+        Ended::TooManyProcesses => format!("it had more than {COMMAND_PROCESSES} processes and was ended"),
         Ended::Lost => "ended from outside, how is not known".to_owned(),
     };
     let text = match output.as_str() {

@@ -1,9 +1,9 @@
 //! The environment of child processes: an allow-list, so that no key or token of ours reaches a command.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
-/// Where things are and how to speak; nothing here is a secret or reaches one by itself (no agent sockets, no proxies,
-/// whose addresses may carry passwords).
+/// Where things are and how to speak; nothing here is a secret or reaches one by itself (no agent sockets).
 const PASSED: [&str; 27] = [
     "PATH",
     "HOME",
@@ -34,6 +34,12 @@ const PASSED: [&str; 27] = [
     "NIX_PATH",
 ];
 
+/// Passed where the address carries no password.
+const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
+
+/// Where programs keep what they could make again and refuse to work without: the home is not writable in a sandbox.
+const CACHES: [(&str, &str); 2] = [("GOCACHE", "cache/go-build"), ("npm_config_cache", "cache/npm")];
+
 /// Told to every command: there is no terminal and nobody to answer. Git looks without locks, and runs no program that
 /// a repository names as the watcher of its files.
 const SET: [(&str, &str); 9] = [
@@ -52,7 +58,7 @@ const SET: [(&str, &str); 9] = [
 pub(crate) fn for_command(
     ours: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
-    ours.filter(|(name, _)| passes(name))
+    ours.filter(|(name, value)| passes(name, value))
         .filter_map(|(name, value)| {
             let value = if name == "PATH" { absolute_places(&value)? } else { value };
             Some((name, value))
@@ -67,13 +73,43 @@ fn absolute_places(path: &OsStr) -> Option<OsString> {
     std::env::join_paths(absolute).ok().filter(|path| !path.is_empty())
 }
 
-fn passes(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| PASSED.contains(&name) || name.starts_with("LC_"))
+/// The same for a command that may write little more than `scratch` outside of its roots.
+pub(crate) fn for_confined(
+    ours: impl Iterator<Item = (OsString, OsString)>,
+    scratch: &Path,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let caches = CACHES.map(|(name, place)| (name.into(), scratch.join(place).into()));
+    for_command(ours).chain([("TMPDIR".into(), scratch.into())]).chain(caches)
+}
+
+fn passes(name: &OsStr, value: &OsStr) -> bool {
+    let is_proxy = |name: &str| {
+        PROXIES.contains(&name.to_ascii_lowercase().as_str()) && !value.as_encoded_bytes().contains(&b'@')
+    };
+    name.to_str().is_some_and(|name| PASSED.contains(&name) || name.starts_with("LC_") || is_proxy(name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proxy_passes_without_a_password_only() {
+        let ours = [("HTTPS_PROXY", "http://proxy:3128"), ("http_proxy", "http://u:canary@proxy:3128")];
+        let ours = ours.map(|(name, value)| (name.into(), value.into()));
+        let names: Vec<_> = for_command(ours.into_iter()).map(|(name, _)| name).collect();
+        assert!(names.contains(&"HTTPS_PROXY".into()) && !names.contains(&"http_proxy".into()), "{names:?}");
+    }
+
+    #[test]
+    fn a_confined_command_writes_to_its_scratch() {
+        let ours = [("TMPDIR".into(), "/tmp".into())];
+        let last = |wanted: &str| {
+            for_confined(ours.clone().into_iter(), Path::new("/s")).filter(|(name, _)| name == wanted).last()
+        };
+        assert_eq!(last("TMPDIR").unwrap().1, "/s");
+        assert_eq!(last("GOCACHE").unwrap().1, "/s/cache/go-build");
+    }
 
     #[test]
     fn only_what_is_listed_passes() {

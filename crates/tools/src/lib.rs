@@ -21,6 +21,7 @@ mod process;
 mod question;
 mod reach;
 mod read;
+pub mod sandbox;
 mod search;
 pub mod shell;
 mod text;
@@ -42,14 +43,16 @@ pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProv
 /// What the tools of a process work with.
 #[derive(Clone, Debug)]
 pub struct Equipment {
+    /// What holds the commands of `bash`; found when the first of them runs.
+    pub sandbox: sandbox::Found,
     /// Who searches the web. `None`: there is no `web_search`.
     pub web_search: Option<SearchEndpoint>,
 }
 
 impl Equipment {
-    /// Nobody searches.
+    /// Nothing holds commands, nobody searches.
     pub fn bare() -> Self {
-        Self { web_search: None }
+        Self { sandbox: sandbox::Sandbox::found_by(sandbox::Sandbox::none), web_search: None }
     }
 }
 
@@ -64,7 +67,7 @@ pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
         Arc::new(apply_patch::ApplyPatch::new(locks)),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
-        Arc::new(bash::Bash),
+        Arc::new(bash::Bash::new(equipment.sandbox)),
         Arc::new(todo::Todo),
         Arc::new(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
         Arc::new(question::Question),

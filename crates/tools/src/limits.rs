@@ -189,3 +189,30 @@ pub(crate) const GIT_CONFIG_BYTES: u64 = 64 * 1024;
 /// Questions of one call, and options of one question: more is a form nobody fills in.
 pub(crate) const QUESTIONS: usize = 10;
 pub(crate) const QUESTION_OPTIONS: usize = 20;
+
+/// Processes of one sandboxed command: parallel builds of large machines stay far below. Counted from inside, since the
+/// kernel's own limit knows no namespaces before Linux 5.14 and never holds for root.
+pub(crate) const COMMAND_PROCESSES: usize = 512;
+
+/// Between two counts. A fork bomb makes a few thousand processes meanwhile.
+pub(crate) const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Threads and processes by the kernel's own limit, for ordinary users: what a fork bomb reaches between two counts.
+pub(crate) const COMMAND_TASKS: u64 = 8_192;
+
+/// Largest file a sandboxed command may write; above it only fills the disk.
+pub(crate) const COMMAND_FILE_BYTES: u64 = 16 * 1024 * 1024 * 1024;
+
+/// The private `/tmp` of a sandbox lives in memory; large things belong into the scratch directory.
+pub(crate) const TEMPORARY_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// How deep, and in how many directories, nested repositories and protected files are looked for before each command:
+/// a few milliseconds.
+pub(crate) const NESTED_DEPTH: usize = 3;
+pub(crate) const NESTED_DIRECTORIES: usize = 128;
+
+/// Rules of the reduced level for what may be read beside hidden paths: the entries of a crowded home fit.
+pub(crate) const HIDING_RULES: usize = 16_384;
+
+/// `true` in a sandbox takes milliseconds; a machine that is this slow has none.
+pub(crate) const PROBE_TIME: Duration = Duration::from_secs(5);

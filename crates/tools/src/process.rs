@@ -2,11 +2,13 @@
 //!
 //! Between us and the command stands a small process, the guard (`process/guard.rs`). Whatever the command starts and
 //! abandons becomes the guard's child, so the whole tree can be found and ended; when we die, the guard ends it.
+//! In a sandbox the first process inside is ours, too (`sandbox/helper.rs`): it talks to us over pipes of its own.
 
-mod guard;
+pub(crate) mod guard;
+mod report;
 mod watch;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,7 +18,29 @@ use std::process::{Child, Command, Stdio};
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::limits::ERROR_BYTES;
+
+pub(crate) use report::{PIPES, Pipes, Report};
 pub(crate) use watch::{Ended, Sink, watch};
+
+/// A program with its arguments, and who tells how the command in it ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) contact: Contact,
+}
+
+/// Who stands between the guard and the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contact {
+    /// Nobody: the guard tells how it ended.
+    Direct,
+    /// Our helper, which becomes the command: it tells only when it could not.
+    Helper,
+    /// Our helper as the first process of a namespace: it tells everything, and hears what ends the tree.
+    Init,
+}
 
 /// A running command and everything it started.
 #[derive(Debug)]
@@ -27,32 +51,60 @@ pub(crate) struct Tree {
     output: File,
     /// A byte asks the tree to end; closing it kills the tree. Closed by the kernel when we die.
     lifeline: Option<File>,
-    /// The guard writes how the command ended, and closes it when nothing of the tree is left.
+    /// The same for the first process of a namespace, which alone can ask everything within.
+    inner_lifeline: Option<File>,
+    /// Tells how the command ended, and is closed when nothing of the tree is left.
     report: File,
+    /// What stands between us and the command says here why it could not start it. Does not block.
+    errors: Option<File>,
 }
 
 impl Tree {
-    /// Starts `program` in `directory`, with standard input empty and nothing inherited.
+    /// Starts a program in `directory`, with standard input empty and nothing inherited.
     pub(crate) fn start(
-        program: &OsStr,
-        arguments: &[&OsStr],
+        line: &Line,
         directory: &Path,
         environment: impl Iterator<Item = (OsString, OsString)>,
     ) -> io::Result<Self> {
         let (output, output_end) = pipe_with(PipeFlags::CLOEXEC)?;
         let (lifeline_end, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (inner_lifeline_end, inner_lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
         let (report, report_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (errors, errors_end) = pipe_with(PipeFlags::CLOEXEC)?;
         set_nonblocking(&output)?;
-        let mut command = Command::new(program);
+        set_nonblocking(&errors)?;
+        let mut command = Command::new(&line.program);
         command
-            .args(arguments)
+            .args(&line.arguments)
             .current_dir(directory)
             .env_clear()
             .envs(environment)
-            .stdin(Stdio::null())
-            .stdout(output_end.try_clone()?)
-            .stderr(output_end);
-        guard::install(&mut command, lifeline_end.as_raw_fd(), report_end.as_raw_fd());
+            .stdin(Stdio::null());
+        let inherited = match line.contact {
+            Contact::Direct => {
+                command.stdout(output_end.try_clone()?).stderr(output_end.try_clone()?);
+                None
+            }
+            // What is not ours in between would hold the output open until its own end: the helper passes it on.
+            Contact::Helper | Contact::Init => {
+                command.stdout(errors_end.try_clone()?).stderr(errors_end);
+                let pipes = Pipes { lifeline: &inner_lifeline_end, report: &report_end, output: &output_end };
+                command.env(PIPES, pipes.to_text());
+                Some(pipes.descriptors())
+            }
+        };
+        guard::install(
+            &mut command,
+            guard::Wiring {
+                lifeline: lifeline_end.as_raw_fd(),
+                report: report_end.as_raw_fd(),
+                inherited,
+                reporter: match line.contact {
+                    Contact::Direct | Contact::Helper => guard::Reporter::Guard,
+                    Contact::Init => guard::Reporter::Inside,
+                },
+            },
+        );
         let guard = command.spawn()?;
         // `command` holds our copies of the output's end until here; with them the output would never end.
         drop(command);
@@ -60,13 +112,15 @@ impl Tree {
             guard: Some(guard),
             output: output.into(),
             lifeline: Some(lifeline.into()),
+            inner_lifeline: (line.contact == Contact::Init).then(|| inner_lifeline.into()),
             report: report.into(),
+            errors: (line.contact != Contact::Direct).then(|| errors.into()),
         })
     }
 
     /// Asks everything to end.
     fn terminate(&mut self) {
-        if let Some(lifeline) = &mut self.lifeline
+        if let Some(lifeline) = self.inner_lifeline.as_mut().or(self.lifeline.as_mut())
             && let Err(error) = lifeline.write_all(b"T")
         {
             // The guard is gone, and with it the command; the report says so, too.
@@ -75,6 +129,7 @@ impl Tree {
     }
 
     fn kill(&mut self) {
+        self.inner_lifeline = None;
         self.lifeline = None;
     }
 
@@ -96,13 +151,31 @@ impl Tree {
         }
     }
 
-    /// The command's wait status, or `None` when the whole tree is gone.
-    fn read_report(&mut self) -> io::Result<Option<i32>> {
-        let mut status = [0; 4];
-        match self.report.read_exact(&mut status) {
-            Ok(()) => Ok(Some(i32::from_ne_bytes(status))),
+    /// What is told of the command, or `None` when the whole tree is gone.
+    fn read_report(&mut self) -> io::Result<Option<Report>> {
+        let mut record = [0; 4];
+        match self.report.read_exact(&mut record) {
+            Ok(()) => Ok(Some(Report::from_bytes(record))),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Whether somebody else than the guard has to say that the command runs.
+    fn needs_word_of_start(&self) -> bool {
+        self.inner_lifeline.is_some()
+    }
+
+    /// Why the command could not be started, as far as somebody said so.
+    fn start_error(&mut self) -> io::Error {
+        let mut text = vec![0; ERROR_BYTES];
+        let length = match &mut self.errors {
+            Some(errors) => errors.read(&mut text).unwrap_or(0),
+            None => 0,
+        };
+        match String::from_utf8_lossy(&text[..length]).trim() {
+            "" => io::Error::other("the sandbox ended before the command began"),
+            text => io::Error::other(text.to_owned()),
         }
     }
 }

@@ -11,6 +11,7 @@ mod kill;
 mod prompt;
 mod read;
 mod ripgrep;
+mod sandbox;
 mod shell;
 mod todo;
 mod trial;

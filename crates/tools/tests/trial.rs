@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex};
 use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Site, Workspace};
 use attache_core::ports::{Delegate, Tool, ToolOutcome, ToolPlan, ToolRuntime};
+use attache_core::scope::Guarded;
+use attache_tools::Equipment;
+use attache_tools::sandbox::{Found, Level, Sandbox};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +33,7 @@ pub(crate) struct Trial {
     pub(crate) root: PathBuf,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) sandbox: Found,
     pub(crate) progress: Arc<Recorder>,
     pub(crate) cancel: CancellationToken,
     pub(crate) client: Option<Arc<dyn Delegate>>,
@@ -53,11 +57,37 @@ impl Trial {
             base,
             root,
             workspace,
-            tools: attache_tools::builtin(attache_tools::Equipment::bare()),
+            tools: attache_tools::builtin(Equipment::bare()),
+            sandbox: Sandbox::found_by(Sandbox::none),
             progress: Arc::default(),
             cancel: CancellationToken::new(),
             client: None,
         }
+    }
+
+    /// Commands are held as far as this machine can; fails where it can't do that level.
+    pub(crate) fn held(level: Level) -> Self {
+        let mut trial = Self::new();
+        let helper = PathBuf::from(env!("CARGO_BIN_EXE_sandboxed"));
+        let sandbox = match level {
+            Level::Full => Sandbox::probe(helper),
+            Level::Reduced => Sandbox::probe_reduced(helper),
+            Level::None => Sandbox::none(),
+        };
+        assert_eq!(sandbox.level(), level, "{:?}", sandbox.shortfalls());
+        trial.sandbox = Sandbox::found_by(move || sandbox);
+        trial.tools =
+            attache_tools::builtin(Equipment { sandbox: Arc::clone(&trial.sandbox), ..Equipment::bare() });
+        let home = trial.base.join("home");
+        std::fs::create_dir(&home).unwrap();
+        let guarded = Guarded::new(Some(home), vec![trial.base.join("own")]);
+        trial.workspace = Arc::new(Workspace {
+            scratch: trial.base.join("own/scratch/ses_1"),
+            guarded: Arc::new(guarded),
+            ..(*trial.workspace).clone()
+        });
+        std::fs::create_dir_all(&trial.workspace.scratch).unwrap();
+        trial
     }
 
     pub(crate) fn with_file(name: &str, content: impl AsRef<[u8]>) -> Self {

@@ -114,7 +114,8 @@ impl Host {
                 guarded: Arc::default(),
                 approval: options.approval,
                 rules: options.rules.clone().into(),
-                containment: if options.sandbox_off { Containment::ExplicitlyOff } else { Containment::None },
+                containment: if options.sandbox_off { Containment::ExplicitlyOff } else { Containment::None }
+                    .into(),
                 people: if options.headless { People::Absent } else { People::Present },
                 platform: "linux x86_64".to_owned(),
             },

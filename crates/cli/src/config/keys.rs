@@ -67,15 +67,10 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         path: "sandbox",
-        expected: "\"auto\" or \"off\"",
+        expected: "\"auto\", \"require\" or \"off\"",
         assign: |config, input, origin| {
-            let text = input.text()?;
-            if text == "require" {
-                let reason = "this version has no OS sandbox, so \"require\" would refuse every command; \
-                              \"auto\" asks before each of them";
-                return Err(Refusal::Because(reason.to_owned()));
-            }
-            let value = one_of(text, &[Sandbox::Auto, Sandbox::Off], Sandbox::as_str)?;
+            let levels = [Sandbox::Auto, Sandbox::Require, Sandbox::Off];
+            let value = one_of(input.text()?, &levels, Sandbox::as_str)?;
             config.sandbox = Sourced { value, origin };
             Ok(())
         },

@@ -8,7 +8,7 @@ use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::{Clock, Compaction, Model, Surroundings, Tool};
 use crate::scope::Guarded;
-use crate::watchdog::{Approval, Containment, Rule};
+use crate::watchdog::{Approval, Hold, Rule};
 
 /// What the hub is composed of; the host makes it once.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct Settings {
     /// How much happens without asking in sessions for which nothing else was chosen.
     pub approval: Approval,
     /// What holds commands here when nobody is asked.
-    pub containment: Containment,
+    pub containment: Hold,
     pub people: People,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,

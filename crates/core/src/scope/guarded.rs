@@ -107,7 +107,7 @@ impl Guarded {
         Self { home, own }
     }
 
-    /// What `~` stands for in rules.
+    /// The user's home: what `~` stands for in rules, and where shells and desktops read what they run.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }

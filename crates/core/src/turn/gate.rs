@@ -31,7 +31,7 @@ impl Turn {
         Judge {
             rules: &self.rules,
             approval: self.approval.get(),
-            containment: self.hub.parts.settings.containment,
+            containment: &self.hub.parts.settings.containment,
             workspace: &self.setting.workspace,
             granted: &self.granted,
         }

@@ -1,5 +1,8 @@
 //! How much happens without asking, and what holds commands when nobody is asked. Judges nothing.
 
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
 /// How much happens without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approval {
@@ -72,9 +75,54 @@ impl Containment {
     }
 }
 
+/// What holds commands on a host, found out when it is first asked for: looking for a sandbox starts processes, and a host has
+/// to answer before that.
+#[derive(Clone)]
+pub struct Hold(Arc<LazyLock<Containment, Look>>);
+
+type Look = Box<dyn FnOnce() -> Containment + Send>;
+
+impl Hold {
+    /// The first one who asks waits for `look`.
+    pub fn found_by(look: impl FnOnce() -> Containment + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(look))))
+    }
+
+    pub fn get(&self) -> Containment {
+        **self.0
+    }
+
+    /// As `Containment::permit`; asks only where the answer hangs on it.
+    pub fn permit(&self, approval: Approval) -> Result<(), &'static str> {
+        match approval {
+            Approval::Ask | Approval::Edits => Ok(()),
+            Approval::All => self.get().permit(approval),
+        }
+    }
+}
+
+impl From<Containment> for Hold {
+    fn from(containment: Containment) -> Self {
+        Self::found_by(move || containment)
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Hold").finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_looks_for_a_sandbox_before_it_matters() {
+        let unneeded = Hold::found_by(|| panic!("looked"));
+        assert_eq!(unneeded.permit(Approval::Edits), Ok(()));
+        assert!(Hold::from(Containment::None).permit(Approval::All).is_err());
+    }
 
     #[test]
     fn everything_needs_somebody_who_said_that_nothing_shall_hold_it() {

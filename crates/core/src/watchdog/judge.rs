@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::approval::{Approval, Containment};
+use super::approval::{Approval, Hold};
 use super::pattern::Ground;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Scope};
 use super::rulebook::{Entry, Rulebook};
@@ -18,7 +18,7 @@ pub(super) const ANY_HOST: &str = "*";
 pub struct Judge<'a> {
     pub rules: &'a Rulebook,
     pub approval: Approval,
-    pub containment: Containment,
+    pub containment: &'a Hold,
     pub workspace: &'a Workspace,
     /// Directories outside the workspace that the user granted for the session.
     pub granted: &'a [PathBuf],
@@ -175,7 +175,7 @@ impl Judge<'_> {
 
     fn wants_a_look(&self, access: &Access) -> Option<&'static str> {
         match access {
-            Access::Command(_) => self.containment.wants_a_look(),
+            Access::Command(_) => self.containment.get().wants_a_look(),
             Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => None,
         }
     }

@@ -20,7 +20,7 @@ fn world() -> World {
 }
 
 fn unheld(world: World) -> World {
-    world.with_settings(|settings| settings.containment = Containment::ExplicitlyOff)
+    world.with_settings(|settings| settings.containment = Containment::ExplicitlyOff.into())
 }
 
 async fn done(session: &SessionHandle, prompt: &str) {
@@ -79,7 +79,7 @@ async fn a_choice_is_kept_and_falls_back_on_a_host_that_may_not() {
     let process = world.process();
     assert_eq!(chosen(&process.hub.open(&id).await.unwrap()).await, Approval::All);
     process.kill();
-    let world = world.with_settings(|settings| settings.containment = Containment::None);
+    let world = world.with_settings(|settings| settings.containment = Containment::None.into());
     let process = world.process();
     let session = process.hub.open(&id).await.unwrap();
     let client = answering(&[Answer::RejectOnce]);

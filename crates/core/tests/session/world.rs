@@ -66,7 +66,7 @@ impl World {
                 guarded: Arc::default(),
                 approval: Approval::Ask,
                 rules: Arc::default(),
-                containment: Containment::None,
+                containment: Containment::None.into(),
                 people: People::Present,
                 platform: "test".into(),
             },

@@ -2,7 +2,7 @@
 //!
 //! It runs between `fork` and `exec` in a copy of a process that had other threads, so it must not allocate, lock or
 //! unwind: system calls and the stack only. That is why this module is written against libc, with
-//! unsafe code. A re-executed helper was rejected for now: this needs no second program to be found at run time.
+//! unsafe code. A re-executed helper was rejected here: this needs no second program to be found at run time.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -13,18 +13,34 @@ use std::ptr;
 
 use libc::{c_int, c_uint, pid_t, sigset_t};
 
-/// Lets `command` be started by a guard that listens to `lifeline` and writes to `report`.
-///
-/// Both must stay open until `spawn` returns. The process that `spawn` returns is the guard.
-pub(super) fn install(command: &mut Command, lifeline: RawFd, report: RawFd) {
+/// What a guard listens to and what passes by it. All of it must stay open until `spawn` returns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wiring {
+    pub(super) lifeline: RawFd,
+    pub(super) report: RawFd,
+    /// Descriptors that the command's program inherits besides the standard ones.
+    pub(super) inherited: Option<[RawFd; 3]>,
+    pub(super) reporter: Reporter,
+}
+
+/// Who writes to the report how the command ended. Whoever it is, the report is closed with the guard's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reporter {
+    Guard,
+    /// A process of ours behind the guard's child.
+    Inside,
+}
+
+/// Lets `command` be started by a guard. The process that `spawn` returns is the guard.
+pub(super) fn install(command: &mut Command, wiring: Wiring) {
     // SAFETY: the closure and all it calls make system calls on values of the stack; none allocates or takes a lock.
     unsafe {
-        command.pre_exec(move || fork_guard(lifeline, report));
+        command.pre_exec(move || fork_guard(wiring));
     }
 }
 
 /// Returns in the command's process, to be replaced by its program. The process it was called in becomes the guard.
-fn fork_guard(lifeline: RawFd, report: RawFd) -> io::Result<()> {
+fn fork_guard(wiring: Wiring) -> io::Result<()> {
     // SAFETY: plain system calls; `fork` is called in a process of one thread.
     unsafe {
         // Nothing a terminal or the command sends may end the guard; SIGCHLD is read from a descriptor.
@@ -40,13 +56,13 @@ fn fork_guard(lifeline: RawFd, report: RawFd) -> io::Result<()> {
         let guard = libc::getpid();
         match libc::fork() {
             -1 => Err(io::Error::last_os_error()),
-            0 => enter_command(guard),
-            command => stand_guard(command, lifeline, report),
+            0 => enter_command(guard, wiring.inherited),
+            command => stand_guard(command, wiring),
         }
     }
 }
 
-fn enter_command(guard: pid_t) -> io::Result<()> {
+fn enter_command(guard: pid_t, inherited: Option<[RawFd; 3]>) -> io::Result<()> {
     // SAFETY: plain system calls.
     unsafe {
         libc::setsid();
@@ -57,6 +73,20 @@ fn enter_command(guard: pid_t) -> io::Result<()> {
         if libc::getppid() != guard {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
+    }
+    reset_signals();
+    close_on_exec_from(3);
+    for descriptor in inherited.into_iter().flatten() {
+        // SAFETY: a plain system call.
+        unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) };
+    }
+    Ok(())
+}
+
+/// No signal is ignored, blocked or caught, whatever the caller's own program did.
+pub(crate) fn reset_signals() {
+    // SAFETY: plain system calls on values of the stack.
+    unsafe {
         for signal in 1..=64 {
             // Fails for the two that can't be changed and the two the C library keeps: none of them is ignored.
             libc::signal(signal, libc::SIG_DFL);
@@ -65,8 +95,6 @@ fn enter_command(guard: pid_t) -> io::Result<()> {
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
     }
-    close_on_exec_from(3);
-    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +108,8 @@ enum Phase {
 const KILL_ROUNDS: u32 = 1000;
 const KILL_ROUND_MS: c_int = 10;
 
-fn stand_guard(command: pid_t, lifeline: RawFd, report: RawFd) -> ! {
+fn stand_guard(command: pid_t, wiring: Wiring) -> ! {
+    let Wiring { lifeline, report, reporter, .. } = wiring;
     close_all_but(lifeline, report);
     // SAFETY: plain system calls; the name and the path end with NUL.
     let deaths = unsafe {
@@ -95,7 +124,7 @@ fn stand_guard(command: pid_t, lifeline: RawFd, report: RawFd) -> ! {
     let mut phase = Phase::Watching;
     let mut rounds = 0;
     loop {
-        let reaped = match reap(command, report) {
+        let reaped = match reap(command, report, reporter) {
             Reaped::NoChildren => exit(0),
             Reaped::Some => true,
             Reaped::None => false,
@@ -148,7 +177,7 @@ enum Reaped {
     NoChildren,
 }
 
-fn reap(command: pid_t, report: RawFd) -> Reaped {
+fn reap(command: pid_t, report: RawFd, reporter: Reporter) -> Reaped {
     let mut reaped = Reaped::None;
     loop {
         let mut status: c_int = 0;
@@ -159,7 +188,7 @@ fn reap(command: pid_t, report: RawFd) -> Reaped {
             -1 => return Reaped::NoChildren,
             _ => reaped = Reaped::Some,
         }
-        if pid == command {
+        if pid == command && reporter == Reporter::Guard {
             let bytes = status.to_ne_bytes();
             // SAFETY: as above. Four bytes fit into an empty pipe; if nobody reads, nobody needs them.
             unsafe { libc::write(report, bytes.as_ptr().cast(), bytes.len()) };
@@ -211,7 +240,7 @@ fn signal_child(pid: pid_t, signal: c_int) {
 /// More descriptors than this only exist where `close_range` does.
 const DESCRIPTORS: c_int = 65_536;
 
-fn close_on_exec_from(first: RawFd) {
+pub(crate) fn close_on_exec_from(first: RawFd) {
     if close_range(first, c_int::MAX, libc::CLOSE_RANGE_CLOEXEC) {
         return;
     }

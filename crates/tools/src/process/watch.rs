@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Tree;
+use super::{Report, Tree};
 use crate::limits::{DRAIN_TIME, KILL_TIME, LIVE_INTERVAL, PIPE_BYTES, TERM_TIME};
 
 /// How a command came to its end.
@@ -16,6 +16,8 @@ pub(crate) enum Ended {
     Signalled(i32),
     TimedOut,
     Cancelled,
+    /// It had more processes than it may have.
+    TooManyProcesses,
     /// Its guard was killed, so how it ended is not known.
     Lost,
 }
@@ -27,7 +29,8 @@ pub(crate) trait Sink {
     fn show(&mut self);
 }
 
-/// Returns when the command and all it started are gone. `cancel` fires when it is readable or closed.
+/// Returns when the command and all it started are gone; an error when it was never started. `cancel` fires when it is
+/// readable or closed.
 ///
 /// Blocks its thread. Time here is real time: processes know no other.
 pub(crate) fn watch(
@@ -46,13 +49,16 @@ pub(crate) fn watch(
         }
         if ready.report {
             match tree.read_report()? {
-                Some(status) => watched.command_ended(status, now),
+                Some(report) => watched.hear(report, now),
                 None => watched.tree_gone = true,
             }
         }
         if watched.tree_gone {
             // What was written before the last process died is in the pipe by now.
             while watched.read_output(&mut tree, &mut buffer, sink)? == Read::Some {}
+            if watched.is_without_start(&tree) {
+                return Err(tree.start_error());
+            }
             tree.finish()?;
             return Ok(watched.ended.unwrap_or(Ended::Lost));
         }
@@ -87,6 +93,14 @@ enum Phase {
     },
 }
 
+/// What was said of the command's beginning by those who start it for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Unknown,
+    Happened,
+    Failed,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
     Some,
@@ -104,6 +118,7 @@ struct Ready {
 struct Watched {
     phase: Phase,
     ended: Option<Ended>,
+    start: Start,
     output_open: bool,
     tree_gone: bool,
     /// Output has come that was not shown yet.
@@ -117,6 +132,7 @@ impl Watched {
         Self {
             phase: Phase::Running { deadline: now + timeout },
             ended: None,
+            start: Start::Unknown,
             output_open: true,
             tree_gone: false,
             unshown: false,
@@ -169,10 +185,28 @@ impl Watched {
         Ok(Read::None)
     }
 
-    fn command_ended(&mut self, status: i32, now: Instant) {
+    fn hear(&mut self, report: Report, now: Instant) {
+        match report {
+            Report::Started => self.start = Start::Happened,
+            Report::NotStarted => self.start = Start::Failed,
+            Report::TooManyProcesses => self.command_ended(Ended::TooManyProcesses, now),
+            Report::Ended(status) => self.command_ended(ended(status), now),
+        }
+    }
+
+    fn command_ended(&mut self, how: Ended, now: Instant) {
         if let Phase::Running { .. } = self.phase {
-            self.ended = Some(ended(status));
+            self.ended = Some(how);
             self.phase = Phase::Draining { deadline: now + DRAIN_TIME };
+        }
+    }
+
+    /// A command that was cancelled on its way has ended by that.
+    fn is_without_start(&self, tree: &Tree) -> bool {
+        match self.start {
+            Start::Failed => true,
+            Start::Unknown => self.ended.is_none() && tree.needs_word_of_start(),
+            Start::Happened => false,
         }
     }
 

@@ -55,7 +55,7 @@ fn with_judge<T>(session: &Rules, accesses: &[Access], then: impl Fn(&Judge<'_>,
     let judge = Judge {
         rules: &Rulebook::new(&[], &[], session, ground),
         approval: Approval::Ask,
-        containment: Containment::Full,
+        containment: &Containment::Full.into(),
         workspace: &workspace,
         granted: &[],
     };

@@ -14,7 +14,7 @@ struct Court {
     configuration: Vec<Rule>,
     session: Rules,
     approval: Approval,
-    containment: Containment,
+    containment: Hold,
     workspace: Workspace,
     granted: Vec<PathBuf>,
 }
@@ -26,7 +26,7 @@ impl Court {
             configuration: Vec::new(),
             session: Rules::default(),
             approval: Approval::Ask,
-            containment: Containment::Full,
+            containment: Containment::Full.into(),
             workspace: Workspace {
                 session_id: SessionId::new("ses_x"),
                 root: "/w".into(),
@@ -58,7 +58,7 @@ impl Court {
         let judge = Judge {
             rules: &rules,
             approval: self.approval,
-            containment: self.containment,
+            containment: &self.containment,
             workspace: &self.workspace,
             granted: &self.granted,
         };
@@ -208,7 +208,7 @@ fn no_rule_lets_pass_what_nobody_understands() {
 fn where_nothing_holds_commands_only_the_word_of_the_user_lets_one_pass() {
     let list = command("ls", CommandNature::ReadOnly, 1);
     for containment in [Containment::Reduced, Containment::None] {
-        let mut court = Court { containment, ..Court::new() };
+        let mut court = Court { containment: containment.into(), ..Court::new() };
         let verdict = court.judged(std::slice::from_ref(&list)).verdict;
         assert_eq!(verdict.action, Action::Ask);
         assert!(matches!(verdict.reason, Reason::Containment { .. }));
@@ -222,7 +222,7 @@ fn where_nothing_holds_commands_only_the_word_of_the_user_lets_one_pass() {
         assert_eq!(court.action(&[reads("/w/a")]), Action::Allow);
     }
     for containment in [Containment::Full, Containment::ExplicitlyOff] {
-        let court = Court { containment, ..Court::new() };
+        let court = Court { containment: containment.into(), ..Court::new() };
         assert_eq!(court.action(std::slice::from_ref(&list)), Action::Allow);
         assert_eq!(court.action(&[runs("make")]), Action::Ask);
     }

@@ -1,0 +1,87 @@
+//! What holds commands on this machine, by what the settings ask for. Decides no permission.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use attache_core::watchdog::{Approval, Containment};
+use attache_tools::sandbox::{Found, Level, Sandbox};
+
+use crate::config::{self, Config};
+
+/// The sandbox of sessions. Looked for at once only where the settings hang on what is found: it takes many times as long as a
+/// start without it.
+pub(crate) fn open(config: &Config) -> Result<Found> {
+    let wanted = config.sandbox.value;
+    let sandbox = Sandbox::found_by(move || find(wanted));
+    let anything_will_do = match (wanted, config.approval.value) {
+        (config::Sandbox::Auto, Approval::Ask | Approval::Edits) | (config::Sandbox::Off, _) => true,
+        (config::Sandbox::Auto, Approval::All) | (config::Sandbox::Require, _) => false,
+    };
+    if !anything_will_do {
+        check(config, &sandbox)?;
+    }
+    Ok(sandbox)
+}
+
+/// Looks for the best sandbox unless the user wants none. Starts a process or two.
+pub(crate) fn find(wanted: config::Sandbox) -> Sandbox {
+    match (wanted, std::env::current_exe()) {
+        (config::Sandbox::Off, _) => Sandbox::none(),
+        (config::Sandbox::Auto | config::Sandbox::Require, Ok(program)) => Sandbox::probe(program),
+        (config::Sandbox::Auto | config::Sandbox::Require, Err(error)) => {
+            tracing::warn!(%error, "our own program is not found, so there is no sandbox");
+            Sandbox::none()
+        }
+    }
+}
+
+pub(crate) fn containment(wanted: config::Sandbox, found: Level) -> Containment {
+    match (wanted, found) {
+        (config::Sandbox::Off, _) => Containment::ExplicitlyOff,
+        (config::Sandbox::Auto | config::Sandbox::Require, Level::Full) => Containment::Full,
+        (config::Sandbox::Auto | config::Sandbox::Require, Level::Reduced) => Containment::Reduced,
+        (config::Sandbox::Auto | config::Sandbox::Require, Level::None) => Containment::None,
+    }
+}
+
+/// Refuses what the settings ask for and this machine can't do.
+pub(crate) fn check(config: &Config, sandbox: &Sandbox) -> Result<()> {
+    let wanted = &config.sandbox;
+    let containment = containment(wanted.value, sandbox.level());
+    if wanted.value == config::Sandbox::Require && containment != Containment::Full {
+        bail!(
+            "{}: `sandbox`: the whole sandbox is required and not to be had here{}",
+            wanted.origin,
+            reasons(sandbox)
+        );
+    }
+    if let Err(reason) = containment.permit(config.approval.value) {
+        bail!("{}: `approval`: {reason} (in the configuration: sandbox = \"off\")", config.approval.origin);
+    }
+    Ok(())
+}
+
+fn reasons(sandbox: &Sandbox) -> String {
+    let mut text = String::new();
+    for shortfall in sandbox.shortfalls() {
+        // Writing to a string does not fail.
+        if write!(text, "; {} ({})", shortfall.reason, shortfall.advice).is_err() {
+            break;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_found_is_called_a_sandbox() {
+        use config::Sandbox::{Auto, Off, Require};
+        assert_eq!(containment(Auto, Level::Full), Containment::Full);
+        assert_eq!(containment(Auto, Level::Reduced), Containment::Reduced);
+        assert_eq!(containment(Require, Level::None), Containment::None);
+        assert_eq!(containment(Off, Level::Full), Containment::ExplicitlyOff);
+    }
+}

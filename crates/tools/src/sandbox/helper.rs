@@ -1,0 +1,217 @@
+//! Our own program run again between the sandbox and the command: sets what only a process itself can set, then starts
+//! the command. Reads its arguments and its pipes; nothing of the session's settings.
+#![allow(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use super::filter::{self, Sockets};
+use super::{init, kernel_rules, resources};
+use crate::environment;
+use crate::process::{Pipes, Report, guard};
+
+/// The hidden first argument.
+const FLAG: &str = "__sandboxed";
+
+/// What a command must not be given, as the helper is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) stage: Stage,
+    /// Where temporary files and caches go.
+    pub(super) scratch: PathBuf,
+    /// The program and its arguments.
+    pub(super) line: Vec<OsString>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The first process of a namespace that is set up already.
+    Init,
+    /// A process of this machine that gives up what it does not need.
+    Restricted { writable: Vec<PathBuf>, hidden: Vec<PathBuf>, sockets: Sockets },
+}
+
+impl Request {
+    pub(super) fn to_arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec![FLAG.into(), "--scratch".into(), self.scratch.clone().into()];
+        match &self.stage {
+            Stage::Init => arguments.push("--init".into()),
+            Stage::Restricted { writable, hidden, sockets } => {
+                for (option, paths) in [("--write", writable), ("--hide", hidden)] {
+                    arguments.extend(paths.iter().flat_map(|path| [option.into(), path.clone().into()]));
+                }
+                match sockets {
+                    Sockets::Ordinary => arguments.push("--sockets".into()),
+                    Sockets::None => {}
+                }
+            }
+        }
+        arguments.push("--".into());
+        arguments.extend(self.line.iter().cloned());
+        arguments
+    }
+
+    /// `None` for what we never write ourselves.
+    fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
+        let (mut writable, mut hidden) = (Vec::new(), Vec::new());
+        let (mut scratch, mut sockets, mut is_init) = (None, Sockets::None, false);
+        loop {
+            let option = arguments.next()?;
+            match option.to_str()? {
+                "--scratch" => scratch = Some(arguments.next()?.into()),
+                "--write" => writable.push(arguments.next()?.into()),
+                "--hide" => hidden.push(arguments.next()?.into()),
+                "--sockets" => sockets = Sockets::Ordinary,
+                "--init" => is_init = true,
+                "--" => break,
+                _ => return None,
+            }
+        }
+        let stage = if is_init { Stage::Init } else { Stage::Restricted { writable, hidden, sockets } };
+        let line: Vec<OsString> = arguments.collect();
+        (!line.is_empty()).then_some(Self { stage, scratch: scratch?, line })
+    }
+}
+
+/// Does the helper's work if this process was started for it; must be asked before anything else in `main`, since it
+/// may replace the process. `None`: the process is an ordinary one.
+pub fn run_if_asked() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().as_deref() != Some(OsStr::new(FLAG)) {
+        return None;
+    }
+    let Some(request) = Request::from_arguments(arguments) else {
+        eprintln!("attache: {FLAG} is for attache itself");
+        return Some(ExitCode::FAILURE);
+    };
+    let contact = Contact::inherited();
+    let code = match enter(&request, contact.as_ref()) {
+        Ok(code) => code,
+        Err(error) => {
+            tell_failure(contact.as_ref(), &error);
+            ExitCode::FAILURE
+        }
+    };
+    Some(code)
+}
+
+/// The pipes to the process that supervises the call; without them a terminal is what the command talks to.
+#[derive(Debug)]
+pub(super) struct Contact {
+    pub(super) lifeline: OwnedFd,
+    pub(super) report: OwnedFd,
+    output: OwnedFd,
+}
+
+impl Contact {
+    fn inherited() -> Option<Self> {
+        let numbers = Pipes::numbers(&std::env::var_os(crate::process::PIPES)?)?;
+        // SAFETY: the process that started this one opened them for it, and nothing here has opened anything yet.
+        let [lifeline, report, output] = numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
+        Some(Self { lifeline, report, output })
+    }
+
+    pub(super) fn tell(&self, report: Report) {
+        if let Err(error) = rustix::io::write(&self.report, &report.to_bytes()) {
+            tracing::debug!(%error, "nobody to report to");
+        }
+    }
+}
+
+fn enter(request: &Request, contact: Option<&Contact>) -> io::Result<ExitCode> {
+    resources::limit();
+    match &request.stage {
+        Stage::Init => init::run(contact, || begin(request, contact, Sockets::Ordinary)),
+        Stage::Restricted { writable, hidden, sockets } => {
+            kernel_rules::drop_capabilities();
+            kernel_rules::restrict(writable, hidden).map_err(io::Error::other)?;
+            Err(begin(request, contact, *sockets))
+        }
+    }
+}
+
+/// Becomes the command; returns only if that fails.
+fn begin(request: &Request, contact: Option<&Contact>, sockets: Sockets) -> io::Error {
+    match prepare(request, contact, sockets) {
+        Ok(mut command) => command.exec(),
+        Err(error) => error,
+    }
+}
+
+fn prepare(request: &Request, contact: Option<&Contact>, sockets: Sockets) -> io::Result<Command> {
+    let filter = filter::program(sockets).map_err(io::Error::other)?;
+    let mut command = Command::new(&request.line[0]);
+    command
+        .args(&request.line[1..])
+        .env_clear()
+        .envs(environment::for_confined(std::env::vars_os(), &request.scratch));
+    if let Some(contact) = contact {
+        command.stdout(contact.output.try_clone()?).stderr(contact.output.try_clone()?);
+    }
+    // SAFETY: runs in this process of one thread, right before it is replaced.
+    unsafe {
+        command.pre_exec(move || {
+            guard::reset_signals();
+            guard::close_on_exec_from(3);
+            seccompiler::apply_filter(&filter).map_err(io::Error::other)
+        });
+    }
+    Ok(command)
+}
+
+/// Where a person or the supervisor reads it: what stands at descriptor 2 now may be the command's output.
+pub(super) fn tell_failure(contact: Option<&Contact>, error: &io::Error) {
+    let text = format!("the sandbox could not be entered: {error}\n");
+    if let Err(unwritten) = io::stderr().write_all(text.as_bytes()) {
+        tracing::debug!(%unwritten, "nobody reads why");
+    }
+    if let Some(contact) = contact {
+        contact.tell(Report::NotStarted);
+    }
+}
+
+/// Lets go of everything but the two pipes, so that the end of the output can be seen.
+pub(super) fn release_all_but(contact: &Contact) -> io::Result<()> {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    for released in [0, 1, 2, contact.output.as_raw_fd()] {
+        // SAFETY: a plain system call; none of these is used by this process after this.
+        if unsafe { libc::dup2(null.as_raw_fd(), released) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_as_it_was_written() {
+        let line: Vec<OsString> = ["bash", "-c", "-- --init"].map(OsString::from).to_vec();
+        let restricted = Stage::Restricted {
+            writable: vec!["/w".into(), "--".into()],
+            hidden: vec!["/h/.ssh".into()],
+            sockets: Sockets::Ordinary,
+        };
+        for stage in [Stage::Init, restricted] {
+            let request = Request { stage, scratch: "/s".into(), line: line.clone() };
+            let arguments = request.to_arguments();
+            assert_eq!(arguments[0], FLAG);
+            assert_eq!(Request::from_arguments(arguments.into_iter().skip(1)), Some(request));
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for wrong in
+            [&["--init"][..], &["--scratch", "/s", "--"], &["--init", "--", "ls"], &["--what", "--", "ls"]]
+        {
+            assert_eq!(Request::from_arguments(wrong.iter().map(OsString::from)), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The first process of a sandbox's namespace: reaps, passes on the wish to end, and takes everything with it. Starts
+//! one command, does not say which.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use libc::{c_int, pid_t};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::helper::{Contact, release_all_but, tell_failure};
+use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
+use crate::process::Report;
+
+/// Starts the command by `begin`, which returns only if it fails, and stays until nothing is left of it, or until
+/// the lifeline is cut: the end of this process is the end of all in its namespace.
+pub(super) fn run(contact: Option<&Contact>, begin: impl FnOnce() -> io::Error) -> io::Result<ExitCode> {
+    // What it signals is everything it can see: outside of a namespace of its own that would be the whole machine.
+    if std::process::id() != 1 {
+        return Err(io::Error::other("the sandbox has no processes of its own here"));
+    }
+    let deaths = deaths()?;
+    // SAFETY: this process has one thread.
+    let command = match unsafe { libc::fork() } {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {
+            // SAFETY: a plain system call; it fails for nobody who was just forked.
+            unsafe { libc::setsid() };
+            let error = begin();
+            tell_failure(contact, &error);
+            return Ok(ExitCode::FAILURE);
+        }
+        command => command,
+    };
+    let mut code = 0;
+    if let Some(contact) = contact {
+        contact.tell(Report::Started);
+        release_all_but(contact)?;
+    }
+    loop {
+        match reap(command) {
+            Reaped::Nothing => {}
+            Reaped::Command(status) => {
+                code = exit_code(status);
+                match contact {
+                    Some(contact) => contact.tell(Report::Ended(status)),
+                    // A terminal ends with its shell.
+                    None => return Ok(ExitCode::from(code)),
+                }
+                continue;
+            }
+            Reaped::All => return Ok(ExitCode::from(code)),
+        }
+        if let Heard::Cut = listen(&deaths, contact)? {
+            return Ok(ExitCode::from(code));
+        }
+        if let Some(contact) = contact
+            && count_processes() > COMMAND_PROCESSES
+        {
+            contact.tell(Report::TooManyProcesses);
+            signal_all(libc::SIGKILL);
+        }
+    }
+}
+
+/// Readable when a child has died. Every signal is blocked: none from within may end the namespace's first process.
+fn deaths() -> io::Result<OwnedFd> {
+    // SAFETY: system calls on values of the stack; the descriptor is new and ours.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        match libc::signalfd(-1, &set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
+    }
+}
+
+enum Reaped {
+    Nothing,
+    Command(c_int),
+    All,
+}
+
+fn reap(command: pid_t) -> Reaped {
+    loop {
+        let mut status: c_int = 0;
+        // SAFETY: `status` outlives the call.
+        match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
+            0 => return Reaped::Nothing,
+            -1 => return Reaped::All,
+            pid if pid == command => return Reaped::Command(status),
+            _ => {}
+        }
+    }
+}
+
+enum Heard {
+    Nothing,
+    /// The lifeline is cut.
+    Cut,
+}
+
+/// Waits for a death, a word, or the next count.
+fn listen(deaths: &OwnedFd, contact: Option<&Contact>) -> io::Result<Heard> {
+    let mut polled = vec![PollFd::from_borrowed_fd(deaths.as_fd(), PollFlags::IN)];
+    polled.extend(contact.map(|contact| PollFd::from_borrowed_fd(contact.lifeline.as_fd(), PollFlags::IN)));
+    match poll(&mut polled, Some(&timespec(PROCESS_COUNT_INTERVAL))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let word = polled.get(1).is_some_and(|lifeline| !lifeline.revents().is_empty());
+    let mut buffer = [0u8; 1024];
+    // Only empties it: who has died is told by waiting.
+    if let Err(error) = rustix::io::read(deaths, &mut buffer)
+        && error != rustix::io::Errno::AGAIN
+    {
+        return Err(error.into());
+    }
+    let Some(contact) = contact.filter(|_| word) else { return Ok(Heard::Nothing) };
+    match rustix::io::read(&contact.lifeline, &mut buffer[..1]) {
+        Ok(1) => {
+            signal_all(libc::SIGTERM);
+            Ok(Heard::Nothing)
+        }
+        Ok(_) | Err(_) => Ok(Heard::Cut),
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: 0, tv_nsec: duration.subsec_nanos().into() }
+}
+
+/// Everything of the namespace but this process, in one step: nothing that forks can outrun it.
+fn signal_all(signal: c_int) {
+    // SAFETY: a plain system call; it fails when there is nobody.
+    unsafe { libc::kill(-1, signal) };
+}
+
+/// The namespace has a view of its own: what is listed belongs to the command.
+fn count_processes() -> usize {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    let is_process = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    entries.flatten().filter(|entry| is_process(&entry.file_name())).count()
+}
+
+/// As shells write it.
+fn exit_code(status: c_int) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let status = std::process::ExitStatus::from_raw(status);
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}

@@ -1,0 +1,106 @@
+//! Finds out which level this machine can do, by running `true` in it. Remembers nothing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use attache_core::ports::tool::NetworkGrant;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::bubblewrap::Plan;
+use super::helper::{Request, Stage};
+use super::policy::Policy;
+use super::protection::Protection;
+use super::{Level, Sandbox, Shortfall, Sockets};
+use crate::environment;
+use crate::limits::PROBE_TIME;
+use crate::process::{Contact, Ended, Line, Sink, Tree, watch};
+
+const INSTALL: &str =
+    "install bubblewrap: apt install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap";
+const ALLOW: &str = "let users make namespaces (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu an AppArmor \
+                     profile for bwrap, or sysctl kernel.apparmor_restrict_unprivileged_userns=0)";
+const UPGRADE: &str = "use a kernel from 5.13 on with Landlock enabled (lsm=landlock,…)";
+
+pub(super) fn best(helper: PathBuf) -> Sandbox {
+    let shortfall = match find_bubblewrap() {
+        None => Shortfall {
+            level: Level::Full,
+            reason: "bubblewrap is not installed".to_owned(),
+            advice: INSTALL.to_owned(),
+        },
+        Some(bubblewrap) => match try_full(&bubblewrap, &helper) {
+            Ok(()) => return Sandbox { level: Level::Full, helper, bubblewrap, shortfalls: Vec::new() },
+            Err(error) => Shortfall {
+                level: Level::Full,
+                reason: format!("bubblewrap does not work here: {error}"),
+                advice: ALLOW.to_owned(),
+            },
+        },
+    };
+    reduced(helper, vec![shortfall])
+}
+
+pub(super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbox {
+    let level = match try_reduced(&helper) {
+        Ok(()) => Level::Reduced,
+        Err(error) => {
+            let reason = error.to_string();
+            shortfalls.push(Shortfall { level: Level::Reduced, reason, advice: UPGRADE.to_owned() });
+            Level::None
+        }
+    };
+    Sandbox { level, helper, bubblewrap: PathBuf::new(), shortfalls }
+}
+
+fn find_bubblewrap() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join("bwrap"))
+        .find(|program| program.is_file())
+}
+
+fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
+    let root = PathBuf::from("/");
+    let policy = Policy {
+        directory: root.clone(),
+        writable: vec![],
+        // It has to exist; nothing but `true` could write there.
+        scratch: "/tmp".into(),
+        hidden: vec![],
+        home: None,
+        network: NetworkGrant::Withheld,
+    };
+    let request = Request { stage: Stage::Init, scratch: policy.scratch.clone(), line: vec!["true".into()] };
+    let plan = Plan {
+        policy: &policy,
+        protection: &Protection::default(),
+        empty: Path::new("/dev/null"),
+        helper,
+        request: request.to_arguments(),
+        environment: None,
+    };
+    run_true(&Line { program: bubblewrap.into(), arguments: plan.arguments(), contact: Contact::Init })
+}
+
+fn try_reduced(helper: &Path) -> io::Result<()> {
+    let stage = Stage::Restricted { writable: vec![], hidden: vec![], sockets: Sockets::None };
+    let request = Request { stage, scratch: "/".into(), line: vec!["true".into()] };
+    run_true(&Line { program: helper.into(), arguments: request.to_arguments(), contact: Contact::Helper })
+}
+
+struct Nobody;
+
+impl Sink for Nobody {
+    fn output(&mut self, _bytes: &[u8]) {}
+    fn show(&mut self) {}
+}
+
+fn run_true(line: &Line) -> io::Result<()> {
+    let (never, _open) = pipe_with(PipeFlags::CLOEXEC)?;
+    let tree = Tree::start(line, Path::new("/"), environment::for_command(std::env::vars_os()))?;
+    match watch(tree, &never, PROBE_TIME, &mut Nobody)? {
+        Ended::Exited(0) => Ok(()),
+        other => Err(io::Error::other(format!("`true` in it ended as {other:?}"))),
+    }
+}

@@ -1,0 +1,459 @@
+//! What the sandbox holds when nobody else does: every test here lets each command pass.
+
+use std::io::Read;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache_core::ports::ToolOutcome;
+use attache_core::ports::tool::{NetworkGrant, Workspace};
+use attache_tools::sandbox::Level;
+use serde_json::{Value, json};
+
+use crate::trial::{Alone, Trial, alone, names};
+
+const CANARY: &str = "canary-7f3a";
+
+/// Output and exit code of a command that could be started.
+async fn run(trial: &Trial, command: &str) -> (String, i64) {
+    run_with(trial, command, NetworkGrant::Withheld).await
+}
+
+async fn run_with(trial: &Trial, command: &str, network: NetworkGrant) -> (String, i64) {
+    let mut runtime = trial.runtime();
+    runtime.network = network;
+    match trial.tool("bash").run(json!({"command": command}), runtime).await {
+        ToolOutcome::Output { data, .. } => {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(&data["output"]), data["exit_code"].as_i64().unwrap())
+        }
+        ToolOutcome::Error { text, .. } => panic!("{command}: {text}"),
+    }
+}
+
+async fn refused(trial: &Trial, command: &str) -> String {
+    let (output, code) = run(trial, command).await;
+    assert_ne!(code, 0, "{command} succeeded: {output}");
+    output
+}
+
+async fn done(trial: &Trial, command: &str) -> String {
+    let (output, code) = run(trial, command).await;
+    assert_eq!(code, 0, "{command} failed: {output}");
+    output
+}
+
+fn repository(root: &Path) {
+    let git = root.join(".git");
+    std::fs::create_dir_all(git.join("objects")).unwrap();
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    std::fs::write(git.join("config"), "[core]\n\trepositoryformatversion = 0\n").unwrap();
+}
+
+const LEVELS: [Level; 2] = [Level::Full, Level::Reduced];
+
+#[tokio::test]
+async fn roots_grants_and_scratch_are_writable_and_nothing_else() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let (outside, granted, home) =
+            (trial.base.join("outside"), trial.base.join("granted"), trial.base.join("home"));
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::create_dir(&granted).unwrap();
+        done(&trial, "echo in > a && mkdir -p d/e && mv a d/e/b && echo tmp > $TMPDIR/x && rm $TMPDIR/x")
+            .await;
+        assert_eq!(trial.text("d/e/b"), "in\n");
+        for target in [&outside, &home, &granted, Path::new("/usr"), Path::new("/etc"), Path::new("/var/lib")]
+            .map(|path| path.join("x"))
+        {
+            run(
+                &trial,
+                &format!(
+                    "echo out > {0}; ln -s {0} link-{1}; echo out > link-{1}",
+                    target.display(),
+                    target.to_string_lossy().len()
+                ),
+            )
+            .await;
+            assert!(!target.exists(), "{level:?}: {}", target.display());
+        }
+        let mut runtime = trial.runtime();
+        runtime.site.granted = [granted.clone()].into();
+        let input = json!({"command": format!("echo in > {}/x", granted.display())});
+        trial.tool("bash").run(input, runtime).await;
+        assert!(granted.join("x").exists(), "{level:?}");
+    }
+}
+
+#[tokio::test]
+async fn ordinary_work_goes_on() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let output = done(
+            &trial,
+            "printf '#include <stdio.h>\\nint main() { puts(\"built\"); }\\n' > a.c && cc a.c -o a && ./a && \
+             echo x | cat > /dev/null && ls /usr > /dev/null && git --version > /dev/null && (sleep 0 & wait)",
+        )
+        .await;
+        assert_eq!(output, "built\n", "{level:?}");
+    }
+}
+
+/// Not run as an ordinary user: the toolchain of who runs the tests is not theirs.
+#[tokio::test]
+async fn cargo_builds_in_a_home_that_it_can_not_write() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let output = done(
+            &trial,
+            "mkdir src && printf 'fn main() { println!(\"built\"); }\\n' > src/main.rs && \
+             printf '[package]\\nname = \"tiny\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n' > Cargo.toml && \
+             cargo build -q --offline && ./target/debug/tiny",
+        )
+        .await;
+        assert!(output.ends_with("built\n"), "{level:?}: {output}");
+    }
+}
+
+#[tokio::test]
+async fn secrets_are_not_seen() {
+    let canaries = [("CANARY_API_KEY", CANARY), ("GITHUB_TOKEN", CANARY)];
+    if alone("sandbox::secrets_are_not_seen", &canaries) == Alone::Done {
+        return;
+    }
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let home = trial.base.join("home");
+        std::fs::create_dir(home.join(".ssh")).unwrap();
+        for file in [home.join(".ssh/id_ed25519"), home.join(".netrc"), trial.base.join("own/sessions.db")] {
+            std::fs::write(file, CANARY).unwrap();
+        }
+        std::os::unix::fs::symlink(home.join(".ssh"), home.join("keys")).unwrap();
+        let places = format!(
+            "cat {0}/.ssh/* {0}/.netrc {0}/keys/* {1}/own/sessions.db; ln -s {0}/.ssh s; cat s/*; \
+             cp {0}/.netrc n; cat n; ln {0}/.netrc hard; cat hard; cat /proc/$PPID/environ /proc/[0-9]*/environ | tr '\\0' '\\n'; env",
+            home.display(),
+            trial.base.display()
+        );
+        let (output, _) = run(&trial, &places).await;
+        assert!(!output.contains(CANARY), "{level:?}: {output}");
+        let workspace = Workspace { root: home.clone(), ..(*trial.workspace).clone() };
+        let mut trial = trial;
+        trial.workspace = Arc::new(workspace);
+        if level == Level::Full {
+            let (output, _) =
+                run(&trial, "cat .ssh/* .netrc; mv .ssh t; cat t/*; rm -f .netrc; cat .netrc").await;
+            assert!(!output.contains(CANARY), "a root of which a part is hidden: {output}");
+            assert_eq!(std::fs::read_to_string(home.join(".netrc")).unwrap(), CANARY);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_runs_or_rules_stays_as_it_is() {
+    let trial = Trial::held(Level::Full);
+    repository(&trial.root);
+    std::fs::create_dir_all(trial.root.join(".vscode")).unwrap();
+    std::fs::write(trial.root.join(".vscode/tasks.json"), "{}").unwrap();
+    let nested = trial.root.join("packages/a");
+    std::fs::create_dir_all(&nested).unwrap();
+    repository(&nested);
+    let before = std::fs::read_to_string(trial.root.join(".git/config")).unwrap();
+    for command in [
+        "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+        "echo x >> .git/config",
+        "rm -f .git/config",
+        "echo x > c && mv c .git/config",
+        "mv .git g",
+        "rm -rf .git/hooks && mkdir .git/hooks && echo x > .git/hooks/pre-commit",
+        "echo x > .git/config.worktree",
+        "echo x > .mcp.json",
+        "mkdir -p .claude && echo x > .claude/settings.json",
+        "rmdir .claude && mkdir .claude && echo x > .claude/settings.json",
+        "echo x > .vscode/tasks.json",
+        "mv .vscode v",
+        "mkdir -p .attache && echo x > .attache/config.toml",
+        "mkdir -p .cargo && echo x > .cargo/config.toml",
+        "echo x > packages/a/.git/config",
+        "mkdir -p packages/a/.git/hooks && echo x > packages/a/.git/hooks/x",
+        "mv packages/a/.git packages/a/g",
+        "mount -t tmpfs none .git",
+        "umount .git",
+        "unshare -rm umount .git",
+    ] {
+        refused(&trial, command).await;
+    }
+    assert_eq!(std::fs::read_to_string(trial.root.join(".git/config")).unwrap(), before);
+    assert_eq!(std::fs::read_to_string(trial.root.join(".vscode/tasks.json")).unwrap(), "{}");
+    done(&trial, "echo x > .git/objects/x && echo y > .git/index && rm .git/index").await;
+    assert_eq!(names(&trial.root.join(".git")), ["HEAD", "config", "objects"]);
+    let left: Vec<_> = trial.names().into_iter().filter(|name| name.starts_with('.')).collect();
+    assert_eq!(left, [".git", ".vscode"], "place-holders are removed");
+}
+
+#[tokio::test]
+async fn shell_profiles_of_a_home_that_is_a_root_stay_as_they_are() {
+    let trial = Trial::held(Level::Full);
+    let home = trial.base.join("home");
+    std::fs::write(home.join(".zshrc"), "own\n").unwrap();
+    for root in [home.clone(), trial.base.clone()] {
+        let workspace = Workspace { root: root.clone(), ..(*trial.workspace).clone() };
+        let mut runtime = trial.runtime();
+        runtime.site.workspace = Arc::new(workspace);
+        let command = format!(
+            "cd {}; echo x > .zshrc; echo x > .bashrc; echo x > .profile; mkdir -p .config/fish; echo x > .config/fish/f; ls -A",
+            home.display()
+        );
+        trial.tool("bash").run(json!({"command": command}), runtime).await;
+        assert_eq!(names(&home), [".zshrc"], "{}", root.display());
+        assert_eq!(std::fs::read_to_string(home.join(".zshrc")).unwrap(), "own\n");
+    }
+}
+
+#[tokio::test]
+async fn place_holders_are_shared_and_found_again_after_a_crash() {
+    let trial = Trial::held(Level::Full);
+    repository(&trial.root);
+    // As a process that was killed leaves them.
+    std::fs::create_dir(trial.root.join(".claude")).unwrap();
+    std::fs::set_permissions(trial.root.join(".claude"), PermissionsExt::from_mode(0o1755)).unwrap();
+    drop(UnixListener::bind(trial.root.join(".mcp.json")).unwrap());
+    // Not ours: somebody has made something of them.
+    std::fs::create_dir(trial.root.join(".idea")).unwrap();
+    std::fs::write(trial.root.join(".idea/x"), "").unwrap();
+    std::fs::set_permissions(trial.root.join(".idea"), PermissionsExt::from_mode(0o1755)).unwrap();
+    std::fs::write(trial.root.join(".envrc"), "").unwrap();
+    let (long, short) = tokio::join!(
+        run(&trial, "until [ -e go ]; do sleep 0.01; done; echo x > .mcp.json; mkdir .zed/x; echo $?"),
+        async {
+            for _ in 0..3 {
+                refused(&trial, "echo x > .claude/x || echo x > .mcp.json").await;
+            }
+            run(&trial, "touch go").await
+        }
+    );
+    assert_eq!((long.1, short.1), (0, 0));
+    assert!(long.0.contains(".mcp.json: Read-only file system"), "{}", long.0);
+    assert_eq!(trial.names(), [".envrc", ".git", ".idea", "go"]);
+}
+
+#[tokio::test]
+async fn git_does_not_see_place_holders() {
+    let trial = Trial::held(Level::Full);
+    let init =
+        std::process::Command::new("git").args(["init", "-q"]).current_dir(&trial.root).status().unwrap();
+    assert!(init.success());
+    std::fs::write(trial.root.join("a"), "x").unwrap();
+    let output = done(&trial, "git status --porcelain && git add -A && git status --porcelain").await;
+    assert_eq!(output, "?? a\nA  a\n");
+}
+
+#[tokio::test]
+async fn without_a_grant_nothing_reaches_the_network() {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    tcp.set_nonblocking(true).unwrap();
+    udp.set_nonblocking(true).unwrap();
+    let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+    let attempt = format!(
+        "(echo {CANARY} > /dev/tcp/127.0.0.1/{tcp_port}); (echo {CANARY} > /dev/udp/127.0.0.1/{udp_port}); \
+         timeout 2 getent hosts example.org; true"
+    );
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let abstract_name = format!("attache-test-{}-{level:?}", std::process::id());
+        let address =
+            <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(
+                abstract_name.as_bytes(),
+            );
+        let hidden = UnixListener::bind_addr(&address.unwrap()).unwrap();
+        hidden.set_nonblocking(true).unwrap();
+        let connect = format!(
+            "python3 -c 'import socket; s=socket.socket(socket.AF_UNIX); s.connect(\"\\0{abstract_name}\"); s.send(b\"{CANARY}\")'; true"
+        );
+        let output = done(&trial, &format!("{attempt}; {connect}")).await;
+        let mut buffer = [0; 64];
+        assert!(
+            tcp.accept().is_err() && udp.recv(&mut buffer).is_err() && hidden.accept().is_err(),
+            "{level:?}"
+        );
+        assert!(!output.contains("example.org"), "{output}");
+        let (output, _) = run_with(&trial, &attempt, NetworkGrant::Granted).await;
+        let (mut stream, _) = tcp.accept().unwrap_or_else(|error| panic!("{level:?}: {error}: {output}"));
+        stream.set_nonblocking(false).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert_eq!(text, format!("{CANARY}\n"));
+        assert_eq!(udp.recv(&mut buffer).unwrap(), CANARY.len() + 1);
+    }
+}
+
+/// Ends with the test.
+struct Outside(std::process::Child);
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn other_processes_are_out_of_reach() {
+    let mut outside = Outside(std::process::Command::new("sleep").arg("60").spawn().unwrap());
+    let pid = outside.0.id();
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let (output, _) =
+            run(&trial, &format!("kill -9 {pid}; cat /proc/{pid}/environ; kill -TERM $PPID")).await;
+        assert!(outside.0.try_wait().unwrap().is_none(), "{level:?}: {output}");
+        refused(&trial, "strace -o /dev/null true").await;
+    }
+}
+
+#[tokio::test]
+async fn no_right_is_left_or_can_be_had_again() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let status = done(&trial, "cat /proc/self/status").await;
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().to_owned()
+        };
+        assert_eq!((field("NoNewPrivs:"), field("Seccomp:")), ("1".into(), "2".into()), "{level:?}");
+        assert_eq!(field("CapEff:"), "0".repeat(16), "{level:?}");
+        if rustix::process::getuid().is_root() {
+            assert_eq!(field("CapBnd:"), "0".repeat(16), "{level:?}");
+        }
+        for command in ["unshare -U true", "unshare -r true", "mount -t tmpfs x .", "chroot / true", "dmesg"]
+        {
+            refused(&trial, command).await;
+        }
+        // TIOCSTI, and what a filter that only knows one numbering would let pass.
+        let script = "import ctypes,fcntl\ntry:\n fcntl.ioctl(0,0x5412,b'x')\nexcept OSError as e: print(e.errno)\n\
+                      c=ctypes.CDLL(None,use_errno=True)\n\
+                      for n in (101,0x40000000+101,425,321):\n print(c.syscall(n,0,0,0,0), ctypes.get_errno())";
+        std::fs::write(trial.root.join("s.py"), script).unwrap();
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(done(&trial, "python3 s.py").await, "1\n-1 1\n-1 38\n-1 1\n-1 1\n", "{level:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_three_descriptors_and_a_clean_environment_come_in() {
+    if alone(
+        "sandbox::only_three_descriptors_and_a_clean_environment_come_in",
+        &[("AWS_SECRET_ACCESS_KEY", CANARY), ("SSH_AUTH_SOCK", "/x")],
+    ) == Alone::Done
+    {
+        return;
+    }
+    let file = std::fs::File::open("/etc/passwd").unwrap();
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        assert_eq!(done(&trial, "ls /proc/$$/fd; true").await, "0\n1\n2\n", "{level:?}");
+        let environment = done(&trial, "env; cat; tty; (: < /dev/tty) 2>&1; true").await;
+        assert!(
+            !environment.contains(CANARY)
+                && !environment.contains("ATTACHE")
+                && !environment.contains("SSH_"),
+            "{environment}"
+        );
+        assert!(environment.contains("not a tty") && environment.contains("TMPDIR="), "{environment}");
+    }
+}
+
+#[tokio::test]
+async fn a_fork_bomb_is_ended() {
+    let trial = Trial::held(Level::Full);
+    let started = std::time::Instant::now();
+    let input = json!({"command": "f() { f | f & }; f; sleep 60", "timeout_ms": 20_000});
+    let text = trial.failed("bash", input).await;
+    println!("{text:.200} after {:?}", started.elapsed());
+    assert!(text.contains("processes and was ended") || text.contains("timed out"), "{text}");
+    assert_eq!(done(&trial, "echo next").await, "next\n");
+}
+
+#[tokio::test]
+async fn a_line_for_another_process_is_held_alike() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let line = ["bash", "-c", "echo in > a; echo out > ../b; env; exit 7"].map(Into::into).to_vec();
+        let confined =
+            trial.sandbox.confine_for_another(&trial.site(), NetworkGrant::Withheld, line).unwrap();
+        let ended = std::process::Command::new(&confined.program)
+            .args(&confined.arguments)
+            .env("CANARY_TOKEN", CANARY)
+            .current_dir(&trial.root)
+            .output()
+            .unwrap();
+        drop(confined);
+        assert_eq!(ended.status.code(), Some(7), "{level:?}: {ended:?}");
+        assert_eq!(trial.names(), ["a"]);
+        assert!(!trial.base.join("b").exists());
+        assert!(!String::from_utf8_lossy(&ended.stdout).contains(CANARY));
+    }
+}
+
+#[tokio::test]
+async fn a_shell_that_is_not_there_is_a_failure_to_start() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let place = trial.base.join("programs");
+        std::fs::create_dir(&place).unwrap();
+        let error = trial
+            .sandbox
+            .confine_for_another(&trial.site(), NetworkGrant::Withheld, vec!["/no/such/shell".into()])
+            .map(|confined| {
+                std::process::Command::new(&confined.program).args(&confined.arguments).output().unwrap()
+            })
+            .unwrap();
+        assert!(!error.status.success());
+        assert!(
+            String::from_utf8_lossy(&error.stderr).contains("could not be entered: No such file"),
+            "{error:?}"
+        );
+        let workspace = Workspace { root: trial.base.join("own"), ..(*trial.workspace).clone() };
+        let mut runtime = trial.runtime();
+        runtime.site.workspace = Arc::new(workspace);
+        let ToolOutcome::Error { text, .. } = trial.tool("bash").run(json!({"command": "ls"}), runtime).await
+        else {
+            panic!("a hidden root")
+        };
+        assert!(text.contains("could not be started") && text.contains("not shown to agents"), "{text}");
+    }
+}
+
+/// Everything here once more without the rights of root: what the kernel allows differs.
+#[test]
+fn everything_holds_for_an_ordinary_user_too() {
+    const ORDINARY: &str = "ATTACHE_TEST_ORDINARY";
+    if std::env::var_os(ORDINARY).is_some() || !rustix::process::getuid().is_root() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let copy = |from: &Path| -> PathBuf {
+        let to = home.path().join(from.file_name().unwrap());
+        std::fs::copy(from, &to).unwrap();
+        to
+    };
+    let program = copy(&std::env::current_exe().unwrap());
+    let ended = std::process::Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"])
+        .arg(&program)
+        .args(["sandbox::", "--test-threads=2", "--skip", "cargo_builds_in_a_home"])
+        .env(ORDINARY, "1")
+        .env("HOME", home.path())
+        .env("TMPDIR", home.path())
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{text}\n{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(text.contains("test result: ok") && !text.contains(" 0 passed"), "{text}");
+}
