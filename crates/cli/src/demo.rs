@@ -86,7 +86,7 @@ async fn fix_the_typo(stage: &mut Stage, agent: &Agent, session: &str, workspace
     stage.check("the edit came with its diff", seen.has_diff("hello wrold!", "hello world!"))?;
     let text = fs::read_to_string(workspace.join("src/greeting.txt"))?;
     stage.check("the file on disk says world", text == "Dear reader,\n\nhello world!\n\nYours\n")?;
-    stage.check("the command saw it", seen.output_contains("hello world!") && seen.output_contains("checked"))
+    stage.check("the command saw it", seen.output_contains("hello world!"))
 }
 
 async fn tell_a_story_and_die(stage: &mut Stage, agent: Agent, session: &str) -> Result<String> {

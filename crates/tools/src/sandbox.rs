@@ -6,13 +6,13 @@
 
 mod bubblewrap;
 mod filter;
-mod helper;
 mod init;
 mod kernel_rules;
 mod place_holders;
 mod policy;
 mod probe;
 mod protection;
+mod reexec;
 mod resources;
 pub mod seatbelt;
 
@@ -28,12 +28,12 @@ use crate::process::{Contact, Line};
 
 use bubblewrap::Plan;
 use filter::Sockets;
-use helper::{Request, Stage};
 use place_holders::PlaceHolders;
 use policy::Policy;
 use protection::Protection;
+use reexec::{Request, Stage};
 
-pub use helper::run_if_asked;
+pub use reexec::run_if_asked;
 
 /// How strongly commands are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

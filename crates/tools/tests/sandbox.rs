@@ -30,6 +30,7 @@ async fn run_with(trial: &Trial, command: &str, network: NetworkGrant) -> (Strin
             (text(&data["output"]), data["exit_code"].as_i64().unwrap())
         }
         ToolOutcome::Error { text, .. } => panic!("{command}: {text}"),
+        picture @ ToolOutcome::Picture { .. } => panic!("{command}: {picture:?}"),
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn measure(_: &Place, table: &mut Table) -> Result<()> {
     let judge = Judge {
         rules: &rules,
         approval: Approval::Ask,
-        containment: Containment::Full,
+        containment: &Containment::Full.into(),
         workspace: &workspace,
         granted: &[],
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use libc::{c_int, pid_t};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::helper::{Contact, release_all_but, tell_failure};
+use super::reexec::{Contact, release_all_but, tell_failure};
 use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
 use crate::process::Report;
 

@@ -7,9 +7,9 @@ use attache_core::ports::tool::NetworkGrant;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::bubblewrap::Plan;
-use super::helper::{Request, Stage};
 use super::policy::Policy;
 use super::protection::Protection;
+use super::reexec::{Request, Stage};
 use super::{Level, Sandbox, Shortfall, Sockets};
 use crate::environment;
 use crate::limits::PROBE_TIME;

@@ -7,6 +7,7 @@ use super::super::verdict::Reason;
 use super::*;
 use crate::ids::SessionId;
 use crate::ports::tool::CommandAccess;
+use crate::watchdog::Containment;
 
 /// Where calls are judged; what a test does not say is ordinary.
 struct Court {
