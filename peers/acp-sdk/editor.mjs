@@ -1,4 +1,4 @@
-// The official client SDK as an editor with files of its own. Exit code 0 only if each step came out.
+// The official client SDK as an editor with files and terminals of its own. Exit code 0 only if each step came out.
 //
 // Environment: TEST_BINARY, ATTACHE_HOME (configured with editor.script), TEST_WORKSPACE (an empty directory).
 // Output: as that of drive.mjs.
@@ -8,6 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Connection, print } from "./connection.mjs";
 import { step, stepsDone } from "./step.mjs";
+import { Terminals } from "./terminals.mjs";
 
 const { TEST_BINARY: binary, TEST_WORKSPACE: cwd } = process.env;
 assert(binary && cwd && process.env.ATTACHE_HOME, "TEST_BINARY, ATTACHE_HOME and TEST_WORKSPACE must be set");
@@ -27,6 +28,8 @@ async function open(handlers, clientCapabilities) {
 function merged(agent, session, mark) {
   return Object.assign({}, ...agent.since(mark, session, "tool_call", "tool_call_update"));
 }
+
+// Files.
 
 const buffers = new Map();
 const reads = [];
@@ -110,4 +113,49 @@ await step("an editor that never answers fails the call after ten seconds, and t
 });
 
 await step("the agent ends with its input", () => agent.end());
+// Terminals.
+
+const terminals = new Terminals();
+({ agent, session } = await open(terminals.handlers, { terminal: true }));
+terminals.changed = () => agent.look();
+
+/** Starts a turn with a command, and waits until its terminal is shown and has printed this. */
+async function startCommand(text, printed) {
+  const mark = agent.updates.length;
+  agent.willAnswer("allow_once");
+  const turn = agent.prompt(session, text);
+  const shown = () => merged(agent, session, mark).content?.find((block) => block.type === "terminal");
+  const terminal = () => terminals.all.get(shown()?.terminalId);
+  await agent.until(`a terminal with ${printed}`, () => terminal()?.output.includes(printed));
+  assert.equal(merged(agent, session, mark).status, "in_progress");
+  return { turn, mark, terminal: terminal() };
+}
+
+await step("a command runs in a terminal of the editor, shown while it runs", async () => {
+  const { turn, mark, terminal } = await startCommand("build it", "started");
+  assert(!terminal.output.includes("done"));
+  writeFileSync(inWorkspace("go"), "");
+  assert.equal((await turn).stopReason, "end_turn");
+  const call = merged(agent, session, mark);
+  assert.deepEqual([call.status, call.kind], ["completed", "execute"]);
+  assert.deepEqual(call.rawOutput, { output: "started\ndone\n", exit_code: 3 });
+  assert.deepEqual(call.content.map((block) => block.type), ["terminal"]);
+  assert(existsSync(inWorkspace("built")));
+  await agent.until("the release", () => terminal.calls.includes("release"));
+  assert.deepEqual(terminal.calls, ["output", "release"]);
+});
+
+await step("cancel kills the command and releases its terminal", async () => {
+  const { turn, mark, terminal } = await startCommand("wait for it", "waiting");
+  const before = Date.now();
+  await agent.agent.notify("session/cancel", { sessionId: session });
+  assert.equal((await turn).stopReason, "cancelled");
+  assert(Date.now() - before < 2500, `${Date.now() - before} ms`);
+  assert.equal(merged(agent, session, mark).status, "failed");
+  await agent.until("the release", () => terminal.calls.includes("release"));
+  assert.equal(terminal.calls[0], "kill");
+  await agent.until("the end of the command", () => terminal.exitStatus);
+});
+
+await step("the second agent ends with its input", () => agent.end());
 print(`# ${stepsDone()} steps`);

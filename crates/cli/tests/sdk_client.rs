@@ -18,8 +18,8 @@ async fn the_official_sdk_drives_every_method() {
 }
 
 #[tokio::test]
-async fn the_official_sdk_is_an_editor_with_files_of_its_own() {
-    Drive { script: EDITOR_SCRIPT, program: "editor.mjs", connections: 1, least_steps: 5 }.run().await;
+async fn the_official_sdk_is_an_editor_with_files_and_terminals_of_its_own() {
+    Drive { script: EDITOR_SCRIPT, program: "editor.mjs", connections: 2, least_steps: 8 }.run().await;
 }
 
 struct Drive {

@@ -13,3 +13,4 @@ pub mod provider_rules;
 pub mod replay;
 pub mod schema;
 pub mod snake_case;
+pub mod terminals;

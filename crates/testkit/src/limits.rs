@@ -13,3 +13,6 @@ pub const PROCESS_POLL: Duration = Duration::from_millis(10);
 
 /// Lines of traffic that a failed wait shows.
 pub const SHOWN_TRAFFIC: usize = 12;
+
+/// How long a terminal awaits the output of a command that has ended; what it left in the background may hold it open.
+pub(crate) const LAST_OUTPUT: Duration = Duration::from_millis(200);

@@ -1,6 +1,7 @@
 //! The `bash` tool: one command in a shell of its own, from its start to the end of all it started.
 
 mod capture;
+mod terminal;
 
 use std::ffi::OsString;
 use std::io;
@@ -99,12 +100,18 @@ impl Tool for Bash {
             if runtime.cancel.is_cancelled() {
                 return call.failed("bash: cancelled before it was started");
             }
+            let timeout = input.timeout_ms.map_or(COMMAND_TIME, Duration::from_millis);
+            if let Some(client) = terminal::offered(&runtime.site) {
+                let (sandbox, presentation) = (Arc::clone(&self.sandbox), call.presentation.clone());
+                let command = input.command;
+                let job = terminal::Job { client, sandbox, command, time: timeout, runtime, presentation };
+                return job.run(call).await;
+            }
             // Closed when the call is cancelled, and when this future is dropped.
             let (cancelled, alive) = match pipe_with(PipeFlags::CLOEXEC) {
                 Ok(ends) => ends,
                 Err(error) => return call.failed(format!("bash: could not be started: {error}")),
             };
-            let timeout = input.timeout_ms.map_or(COMMAND_TIME, Duration::from_millis);
             let job = Job {
                 sandbox: Arc::clone(&self.sandbox),
                 command: input.command,

@@ -86,6 +86,13 @@ pub(crate) const TERM_TIME: Duration = Duration::from_secs(2);
 /// How long the death of a killed tree is awaited. With `TERM_TIME` it stays below the 2.5 s a cancelled call has.
 pub(crate) const KILL_TIME: Duration = Duration::from_millis(400);
 
+/// What a client shall keep of the output of a command in its terminal: enough to be cut as ours is, little to be sent at once.
+pub(crate) const TERMINAL_OUTPUT_BYTES: u64 = 1024 * 1024;
+
+/// What a client has for killing a command and telling its last words. With `KILL_TIME` for the release it stays below the
+/// 2.5 s a cancelled call has.
+pub(crate) const TERMINAL_END_TIME: Duration = Duration::from_secs(2);
+
 /// `.git/HEAD` is one line; whatever is longer is none.
 pub(crate) const GIT_HEAD_BYTES: u64 = 4 * 1024;
 

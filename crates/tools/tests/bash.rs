@@ -28,12 +28,12 @@ pub(crate) fn alive(mark: &str) -> Vec<String> {
 }
 
 /// A time to sleep that no other process on the machine sleeps.
-fn mark() -> String {
+pub(crate) fn mark() -> String {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     format!("3{:07}.{:03}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
 }
 
-async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");

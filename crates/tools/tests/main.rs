@@ -3,6 +3,7 @@
 
 mod apply_patch;
 mod bash;
+mod client_terminal;
 mod client_texts;
 mod edit;
 mod glob;
