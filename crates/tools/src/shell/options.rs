@@ -16,7 +16,8 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     }
     verdict.reads = sorted.reads;
     verdict.writes = sorted.writes;
-    place(program, &sorted.operands, sorted.given, &mut verdict);
+    let behind_pattern = sorted.operands.get(usize::from(!sorted.given)..).unwrap_or_default();
+    place(program, &sorted.operands, behind_pattern, &mut verdict);
     if searches(program, arguments) {
         search_through(&mut verdict);
     }
@@ -156,7 +157,7 @@ impl Sorted {
     }
 }
 
-fn place(program: &Program, operands: &[Word], given: bool, verdict: &mut Verdict) {
+fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], verdict: &mut Verdict) {
     let places = |words: &[Word]| -> Vec<Place> {
         words.iter().filter(|word| word.text() != Some("-")).map(Word::place).collect()
     };
@@ -164,8 +165,7 @@ fn place(program: &Program, operands: &[Word], given: bool, verdict: &mut Verdic
         Operands::None => {}
         Operands::Read => verdict.reads.extend(places(operands)),
         Operands::Pattern => {
-            let files = if given { operands } else { operands.get(1..).unwrap_or_default() };
-            verdict.reads.extend(places(files));
+            verdict.reads.extend(places(behind_pattern));
         }
         Operands::Write => {
             verdict.writes.extend(places(operands));
