@@ -7,7 +7,7 @@ use attache_core::ports::tool::{Access, CommandAccess, CommandNature, Shown};
 use attache_core::ports::{ToolOutcome, ToolRuntime};
 use serde_json::json;
 
-use crate::trial::{Alone, Trial, alone, names, shown_text};
+use crate::trial::{Alone, Trial, alone, names, resident_kilobytes, shown_text};
 
 async fn output(trial: &Trial, command: &str) -> String {
     let (data, _) = trial.done("bash", json!({"command": command})).await;
@@ -182,12 +182,6 @@ async fn a_flood_is_bounded_in_memory_and_kept_on_disk() {
     let largest =
         trial.progress.shown.lock().unwrap().iter().map(|view| shown_text(view).len()).max().unwrap();
     assert!(largest < 9_000, "{largest}");
-}
-
-fn resident_kilobytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 #[tokio::test]

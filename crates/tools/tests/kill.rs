@@ -11,16 +11,22 @@ use crate::bash::alive;
 use crate::trial::{Trial, names};
 
 /// Names the directory a victim works in; without it the victims below are no tests.
-const VICTIM: &str = "ATTACHE_TEST_VICTIM";
+pub(crate) const VICTIM: &str = "ATTACHE_TEST_VICTIM";
 
 /// A process of this program that runs one of the victims below. Killed at the latest when the test ends, however it ends.
-struct Victim(Child);
+pub(crate) struct Victim(Child);
 
 impl Victim {
     fn start(name: &str, argument: &str) -> Self {
+        Self::start_in(&std::env::temp_dir(), name, argument)
+    }
+
+    /// With its temporary files in `place`: it may not live to remove them.
+    pub(crate) fn start_in(place: &Path, name: &str, argument: &str) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(VICTIM, argument)
+            .env("TMPDIR", place)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0)
@@ -29,7 +35,7 @@ impl Victim {
         Self(child)
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }

@@ -15,6 +15,7 @@ mod ripgrep;
 mod sandbox;
 mod shell;
 mod todo;
+mod trees;
 mod trial;
 mod view_image;
 mod web_search;

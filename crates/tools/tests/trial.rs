@@ -174,6 +174,13 @@ pub(crate) fn shown_text(presentation: &Presentation) -> &str {
     }
 }
 
+/// The most that this process has had in memory.
+pub(crate) fn resident_kilobytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 /// Runs the test of that name once more in a process of its own, with `environment` added. For tests that measure their
 /// process, or change what it inherits: neither works beside others.
 pub(crate) fn alone(test: &str, environment: &[(&str, &str)]) -> Alone {

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libc::{c_int, pid_t};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -35,6 +35,7 @@ pub(super) fn run(contact: Option<&Contact>, begin: impl FnOnce() -> io::Error) 
         command => command,
     };
     let mut code = 0;
+    let mut counted = Instant::now();
     if let Some(contact) = contact {
         contact.tell(Report::Started);
         release_all_but(contact)?;
@@ -56,11 +57,15 @@ pub(super) fn run(contact: Option<&Contact>, begin: impl FnOnce() -> io::Error) 
         if let Heard::Cut = listen(&deaths, contact)? {
             return Ok(ExitCode::from(code));
         }
+        // Not at each death: a command may start and abandon thousands that live for a moment.
         if let Some(contact) = contact
-            && count_processes() > COMMAND_PROCESSES
+            && counted.elapsed() >= PROCESS_COUNT_INTERVAL
         {
-            contact.tell(Report::TooManyProcesses);
-            signal_all(libc::SIGKILL);
+            if are_too_many() {
+                contact.tell(Report::TooManyProcesses);
+                signal_all(libc::SIGKILL);
+            }
+            counted = Instant::now();
         }
     }
 }
@@ -142,11 +147,12 @@ fn signal_all(signal: c_int) {
     unsafe { libc::kill(-1, signal) };
 }
 
-/// The namespace has a view of its own: what is listed belongs to the command.
-fn count_processes() -> usize {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+/// The namespace has a view of its own: what is listed belongs to the command. Stops as soon as it knows: this process
+/// gets little time beside a fork bomb.
+fn are_too_many() -> bool {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return false };
     let is_process = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    entries.flatten().filter(|entry| is_process(&entry.file_name())).count()
+    entries.flatten().filter(|entry| is_process(&entry.file_name())).nth(COMMAND_PROCESSES).is_some()
 }
 
 /// As shells write it.
