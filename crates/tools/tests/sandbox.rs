@@ -475,10 +475,12 @@ async fn a_shell_that_is_not_there_is_a_failure_to_start() {
     }
 }
 
+/// Set where root runs these tests once more with the rights of an ordinary user.
+pub(crate) const ORDINARY: &str = "ATTACHE_TEST_ORDINARY";
+
 /// Everything here once more without the rights of root: what the kernel allows differs.
 #[test]
 fn everything_holds_for_an_ordinary_user_too() {
-    const ORDINARY: &str = "ATTACHE_TEST_ORDINARY";
     if std::env::var_os(ORDINARY).is_some() || !rustix::process::getuid().is_root() {
         return;
     }
@@ -493,7 +495,14 @@ fn everything_holds_for_an_ordinary_user_too() {
     let ended = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"])
         .arg(&program)
-        .args(["sandbox::", "trees::", "--test-threads=2", "--skip", "cargo_builds_in_a_home"])
+        .args([
+            "sandbox::",
+            "trees::",
+            "traced::the_tracer",
+            "--test-threads=2",
+            "--skip",
+            "cargo_builds_in_a_home",
+        ])
         .env(ORDINARY, "1")
         .env("HOME", home.path())
         .env("TMPDIR", home.path())
