@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::house::{House, run as run_command};
 
@@ -54,16 +54,20 @@ impl Place {
 }
 
 /// Builds what is measured, and the measuring itself, optimised: a limit must be as fast as it can be.
-pub(crate) fn run(house: &House) -> Result<()> {
+pub(crate) fn run(house: &House, words: &[&str]) -> Result<()> {
     if cfg!(debug_assertions) {
         run_command(house.cargo().args(["build", "--quiet", "--release", "--locked", "--package", "xtask"]))?;
-        return run_command(house.program(&release(house, "xtask").to_string_lossy()).arg("bench"));
+        return run_command(
+            house.program(&release(house, "xtask").to_string_lossy()).arg("bench").args(words),
+        );
     }
+    let chosen: Vec<_> = MEASUREMENTS.into_iter().filter(|(name, _)| is_meant(name, words)).collect();
+    ensure!(!chosen.is_empty(), "no section names {}; there are: {}", words.join(" or "), section_names());
     run_command(house.cargo().args(["build", "--quiet", "--release", "--locked", "--package", "attache"]))?;
     give_up_after(Duration::from_secs(aims::DEADLINE_SECONDS));
     let place = Place { binary: release(house, "attache"), target: house.target() };
     let (mut table, busy_before) = (Table::default(), load_average());
-    for (name, measure) in MEASUREMENTS {
+    for (name, measure) in chosen {
         eprintln!("== {name}");
         measure(&place, &mut table)?;
     }
@@ -84,6 +88,14 @@ const MEASUREMENTS: [(&str, Measure); 6] = [
     ("tools on a large tree", tools::measure),
     ("commands before they run", watchdog::measure),
 ];
+
+fn is_meant(section: &str, words: &[&str]) -> bool {
+    words.is_empty() || words.iter().any(|word| section.contains(word))
+}
+
+fn section_names() -> String {
+    MEASUREMENTS.map(|(name, _)| name).join("; ")
+}
 
 /// What a turn leaves to be done after its answer, done.
 fn settle() {

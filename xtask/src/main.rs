@@ -22,7 +22,7 @@ usage: cargo xtask COMMAND
 
   test [--quick]   everything: format, lints, tidy, peers, tests, fuzzing, demo
   tidy             rules of the house that no compiler checks
-  bench            figures of the release binary beside their limits
+  bench [WORD ...] figures of the release binary beside their limits; with words, of the sections that name one
   peers            installs the programs of others that the tests talk to
   picture          draws the demo into docs/demo.svg
   catalogue [FILE] makes the embedded catalogue of models anew, from FILE (api.json of models.dev) or a pinned crate
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(&house, Effort::Full),
         ["test", "--quick"] => test::run(&house, Effort::Quick),
         ["tidy"] => tidy::run(&house),
-        ["bench"] => bench::run(&house),
+        ["bench", words @ ..] => bench::run(&house, words),
         ["catalogue"] => catalogue::make(&house),
         ["catalogue", file] => catalogue::from_file(&house, file.as_ref()),
         ["picture"] => picture::draw(&house),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -17,6 +17,7 @@ use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, OPEN_TRIES, SHUTDOWN};
+use crate::ports::model::ModelInfo;
 use crate::ports::store::{
     Batch, Change, LeaseGrant, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
@@ -142,7 +143,7 @@ pub(crate) struct Shared {
     pub(crate) choices: CurrentChoices,
     /// The tools each agent is offered, with a model that takes images (`true`) and with one that takes none. Shared by all
     /// sessions: schemas are the largest thing a session would hold.
-    pub(crate) offers: HashMap<(&'static str, bool), Arc<[ToolSpec]>>,
+    offers: OnceLock<Offers>,
     pub(crate) events: broadcast::Sender<Event>,
     /// Why a lock: connections open and close sessions at the same time. Held for look-ups only.
     open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Command>>>,
@@ -150,7 +151,15 @@ pub(crate) struct Shared {
     ending: AtomicBool,
 }
 
+type Offers = HashMap<(&'static str, bool), Arc<[ToolSpec]>>;
+
 impl Shared {
+    /// Made for the first session: a process that only starts needs no schema.
+    pub(crate) fn offer(&self, agent: &Agent, model: &ModelInfo) -> Arc<[ToolSpec]> {
+        let offers = self.offers.get_or_init(|| gather_offers(&self.parts));
+        offers.get(&(agent.id, model.images)).cloned().unwrap_or_default()
+    }
+
     pub(crate) fn open_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, mpsc::UnboundedSender<Command>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,25 +183,27 @@ impl Shared {
     }
 }
 
+fn gather_offers(parts: &Parts) -> Offers {
+    let offered = |agent: &Agent, images: bool| {
+        let can_work = |tool: &&Arc<dyn Tool>| {
+            let person = !tool.needs_person() || parts.settings.people == People::Present;
+            person && (images || !tool.needs_images())
+        };
+        let specs = parts.tools.iter().filter(can_work).map(|tool| tool.spec());
+        ((agent.id, images), specs.filter(|spec| agent.is_offered(spec)).cloned().collect())
+    };
+    parts.agents.all().flat_map(|agent| [true, false].map(|images| offered(agent, images))).collect()
+}
+
 impl Hub {
     pub fn new(parts: Parts) -> Self {
-        let offered = |agent: &Agent, images: bool| {
-            let can_work = |tool: &&Arc<dyn Tool>| {
-                let person = !tool.needs_person() || parts.settings.people == People::Present;
-                person && (images || !tool.needs_images())
-            };
-            let specs = parts.tools.iter().filter(can_work).map(|tool| tool.spec());
-            ((agent.id, images), specs.filter(|spec| agent.is_offered(spec)).cloned().collect())
-        };
-        let offers = parts.agents.all().flat_map(|agent| [true, false].map(|images| offered(agent, images)));
-        let offers = offers.collect();
         let choices = CurrentChoices::new(Shared::gather_choices(&parts));
         let (events, _) = broadcast::channel(EVENTS_BEHIND);
         Self {
             shared: Arc::new(Shared {
                 parts,
                 choices,
-                offers,
+                offers: OnceLock::new(),
                 events,
                 open: Mutex::default(),
                 ending: AtomicBool::new(false),

@@ -93,8 +93,8 @@ pub const QUEUED_MESSAGES: usize = 1_000;
 /// Times a session is opened anew because it was closed in the same moment; more than one is rare, three is a fault.
 pub const OPEN_TRIES: u32 = 3;
 
-/// Events a slow subscriber may fall behind before it loses the oldest.
-pub const EVENTS_BEHIND: usize = 1_024;
+/// Events a slow subscriber may fall behind before it loses the oldest. Each has its place in memory from the start on.
+pub const EVENTS_BEHIND: usize = 256;
 
 /// First pause before a session whose store failed is brought into order by itself; doubles each time.
 pub const MEND_BASE: Duration = Duration::from_secs(1);

@@ -132,7 +132,7 @@ impl Model for HttpModel {
     ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
         let opening = self.clone().open(request);
         let events = stream::once(opening).flat_map(|opened| match opened {
-            Ok(answer) => stream::unfold(answer, Answer::next).left_stream(),
+            Ok(answer) => stream::unfold(Box::new(answer), Answer::next).left_stream(),
             Err(error) => stream::iter([Err(error)]).right_stream(),
         });
         Box::pin(events.take_until(cancel.cancelled_owned()))
@@ -195,7 +195,8 @@ impl Answer {
         }
     }
 
-    async fn next(mut self) -> Option<(Result<StepEvent, ModelError>, Self)> {
+    /// In a box: it is handed on with every event.
+    async fn next(mut self: Box<Self>) -> Option<(Result<StepEvent, ModelError>, Box<Self>)> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 if matches!(event, StepEvent::End { .. }) {
@@ -236,12 +237,10 @@ impl Answer {
         if let Err(error) = self.parser.feed(bytes) {
             return State::Failed(ModelError::Permanent(error.to_string()));
         }
+        let silent_at = Instant::now() + self.model.idle;
         while let Some(event) = self.parser.next() {
             match self.decoder.event(&event, &mut self.decoded) {
-                Ok(Heard::Something) => {
-                    self.silent_at = Instant::now() + self.model.idle;
-                    self.heard = true;
-                }
+                Ok(Heard::Something) => (self.silent_at, self.heard) = (silent_at, true),
                 Ok(Heard::KeepAlive) => {}
                 Err(error) => return State::Failed(self.model.endpoint.without_key(error)),
             }

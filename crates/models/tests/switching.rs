@@ -45,7 +45,8 @@ fn asked(dialect: Dialect, passages: Vec<Arc<Passage>>) -> ModelRequest {
     let read = ToolSpec {
         id: "read",
         description: "Reads a file.",
-        parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
+        parameters:
+            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}).into(),
         kind: ToolKind::Read,
         effect: Effect::ReadOnly,
         hidden: false,

@@ -52,20 +52,21 @@ impl Reader {
 
     async fn read_to_end<R: AsyncRead + Unpin>(&self, source: &mut R) {
         let mut lines = Lines::new(self.max_line_bytes);
-        let mut chunk = vec![0; READ_CHUNK_BYTES];
+        let mut chunk = Vec::with_capacity(READ_CHUNK_BYTES);
         loop {
-            let count = match source.read(&mut chunk).await {
+            chunk.clear();
+            match source.read_buf(&mut chunk).await {
                 Ok(0) => break,
-                Ok(count) => count,
+                Ok(_) => {}
                 Err(error) => {
                     tracing::debug!(%error, "reading failed; the connection is treated as ended");
                     break;
                 }
-            };
-            if let Some(lane) = &self.lane {
-                lane.record(Direction::In, &chunk[..count]);
             }
-            lines.push(&chunk[..count]);
+            if let Some(lane) = &self.lane {
+                lane.record(Direction::In, &chunk);
+            }
+            lines.push(&chunk);
             loop {
                 // Other tasks get their turn also when the pipe is never empty.
                 tokio::task::coop::consume_budget().await;

@@ -6,6 +6,7 @@
 
 use crate::limits::{READ_CHUNK_BYTES, STDIO_BUFFER_BYTES};
 use crate::pipe::{PipeReader, PipeWriter, pipe};
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -66,11 +67,13 @@ impl AsyncWrite for Output {
 }
 
 fn pump_in(source: BorrowedFd<'_>, pipe: &PipeWriter) {
-    let mut chunk = vec![0; READ_CHUNK_BYTES];
+    // Not filled with zeros first: most of it is never touched.
+    let mut chunk = Vec::with_capacity(READ_CHUNK_BYTES);
     loop {
-        match rustix::io::read(source, &mut chunk) {
+        chunk.clear();
+        match rustix::io::read(source, spare_capacity(&mut chunk)) {
             Ok(0) => return,
-            Ok(count) if pipe.put(&chunk[..count]) => {}
+            Ok(_) if pipe.put(&chunk) => {}
             Ok(_) => return,
             Err(errno) => {
                 if let Err(error) = wait_if_temporary(source, PollFlags::IN, errno) {

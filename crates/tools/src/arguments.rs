@@ -34,7 +34,7 @@ pub(crate) fn spec<Input: JsonSchema>(
         id,
         // The port wants text that lives as long as the process; this is one allocation per tool.
         description: description.leak(),
-        parameters,
+        parameters: parameters.into(),
         kind,
         effect,
         hidden: visibility == Visibility::Hidden,
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(spec.description, "Does a thing over two lines.");
         let state = json!({"type": "string", "enum": ["open", "closed"]});
         assert_eq!(
-            spec.parameters,
+            *spec.parameters,
             json!({
                 "type": "object",
                 "properties": {

@@ -21,7 +21,7 @@ struct Borrow;
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     id: "borrow",
     description: "A tool for tests.",
-    parameters: json!({ "type": "object" }),
+    parameters: json!({ "type": "object" }).into(),
     kind: ToolKind::Other,
     // It touches nothing of this machine, so nobody is asked.
     effect: Effect::ReadOnly,

@@ -39,8 +39,8 @@ pub enum Effect {
 pub struct ToolSpec {
     pub id: &'static str,
     pub description: &'static str,
-    /// JSON Schema of the arguments.
-    pub parameters: Value,
+    /// JSON Schema of the arguments; every agent's offer shares it.
+    pub parameters: Arc<Value>,
     pub kind: ToolKind,
     pub effect: Effect,
     /// Shown by other means (`todo` is a plan): clients get no tool call for it.

@@ -67,7 +67,7 @@ impl Session {
             return Ok(kept.clone());
         }
         let workspace = self.workspace();
-        let specs = self.hub.offers.get(&(agent.id, model.images)).cloned().unwrap_or_default();
+        let specs = self.hub.offer(&agent, &model);
         // Knows nothing of thought levels or the model of the moment, but for the tools that are of use to it: another one
         // leaves it the same to the byte.
         let system = system_prompt::assemble(&agent, &self.environment(), &specs);

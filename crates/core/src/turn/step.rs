@@ -1,5 +1,7 @@
 //! One model call: tries, streaming into the journal, splitting of long parts. What a call does is `calls`' business.
 
+use std::pin::pin;
+
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -50,10 +52,12 @@ impl Turn {
         let cancel = self.cancel.child_token();
         let mut stream = self.hub.parts.model.stream(self.request(), cancel.clone());
         let mut incoming = Incoming::new(self.passages.call_ids().clone());
+        // One for the whole answer: each new one takes a lock to be told.
+        let mut aborted = pin!(self.cancel.clone().cancelled_owned());
         loop {
             let event = tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => return Err(Stop::Aborted),
+                () = &mut aborted => return Err(Stop::Aborted),
                 event = stream.next() => event,
             };
             match event {

@@ -9,9 +9,7 @@ use attache_core::ports::{ModelError, ModelRequest, StepEvent};
 use serde_json::{Map, Value};
 
 use super::finish::{Ending, tool_meant};
-use super::wire::{
-    Candidate, Citations, FunctionCall, Grounding, InlineData, Part, Place, Response, Text, UsageMetadata,
-};
+use super::wire::{Candidate, FunctionCall, InlineData, Part, Place, Response, Text, UsageMetadata};
 use super::{code, signed};
 use crate::dialect::{Decoder, Heard, author, read};
 use crate::failure::{Said, shortened};
@@ -119,10 +117,10 @@ impl GeminiDecoder {
         for part in content.into_iter().flat_map(|content| content.parts.into_iter()) {
             self.part(part, response_id, out);
         }
-        for place in grounding_metadata.into_iter().flat_map(Grounding::places) {
+        for place in grounding_metadata.into_iter().flat_map(|grounding| grounding.places()) {
             self.source(place, out);
         }
-        for place in citation_metadata.into_iter().flat_map(Citations::places) {
+        for place in citation_metadata.into_iter().flat_map(|citations| citations.places()) {
             self.source(place, out);
         }
         let Some(reason) = finish_reason else { return Ok(()) };
@@ -135,11 +133,11 @@ impl GeminiDecoder {
         let is_thought = part.thought == Some(true);
         let kind = if is_thought { Kind::Reasoning } else { Kind::Text };
         if let Some(call) = part.function_call {
-            self.call(call, signature, response_id, out);
+            self.call(*call, signature, response_id, out);
         } else if let Some(data) = part.inline_data {
             match is_thought {
                 true => tracing::debug!("a picture within the reasoning is left out"),
-                false => self.file(data, signature, out),
+                false => self.file(*data, signature, out),
             }
         } else if let Some(code) = part.executable_code {
             self.text(kind, code::run(&code), signature, out);

@@ -1,5 +1,6 @@
 //! What the API sends, as far as it is read. Texts are borrowed from the event and the usual single part needs no list, so
-//! that a delta costs the one allocation that outlives it. What is not named here is passed over.
+//! that a delta costs the one allocation that outlives it. What is rare stands in a box: everything read is moved from level to
+//! level, and most events have none of it. What is not named here is passed over.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +22,7 @@ pub(super) struct Response<'a> {
     #[serde(borrow, deserialize_with = "first")]
     pub(super) candidates: Option<Candidate<'a>>,
     #[serde(borrow)]
-    pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
+    pub(super) prompt_feedback: Option<Box<PromptFeedback<'a>>>,
     #[serde(borrow)]
     pub(super) usage_metadata: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -39,9 +40,9 @@ pub(super) struct Candidate<'a> {
     #[serde(borrow)]
     pub(super) finish_message: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(super) grounding_metadata: Option<Grounding<'a>>,
+    pub(super) grounding_metadata: Option<Box<Grounding<'a>>>,
     #[serde(borrow)]
-    pub(super) citation_metadata: Option<Citations<'a>>,
+    pub(super) citation_metadata: Option<Box<Citations<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -61,13 +62,13 @@ pub(super) struct Part<'a> {
     #[serde(borrow)]
     pub(super) thought_signature: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(super) function_call: Option<FunctionCall<'a>>,
+    pub(super) function_call: Option<Box<FunctionCall<'a>>>,
     #[serde(borrow)]
-    pub(super) inline_data: Option<InlineData<'a>>,
+    pub(super) inline_data: Option<Box<InlineData<'a>>>,
     #[serde(borrow)]
-    pub(super) executable_code: Option<ExecutableCode<'a>>,
+    pub(super) executable_code: Option<Box<ExecutableCode<'a>>>,
     #[serde(borrow)]
-    pub(super) code_execution_result: Option<CodeExecutionResult<'a>>,
+    pub(super) code_execution_result: Option<Box<CodeExecutionResult<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -99,7 +99,8 @@ impl ChatDecoder {
             heard = self.count(tokens, heard);
         }
         let said_nothing = self.opened == 0 && self.calls.is_empty();
-        if let Some(delta) = choice.delta.or(choice.message.filter(|_| said_nothing)) {
+        if let Some(delta) = choice.delta.or(choice.message.filter(|_| said_nothing).map(|message| *message))
+        {
             heard = self.delta(delta, heard, out);
         }
         if let Some(reason) = choice.finish_reason.text() {

@@ -113,6 +113,8 @@ impl<'de, T: Fields<'de>> Lenient<'de> for Option<T> {
     }
 }
 
+impl<'de, T: Fields<'de>> Fields<'de> for Box<T> {}
+
 impl<'de> Fields<'de> for serde_json::Map<String, serde_json::Value> {}
 
 /// Items that are nothing are left out.

@@ -1,4 +1,5 @@
-//! Chat completion chunks with all that vendors put into them. Every field may be missing, null or of another type.
+//! Chat completion chunks with all that vendors put into them. Every field may be missing, null or of another type. What is
+//! large and rare stands in a box: all that is read is moved from level to level.
 
 use serde::Deserialize;
 
@@ -14,9 +15,9 @@ pub(super) struct Answer<'a> {
     #[serde(borrow, deserialize_with = "lenient")]
     pub(super) choices: First<Choice<'a>>,
     #[serde(deserialize_with = "lenient")]
-    pub(super) usage: Option<Tokens>,
+    pub(super) usage: Option<Box<Tokens>>,
     #[serde(deserialize_with = "lenient")]
-    pub(super) x_groq: Option<Groq>,
+    pub(super) x_groq: Option<Box<Groq>>,
     #[serde(borrow)]
     pub(super) error: Raw<'a>,
     /// A list of sources with titles, where a vendor has them: Perplexity gives both lists.
@@ -33,12 +34,12 @@ pub(super) struct Choice<'a> {
     pub(super) delta: Option<Delta<'a>>,
     /// A whole answer in one event, from servers that don't stream. Beside a delta it repeats what was said.
     #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Raw<'a>,
     /// Moonshot's place for it.
     #[serde(deserialize_with = "lenient")]
-    pub(super) usage: Option<Tokens>,
+    pub(super) usage: Option<Box<Tokens>>,
     #[serde(borrow)]
     pub(super) error: Raw<'a>,
 }
@@ -129,7 +130,7 @@ pub(super) struct Source<'a> {
 #[serde(default)]
 pub(super) struct Groq {
     #[serde(deserialize_with = "lenient")]
-    pub(super) usage: Option<Tokens>,
+    pub(super) usage: Option<Box<Tokens>>,
 }
 
 /// Token counts; which ones hold which others is `tokens`' business.

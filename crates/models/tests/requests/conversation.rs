@@ -140,5 +140,5 @@ fn tool(id: &'static str, effect: Effect) -> ToolSpec {
         "required": ["path"],
         "additionalProperties": false,
     });
-    ToolSpec { id, description, parameters, kind, effect, hidden: false }
+    ToolSpec { id, description, parameters: parameters.into(), kind, effect, hidden: false }
 }

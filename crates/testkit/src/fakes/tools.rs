@@ -68,7 +68,7 @@ fn specs() -> &'static [ToolSpec; 7] {
     let spec = |id, kind, effect| ToolSpec {
         id,
         description: "A tool for tests.",
-        parameters: json!({ "type": "object" }),
+        parameters: json!({ "type": "object" }).into(),
         kind,
         effect,
         hidden: false,

@@ -1,5 +1,6 @@
 //! From what a server sent to text for a model: HTML becomes Markdown, texts are decoded, all else is refused.
 
+use dom_smoothie::{Readability, TextMode};
 use encoding_rs::{Encoding, UTF_8};
 
 use super::Got;
@@ -48,20 +49,23 @@ fn markdown(html: String, url: &str) -> Result<String, String> {
         .stack_size(WEB_STACK_BYTES)
         .spawn(move || convert(&html, &url))
         .map_err(|error| format!("can't be converted: {error}"))?;
-    converting.join().unwrap_or_else(|_| Err("can't be converted".to_owned()))
+    converting.join().map_err(|_| "can't be converted".to_owned())
 }
 
-fn convert(html: &str, url: &str) -> Result<String, String> {
-    let article = dom_smoothie::Readability::new(html, Some(url), None).and_then(|mut page| page.parse());
-    let converter =
-        htmd::HtmlToMarkdown::builder().skip_tags(vec!["script", "style", "noscript", "svg"]).build();
-    let (title, content) = match &article {
-        Ok(article) => (article.title.trim(), article.content.as_ref()),
-        // A page without an article (a list, a form) is shown whole.
-        Err(_) => ("", html),
+fn convert(html: &str, url: &str) -> String {
+    // Classes say what language code is in.
+    let as_markdown = dom_smoothie::Config {
+        text_mode: TextMode::Markdown,
+        keep_classes: true,
+        ..dom_smoothie::Config::default()
     };
-    let text = converter.convert(content).map_err(|error| format!("can't be converted: {error}"))?;
-    Ok(if title.is_empty() { text } else { format!("# {title}\n\n{text}") })
+    let page = Readability::new(html, Some(url), Some(as_markdown)).and_then(|mut page| page.parse());
+    match page {
+        Ok(article) if article.title.trim().is_empty() => article.text_content.into(),
+        Ok(article) => format!("# {}\n\n{}", article.title.trim(), article.text_content),
+        // A page without an article (a list, a form) is shown whole.
+        Err(_) => dom_query::Document::from(html).md(Some(&["script", "style", "noscript", "svg"])).into(),
+    }
 }
 
 /// An upper bound of how deep elements stand in each other. Elements that end by themselves don't count.

@@ -138,6 +138,35 @@ fn pages_become_text_and_the_rest_is_refused() {
 }
 
 #[test]
+fn what_programmers_read_keeps_its_form() {
+    let code = "<pre><code class=\"language-rust\">fn main() {\n    let a_b = 1 < 2;\n}\n</code></pre>";
+    let list = "<ul><li>one<ul><li>below</li></ul></li><li>two</li></ul>";
+    let table = "<table><thead><tr><th>flag</th><th>means</th></tr></thead><tbody><tr><td>quiet</td><td>says less</td></tr></tbody></table>";
+    let text = "<p>A paragraph with <code>snake_case</code>, commas, and enough words, so that it counts as text.</p>";
+    let html = format!(
+        "<html><body><article><h2>Use</h2>{0}{code}{0}{list}{0}{table}{0}</article></body></html>",
+        text
+    );
+    let markdown = page("text/html", html).unwrap();
+    for expected in [
+        "## Use\n",
+        "`snake_case`",
+        "```rust\nfn main() {\n    let a_b = 1 < 2;\n}\n```",
+        "- one\n    - below\n- two",
+        "| flag | means |",
+        "| quiet | says less |",
+    ] {
+        assert!(markdown.contains(expected), "{expected:?} is not in {markdown}");
+    }
+}
+
+#[test]
+fn a_page_without_an_article_is_shown_whole() {
+    let form = page("text/html", "<script>evil()</script><a href=\"/in\">Sign in</a>").unwrap();
+    assert!(form.contains("[Sign in](") && !form.contains("evil"), "{form}");
+}
+
+#[test]
 fn a_page_of_nothing_but_levels_ends_as_an_answer() {
     assert!(page("text/html", "<div>".repeat(100_000)).unwrap_err().contains("levels deep"));
     assert!(page("text/html", format!("{}deep", "<div>".repeat(490))).unwrap().contains("deep"));
