@@ -210,7 +210,7 @@ impl Sandbox {
         let writable = policy.writable.iter().chain([&policy.scratch]).cloned().collect();
         let sockets = match policy.network {
             NetworkGrant::Withheld => Sockets::None,
-            NetworkGrant::Granted => Sockets::Ordinary,
+            NetworkGrant::Granted | NetworkGrant::GrantedByName => Sockets::Ordinary,
         };
         let stage = Stage::Restricted { writable, hidden: policy.hidden.clone(), sockets };
         let request = Request { stage, scratch: policy.scratch.clone(), line };

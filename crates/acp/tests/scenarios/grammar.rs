@@ -120,6 +120,8 @@ pub(crate) struct Options {
     pub(crate) sandbox_off: bool,
     /// What a search service of the host answers; without it there is none.
     pub(crate) search: Option<Value>,
+    /// What a web server of this machine says, `$PAGE` is its address.
+    pub(crate) page: Option<String>,
     /// The client's first words are in the transcript.
     pub(crate) silent_start: bool,
     /// What the small model says, and its header if it has one.
@@ -240,6 +242,10 @@ impl Options {
             ("search", answer) => {
                 let wrong = |error| format!("what a search answers must be JSON: {error}");
                 self.search = Some(serde_json::from_str(answer).map_err(wrong)?);
+            }
+            ("page", text) => {
+                let wrong = |error| format!("a page must be a string: {error}");
+                self.page = Some(serde_json::from_str(text).map_err(wrong)?);
             }
             ("sandbox", "off") => self.sandbox_off = true,
             ("model", header) => self.models.push((line, format!("model {header}"))),

@@ -38,6 +38,7 @@ topics! {
     handshake
     model_failures
     modes
+    network
     permissions
     question
     queue

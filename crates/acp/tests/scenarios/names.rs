@@ -29,6 +29,11 @@ impl Names {
         Self { directories, short: HashMap::new(), real: HashMap::new(), cursor: None }
     }
 
+    /// Also the address of a server.
+    pub(crate) fn add_page(&mut self, address: String) {
+        self.directories.push((address, "$PAGE"));
+    }
+
     /// Everything real in a text replaced by its name.
     pub(crate) fn shorten(&mut self, text: &str) -> String {
         let mut text = text.to_owned();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use attache_testkit::client::TestClient;
+use attache_testkit::http_server::{Answer, HttpServer};
 use attache_testkit::replay::{Transcript, UserMessages};
 use serde_json::json;
 use tempfile::TempDir;
@@ -58,6 +59,8 @@ struct Stage<'a> {
     second: Option<Seat>,
     /// The first client saw everything from the start, so a load must tell the same.
     saw_all: bool,
+    /// Serves until the end.
+    _page: Option<HttpServer>,
 }
 
 impl<'a> Stage<'a> {
@@ -68,6 +71,12 @@ impl<'a> Stage<'a> {
             std::fs::create_dir_all(folder).unwrap();
         }
         let mut names = Names::new(&root, &outside, &home);
+        let mut page = None;
+        if let Some(text) = &scenario.options.page {
+            let server = HttpServer::in_order([Answer::new(200, "text/plain", text.as_str())]).await;
+            names.add_page(format!("127.0.0.1:{}", server.port()));
+            page = Some(server);
+        }
         let script = names.lengthen(&scenario.script);
         let mut host = Host::start(&home, &script, &scenario.options);
         let mut client = Seat::take(host.connect(), &scenario.options).await;
@@ -77,7 +86,17 @@ impl<'a> Stage<'a> {
             names.shorten(made["sessionId"].as_str().unwrap());
         }
         client.skip();
-        Self { scenario, directory, script, names, host: Some(host), client, second: None, saw_all: true }
+        Self {
+            scenario,
+            directory,
+            script,
+            names,
+            host: Some(host),
+            client,
+            second: None,
+            saw_all: true,
+            _page: page,
+        }
     }
 
     async fn follow(&mut self, directive: &Directive) -> Result<(), String> {

@@ -267,12 +267,16 @@ pub struct Site {
     pub client: Option<Arc<dyn Delegate>>,
 }
 
-/// Whether the processes of a call may reach the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How far a call may reach over the network, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NetworkGrant {
+    /// Its processes don't.
     Withheld,
     /// A rule or a person said so; that nobody was asked is no grant.
     Granted,
+    /// The user's own word names each host it reaches: a rule of theirs without a wildcard, or an answer. Opens hosts that
+    /// are not of the public internet too.
+    GrantedByName,
 }
 
 /// Live progress of a call (what a command has printed so far). The sink decides how often it is passed on.

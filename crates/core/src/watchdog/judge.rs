@@ -208,26 +208,26 @@ impl Judge<'_> {
 
     /// Granted by rules alone: each host that is named, or any host at all. That nobody asks is no grant.
     fn network(&self, accesses: &[Access]) -> NetworkGrant {
-        let mut named = hosts(accesses).peekable();
         let everywhere = || self.rules.allows(NETWORK, ANY_HOST) && !self.rules.denies_some(NETWORK);
-        let granted = match named.peek() {
-            None => everywhere(),
-            Some(_) => named.all(|host| match host {
-                ANY_HOST => everywhere(),
-                host => self.rules.allows(NETWORK, host),
-            }),
+        let of_rules = |host: &str| match host {
+            ANY_HOST if everywhere() => NetworkGrant::Granted,
+            ANY_HOST => NetworkGrant::Withheld,
+            host if self.rules.allows_by_name(NETWORK, host) => NetworkGrant::GrantedByName,
+            host if self.rules.allows(NETWORK, host) => NetworkGrant::Granted,
+            _ => NetworkGrant::Withheld,
         };
-        if granted { NetworkGrant::Granted } else { NetworkGrant::Withheld }
+        hosts(accesses).map(of_rules).min().unwrap_or_else(|| of_rules(ANY_HOST))
     }
 }
 
 impl Judged {
     /// What a call may reach that a person allowed: they have seen the hosts it names.
     pub fn network_once_allowed(&self, accesses: &[Access]) -> NetworkGrant {
-        match hosts(accesses).next() {
-            Some(_) => NetworkGrant::Granted,
-            None => self.network,
-        }
+        let by_answer = |host: &str| match host {
+            ANY_HOST => NetworkGrant::Granted,
+            _ => NetworkGrant::GrantedByName,
+        };
+        hosts(accesses).map(by_answer).min().unwrap_or(self.network)
     }
 }
 

@@ -69,6 +69,11 @@ impl Pattern {
         }
     }
 
+    /// Whether it matches one text only.
+    pub(super) fn is_literal(&self) -> bool {
+        self.pieces.len() == 1 && self.stem.is_none()
+    }
+
     /// Grows with the length of the literal beginning, then with fewer wildcards. An optional tail adds nothing to the
     /// length, so that `git push` is more specific than `git push *`.
     pub(super) fn specificity(&self) -> (usize, Reverse<usize>) {

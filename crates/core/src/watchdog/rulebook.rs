@@ -75,6 +75,14 @@ impl Rulebook {
     pub(super) fn allows(&self, permission: &str, subject: &str) -> bool {
         self.decide(permission, subject).is_some_and(|entry| entry.rule.action == Action::Allow)
     }
+
+    /// Whether the user has allowed exactly this. A manifest is not the user, and a wildcard may match what nobody thought of.
+    pub(super) fn allows_by_name(&self, permission: &str, subject: &str) -> bool {
+        self.decide(permission, subject).is_some_and(|entry| match (entry.rule.action, entry.scope) {
+            (Action::Allow, Scope::Configuration | Scope::Session) => entry.pattern.is_literal(),
+            (Action::Allow, Scope::Manifest) | (Action::Ask | Action::Deny, _) => false,
+        })
+    }
 }
 
 impl Entry {

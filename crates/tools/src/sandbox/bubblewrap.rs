@@ -91,7 +91,7 @@ impl Plan<'_> {
         KEPT_OF_RUN.iter().map(Path::new).for_each(|path| arguments.mount("--ro-bind-try", path, path));
         match self.policy.network {
             NetworkGrant::Withheld => {}
-            NetworkGrant::Granted => {
+            NetworkGrant::Granted | NetworkGrant::GrantedByName => {
                 arguments.push(["--share-net"]);
                 // Often a link into what was just covered.
                 if let Ok(names) = Path::new("/etc/resolv.conf").canonicalize()

@@ -1,50 +1,109 @@
-//! Which addresses are of the public internet. Everything else is somebody's own network. Pure.
+//! Which addresses are of the public internet, which of somebody's own network, and which nobody reaches. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address must not be reached; `None` for a public one.
-pub(super) fn refusal(address: IpAddr) -> Option<&'static str> {
-    match address {
-        IpAddr::V4(address) => refusal_v4(address),
-        IpAddr::V6(address) => refusal_v6(address),
-    }
+use url::Host;
+
+/// Whose an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Realm {
+    Public,
+    /// Of this machine or the network around it: the user may grant it.
+    Own(&'static str),
+    /// No grant reaches it.
+    Closed(&'static str),
 }
 
-fn refusal_v4(address: Ipv4Addr) -> Option<&'static str> {
-    let [first, second, third, _] = address.octets();
-    match (first, second, third) {
-        (0, ..) => Some("unspecified"),
-        (127, ..) => Some("loopback"),
-        (10, ..) | (172, 16..=31, _) | (192, 168, _) => Some("private"),
-        (169, 254, _) => Some("link-local"),
-        (100, 64..=127, _) => Some("shared by a carrier"),
-        (192, 0, 0 | 2) | (198, 18..=19, _) | (198, 51, 100) | (203, 0, 113) | (192, 88, 99) => {
-            Some("reserved")
+/// Names under which clouds tell a machine its keys.
+const METADATA_NAMES: [&str; 5] =
+    ["instance-data", "instance-data.ec2.internal", "metadata", "metadata.google.internal", "metadata.goog"];
+
+/// What ends a name that no public registry gives away: RFC 6761, 6762, 8375, and the one that ICANN keeps for private use.
+const OWN_ENDINGS: [&str; 4] = [".localhost", ".local", ".internal", ".home.arpa"];
+
+/// A host may be closed before anybody looks where it leads.
+pub(super) fn closed(host: &Host<&str>) -> Option<&'static str> {
+    let address = match host {
+        Host::Domain(name) => {
+            return METADATA_NAMES.contains(&plain(name)).then_some("the metadata service of a cloud");
         }
-        (224..=239, ..) => Some("multicast"),
-        (240..=255, ..) => Some("reserved"),
-        (_, _, _) => None,
+        Host::Ipv4(address) => IpAddr::from(*address),
+        Host::Ipv6(address) => IpAddr::from(*address),
+    };
+    match realm(address) {
+        Realm::Closed(reason) => Some(reason),
+        Realm::Public | Realm::Own(_) => None,
     }
 }
 
-fn refusal_v6(address: Ipv6Addr) -> Option<&'static str> {
-    let parts = address.segments();
-    let embedded = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        refusal_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match parts {
-        [0, 0, 0, 0, 0, 0, 0, 0] => Some("unspecified"),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Some("loopback"),
+/// Whether the user's word about this host opens addresses of their own network. A public name does not: who owns it can lead it
+/// anywhere at any time.
+pub(super) fn may_open_own(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => {
+            let name = plain(name);
+            !name.contains('.') || OWN_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        }
+        Host::Ipv4(_) | Host::Ipv6(_) => true,
+    }
+}
+
+/// Without the dot that may end a full name.
+fn plain(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+pub(super) fn realm(address: IpAddr) -> Realm {
+    match address {
+        IpAddr::V4(address) => realm_v4(address),
+        IpAddr::V6(address) => realm_v6(address),
+    }
+}
+
+fn realm_v4(address: Ipv4Addr) -> Realm {
+    match address.octets() {
+        // Of clouds, in the midst of public or shared ranges.
+        [168, 63, 129, 16] | [100, 100, 100, 200] | [192, 0, 0, 192] => {
+            Realm::Closed("the metadata service of a cloud")
+        }
+        [0, ..] => Realm::Closed("unspecified"),
+        [127, ..] => Realm::Own("loopback"),
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Realm::Own("private"),
+        [169, 254, ..] => Realm::Closed("link-local"),
+        [100, 64..=127, ..] => Realm::Own("shared by a carrier"),
+        [192, 0, 0 | 2, _] | [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] | [192, 88, 99, _] => {
+            Realm::Closed("reserved")
+        }
+        [224..=239, ..] => Realm::Closed("multicast"),
+        [240..=255, ..] => Realm::Closed("reserved"),
+        [..] => Realm::Public,
+    }
+}
+
+fn realm_v6(address: Ipv6Addr) -> Realm {
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] => Realm::Closed("unspecified"),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Realm::Own("loopback"),
         // An older address in newer clothes is what it was: mapped, compatible, NAT64, 6to4.
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
-        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, ..] => Some("reserved"),
-        [0xfc00..=0xfdff, ..] => Some("private"),
-        [0xfe80..=0xfebf, ..] => Some("link-local"),
-        [0xff00..=0xffff, ..] => Some("multicast"),
-        [0x2000..=0x3fff, ..] => None,
-        [..] => Some("reserved"),
+        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, ..] => Realm::Closed("reserved"),
+        [0xfd00, 0xec2, ..] | [0xfd20, 0xce, ..] => Realm::Closed("the metadata service of a cloud"),
+        [0xfc00..=0xfdff, ..] => Realm::Own("private"),
+        [0xfe80..=0xfebf, ..] => Realm::Closed("link-local"),
+        [0xff00..=0xffff, ..] => Realm::Closed("multicast"),
+        [0x2000..=0x3fff, ..] => Realm::Public,
+        [..] => Realm::Closed("reserved"),
+    }
+}
+
+/// Nobody grants what they can't read: the user's own addresses are granted as they are usually written.
+fn embedded(high: u16, low: u16) -> Realm {
+    let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+    match realm_v4(Ipv4Addr::new(a, b, c, d)) {
+        Realm::Public => Realm::Public,
+        Realm::Own(_) => Realm::Closed("an address of an own network in disguise"),
+        closed @ Realm::Closed(_) => closed,
     }
 }
 
@@ -53,25 +112,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_public_internet_is_reached() {
+    fn own_networks_can_be_granted() {
         for address in [
-            "0.0.0.0",
-            "0.1.2.3",
             "127.0.0.1",
             "127.9.9.9",
             "10.0.0.1",
             "172.16.0.1",
             "172.31.255.255",
             "192.168.1.1",
-            "169.254.169.254",
             "100.64.0.1",
             "100.127.255.255",
+            "::1",
+            "fc00::1",
+            "fd12:3456::1",
+        ] {
+            assert!(matches!(realm(address.parse().unwrap()), Realm::Own(_)), "{address}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_reaches_is_no_own_network() {
+        for address in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "169.254.169.254",
+            "169.254.170.2",
+            "168.63.129.16",
+            "100.100.100.200",
             "192.0.0.192",
             "198.18.0.1",
             "224.0.0.1",
             "255.255.255.255",
             "::",
-            "::1",
             "::ffff:127.0.0.1",
             "::ffff:169.254.169.254",
             "::127.0.0.1",
@@ -80,16 +152,20 @@ mod tests {
             "2002:7f00:1::",
             "2002:a9fe:a9fe::1",
             "2001::1",
-            "fc00::1",
             "fd00:ec2::254",
+            "fd20:ce::254",
             "fe80::1",
             "fec0::1",
             "ff02::1",
             "2001:db8::1",
             "100::1",
         ] {
-            assert!(refusal(address.parse().unwrap()).is_some(), "{address}");
+            assert!(matches!(realm(address.parse().unwrap()), Realm::Closed(_)), "{address}");
         }
+    }
+
+    #[test]
+    fn the_rest_is_public() {
         for address in [
             "1.1.1.1",
             "93.184.216.34",
@@ -98,13 +174,38 @@ mod tests {
             "100.63.0.1",
             "100.128.0.1",
             "169.253.1.1",
+            "168.63.129.17",
             "::ffff:8.8.8.8",
             "64:ff9b::8.8.8.8",
             "2002:808:808::",
             "2606:4700::1111",
             "2a00:1450::1",
         ] {
-            assert_eq!(refusal(address.parse().unwrap()), None, "{address}");
+            assert_eq!(realm(address.parse().unwrap()), Realm::Public, "{address}");
         }
+    }
+
+    #[test]
+    fn names_that_nobody_can_register_open_own_networks() {
+        for name in [
+            "localhost",
+            "localhost.",
+            "nas",
+            "app.localhost",
+            "printer.local",
+            "db.corp.internal",
+            "x.home.arpa",
+        ] {
+            assert!(may_open_own(&Host::Domain(name)), "{name}");
+        }
+        for name in
+            ["example.org", "localhost.evil.test", "127.0.0.1.evil.test", "evil.notlocal", "a.internal.evil"]
+        {
+            assert!(!may_open_own(&Host::Domain(name)), "{name}");
+        }
+        for name in METADATA_NAMES.into_iter().chain(["metadata.google.internal."]) {
+            assert!(closed(&Host::Domain(name)).is_some(), "{name}");
+        }
+        assert_eq!(closed(&Host::Domain("metadata.example.org")), None);
     }
 }

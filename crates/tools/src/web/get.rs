@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use attache_core::ports::tool::NetworkGrant;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response};
 use url::{Host, Url};
 
 use super::Names;
-use super::address::refusal;
+use super::address::{Realm, closed, may_open_own, realm};
 use crate::limits::{WEB_BYTES, WEB_CONNECT_TIME, WEB_HOPS};
 
 #[derive(Debug, thiserror::Error)]
@@ -16,8 +17,10 @@ pub(crate) enum GetError {
     Scheme(String),
     #[error("an address with a user name is not fetched; its host would be {0}")]
     Credentials(String),
-    #[error("{host} is not fetched: its address {address} is {reason}, not of the public internet")]
-    Refused { host: String, address: IpAddr, reason: &'static str },
+    #[error("{host} is not fetched, whatever is granted: it is {reason}")]
+    Closed { host: String, reason: &'static str },
+    #[error("{host} is not fetched: its address {address} is {reason}, not of the public internet; {way_on}")]
+    Refused { host: String, address: IpAddr, reason: &'static str, way_on: &'static str },
     #[error("{host} can't be resolved: {source}")]
     Unresolved { host: String, source: std::io::Error },
     #[error("{host} has no address")]
@@ -46,10 +49,11 @@ pub(crate) struct Got {
     pub(crate) is_cut: bool,
 }
 
-pub(crate) async fn get(names: &dyn Names, first: Url) -> Result<Got, GetError> {
+/// The grant is about the first host, which no hop leaves.
+pub(crate) async fn get(names: &dyn Names, first: Url, grant: NetworkGrant) -> Result<Got, GetError> {
     let mut url = first.clone();
     for _ in 0..=WEB_HOPS {
-        let response = ask(names, &url).await?;
+        let response = ask(names, &url, grant).await?;
         if !response.status().is_redirection() {
             return read(url, response).await;
         }
@@ -76,10 +80,13 @@ pub(crate) fn check(url: &Url) -> Result<(), GetError> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(GetError::Credentials(url.host_str().unwrap_or_default().to_owned()));
     }
+    if let Some(reason) = url.host().and_then(|host| closed(&host)) {
+        return Err(GetError::Closed { host: url.host_str().unwrap_or_default().to_owned(), reason });
+    }
     Ok(())
 }
 
-async fn ask(names: &dyn Names, url: &Url) -> Result<Response, GetError> {
+async fn ask(names: &dyn Names, url: &Url, grant: NetworkGrant) -> Result<Response, GetError> {
     check(url)?;
     let host = url.host_str().unwrap_or_default().to_owned();
     let found = match url.host() {
@@ -94,8 +101,8 @@ async fn ask(names: &dyn Names, url: &Url) -> Result<Response, GetError> {
         return Err(GetError::NoAddress { host });
     }
     // One bad address among good ones is an attempt, not an accident.
-    if let Some((address, reason)) = found.iter().find_map(|address| Some((*address, refusal(*address)?))) {
-        return Err(GetError::Refused { host, address, reason });
+    for address in &found {
+        judge(url, *address, grant)?;
     }
     let pinned: Vec<SocketAddr> =
         found.iter().map(|address| SocketAddr::new(names.dial(*address), 0)).collect();
@@ -111,6 +118,21 @@ async fn ask(names: &dyn Names, url: &Url) -> Result<Response, GetError> {
         .map_err(transport)?;
     let accepted = "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5";
     client.get(url.clone()).header(ACCEPT, accepted).send().await.map_err(transport)
+}
+
+fn judge(url: &Url, address: IpAddr, grant: NetworkGrant) -> Result<(), GetError> {
+    let may_open_own = url.host().is_some_and(|host| may_open_own(&host));
+    let (reason, way_on) = match (realm(address), grant) {
+        (Realm::Public, _) => return Ok(()),
+        (Realm::Closed(reason), _) => (reason, "no grant reaches it"),
+        (Realm::Own(reason), _) if !may_open_own => (reason, "the name is public, so no grant opens it"),
+        (Realm::Own(_), NetworkGrant::GrantedByName) => return Ok(()),
+        (Realm::Own(reason), NetworkGrant::Withheld | NetworkGrant::Granted) => {
+            (reason, "only the user's answer, or a `network` rule of theirs with exactly this host, opens it")
+        }
+    };
+    let host = url.host_str().unwrap_or_default().to_owned();
+    Err(GetError::Refused { host, address, reason, way_on })
 }
 
 async fn read(url: Url, mut response: Response) -> Result<Got, GetError> {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 
 use attache_core::ports::BoxFuture;
+use attache_core::ports::tool::NetworkGrant;
 use attache_testkit::http_server::{Answer, HttpServer};
 use url::Url;
 
@@ -12,7 +13,10 @@ use super::{Got, Names, get, readable};
 
 const PUBLIC: &str = "93.184.216.34";
 
-/// Answers in order, the last again and again; every public address is our server.
+/// Of somebody's own network.
+const OWN: &str = "10.0.0.7";
+
+/// Answers in order, the last again and again; these addresses are our server, and no other but its own is dialled.
 #[derive(Debug)]
 struct Fake(Mutex<Vec<Vec<IpAddr>>>);
 
@@ -31,13 +35,23 @@ impl Names for Fake {
     }
 
     fn dial(&self, address: IpAddr) -> IpAddr {
-        assert_eq!(address.to_string(), PUBLIC, "dialled what was not allowed");
+        let known = [PUBLIC, OWN, "127.0.0.1", "::1"];
+        assert!(known.contains(&address.to_string().as_str()), "dialled what was not allowed: {address}");
         "127.0.0.1".parse().unwrap()
     }
 }
 
 async fn fetch(names: &Fake, url: &str) -> Result<Got, String> {
-    get(names, Url::parse(url).unwrap()).await.map_err(|error| error.to_string())
+    fetch_with(names, url, NetworkGrant::Granted).await
+}
+
+/// The user's own word was given for the host of this address.
+async fn fetch_granted(names: &Fake, url: &str) -> Result<Got, String> {
+    fetch_with(names, url, NetworkGrant::GrantedByName).await
+}
+
+async fn fetch_with(names: &Fake, url: &str, grant: NetworkGrant) -> Result<Got, String> {
+    get(names, Url::parse(url).unwrap(), grant).await.map_err(|error| error.to_string())
 }
 
 fn to(place: &str) -> Answer {
@@ -53,21 +67,107 @@ async fn a_public_page_comes_with_the_host_it_was_asked_for() {
     assert_eq!(server.requests()[0].header("host").unwrap(), format!("site.test:{}", server.port()));
 }
 
+/// Hosts that no grant opens.
+const CLOSED: [&str; 9] = [
+    "169.254.169.254",
+    "2852039166",
+    "0xa9.254.0251.0376",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:169.254.169.254]",
+    "[fe80::1]",
+    "[fd00:ec2::254]",
+    "0.0.0.0",
+    "metadata.google.internal",
+];
+
 #[tokio::test]
 async fn no_private_address_is_dialled_however_it_is_written() {
     let server = HttpServer::in_order([Answer::new(200, "text/plain", "secret")]).await;
     let port = server.port();
-    for host in
-        ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "127.1"]
-    {
+    for host in ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::1]", "127.1", "127.0.0.1."] {
+        for grant in [NetworkGrant::Withheld, NetworkGrant::Granted] {
+            let url = format!("http://{host}:{port}/");
+            let error = fetch_with(&Fake::new(&[&[PUBLIC]]), &url, grant).await.unwrap_err();
+            assert!(
+                error.contains("is loopback, not of the public internet; only the user's answer"),
+                "{error}"
+            );
+        }
+    }
+    for host in CLOSED {
         let error = fetch(&Fake::new(&[&[PUBLIC]]), &format!("http://{host}:{port}/")).await.unwrap_err();
-        assert!(error.contains("not of the public internet"), "{host}: {error}");
+        assert!(error.contains("is not fetched, whatever is granted"), "{host}: {error}");
     }
     for addresses in [&["10.0.0.1"][..], &[PUBLIC, "169.254.169.254"], &["::ffff:127.0.0.1"], &["fd00::1"]] {
         let error = fetch(&Fake::new(&[addresses]), &format!("http://site.test:{port}/")).await.unwrap_err();
         assert!(error.contains("not of the public internet"), "{error}");
     }
     assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_host_that_the_user_named_is_dialled_in_each_of_its_spellings() {
+    let server = HttpServer::in_order([Answer::new(200, "text/plain", "ours")]).await;
+    let port = server.port();
+    let own = Fake::new(&[&[OWN]]);
+    let hosts =
+        ["127.0.0.1", "2130706433", "0177.0.0.1", "localhost", "nas", "nas.local", "db.corp.internal"];
+    for host in hosts {
+        let got = fetch_granted(&own, &format!("http://{host}:{port}/")).await.unwrap();
+        assert_eq!(got.body, b"ours", "{host}");
+    }
+    assert_eq!(server.requests().len(), hosts.len());
+}
+
+#[tokio::test]
+async fn the_users_word_opens_no_public_name_and_nothing_that_is_closed() {
+    let server = HttpServer::in_order([Answer::new(200, "text/plain", "secret")]).await;
+    let port = server.port();
+    for host in CLOSED {
+        let error =
+            fetch_granted(&Fake::new(&[&[PUBLIC]]), &format!("http://{host}:{port}/")).await.unwrap_err();
+        assert!(error.contains("is not fetched, whatever is granted"), "{host}: {error}");
+    }
+    for (name, addresses, expected) in [
+        ("site.test", &["127.0.0.1"][..], "the name is public"),
+        ("127.0.0.1.site.test", &["127.0.0.1"], "the name is public"),
+        ("localhost.site.test", &["::1"], "the name is public"),
+        ("site.test", &[PUBLIC, OWN], "the name is public"),
+        ("nas.local", &["169.254.169.254"], "link-local, not of the public internet; no grant reaches it"),
+        ("nas.local", &[OWN, "fe80::1"], "link-local"),
+        ("nas.local", &["::ffff:10.0.0.7"], "in disguise"),
+        ("nas", &["100.100.100.200"], "the metadata service of a cloud"),
+    ] {
+        let error =
+            fetch_granted(&Fake::new(&[addresses]), &format!("http://{name}:{port}/")).await.unwrap_err();
+        assert!(error.contains(expected), "{name}: {error}");
+    }
+    for host in ["127.0.0.1@site.test", "127.0.0.1:x@site.test"] {
+        let error =
+            fetch_granted(&Fake::new(&[&[PUBLIC]]), &format!("http://{host}:{port}/")).await.unwrap_err();
+        assert!(error.contains("its host would be site.test"), "{error}");
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_granted_host_leads_to_no_other_own_host() {
+    for place in ["http://127.0.0.1/", "http://localhost/", "http://10.0.0.1/", "http://nas.local.evil/"] {
+        let server = HttpServer::in_order([to(place)]).await;
+        let url = format!("http://nas.local:{}/", server.port());
+        let error = fetch_granted(&Fake::new(&[&[OWN]]), &url).await.unwrap_err();
+        assert_eq!(error, format!("redirected to another host; ask for that one if it is wanted: {place}"));
+    }
+    let server = HttpServer::in_order([to("http://169.254.169.254/latest")]).await;
+    let url = format!("http://nas.local:{}/", server.port());
+    let error = fetch_granted(&Fake::new(&[&[OWN]]), &url).await.unwrap_err();
+    assert_eq!(error, "169.254.169.254 is not fetched, whatever is granted: it is link-local");
+    // Each hop is resolved and judged anew.
+    let server = HttpServer::in_order([to("/again"), Answer::new(200, "text/plain", "secret")]).await;
+    let url = format!("http://nas.local:{}/", server.port());
+    let error = fetch_granted(&Fake::new(&[&[OWN], &["169.254.169.254"]]), &url).await.unwrap_err();
+    assert!(error.contains("no grant reaches it"), "{error}");
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]

@@ -238,7 +238,7 @@ fn the_network_is_granted_by_rules_and_never_by_an_approval() {
     assert_eq!(all.action(&fetch), Action::Allow);
     assert_eq!(network(&all, &fetch), NetworkGrant::Withheld);
     let one = Court::new().rule("network", "example.org", Action::Allow);
-    assert_eq!(network(&one, &fetch), NetworkGrant::Granted);
+    assert_eq!(network(&one, &fetch), NetworkGrant::GrantedByName);
     assert_eq!(network(&one, &anywhere), NetworkGrant::Withheld);
     assert_eq!(network(&one, &[runs("make")]), NetworkGrant::Withheld);
     let any = Court::new().rule("network", "*", Action::Allow);
@@ -253,6 +253,35 @@ fn the_network_is_granted_by_rules_and_never_by_an_approval() {
     let asked = Court::new().judged(&anywhere);
     assert_eq!(asked.network_once_allowed(&anywhere), NetworkGrant::Granted);
     assert_eq!(asked.network_once_allowed(&[runs("make")]), NetworkGrant::Withheld);
+}
+
+#[test]
+fn a_host_is_granted_by_name_by_the_user_alone_and_without_a_wildcard() {
+    let network = |court: &Court, hosts: &[&str]| {
+        court.judged(&hosts.iter().map(|host| reaches(host)).collect::<Vec<_>>()).network
+    };
+    let literal = Court::new().rule("network", "localhost", Action::Allow);
+    assert_eq!(network(&literal, &["localhost"]), NetworkGrant::GrantedByName);
+    assert_eq!(network(&literal, &["localhost.evil.example"]), NetworkGrant::Withheld);
+    assert_eq!(network(&literal, &["localhost", "other"]), NetworkGrant::Withheld);
+    for pattern in ["*", "local*", "*host", "localhost*"] {
+        let wild = Court::new().rule("network", pattern, Action::Allow);
+        assert_eq!(network(&wild, &["localhost"]), NetworkGrant::Granted, "{pattern}");
+    }
+    let mixed = Court::new().rule("network", "*", Action::Allow).rule("network", "localhost", Action::Allow);
+    assert_eq!(network(&mixed, &["localhost"]), NetworkGrant::GrantedByName);
+    assert_eq!(network(&mixed, &["localhost", "other"]), NetworkGrant::Granted);
+    let agent = Court::new().of_agent("network", "localhost", Action::Allow, Firmness::Plain);
+    assert_eq!(network(&agent, &["localhost"]), NetworkGrant::Granted, "a manifest is not the user");
+    let pinned = literal.of_agent("network", "*", Action::Ask, Firmness::Pinned);
+    assert_eq!(network(&pinned, &["localhost"]), NetworkGrant::Withheld);
+
+    let mut court = Court::new();
+    let asked = court.judged(&[reaches("localhost")]);
+    assert_eq!(asked.network, NetworkGrant::Withheld);
+    assert_eq!(asked.network_once_allowed(&[reaches("localhost")]), NetworkGrant::GrantedByName);
+    assert_eq!(court.answer_always(&[reaches("localhost")], Action::Allow), "reaching localhost");
+    assert_eq!(network(&court, &["localhost"]), NetworkGrant::GrantedByName);
 }
 
 #[test]
