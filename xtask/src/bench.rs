@@ -20,6 +20,7 @@ mod figures;
 mod floor;
 mod histories;
 mod raw;
+mod sandbox;
 mod sessions;
 mod streams;
 mod table;
@@ -80,13 +81,14 @@ pub(crate) fn run(house: &House, words: &[&str]) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 6] = [
+const MEASUREMENTS: [(&str, Measure); 7] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
     ("the wires of the models", wire::measure),
     ("tools on a large tree", tools::measure),
     ("commands before they run", watchdog::measure),
+    ("commands in the sandbox", sandbox::measure),
 ];
 
 fn is_meant(section: &str, words: &[&str]) -> bool {

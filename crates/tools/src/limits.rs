@@ -213,6 +213,9 @@ pub(crate) const COMMAND_FILE_BYTES: u64 = 16 * 1024 * 1024 * 1024;
 /// The private `/tmp` of a sandbox lives in memory; large things belong into the scratch directory.
 pub(crate) const TEMPORARY_BYTES: u64 = 1024 * 1024 * 1024;
 
+/// What fits into the empty directories that stand for hidden and missing ones: nothing, and the kernel knows no less.
+pub(crate) const SEALED_BYTES: u64 = 4096;
+
 /// How deep, and in how many directories, nested repositories and protected files are looked for before each command:
 /// a few milliseconds.
 pub(crate) const NESTED_DEPTH: usize = 3;

@@ -140,6 +140,8 @@ async fn secrets_are_not_seen() {
         );
         let (output, _) = run(&trial, &places).await;
         assert!(!output.contains(CANARY), "{level:?}: {output}");
+        let (output, _) = run(&trial, "cat /etc/shadow /etc/gshadow").await;
+        assert!(!output.contains("root:"), "{level:?}");
         let workspace = Workspace { root: home.clone(), ..(*trial.workspace).clone() };
         let mut trial = trial;
         trial.workspace = Arc::new(workspace);
@@ -186,6 +188,12 @@ async fn what_runs_or_rules_stays_as_it_is() {
     ] {
         refused(&trial, command).await;
     }
+    // What is made writable by force is nobody's.
+    run(
+        &trial,
+        "chmod u+w .claude .git/hooks; echo x > .claude/settings.json; echo x > .git/hooks/pre-commit",
+    )
+    .await;
     assert_eq!(std::fs::read_to_string(trial.root.join(".git/config")).unwrap(), before);
     assert_eq!(std::fs::read_to_string(trial.root.join(".vscode/tasks.json")).unwrap(), "{}");
     done(&trial, "echo x > .git/objects/x && echo y > .git/index && rm .git/index").await;

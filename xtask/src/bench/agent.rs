@@ -42,6 +42,8 @@ pub(crate) enum Prompt {
     Read,
     /// There and back: the file is as it was.
     Edit,
+    /// One that does nothing.
+    Command,
 }
 
 impl Prompt {
@@ -56,6 +58,7 @@ impl Prompt {
             Self::Grep => "search files".to_owned(),
             Self::Read => "read a file".to_owned(),
             Self::Edit => "edit a file".to_owned(),
+            Self::Command => "run a command".to_owned(),
         }
     }
 }
@@ -223,6 +226,7 @@ fn tool_calls() -> String {
         (Prompt::Grep, format!("  call grep {{\"pattern\":\"{NEEDLE}\"}}\n  ---\n")),
         (Prompt::Read, format!("  call read {{\"path\":\"{SAMPLE}\"}}\n  ---\n")),
         (Prompt::Edit, there + &back),
+        (Prompt::Command, "  call bash {\"command\":\"true\"}\n  ---\n".to_owned()),
     ]
     .into_iter()
     .map(|(prompt, calls)| format!("on \"{}\"\n{calls}  text \"done\"\n", prompt.text()))

@@ -131,3 +131,9 @@ pub(crate) const VERDICT_MICROSECONDS: Aim = Aim::AtMost(100.0);
 
 /// Verdicts on each command of the corpus. Odd, so that the median is one of them.
 pub(crate) const VERDICTS: usize = 9;
+
+/// Holding a command must not be felt: below one frame, where most commands take longer by themselves.
+pub(crate) const SANDBOXED_TRUE_MS: Aim = Aim::AtMost(15.0);
+
+/// Commands that are run; each starts half a dozen processes, the noisiest figure.
+pub(crate) const COMMANDS: usize = 41;

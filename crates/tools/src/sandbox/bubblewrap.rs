@@ -8,7 +8,7 @@ use attache_core::ports::tool::NetworkGrant;
 
 use super::policy::Policy;
 use super::protection::{Kind, Protection};
-use crate::limits::TEMPORARY_BYTES;
+use crate::limits::{SEALED_BYTES, TEMPORARY_BYTES};
 
 /// Where our own program is found inside. Not by its own name: what ends us by name must leave it to do its work.
 const HELPER: &str = "/run/command-guard";
@@ -59,18 +59,16 @@ impl Plan<'_> {
         read_only.iter().for_each(|path| arguments.mount("--ro-bind", path, path));
         for one in missing {
             match one.kind {
-                Kind::Directory => arguments.mount("--ro-bind", &one.path, &one.path),
+                Kind::Directory => arguments.sealed(&one.path),
                 Kind::File => arguments.mount("--ro-bind", self.empty, &one.path),
             }
         }
         let (directories, files): (Vec<&PathBuf>, Vec<_>) =
             self.policy.hidden.iter().partition(|path| path.is_dir());
         files.iter().for_each(|path| arguments.mount("--ro-bind", self.empty, path));
-        directories.iter().for_each(|path| arguments.tmpfs("0755", path));
+        directories.iter().for_each(|path| arguments.sealed(path));
         arguments.mount("--bind", &self.policy.scratch, &self.policy.scratch);
-        directories.iter().for_each(|path| arguments.push(["--remount-ro".into(), OsString::from(path)]));
         arguments.mount("--ro-bind", self.helper, Path::new(HELPER));
-        arguments.push(["--remount-ro", "/run"]);
         arguments.push(["--chdir".into(), OsString::from(&self.policy.directory)]);
         arguments.push(["--", HELPER]);
         arguments.0.extend(self.request.iter().cloned());
@@ -83,11 +81,11 @@ impl Plan<'_> {
         arguments.push(["--dev", "/dev", "--proc", "/proc"]);
         for temporary in ["/tmp", "/var/tmp"] {
             if Path::new(temporary).is_dir() {
-                arguments.tmpfs("1777", Path::new(temporary));
+                arguments.tmpfs("1777", TEMPORARY_BYTES, Path::new(temporary));
             }
         }
         // The sockets of daemons are here, those that look up names for others, too.
-        arguments.tmpfs("0755", Path::new("/run"));
+        arguments.sealed(Path::new("/run"));
         KEPT_OF_RUN.iter().map(Path::new).for_each(|path| arguments.mount("--ro-bind-try", path, path));
         match self.policy.network {
             NetworkGrant::Withheld => {}
@@ -115,8 +113,15 @@ impl Arguments {
         self.push([how.into(), OsString::from(source), OsString::from(target)]);
     }
 
-    fn tmpfs(&mut self, mode: &str, path: &Path) {
-        self.push(["--perms", mode, "--size", &TEMPORARY_BYTES.to_string()]);
+    fn tmpfs(&mut self, mode: &str, bytes: u64, path: &Path) {
+        self.push(["--perms", mode, "--size", &bytes.to_string()]);
         self.push(["--tmpfs".into(), OsString::from(path)]);
+    }
+
+    /// A directory that is empty and stays so, but for what is mounted within. Not a read-only mount: for each of those
+    /// bubblewrap reads the table of all mounts, which is most of what a sandbox costs. A command that makes it writable
+    /// by force writes into a page of memory that goes with it.
+    fn sealed(&mut self, path: &Path) {
+        self.tmpfs("0555", SEALED_BYTES, path);
     }
 }

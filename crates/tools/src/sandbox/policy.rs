@@ -1,9 +1,11 @@
 //! What a command of one call may write, see and reach, as real paths. Looks at the disk, changes nothing.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::{NetworkGrant, Site};
+use rustix::fs::Access;
 
 /// Variables that name a socket or a file through which others act for the user.
 const AGENTS: &[&str] =
@@ -33,7 +35,7 @@ impl Policy {
             .iter()
             .filter_map(std::env::var_os)
             .flat_map(|value| agent_paths(&value.to_string_lossy()));
-        let hidden = outermost(workspace.guarded.hidden_paths().chain(agents));
+        let mut hidden = outermost(workspace.guarded.hidden_paths().chain(agents));
         let roots = std::iter::once(&workspace.root).chain(&workspace.additional).chain(site.granted.iter());
         let mut writable: Vec<PathBuf> = roots.filter_map(|root| root.canonicalize().ok()).collect();
         writable.sort();
@@ -43,6 +45,7 @@ impl Policy {
             let text = format!("{} is not shown to agents: it may hold keys or tokens", hidden.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
+        hidden.retain(|path| writable.iter().any(|root| path.starts_with(root)) || is_reachable(path));
         let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
         Ok(Self { directory, writable, scratch, hidden, home, network })
     }
@@ -50,6 +53,16 @@ impl Policy {
     pub(super) fn is_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root))
     }
+}
+
+/// Whether the kernel would let this user in, now or after a change of the mode. What it would not needs no hiding: a
+/// command has no more rights than we have, and each thing hidden is one more mount.
+fn is_reachable(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else { return true };
+    let access = |access| rustix::fs::access(path, access).is_ok();
+    metadata.uid() == rustix::process::getuid().as_raw()
+        || access(Access::READ_OK)
+        || (metadata.is_dir() && access(Access::EXEC_OK))
 }
 
 fn make_private(directory: &Path) -> io::Result<()> {

@@ -113,7 +113,12 @@ impl Protection {
             let mut seen = BTreeSet::new();
             for entry in entries.flatten() {
                 let Ok(kind) = entry.file_type() else { continue };
-                let name = entry.file_name().to_string_lossy().to_lowercase();
+                let name = entry.file_name();
+                // Most entries are files that nobody protects: they are not looked at any further.
+                if !kind.is_dir() && !name.as_encoded_bytes().starts_with(b".") {
+                    continue;
+                }
+                let name = name.to_string_lossy().to_lowercase();
                 if Guarded::protected_names().iter().any(|sequence| first(sequence) == name) {
                     self.hold(&entry.path(), kind, &name, place);
                     seen.insert(name);
@@ -232,4 +237,15 @@ pub(super) fn is_place_holder(path: &Path, kind: FileType) -> bool {
     kind.is_dir()
         && path.symlink_metadata().is_ok_and(is_marked)
         && path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The search passes over files that do not.
+    #[test]
+    fn all_protected_names_begin_with_a_dot() {
+        assert!(Guarded::protected_names().iter().all(|sequence| sequence.starts_with('.')));
+    }
 }
