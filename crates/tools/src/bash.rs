@@ -84,6 +84,8 @@ impl Tool for Bash {
                 repository: shell::repository,
                 guarded: &guarded,
                 keys: shell::keys,
+                links: shell::links,
+                elsewhere: shell::elsewhere,
             };
             let accesses = shell::with_real_paths(shell::read(&input.command, &ground).accesses, &directory);
             Ok(ToolPlan::new(accesses, presentation))

@@ -180,9 +180,9 @@ pub(crate) const SHELL_STEPS: usize = 2_000;
 /// Accesses of one command; they are compared with each other.
 pub(crate) const SHELL_ACCESSES: usize = 256;
 
-/// Entries of a tree that are looked at for private keys before a command searches it: some milliseconds, and the top of
-/// every repository.
-pub(crate) const SHELL_KEY_LOOK: usize = 4_096;
+/// Entries of a tree that are looked at for private keys and links before a command searches it or fits a pattern there:
+/// some milliseconds, and the top of every repository.
+pub(crate) const SHELL_LOOK: usize = 4_096;
 
 /// Places a shell may be in at one point before we say that it may be anywhere.
 pub(crate) const SHELL_DIRECTORIES: usize = 8;

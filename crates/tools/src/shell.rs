@@ -9,6 +9,7 @@ mod expansion;
 mod find;
 mod found;
 mod git;
+mod links;
 mod loops;
 mod marks;
 mod options;
@@ -27,7 +28,7 @@ mod verdict;
 mod walk;
 mod word;
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use attache_core::ports::tool::{Access, CommandAccess, CommandNature};
 use attache_core::scope::Guarded;
@@ -36,7 +37,8 @@ use crate::limits::{SHELL_BYTES, SHELL_STEPS};
 use found::Found;
 use state::State;
 
-pub use real::with_real_paths;
+pub use links::{Link, links};
+pub use real::{elsewhere, with_real_paths};
 pub use repository::{Repository, repository};
 pub use secrets::{Keys, keys};
 
@@ -53,6 +55,12 @@ pub struct Ground<'a> {
     pub guarded: &'a Guarded,
     /// Whether a directory that is searched holds private keys. Asked of reads without a name only.
     pub keys: fn(&Path) -> Keys,
+    /// The links below a directory; the second one is where the shell is started. Asked where a pattern or a search may
+    /// come across one.
+    pub links: fn(&Path, &Path) -> Vec<Link>,
+    /// Where a path really is, if that is not where its name says; the second one is where the shell is started. Asked
+    /// of what stands before `..` only.
+    pub elsewhere: fn(&Path, &Path) -> Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Ground<'_> {
@@ -115,18 +123,37 @@ struct Reader<'a> {
     depth: usize,
 }
 
+impl Reader<'_> {
+    /// `path` from `directory` as the kernel finds it: back from where a link leads, not from where it lies.
+    fn located(&self, directory: &Path, path: &str) -> PathBuf {
+        if !Path::new(path).components().any(|component| component == Component::ParentDir) {
+            return resolved(directory, path);
+        }
+        let mut place = PathBuf::from("/");
+        for component in directory.join(path).components() {
+            match component {
+                Component::ParentDir => {
+                    place = (self.ground.elsewhere)(&place, self.ground.directory).unwrap_or(place);
+                    place.pop();
+                }
+                Component::Normal(name) => place.push(name),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        place
+    }
+}
+
 /// `path` from `directory`, without `.` and `..`. Lexical, as `cd` is; who opens files looks at links.
 fn resolved(directory: &Path, path: &str) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for component in directory.join(path).components() {
         match component {
-            std::path::Component::ParentDir => {
+            Component::ParentDir => {
                 normal.pop();
             }
-            std::path::Component::Normal(name) => normal.push(name),
-            std::path::Component::RootDir
-            | std::path::Component::CurDir
-            | std::path::Component::Prefix(_) => {}
+            Component::Normal(name) => normal.push(name),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
         }
     }
     normal

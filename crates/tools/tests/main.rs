@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod apply_patch;
+mod attacks;
 mod bash;
 mod client_terminal;
 mod client_texts;

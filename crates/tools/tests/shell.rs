@@ -2,7 +2,7 @@
 
 mod brush;
 mod commands;
-mod corpus;
+pub(crate) mod corpus;
 mod properties;
 mod second_opinion;
 mod secrets;
@@ -26,6 +26,8 @@ fn ground() -> Ground<'static> {
         repository: |_| Repository::Plain,
         guarded: &GUARDED,
         keys: |_| Keys::Unseen,
+        links: |_, _| Vec::new(),
+        elsewhere: |_, _| None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A workspace of its own for each test, and calls as the loop makes them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Site, Workspace};
@@ -28,7 +28,8 @@ impl Progress for Recorder {
 }
 
 pub(crate) struct Trial {
-    _directory: tempfile::TempDir,
+    /// Removed with the trial; `None` where somebody else does that.
+    _directory: Option<tempfile::TempDir>,
     pub(crate) base: PathBuf,
     pub(crate) root: PathBuf,
     pub(crate) workspace: Arc<Workspace>,
@@ -43,8 +44,13 @@ impl Trial {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
+        std::fs::create_dir(base.join("root")).unwrap();
+        Self { _directory: Some(directory), ..Self::beneath(base) }
+    }
+
+    /// In a place that has a `root` already and that somebody else removes.
+    pub(crate) fn beneath(base: PathBuf) -> Self {
         let root = base.join("root");
-        std::fs::create_dir(&root).unwrap();
         let workspace = Arc::new(Workspace {
             session_id: SessionId::new("ses_1"),
             root: root.clone(),
@@ -53,7 +59,7 @@ impl Trial {
             guarded: Default::default(),
         });
         Self {
-            _directory: directory,
+            _directory: None,
             base,
             root,
             workspace,
@@ -67,19 +73,16 @@ impl Trial {
 
     /// Commands are held as far as this machine can; fails where it can't do that level.
     pub(crate) fn held(level: Level) -> Self {
-        let mut trial = Self::new();
-        let helper = PathBuf::from(env!("CARGO_BIN_EXE_sandboxed"));
-        let sandbox = match level {
-            Level::Full => Sandbox::probe(helper),
-            Level::Reduced => Sandbox::probe_reduced(helper),
-            Level::None => Sandbox::none(),
-        };
-        assert_eq!(sandbox.level(), level, "{:?}", sandbox.shortfalls());
-        trial.sandbox = Sandbox::found_by(move || sandbox);
+        Self::new().hold(level)
+    }
+
+    pub(crate) fn hold(self, level: Level) -> Self {
+        let mut trial = self;
+        trial.sandbox = found(level);
         trial.tools =
             attache_tools::builtin(Equipment { sandbox: Arc::clone(&trial.sandbox), ..Equipment::bare() });
         let home = trial.base.join("home");
-        std::fs::create_dir(&home).unwrap();
+        std::fs::create_dir_all(&home).unwrap();
         let guarded = Guarded::new(Some(home), vec![trial.base.join("own")]);
         trial.workspace = Arc::new(Workspace {
             scratch: trial.base.join("own/scratch/ses_1"),
@@ -154,6 +157,20 @@ impl Trial {
             ToolOutcome::Picture { found, .. } => panic!("{id} gave a picture: {}", found.path.display()),
         }
     }
+}
+
+/// Looked for once: that starts processes.
+fn found(level: Level) -> Found {
+    static FOUND: [OnceLock<Found>; 3] = [const { OnceLock::new() }; 3];
+    let helper = PathBuf::from(env!("CARGO_BIN_EXE_sandboxed"));
+    let (place, look): (usize, fn(PathBuf) -> Sandbox) = match level {
+        Level::Full => (0, Sandbox::probe),
+        Level::Reduced => (1, Sandbox::probe_reduced),
+        Level::None => (2, |_| Sandbox::none()),
+    };
+    let found = FOUND[place].get_or_init(|| Sandbox::found_by(move || look(helper)));
+    assert_eq!(found.level(), level, "{:?}", found.shortfalls());
+    Arc::clone(found)
 }
 
 pub(crate) fn names(directory: &Path) -> Vec<String> {

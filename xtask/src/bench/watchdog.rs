@@ -65,6 +65,8 @@ fn verdict_time(command: &str, expected: Action, judge: &Judge<'_>) -> Result<Du
         repository: |_| shell::Repository::Plain,
         guarded: &judge.workspace.guarded,
         keys: |_| shell::Keys::Unseen,
+        links: |_, _| Vec::new(),
+        elsewhere: |_, _| None,
     };
     let mut times = Vec::new();
     for _ in 0..=VERDICTS {

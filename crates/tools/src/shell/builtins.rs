@@ -78,6 +78,8 @@ impl Reader<'_> {
             arguments.iter().filter(|word| !matches!(word.text(), Some("-L" | "-P" | "-e" | "--"))).collect();
         let mut moved = state.clone();
         match operands.as_slice() {
+            // Through links, back from where they lead: only the disk can say where that is.
+            _ if arguments.iter().any(|word| word.text() == Some("-P")) => moved.lose_directory(),
             [] => match self.ground.home.and_then(std::path::Path::to_str) {
                 Some(home) => moved.enter(home),
                 None => moved.lose_directory(),

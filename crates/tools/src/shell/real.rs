@@ -6,10 +6,10 @@ use attache_core::ports::tool::{Access, CommandAccess};
 
 /// The accesses, and for each path that leads elsewhere the one it leads to.
 pub fn with_real_paths(accesses: Vec<Access>, root: &Path) -> Vec<Access> {
-    let real_root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    let real_root = real_root(root);
     let mut all = Vec::with_capacity(accesses.len());
     for access in accesses {
-        let elsewhere = |path: &Path| elsewhere(path, root, &real_root);
+        let elsewhere = |path: &Path| differs(path, root, &real_root);
         let real = match &access {
             Access::ReadPath(path) => elsewhere(path).map(Access::ReadPath),
             Access::WritePath(path) => elsewhere(path).map(Access::WritePath),
@@ -23,8 +23,16 @@ pub fn with_real_paths(accesses: Vec<Access>, root: &Path) -> Vec<Access> {
     all
 }
 
-/// `None` when the path means itself, below the root as the root is named.
-fn elsewhere(path: &Path, root: &Path, real_root: &Path) -> Option<PathBuf> {
+/// Where a path really is; `None` when it means itself, below `root` as that is named.
+pub fn elsewhere(path: &Path, root: &Path) -> Option<PathBuf> {
+    differs(path, root, &real_root(root))
+}
+
+fn real_root(root: &Path) -> PathBuf {
+    root.canonicalize().unwrap_or_else(|_| root.to_path_buf())
+}
+
+fn differs(path: &Path, root: &Path, real_root: &Path) -> Option<PathBuf> {
     let real = real(path)?;
     let same = match path.strip_prefix(root) {
         Ok(below) => real == real_root.join(below),

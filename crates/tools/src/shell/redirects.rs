@@ -103,7 +103,10 @@ impl Reader<'_> {
                 None => return Err("the target of a redirection is not known before it runs".into()),
                 Some(None) => {}
                 Some(Some(_)) if self.may_meet_secret(place, &directory) => {
-                    return Err("a pattern in a redirection fits the name of a private key".into());
+                    return Err(
+                        "a pattern in a redirection fits a private key, or a link that leads elsewhere"
+                            .into(),
+                    );
                 }
                 Some(Some(path)) => self.found.add(match direction {
                     Direction::Reads => Access::ReadPath(path),

@@ -1,14 +1,14 @@
-//! What a read may come across that no path names: a pattern that fits a private key, a search through a directory that
-//! holds secrets. A look that leads to a question; what is named plainly is refused elsewhere.
+//! What a read may come across that no path names: a pattern that fits a private key or a link out, a search through a
+//! directory that holds secrets. A look that leads to a question; what is named plainly is refused elsewhere.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
 use attache_core::scope::Guarded;
 
+use super::Reader;
 use super::word::Place;
-use super::{Reader, resolved};
-use crate::limits::SHELL_KEY_LOOK;
+use crate::limits::SHELL_LOOK;
 
 /// Whether private keys lie in a directory or below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Keys {
 /// Looks at the nearest entries first and no further than a command may wait. Follows no link.
 pub fn keys(directory: &Path) -> Keys {
     let mut open = VecDeque::from([directory.to_path_buf()]);
-    let mut left = SHELL_KEY_LOOK;
+    let mut left = SHELL_LOOK;
     while let Some(directory) = open.pop_front() {
         // What can't be listed can't be searched either.
         let Ok(entries) = directory.read_dir() else { continue };
@@ -47,12 +47,16 @@ impl Reader<'_> {
     pub(super) fn may_meet_secret(&self, place: &Place, directory: &Path) -> bool {
         match place {
             Place::Below { directory: below, pattern } => {
-                let below = resolved(directory, below);
-                self.key_may_match(pattern, &below) || self.hidden_may_match(pattern, &below)
+                let below = self.located(directory, below);
+                self.key_may_match(pattern, &below)
+                    || self.hidden_may_match(pattern, &below)
+                    || self.may_follow_link(place, directory)
             }
             Place::Through(path) => {
-                let path = resolved(directory, path);
-                self.hidden_names(&path).next().is_some() || (self.ground.keys)(&path) == Keys::Found
+                let path = self.located(directory, path);
+                self.hidden_names(&path).next().is_some()
+                    || (self.ground.keys)(&path) == Keys::Found
+                    || self.may_follow_link(place, directory)
             }
             Place::At(_) | Place::Unknown => false,
         }
@@ -83,7 +87,7 @@ impl Reader<'_> {
 }
 
 /// `*` and `?` as bash has them; a bracket may be any characters at all.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (simplified(pattern), name.chars().collect());
     let (mut at, mut seen) = (0, 0);
     // Where the last `*` stands, and how much it has taken.
@@ -160,7 +164,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let deep = place.path().join("z");
         std::fs::create_dir(&deep).unwrap();
-        for number in 0..=SHELL_KEY_LOOK {
+        for number in 0..=SHELL_LOOK {
             std::fs::write(place.path().join(number.to_string()), "").unwrap();
         }
         std::fs::write(deep.join("id_rsa"), "x").unwrap();

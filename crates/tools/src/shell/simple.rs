@@ -9,7 +9,7 @@ use super::state::{Flow, State};
 use super::variables::{Kind, kind};
 use super::verdict::Verdict;
 use super::word::{Place, Word};
-use super::{Reader, Unclear, resolved};
+use super::{Reader, Unclear};
 
 /// Devices that hold nothing.
 const DEVICES: [&str; 9] = [
@@ -165,7 +165,7 @@ impl Reader<'_> {
         let directories: Vec<PathBuf> = directories.to_vec();
         for directory in &directories {
             let directory = match &verdict.directory {
-                Some(moved) => resolved(directory, moved),
+                Some(moved) => self.located(directory, moved),
                 None => directory.clone(),
             };
             let mut nature = verdict.nature.clone();
@@ -195,6 +195,9 @@ impl Reader<'_> {
             }
             for place in &verdict.writes {
                 match self.path(place, &directory) {
+                    Some(_) if self.may_follow_link(place, &directory) => {
+                        nature = CommandNature::Unclear("a pattern fits a link that leads elsewhere".into())
+                    }
                     Some(path) => paths.extend(path.map(Access::WritePath)),
                     None => {
                         nature =
@@ -218,13 +221,15 @@ impl Reader<'_> {
     pub(super) fn path(&self, place: &Place, directory: &std::path::Path) -> Option<Option<PathBuf>> {
         match place {
             Place::Unknown => None,
+            // Back from wherever a link leads that the pattern fits.
+            Place::Below { pattern, .. } if pattern.split('/').any(|part| part == "..") => None,
             Place::At(path) | Place::Through(path)
                 if DEVICES.contains(&path.as_str()) || path.starts_with("/dev/fd/") || path.is_empty() =>
             {
                 Some(None)
             }
             Place::At(path) | Place::Below { directory: path, .. } | Place::Through(path) => {
-                Some(Some(resolved(directory, path)))
+                Some(Some(self.located(directory, path)))
             }
         }
     }

@@ -74,6 +74,9 @@ impl Reader<'_> {
             "git" => return Ok(self.git(shown, arguments, state)),
             "sed" | "gsed" => return Ok(sed::judge(shown, arguments)),
             "awk" | "gawk" | "mawk" | "nawk" => return Ok(awk::judge(shown, arguments)),
+            "ps" if arguments.iter().any(may_show_environment) => {
+                return Ok(Verdict::new(shown, CommandNature::Effects, 0));
+            }
             _ => {}
         }
         let second = arguments.first().and_then(Word::text);
@@ -103,7 +106,7 @@ impl Reader<'_> {
             let asked = self.ground.repository;
             let plain = state.directories().unwrap_or_default().iter().all(|directory| {
                 let directory = match &verdict.directory {
-                    Some(moved) => super::resolved(directory, moved),
+                    Some(moved) => self.located(directory, moved),
                     None => directory.clone(),
                 };
                 asked(&directory) == super::Repository::Plain
@@ -113,6 +116,19 @@ impl Reader<'_> {
             }
         }
         verdict
+    }
+}
+
+/// `ps e` and `ps -E`: what other processes were given, keys among it. A word without a dash may be a bundle of letters.
+fn may_show_environment(word: &Word) -> bool {
+    const LETTERS: &str = "acefghHjklLmMnNoOpqrsStTuUvVwxXZ";
+    match word.text() {
+        None => true,
+        Some(long) if long.starts_with("--") => false,
+        Some(text) => match text.strip_prefix('-') {
+            Some(bundle) => bundle.contains('E'),
+            None => text.contains('e') && text.chars().all(|letter| LETTERS.contains(letter)),
+        },
     }
 }
 

@@ -24,7 +24,7 @@ fn line(line: &str) -> Line {
     Line { class: next(), verdict: next(), command: unescaped(&next()) }
 }
 
-fn unescaped(text: &str) -> String {
+pub(crate) fn unescaped(text: &str) -> String {
     let mut plain = String::new();
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
