@@ -5,10 +5,10 @@ mod fit;
 mod parse;
 
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use attache_core::ports::tool::{Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
-use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::ports::ToolSpec;
+use attache_core::ports::tool::{Effect, Location, Presentation, Shown, ToolKind, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,8 +18,7 @@ use crate::diff::{self, Difference};
 use crate::fence::visible;
 use crate::files::NewMode;
 use crate::limits::SHOWN_DIFF_BYTES;
-use crate::locks::PathLocks;
-use crate::mutation::{self, Change, Mutation, Step};
+use crate::mutation::{Change, Mutation, Step};
 use crate::paths;
 use crate::texts::{Content, Original};
 use parse::{FilePatch, Hunk};
@@ -38,35 +37,9 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     arguments::spec::<Input>("apply_patch", ToolKind::Edit, Effect::Mutates, Visibility::Shown)
 });
 
+/// A call, understood.
 #[derive(Debug)]
-pub(crate) struct ApplyPatch {
-    /// Shared with `write` and `edit`: all change files.
-    locks: Arc<PathLocks>,
-}
-
-impl ApplyPatch {
-    pub(crate) fn new(locks: Arc<PathLocks>) -> Self {
-        Self { locks }
-    }
-}
-
-impl Tool for ApplyPatch {
-    fn spec(&self) -> &ToolSpec {
-        &SPEC
-    }
-
-    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        mutation::plan(Request::parse(input, &site.workspace), site)
-    }
-
-    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        let request = Request::parse(&input, &runtime.site.workspace);
-        Box::pin(mutation::run(request, runtime, &self.locks))
-    }
-}
-
-#[derive(Debug)]
-struct Request {
+pub(crate) struct Request {
     changes: Vec<FileChange>,
     /// Each once; changes name them by their index.
     paths: Vec<PathBuf>,
@@ -88,17 +61,6 @@ enum ChangeKind {
 }
 
 impl Request {
-    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
-        let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
-        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
-        let patches = parse::parse(&input.patch).map_err(|error| rejected(error.to_string()))?;
-        let mut request = Self { changes: Vec::new(), paths: Vec::new() };
-        for patch in patches {
-            request.add(patch, workspace).map_err(rejected)?;
-        }
-        Ok(request)
-    }
-
     fn add(&mut self, patch: FilePatch, workspace: &Workspace) -> Result<(), String> {
         let mut index = |name: &str| {
             let path = paths::absolute(workspace, name)?;
@@ -121,7 +83,20 @@ impl Request {
 }
 
 impl Mutation for Request {
-    const TOOL: &'static str = "apply_patch";
+    fn spec() -> &'static ToolSpec {
+        &SPEC
+    }
+
+    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
+        let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
+        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+        let patches = parse::parse(&input.patch).map_err(|error| rejected(error.to_string()))?;
+        let mut request = Self { changes: Vec::new(), paths: Vec::new() };
+        for patch in patches {
+            request.add(patch, workspace).map_err(rejected)?;
+        }
+        Ok(request)
+    }
 
     fn paths(&self) -> Vec<PathBuf> {
         self.paths.clone()

@@ -4,10 +4,10 @@ mod apply;
 pub(crate) mod nearest;
 
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use attache_core::ports::tool::{Effect, Location, Presentation, Site, ToolKind, Workspace};
-use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::ports::ToolSpec;
+use attache_core::ports::tool::{Effect, Location, Presentation, ToolKind, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,8 +16,7 @@ use crate::arguments::{self, Visibility};
 use crate::diff::Difference;
 use crate::fence::visible;
 use crate::files::NewMode;
-use crate::locks::PathLocks;
-use crate::mutation::{self, Change, Mutation, Step};
+use crate::mutation::{Change, Mutation, Step};
 use crate::paths;
 use crate::texts::Original;
 
@@ -49,71 +48,18 @@ const EXAMPLE: &str = r#"{"path":"src/main.rs","old_string":"let x = 1;","new_st
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("edit", ToolKind::Edit, Effect::Mutates, Visibility::Shown));
 
+/// A call, understood.
 #[derive(Debug)]
-pub(crate) struct Edit {
-    /// Shared with `write`: both change files.
-    locks: Arc<PathLocks>,
-}
-
-impl Edit {
-    pub(crate) fn new(locks: Arc<PathLocks>) -> Self {
-        Self { locks }
-    }
-}
-
-impl Tool for Edit {
-    fn spec(&self) -> &ToolSpec {
-        &SPEC
-    }
-
-    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        mutation::plan(Request::parse(input, &site.workspace), site)
-    }
-
-    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        let request = Request::parse(&input, &runtime.site.workspace);
-        Box::pin(mutation::run(request, runtime, &self.locks))
-    }
-}
-
-#[derive(Debug)]
-struct Request {
+pub(crate) struct Request {
     path: PathBuf,
     replacements: Vec<Replacement>,
 }
 
 impl Mutation for Request {
-    const TOOL: &'static str = "edit";
-
-    fn paths(&self) -> Vec<PathBuf> {
-        vec![self.path.clone()]
+    fn spec() -> &'static ToolSpec {
+        &SPEC
     }
 
-    fn presentation(&self) -> Presentation {
-        Presentation {
-            title: format!("Edit {}", visible(&self.path.display().to_string())),
-            kind: Some(ToolKind::Edit),
-            locations: vec![Location { path: self.path.clone(), line: None }],
-            ..Presentation::default()
-        }
-    }
-
-    fn change(&self, originals: &[Original]) -> Result<Change, String> {
-        let [original] = originals else { return Err("one file was expected".to_owned()) };
-        let old = original.text()?;
-        let body = apply::apply(&old.body, &self.replacements)
-            .map_err(|conflict| format!("{conflict}; {} is unchanged", self.path.display()))?;
-        let difference = Difference::between(&old.body, &body);
-        Ok(Change {
-            steps: vec![Step::Put { file: 0, like: 0, body, mode: NewMode::Usual }],
-            answer: format!("edited {}: {}", self.path.display(), difference.stat()),
-            locations: difference.locations(&self.path),
-            shown: difference.shown(&self.path),
-        })
-    }
-}
-
-impl Request {
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
         let rejected = |problem: &str| arguments::rejected(&SPEC, EXAMPLE, problem);
         let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
@@ -147,6 +93,33 @@ impl Request {
             replacement.check().map_err(|problem| rejected(&problem))?;
         }
         Ok(Self { path, replacements })
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        vec![self.path.clone()]
+    }
+
+    fn presentation(&self) -> Presentation {
+        Presentation {
+            title: format!("Edit {}", visible(&self.path.display().to_string())),
+            kind: Some(ToolKind::Edit),
+            locations: vec![Location { path: self.path.clone(), line: None }],
+            ..Presentation::default()
+        }
+    }
+
+    fn change(&self, originals: &[Original]) -> Result<Change, String> {
+        let [original] = originals else { return Err("one file was expected".to_owned()) };
+        let old = original.text()?;
+        let body = apply::apply(&old.body, &self.replacements)
+            .map_err(|conflict| format!("{conflict}; {} is unchanged", self.path.display()))?;
+        let difference = Difference::between(&old.body, &body);
+        Ok(Change {
+            steps: vec![Step::Put { file: 0, like: 0, body, mode: NewMode::Usual }],
+            answer: format!("edited {}: {}", self.path.display(), difference.stat()),
+            locations: difference.locations(&self.path),
+            shown: difference.shown(&self.path),
+        })
     }
 }
 

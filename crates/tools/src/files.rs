@@ -23,6 +23,10 @@ pub(crate) enum FileError {
     Missing { path: PathBuf, hint: String },
     #[error("{} lies outside the session's directories", path.display())]
     Outside { path: PathBuf },
+    #[error(
+        "{} leads to {} now, and that was not judged; nothing is done, call again if that is meant", path.display(), named.display()
+    )]
+    Unjudged { path: PathBuf, named: PathBuf },
     /// Protected or secret: no grant reaches it.
     #[error("{reason}")]
     Guarded { reason: String },

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use attache_core::ids::CallId;
-use attache_core::ports::tool::{Access, Effect, Presentation, Shown, Site, ToolKind, Workspace};
-use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::ports::tool::{Effect, Presentation, Shown, Site, ToolKind, Workspace};
+use attache_core::ports::{ToolOutcome, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,7 +15,8 @@ use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
 use crate::fence::{fenced, visible};
 use crate::limits::{GLOB_FILES, GLOB_KEPT_FILES, SEARCH_KEPT_BYTES, SHOWN_OUTPUT_BYTES};
-use crate::outcome::{Call, refused};
+use crate::look::{self, Answer, Look};
+use crate::outcome::Call;
 use crate::paths;
 use crate::search::{self, Place, PlaceError, Stop, Wanted, path_order};
 
@@ -35,55 +36,19 @@ const EXAMPLE: &str = r#"{"pattern":"src/**/*.rs"}"#;
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("glob", ToolKind::Search, Effect::ReadOnly, Visibility::Shown));
 
+/// A call, understood.
 #[derive(Debug)]
-pub(crate) struct Glob;
-
-impl Tool for Glob {
-    fn spec(&self) -> &ToolSpec {
-        &SPEC
-    }
-
-    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let request = Request::parse(input, &site.workspace);
-        Box::pin(async move {
-            let request = request?;
-            let accesses = vec![Access::ReadPath(request.path.clone())];
-            Ok(ToolPlan::new(accesses, request.presentation()))
-        })
-    }
-
-    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            let request = match Request::parse(&input, &runtime.site.workspace) {
-                Ok(request) => request,
-                Err(text) => return refused(text),
-            };
-            let call = Call::started(request.presentation());
-            let ToolRuntime { site, cancel, call_id, .. } = runtime;
-            let stop = Stop::new(cancel.clone());
-            let workspace = site.workspace.clone();
-            let searching = tokio::task::spawn_blocking(move || request.list(&site, stop));
-            let listing = tokio::select! {
-                listing = searching => listing,
-                () = cancel.cancelled() => return call.failed("glob: cancelled"),
-            };
-            match listing {
-                Ok(Ok(listing)) => listing.finish(call, &workspace, &call_id),
-                Ok(Err(error)) => call.failed(format!("glob: {error}")),
-                Err(error) => call.failed(format!("glob: the search failed: {error}")),
-            }
-        })
-    }
-}
-
-#[derive(Debug)]
-struct Request {
+pub(crate) struct Request {
     path: PathBuf,
     wanted: Wanted,
     title: String,
 }
 
-impl Request {
+impl Look for Request {
+    fn spec() -> &'static ToolSpec {
+        &SPEC
+    }
+
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
         let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
         let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
@@ -95,15 +60,23 @@ impl Request {
         Ok(Self { path, wanted, title })
     }
 
-    fn presentation(&self) -> Presentation {
-        Presentation {
-            title: self.title.clone(),
-            kind: Some(ToolKind::Search),
-            locations: search::locations([(self.path.clone(), None)].into_iter()),
-            ..Presentation::default()
-        }
+    fn path(&self) -> PathBuf {
+        self.path.clone()
     }
 
+    fn presentation(&self) -> Presentation {
+        search::presentation(&self.title, &self.path)
+    }
+
+    async fn look(self, runtime: ToolRuntime) -> Result<Answer, String> {
+        let ToolRuntime { site, cancel, call_id, .. } = runtime;
+        let workspace = site.workspace.clone();
+        let listing = look::blocking(move || self.list(&site, Stop::new(cancel))).await?;
+        Ok(Box::new(move |call| listing.finish(call, &workspace, &call_id)))
+    }
+}
+
+impl Request {
     fn list(&self, site: &Site, stop: Stop) -> Result<Listing, PlaceError> {
         let place = Place::open_directory(&self.path, site)?;
         let shares = Mutex::new(Vec::new());

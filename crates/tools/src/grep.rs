@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use attache_core::ids::CallId;
-use attache_core::ports::tool::{Access, Effect, Presentation, Shown, Site, ToolKind, Workspace};
-use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::ports::tool::{Effect, Presentation, Shown, ToolKind, Workspace};
+use attache_core::ports::{ToolRuntime, ToolSpec};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +19,8 @@ use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
 use crate::fence::{fenced, visible, visible_block};
 use crate::limits::{GREP_BYTES, GREP_MATCHES, REGEX_BYTES};
-use crate::outcome::{Call, refused};
+use crate::look::{self, Answer, Look};
+use crate::outcome::Call;
 use crate::paths;
 use crate::search::{self, Stop, Wanted};
 
@@ -50,55 +51,9 @@ const EXAMPLE: &str = r#"{"pattern":"fn \\w+_at\\(","path":"src","glob":"*.rs"}"
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("grep", ToolKind::Search, Effect::ReadOnly, Visibility::Shown));
 
+/// A call, understood.
 #[derive(Debug)]
-pub(crate) struct Grep;
-
-impl Tool for Grep {
-    fn spec(&self) -> &ToolSpec {
-        &SPEC
-    }
-
-    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let request = Request::parse(input, &site.workspace);
-        Box::pin(async move {
-            let request = request?;
-            let accesses = vec![Access::ReadPath(request.path.clone())];
-            Ok(ToolPlan::new(accesses, request.presentation()))
-        })
-    }
-
-    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            let request = match Request::parse(&input, &runtime.site.workspace) {
-                Ok(request) => request,
-                Err(text) => return refused(text),
-            };
-            let mut call = Call::started(request.presentation());
-            let ToolRuntime { site, cancel, call_id, .. } = runtime;
-            let workspace = site.workspace.clone();
-            let limit = request.limit;
-            let searching = tokio::task::spawn_blocking({
-                let stop = Stop::new(cancel.clone());
-                move || Scan::open(request, &site, stop).map(Scan::run)
-            });
-            let report = tokio::select! {
-                report = searching => report,
-                () = cancel.cancelled() => return call.failed("grep: cancelled"),
-            };
-            match report {
-                Ok(Ok(report)) => {
-                    let data = answer(&report, limit, &mut call, &workspace, &call_id);
-                    call.done(data)
-                }
-                Ok(Err(error)) => call.failed(format!("grep: {error}")),
-                Err(error) => call.failed(format!("grep: the search failed: {error}")),
-            }
-        })
-    }
-}
-
-#[derive(Debug)]
-struct Request {
+pub(crate) struct Request {
     path: PathBuf,
     matcher: RegexMatcher,
     wanted: Option<Wanted>,
@@ -107,7 +62,11 @@ struct Request {
     title: String,
 }
 
-impl Request {
+impl Look for Request {
+    fn spec() -> &'static ToolSpec {
+        &SPEC
+    }
+
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
         let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
         let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
@@ -130,13 +89,23 @@ impl Request {
         })
     }
 
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
     fn presentation(&self) -> Presentation {
-        Presentation {
-            title: self.title.clone(),
-            kind: Some(ToolKind::Search),
-            locations: search::locations([(self.path.clone(), None)].into_iter()),
-            ..Presentation::default()
-        }
+        search::presentation(&self.title, &self.path)
+    }
+
+    async fn look(self, runtime: ToolRuntime) -> Result<Answer, String> {
+        let ToolRuntime { site, cancel, call_id, .. } = runtime;
+        let (workspace, limit) = (site.workspace.clone(), self.limit);
+        let searching = move || Scan::open(self, &site, Stop::new(cancel)).map(Scan::run);
+        let report = look::blocking(searching).await?;
+        Ok(Box::new(move |mut call| {
+            let data = answer(&report, limit, &mut call, &workspace, &call_id);
+            call.done(data)
+        }))
     }
 }
 

@@ -14,6 +14,7 @@ mod glob;
 mod grep;
 mod limits;
 mod locks;
+mod look;
 mod mutation;
 mod outcome;
 mod paths;
@@ -38,6 +39,9 @@ use std::sync::Arc;
 use attache_core::ports::Tool;
 
 pub use git_head::GitHead;
+use look::Looking;
+use mutation::Changing;
+
 pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProvider};
 
 /// What the tools of a process work with.
@@ -60,13 +64,13 @@ impl Equipment {
 pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
     let locks = Arc::new(locks::PathLocks::default());
     let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(read::Read),
-        Arc::new(view_image::ViewImage),
-        Arc::new(write::Write::new(Arc::clone(&locks))),
-        Arc::new(edit::Edit::new(Arc::clone(&locks))),
-        Arc::new(apply_patch::ApplyPatch::new(locks)),
-        Arc::new(glob::Glob),
-        Arc::new(grep::Grep),
+        Arc::new(Looking::<read::Request>::new()),
+        Arc::new(Looking::<view_image::Request>::new()),
+        Arc::new(Changing::<write::Request>::new(&locks)),
+        Arc::new(Changing::<edit::Request>::new(&locks)),
+        Arc::new(Changing::<apply_patch::Request>::new(&locks)),
+        Arc::new(Looking::<glob::Request>::new()),
+        Arc::new(Looking::<grep::Request>::new()),
         Arc::new(bash::Bash::new(equipment.sandbox)),
         Arc::new(todo::Todo),
         Arc::new(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),

@@ -1,23 +1,25 @@
 //! What all tools that change files have in common: a preview, a turn at each path, and all of a change or nothing of it.
 
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_core::ports::tool::{Access, Location, Presentation, Shown, Site, Workspace};
-use attache_core::ports::{BoxFuture, ToolOutcome, ToolPlan, ToolRuntime};
+use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::files::{self, FileError, NewMode};
 use crate::limits::CHANGE_BYTES;
 use crate::locks::PathLocks;
 use crate::outcome::{Call, refused};
+use crate::reach::touched;
 use crate::texts::{Deed, Original, Texts};
 
 /// A change of one file or several, understood and not yet made. Errors are the answer to the model.
-pub(crate) trait Mutation: Send + Sync + 'static {
-    /// The tool's id, which every error begins with.
-    const TOOL: &'static str;
-
+pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
+    fn spec() -> &'static ToolSpec;
+    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String>;
     /// Absolute and normal, each once.
     fn paths(&self) -> Vec<PathBuf>;
     /// How the call looks while nothing is known of the files.
@@ -60,26 +62,58 @@ impl Change {
     }
 }
 
-pub(crate) fn plan<M: Mutation>(
-    mutation: Result<M, String>,
-    site: &Site,
-) -> BoxFuture<'static, Result<ToolPlan, String>> {
-    let site = site.clone();
-    Box::pin(async move {
-        let mutation = mutation?;
-        let accesses = mutation.paths().into_iter().map(Access::WritePath).collect();
-        let mut presentation = mutation.presentation();
-        let texts = Texts::for_changing(&site, &CancellationToken::new());
-        match prepare(&mutation, &texts).await {
-            Ok(mut prepared) => prepared.change.show(&mut presentation),
-            // Not ours to look at before it is granted; the call itself says what is wrong.
-            Err(Problem::File(FileError::Outside { .. })) => {}
-            // Refused by whoever reads the plan, which shows more than an error does. A link is told here.
-            Err(Problem::File(FileError::Guarded { .. })) if names_guarded(&mutation, &site.workspace) => {}
-            Err(problem) => return Err(format!("{}: {problem}", M::TOOL)),
+/// The tool whose calls are mutations of one kind.
+#[derive(Debug)]
+pub(crate) struct Changing<M> {
+    /// Shared by all tools that change files.
+    locks: Arc<PathLocks>,
+    mutation: PhantomData<M>,
+}
+
+impl<M> Changing<M> {
+    pub(crate) fn new(locks: &Arc<PathLocks>) -> Self {
+        Self { locks: Arc::clone(locks), mutation: PhantomData }
+    }
+}
+
+impl<M: Mutation> Tool for Changing<M> {
+    fn spec(&self) -> &ToolSpec {
+        M::spec()
+    }
+
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let (mutation, site) = (M::parse(input, &site.workspace), site.clone());
+        Box::pin(async move { plan(mutation?, &site).await })
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            match M::parse(&input, &runtime.site.workspace) {
+                Ok(mutation) => run(mutation, runtime, Arc::clone(&self.locks)).await,
+                Err(text) => refused(text),
+            }
+        })
+    }
+}
+
+async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String> {
+    let mut presentation = mutation.presentation();
+    let texts = Texts::for_changing(site, &CancellationToken::new());
+    let told = |problem: Problem| format!("{}: {problem}", M::spec().id);
+    match prepare(&mutation, &texts).await {
+        Ok(mut prepared) => prepared.change.show(&mut presentation),
+        // Not ours to look at before it is granted; the call itself says what is wrong.
+        Err(Problem::File(FileError::Outside { .. })) => {}
+        // Refused by whoever reads the plan, which shows more than an error does. A link is told here.
+        Err(Problem::File(FileError::Guarded { .. })) if names_guarded(&mutation, &site.workspace) => {}
+        // It tells what the files hold.
+        Err(problem @ Problem::Change(_)) => {
+            let read = touched(site, mutation.paths(), Access::ReadPath).await;
+            return Ok(ToolPlan::failing(read, presentation, told(problem)));
         }
-        Ok(ToolPlan::new(accesses, presentation))
-    })
+        Err(problem) => return Err(told(problem)),
+    }
+    Ok(ToolPlan::new(touched(site, mutation.paths(), Access::WritePath).await, presentation))
 }
 
 fn names_guarded(mutation: &impl Mutation, workspace: &Workspace) -> bool {
@@ -87,17 +121,8 @@ fn names_guarded(mutation: &impl Mutation, workspace: &Workspace) -> bool {
     mutation.paths().iter().any(is_guarded)
 }
 
-pub(crate) async fn run<M: Mutation>(
-    mutation: Result<M, String>,
-    runtime: ToolRuntime,
-    locks: &Arc<PathLocks>,
-) -> ToolOutcome {
-    let mutation = match mutation {
-        Ok(mutation) => mutation,
-        Err(text) => return refused(text),
-    };
+async fn run<M: Mutation>(mutation: M, runtime: ToolRuntime, locks: Arc<PathLocks>) -> ToolOutcome {
     let mut call = Call::started(mutation.presentation());
-    let locks = Arc::clone(locks);
     // A task of its own: a change that is under way goes to its end, and keeps its turn, even when nobody waits for it.
     let made = tokio::spawn(async move { make(&mutation, &runtime, &locks).await });
     match made.await {
@@ -105,8 +130,8 @@ pub(crate) async fn run<M: Mutation>(
             change.show(&mut call.presentation);
             call.done(change.answer)
         }
-        Ok(Err(problem)) => call.failed(format!("{}: {problem}", M::TOOL)),
-        Err(error) => call.failed(format!("{}: the change failed: {error}", M::TOOL)),
+        Ok(Err(problem)) => call.failed(format!("{}: {problem}", M::spec().id)),
+        Err(error) => call.failed(format!("{}: the change failed: {error}", M::spec().id)),
     }
 }
 

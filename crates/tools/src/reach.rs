@@ -3,6 +3,7 @@
 //! A path is followed from the handle of a root, by the kernel where it can (`openat2`), else name by name
 //! (`reach/walk.rs`). What is found is a handle and a name, so that nobody can put a link in between afterwards.
 
+mod touched;
 mod walk;
 
 use std::ffi::{OsStr, OsString};
@@ -12,7 +13,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use attache_core::ports::tool::Workspace;
+use attache_core::ports::tool::{Site, Workspace};
 use attache_core::scope::Guarded;
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -21,6 +22,8 @@ use crate::files::FileError;
 use crate::limits::NEAREST_ENTRIES;
 use crate::paths::{nearest_names, normal};
 
+pub(crate) use touched::{real, touched};
+
 /// The roots of a session and what was granted beside them, with what stays out of reach inside.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
@@ -28,6 +31,8 @@ pub(crate) struct Reach {
     guarded: Arc<Guarded>,
     scratch: PathBuf,
     route: Route,
+    /// What may be led to, if that was judged already.
+    judged: Option<Arc<[PathBuf]>>,
 }
 
 #[derive(Debug)]
@@ -62,6 +67,26 @@ pub(crate) struct Place {
     pub(crate) named: PathBuf,
 }
 
+/// Where a path leads.
+#[derive(Debug)]
+pub(crate) enum Led {
+    /// To a root itself, which has no place in another directory.
+    Root {
+        real: PathBuf,
+        named: PathBuf,
+    },
+    Below(Place),
+}
+
+impl Led {
+    fn named(&self) -> &Path {
+        match self {
+            Self::Root { named, .. } => named,
+            Self::Below(place) => &place.named,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
     Present,
@@ -74,6 +99,11 @@ pub(crate) const DIRECTORY: OFlags =
 const ANYTHING: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Reach {
+    /// Of a call: only what was judged, if it has been judged.
+    pub(crate) fn of(site: &Site) -> Self {
+        Self { judged: site.judged.clone(), ..Self::new(&site.workspace, &site.granted) }
+    }
+
     pub(crate) fn new(workspace: &Workspace, granted: &[PathBuf]) -> Self {
         let named: Vec<PathBuf> = workspace.roots().chain(granted).map(|root| normal(root)).collect();
         let roots = named
@@ -89,7 +119,12 @@ impl Reach {
             .filter_map(|(_, root)| Root::open(root).ok().map(Arc::new))
             .collect();
         let scratch = normal(&workspace.scratch);
-        Self { roots, guarded: Arc::clone(&workspace.guarded), scratch, route: Route::Kernel }
+        Self { roots, guarded: Arc::clone(&workspace.guarded), scratch, route: Route::Kernel, judged: None }
+    }
+
+    /// For what a call has made itself on the way to what was judged.
+    pub(crate) fn for_own_traces(&self) -> Self {
+        Self { judged: None, ..self.clone() }
     }
 
     /// Whether a path lies in the session's own scratch: such files are no client's.
@@ -129,6 +164,24 @@ impl Reach {
 
     /// Follows `path`, which is absolute and normal, to its place beneath a root.
     pub(crate) fn resolve(&self, path: &Path) -> Result<Place, FileError> {
+        match self.follow(path)? {
+            Led::Below(place) => Ok(place),
+            Led::Root { .. } => Err(FileError::Directory { path: path.to_owned() }),
+        }
+    }
+
+    /// The same where a root will do.
+    pub(crate) fn follow(&self, path: &Path) -> Result<Led, FileError> {
+        let led = self.find(path)?;
+        match &self.judged {
+            Some(judged) if !judged.iter().any(|judged| judged == led.named()) => {
+                Err(FileError::Unjudged { path: path.to_owned(), named: led.named().to_owned() })
+            }
+            Some(_) | None => Ok(led),
+        }
+    }
+
+    fn find(&self, path: &Path) -> Result<Led, FileError> {
         let direct = match self.route {
             Route::Kernel => self.direct(path),
             Route::Walk => None,
@@ -139,19 +192,21 @@ impl Reach {
         };
         let outside = || FileError::Outside { path: path.to_owned() };
         let found = found.ok_or_else(outside)?;
-        let Some(name) = found.name else { return Err(FileError::Directory { path: path.to_owned() }) };
+        let Some(name) = found.name else {
+            return Ok(Led::Root { real: found.root.real.clone(), named: found.root.named.clone() });
+        };
         // Asked of the handle and not put together: the directory may have been moved since it was entered.
         let directory = path_of(&found.directory).map_err(|error| FileError::io(path, "reached", error))?;
         let below = directory.strip_prefix(&found.root.real).map_err(|_| outside())?.to_owned();
         let rest: PathBuf = found.missing.iter().chain([&name]).collect();
-        Ok(Place {
+        Ok(Led::Below(Place {
             directory: found.directory,
             missing: found.missing,
             name,
             presence: found.presence,
             real: directory.join(&rest),
             named: found.root.named.join(below).join(&rest),
-        })
+        }))
     }
 
     /// By the kernel, as long as there is no absolute link on the way, no link at its end, and nothing changes under it.

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use attache_core::ports::delegate::Lines;
-use attache_core::ports::tool::{Access, Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
-use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::ports::tool::{Effect, Location, Presentation, Shown, ToolKind, Workspace};
+use attache_core::ports::{ToolOutcome, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,7 +21,8 @@ use crate::bounded::Bounded;
 use crate::fence::{fenced, visible};
 use crate::files::{self, FileError};
 use crate::limits::{READ_BYTES, READ_HARD_BYTES, READ_LINES, SNIFF_BYTES};
-use crate::outcome::{Call, refused};
+use crate::look::{Answer, Look};
+use crate::outcome::Call;
 use crate::paths;
 use crate::reach::Reach;
 use crate::text::{Decoded, Layout, NotText, sniff};
@@ -47,57 +48,28 @@ const EXAMPLE: &str = r#"{"path":"src/main.rs","offset":200,"limit":100}"#;
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("read", ToolKind::Read, Effect::ReadOnly, Visibility::Shown));
 
+/// A call, understood.
 #[derive(Debug)]
-pub(crate) struct Read;
-
-impl Tool for Read {
-    fn spec(&self) -> &ToolSpec {
-        &SPEC
-    }
-
-    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let request = Request::parse(input, &site.workspace);
-        Box::pin(async move {
-            let request = request?;
-            let accesses = vec![Access::ReadPath(request.path.clone())];
-            Ok(ToolPlan::new(accesses, request.presentation()))
-        })
-    }
-
-    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            let request = match Request::parse(&input, &runtime.site.workspace) {
-                Ok(request) => request,
-                Err(text) => return refused(text),
-            };
-            let call = Call::started(request.presentation());
-            let texts = Texts::for_reading(&runtime.site, &runtime.cancel);
-            let excerpt = tokio::select! {
-                excerpt = Arc::new(request).excerpt(&texts, &runtime.cancel) => excerpt,
-                // A disk that does not answer keeps its thread, not the call.
-                () = runtime.cancel.cancelled() => return call.failed("read: cancelled"),
-            };
-            match excerpt {
-                Ok(excerpt) => excerpt.finish(call),
-                Err(error) => call.failed(format!("read: {error}")),
-            }
-        })
-    }
-}
-
-#[derive(Debug)]
-struct Request {
+pub(crate) struct Request {
     path: PathBuf,
     offset: u64,
     limit: Option<u64>,
 }
 
-impl Request {
+impl Look for Request {
+    fn spec() -> &'static ToolSpec {
+        &SPEC
+    }
+
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
         let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
         let path = paths::absolute(workspace, &input.path)
             .map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))?;
         Ok(Self { path, offset: input.offset.unwrap_or(0), limit: input.limit })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.path.clone()
     }
 
     fn presentation(&self) -> Presentation {
@@ -115,6 +87,15 @@ impl Request {
         }
     }
 
+    async fn look(self, runtime: ToolRuntime) -> Result<Answer, String> {
+        let texts = Texts::for_reading(&runtime.site, &runtime.cancel);
+        let excerpt = Arc::new(self).excerpt(&texts, &runtime.cancel).await;
+        let excerpt = excerpt.map_err(|error| error.to_string())?;
+        Ok(Box::new(|call| excerpt.finish(call)))
+    }
+}
+
+impl Request {
     /// From wherever the text is kept.
     async fn excerpt(
         self: Arc<Self>,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use attache_core::ports::tool::Location;
+use attache_core::ports::tool::{Location, Presentation, ToolKind};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
@@ -122,6 +122,16 @@ pub(crate) fn path_order(left: &OsStr, right: &OsStr) -> std::cmp::Ordering {
 pub(crate) fn title(tool: &str, pattern: &str, path: Option<&str>) -> String {
     let place = path.map(|path| format!(" in {}", visible(path))).unwrap_or_default();
     format!("{tool} \"{}\"{place}", visible(pattern))
+}
+
+/// How a search looks before it has found anything.
+pub(crate) fn presentation(title: &str, path: &Path) -> Presentation {
+    Presentation {
+        title: title.to_owned(),
+        kind: Some(ToolKind::Search),
+        locations: locations([(path.to_owned(), None)].into_iter()),
+        ..Presentation::default()
+    }
 }
 
 /// What a search did not get to see.

@@ -123,7 +123,7 @@ impl Texts {
     /// For looking only.
     pub(crate) fn for_reading(site: &Site, cancel: &CancellationToken) -> Self {
         let reader = Keeper::of(site, |offers| offers.reads_texts);
-        Self { reach: reach(site), reader, writer: Keeper::Disk, cancel: cancel.clone() }
+        Self { reach: Reach::of(site), reader, writer: Keeper::Disk, cancel: cancel.clone() }
     }
 
     /// For changes. A client that writes nothing is not asked for its texts either: what it has not saved would end up on
@@ -131,7 +131,7 @@ impl Texts {
     pub(crate) fn for_changing(site: &Site, cancel: &CancellationToken) -> Self {
         let writer = Keeper::of(site, |offers| offers.writes_texts);
         let reader = Keeper::of(site, |offers| offers.writes_texts && offers.reads_texts);
-        Self { reach: reach(site), reader, writer, cancel: cancel.clone() }
+        Self { reach: Reach::of(site), reader, writer, cancel: cancel.clone() }
     }
 
     pub(crate) fn reach(&self) -> &Reach {
@@ -301,6 +301,7 @@ fn on_disk(file: File, path: &Path) -> Result<(Content, Option<OnDisk>), FileErr
 /// Removes a file that was made, and as many directories above it.
 fn take_away(path: &Path, directories: usize, reach: &Reach) -> Result<(), FileError> {
     Target::open(path, reach, Parents::Require)?.remove()?;
+    let reach = &reach.for_own_traces();
     for directory in path.ancestors().skip(1).take(directories) {
         // Somebody else may have put something there meanwhile; then it stays.
         if let Err(error) = Target::open(directory, reach, Parents::Require)?.remove_directory() {
@@ -309,10 +310,6 @@ fn take_away(path: &Path, directories: usize, reach: &Reach) -> Result<(), FileE
         }
     }
     Ok(())
-}
-
-fn reach(site: &Site) -> Reach {
-    Reach::new(&site.workspace, &site.granted)
 }
 
 fn client_error(path: &Path, action: &'static str, source: DelegateError) -> FileError {

@@ -2,13 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use attache_core::ports::tool::{
-    Access, Effect, FoundPicture, Location, Presentation, Site, ToolKind, Workspace,
-};
-use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::ports::tool::{Effect, FoundPicture, Location, Presentation, ToolKind, Workspace};
+use attache_core::ports::{ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +15,7 @@ use crate::arguments::{self, Visibility};
 use crate::fence::visible;
 use crate::files::{self, FileError};
 use crate::limits::IMAGE_BYTES;
-use crate::outcome::{Call, refused};
+use crate::look::{self, Answer, Look};
 use crate::paths;
 use crate::reach::Reach;
 use crate::text::image_type;
@@ -46,61 +44,43 @@ enum ViewError {
     TooLarge { path: PathBuf, size: u64 },
 }
 
+/// A call, understood.
 #[derive(Debug)]
-pub(crate) struct ViewImage;
+pub(crate) struct Request {
+    path: PathBuf,
+}
 
-impl Tool for ViewImage {
-    fn spec(&self) -> &ToolSpec {
+impl Look for Request {
+    fn spec() -> &'static ToolSpec {
         &SPEC
     }
 
-    fn needs_images(&self) -> bool {
+    fn needs_images() -> bool {
         true
     }
 
-    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let path = path_of(input, &site.workspace);
-        Box::pin(async move {
-            let path = path?;
-            let presentation = presentation(&path);
-            Ok(ToolPlan::new(vec![Access::ReadPath(path)], presentation))
-        })
+    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
+        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+        let path = paths::absolute(workspace, &input.path);
+        Ok(Self { path: path.map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))? })
     }
 
-    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            let path = match path_of(&input, &runtime.site.workspace) {
-                Ok(path) => path,
-                Err(text) => return refused(text),
-            };
-            let call = Call::started(presentation(&path));
-            let reach = Reach::new(&runtime.site.workspace, &runtime.site.granted);
-            let reading = tokio::task::spawn_blocking(move || find(path, &reach));
-            let found = tokio::select! {
-                found = reading => found,
-                // A disk that does not answer keeps its thread, not the call.
-                () = runtime.cancel.cancelled() => return call.failed("view_image: cancelled"),
-            };
-            match found {
-                Ok(Ok(found)) => call.pictured(found),
-                Ok(Err(error)) => call.failed(format!("view_image: {error}")),
-                Err(error) => call.failed(format!("view_image: {error}")),
-            }
-        })
+    fn path(&self) -> PathBuf {
+        self.path.clone()
     }
-}
 
-fn path_of(input: &Value, workspace: &Workspace) -> Result<PathBuf, String> {
-    let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
-    paths::absolute(workspace, &input.path).map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))
-}
+    fn presentation(&self) -> Presentation {
+        Presentation {
+            title: format!("View {}", visible(&self.path.display().to_string())),
+            kind: Some(ToolKind::Read),
+            locations: vec![Location { path: self.path.clone(), line: None }],
+            ..Presentation::default()
+        }
+    }
 
-fn presentation(path: &Path) -> Presentation {
-    Presentation {
-        title: format!("View {}", visible(&path.display().to_string())),
-        kind: Some(ToolKind::Read),
-        locations: vec![Location { path: path.to_owned(), line: None }],
-        ..Presentation::default()
+    async fn look(self, runtime: ToolRuntime) -> Result<Answer, String> {
+        let found = look::blocking(move || find(self.path, &Reach::of(&runtime.site))).await?;
+        Ok(Box::new(|call| call.pictured(found)))
     }
 }
 

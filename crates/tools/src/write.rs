@@ -1,10 +1,10 @@
 //! The `write` tool: makes a file or replaces one whole. Answers with a count of lines, never with content.
 
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use attache_core::ports::tool::{Effect, Location, Presentation, Shown, Site, ToolKind, Workspace};
-use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::ports::ToolSpec;
+use attache_core::ports::tool::{Effect, Location, Presentation, Shown, ToolKind, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,8 +13,7 @@ use crate::arguments::{self, Visibility};
 use crate::diff::{self, Difference};
 use crate::fence::visible;
 use crate::files::NewMode;
-use crate::locks::PathLocks;
-use crate::mutation::{self, Change, Mutation, Step};
+use crate::mutation::{Change, Mutation, Step};
 use crate::paths;
 use crate::text::{Encoding, Ending, Mark};
 use crate::texts::{Content, Original};
@@ -32,41 +31,24 @@ const EXAMPLE: &str = r#"{"path":"notes.md","content":"Hello\n"}"#;
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("write", ToolKind::Edit, Effect::Mutates, Visibility::Shown));
 
+/// A call, understood.
 #[derive(Debug)]
-pub(crate) struct Write {
-    /// Shared with `edit`: both change files.
-    locks: Arc<PathLocks>,
-}
-
-impl Write {
-    pub(crate) fn new(locks: Arc<PathLocks>) -> Self {
-        Self { locks }
-    }
-}
-
-impl Tool for Write {
-    fn spec(&self) -> &ToolSpec {
-        &SPEC
-    }
-
-    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        mutation::plan(Request::parse(input, &site.workspace), site)
-    }
-
-    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
-        let request = Request::parse(&input, &runtime.site.workspace);
-        Box::pin(mutation::run(request, runtime, &self.locks))
-    }
-}
-
-#[derive(Debug)]
-struct Request {
+pub(crate) struct Request {
     path: PathBuf,
     content: String,
 }
 
 impl Mutation for Request {
-    const TOOL: &'static str = "write";
+    fn spec() -> &'static ToolSpec {
+        &SPEC
+    }
+
+    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
+        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+        let path = paths::absolute(workspace, &input.path)
+            .map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))?;
+        Ok(Self { path, content: input.content })
+    }
 
     fn paths(&self) -> Vec<PathBuf> {
         vec![self.path.clone()]
@@ -113,13 +95,6 @@ impl Mutation for Request {
 }
 
 impl Request {
-    fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
-        let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
-        let path = paths::absolute(workspace, &input.path)
-            .map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))?;
-        Ok(Self { path, content: input.content })
-    }
-
     /// The content with the line ends that the file has, unless it brings its own.
     fn body(&self, old: Option<&Content>) -> String {
         let Some(Content::Text(old)) = old else { return self.content.clone() };

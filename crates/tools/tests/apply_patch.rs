@@ -90,7 +90,7 @@ async fn one_hunk_that_does_not_fit_leaves_everything_alone() {
     let trial = start();
     std::fs::write(trial.root.join("gone.txt"), "changed\n").unwrap();
     let before = all(&trial);
-    let planned = trial.plan("apply_patch", json!({"patch": PATCH})).await.unwrap_err();
+    let planned = trial.plan("apply_patch", json!({"patch": PATCH})).await.unwrap().problem.unwrap();
     let error = trial.failed("apply_patch", json!({"patch": PATCH})).await;
     assert_eq!(error, planned);
     assert!(

@@ -55,7 +55,7 @@ async fn far_changes_have_a_block_and_a_location_each() {
 async fn a_conflict_leaves_the_file_alone_and_tells_where() {
     let trial = Trial::with_file("a.txt", "let count = 1;\nx\nx\n");
     for input in [edit("let count = 2;", "y"), edit("x", "y")] {
-        let planned = trial.plan("edit", input.clone()).await.unwrap_err();
+        let planned = trial.plan("edit", input.clone()).await.unwrap().problem.unwrap();
         assert_eq!(trial.failed("edit", input).await, planned);
     }
     let error = trial.failed("edit", edit("let count = 2;", "y")).await;

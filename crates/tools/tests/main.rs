@@ -10,6 +10,7 @@ mod edit;
 mod glob;
 mod grep;
 mod kill;
+mod links;
 mod prompt;
 mod read;
 mod ripgrep;

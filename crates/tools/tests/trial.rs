@@ -123,7 +123,8 @@ impl Trial {
     }
 
     pub(crate) fn site(&self) -> Site {
-        Site { workspace: Arc::clone(&self.workspace), granted: Arc::new([]), client: self.client.clone() }
+        let (workspace, client) = (Arc::clone(&self.workspace), self.client.clone());
+        Site { workspace, granted: Arc::new([]), judged: None, client }
     }
 
     pub(crate) fn runtime(&self) -> ToolRuntime {

@@ -187,16 +187,23 @@ pub struct ToolPlan {
     pub presentation: Presentation,
     /// What a person is asked instead of running the call; it runs only where nobody can say.
     pub questions: Vec<Question>,
+    /// Why the call would fail. Told instead of running it, and only if the accesses pass: it may tell what a file holds.
+    pub problem: Option<String>,
 }
 
 impl ToolPlan {
     pub fn new(accesses: Vec<Access>, presentation: Presentation) -> Self {
-        Self { accesses, presentation, questions: Vec::new() }
+        Self { accesses, presentation, questions: Vec::new(), problem: None }
+    }
+
+    /// A call that is known to fail, and what was read to find that out.
+    pub fn failing(read: Vec<Access>, presentation: Presentation, problem: String) -> Self {
+        Self { problem: Some(problem), ..Self::new(read, presentation) }
     }
 
     /// A call whose output is what a person says.
     pub fn asking(questions: Vec<Question>, presentation: Presentation) -> Self {
-        Self { accesses: Vec::new(), presentation, questions }
+        Self { questions, ..Self::new(Vec::new(), presentation) }
     }
 }
 
@@ -263,6 +270,8 @@ pub struct Site {
     pub workspace: Arc<Workspace>,
     /// Directories outside the workspace that the user granted for this call or session.
     pub granted: Arc<[PathBuf]>,
+    /// The paths that were judged, links followed: a call that runs opens no others. `None` while it is planned.
+    pub judged: Option<Arc<[PathBuf]>>,
     /// Who does for the session what its editor keeps to itself; `None`: everything happens on this machine.
     pub client: Option<Arc<dyn Delegate>>,
 }

@@ -92,6 +92,10 @@ impl Turn {
             let failure = self.calls[index].failure(&refusal);
             return self.settle(index, failure).await;
         }
+        if let Some(problem) = &planned.plan.problem {
+            let failure = self.calls[index].failure(problem);
+            return self.settle(index, failure).await;
+        }
         let network = judged.network_once_allowed(&planned.plan.accesses);
         self.calls[index].state = CallState::Allowed(Grant { directories: judged.grants, network });
         Ok(())

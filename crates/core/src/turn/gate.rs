@@ -51,7 +51,10 @@ impl Turn {
         let judged = self.judged(planned);
         let verdict = judged.verdict.clone();
         let gate = match (verdict.action, self.hub.parts.settings.people) {
-            (Action::Allow, _) => self.gate_of_questions(call, planned, judged),
+            (Action::Allow, _) => match &planned.plan.problem {
+                Some(problem) => Gate::Refused(problem.clone()),
+                None => self.gate_of_questions(call, planned, judged),
+            },
             (Action::Deny, _) => Gate::Refused(verdict.refusal()),
             (Action::Ask, People::Absent) => Gate::Refused("nobody is here who could allow it".to_owned()),
             (Action::Ask, People::Present) => {
@@ -90,7 +93,8 @@ impl Turn {
     pub(super) fn site(&self) -> Site {
         // A client that offers nothing (any more) is as good as none.
         let client = self.client.clone().filter(|client| client.offers() != Offers::default());
-        Site { workspace: self.setting.workspace.clone(), granted: self.granted.clone(), client }
+        let workspace = self.setting.workspace.clone();
+        Site { workspace, granted: self.granted.clone(), judged: None, client }
     }
 
     /// Where one call works: also in the directories granted to it alone. A process could write wherever it is granted
@@ -102,6 +106,10 @@ impl Turn {
             false => self.granted.to_vec(),
         };
         let granted = of_session.iter().chain(to_call).cloned().collect();
-        Site { granted, ..self.site() }
+        let judged = planned.plan.accesses.iter().filter_map(|access| match access {
+            Access::ReadPath(path) | Access::WritePath(path) => Some(path.clone()),
+            Access::Command(_) | Access::Network { .. } => None,
+        });
+        Site { granted, judged: Some(judged.collect()), ..self.site() }
     }
 }

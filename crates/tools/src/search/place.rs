@@ -13,7 +13,7 @@ use attache_core::scope::HiddenBelow;
 use super::beneath;
 use crate::fence::visible;
 use crate::files::FileError;
-use crate::reach::{Presence, Reach};
+use crate::reach::{Led, Presence, Reach};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlaceError {
@@ -48,16 +48,14 @@ impl Place {
     pub(crate) fn open(named: &Path, site: &Site) -> Result<Self, FileError> {
         let failed = |source: io::Error| FileError::io(named, "searched", source);
         let workspace = &site.workspace;
-        let reach = Reach::new(workspace, &site.granted);
-        let real = match reach.resolve(named) {
-            Ok(place) if place.presence == Presence::Absent => {
+        let reach = Reach::of(site);
+        let real = match reach.follow(named)? {
+            Led::Below(place) if place.presence == Presence::Absent => {
                 return Err(FileError::Missing { path: named.to_owned(), hint: reach.hint(&place) });
             }
-            // Links at the end are followed by `resolve`, so this is the thing itself.
-            Ok(place) => place.real,
-            // A root has no place in another directory.
-            Err(FileError::Directory { .. }) => named.canonicalize().map_err(failed)?,
-            Err(error) => return Err(error),
+            // Links at the end are followed too, so this is the thing itself.
+            Led::Below(place) => place.real,
+            Led::Root { real, .. } => real,
         };
         reach.may_show(&real)?;
         let shape = match real.symlink_metadata().map_err(failed)? {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::{Access, CommandAccess};
 
+use crate::reach::real;
+
 /// The accesses, and for each path that leads elsewhere the one it leads to.
 pub fn with_real_paths(accesses: Vec<Access>, root: &Path) -> Vec<Access> {
     let real_root = real_root(root);
@@ -39,15 +41,6 @@ fn differs(path: &Path, root: &Path, real_root: &Path) -> Option<PathBuf> {
         Err(_) => real == path,
     };
     (!same).then_some(real)
-}
-
-/// Of the part that exists; what does not exist yet stays as it is named.
-fn real(path: &Path) -> Option<PathBuf> {
-    path.ancestors().find_map(|existing| {
-        let real = existing.canonicalize().ok()?;
-        let rest = path.strip_prefix(existing).ok()?;
-        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
-    })
 }
 
 #[cfg(test)]
