@@ -212,8 +212,9 @@ impl<'a> Stage<'a> {
         let (seat, names) = self.seat(who).await;
         quiet(seat).await;
         tokio::time::sleep(SETTLING).await;
-        let items = seat.items(names, &shown, Live::LeftOut);
-        seat.skip();
+        let look = seat.look(names, &shown, Live::LeftOut);
+        seat.tell(&look);
+        let items = look.items;
         let speaker = if who == Who::Second { "second: " } else { "" };
         let items = if items.is_empty() { "nothing".to_owned() } else { items.join(" · ") };
         format!("=> {speaker}{items}")
@@ -227,16 +228,17 @@ impl<'a> Stage<'a> {
             items => items.split(" · ").collect(),
         };
         let was_quiet = quiet(seat).await;
-        let deadline = tokio::time::Instant::now() + AFTERMATH;
+        let started = tokio::time::Instant::now();
         loop {
-            let items = seat.items(names, &shown, Live::LeftOut);
-            if was_quiet && items == expected {
-                seat.skip();
+            let look = seat.look(names, &shown, Live::LeftOut);
+            if was_quiet && look.items == expected {
+                seat.tell(&look);
                 return Ok(());
             }
-            if !was_quiet || tokio::time::Instant::now() > deadline {
+            let patience = if may_become(&look.items, &expected) { PATIENCE } else { AFTERMATH };
+            if !was_quiet || started.elapsed() > patience {
                 let late = if was_quiet { "" } else { "something was never answered\n" };
-                return Err(format!("{late}{}", difference(&expected, &items)));
+                return Err(format!("{late}{}", difference(&expected, &look.items)));
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -253,7 +255,14 @@ impl<'a> Stage<'a> {
             }
         }
         if self.saw_all && !self.client.has_open_question() && !self.scenario.options.silent_start {
-            self.compare_with_load().await?;
+            let started = tokio::time::Instant::now();
+            // A title may come after the last answer: to one side before the other.
+            while let Err(reason) = self.compare_with_load().await {
+                if started.elapsed() > AFTERMATH {
+                    return Err(reason);
+                }
+                tokio::time::sleep(LOOK).await;
+            }
         }
         for seat in std::iter::once(&self.client).chain(&self.second) {
             match seat.has_open_question() {
@@ -296,6 +305,15 @@ async fn quiet(seat: &Seat) -> bool {
         tokio::time::sleep(LOOK).await;
     }
     true
+}
+
+/// Whether what is still to come can make the one the other: there is too little, or the last text may go on.
+fn may_become(items: &[String], expected: &[&str]) -> bool {
+    let goes_on = |(item, expected): (&String, &&str)| {
+        item != expected && expected.starts_with(item.strip_suffix('"').unwrap_or(item))
+    };
+    items.len() < expected.len()
+        || (items.len() == expected.len() && items.last().zip(expected.last()).is_some_and(goes_on))
 }
 
 /// The workspace, a place outside of it, and the host's own.

@@ -21,6 +21,12 @@ pub(crate) struct Seat {
     told: usize,
 }
 
+/// One look at what has arrived.
+pub(crate) struct Look {
+    pub(crate) items: Vec<String>,
+    end: usize,
+}
+
 impl Seat {
     pub(crate) async fn take(client: TestClient, options: &Options) -> Self {
         client.set_policy(|_, _| Reply::Never);
@@ -83,8 +89,19 @@ impl Seat {
     }
 
     pub(crate) fn items(&self, names: &mut Names, shown: &[String], live: Live) -> Vec<String> {
-        let messages = &self.client.received()[self.told..];
-        Teller { asked: &self.asked, names, details: Details { shown, live } }.items(messages)
+        self.look(names, shown, live).items
+    }
+
+    /// What has come since the last time it was told, and how far that goes.
+    pub(crate) fn look(&self, names: &mut Names, shown: &[String], live: Live) -> Look {
+        let received = self.client.received();
+        let teller = &mut Teller { asked: &self.asked, names, details: Details { shown, live } };
+        Look { items: teller.items(&received[self.told..]), end: received.len() }
+    }
+
+    /// What was looked at is told; what has come since is not.
+    pub(crate) fn tell(&mut self, look: &Look) {
+        self.told = look.end;
     }
 
     /// Whether nothing more has to come: all is answered, except prompts that wait for an answer of this client.

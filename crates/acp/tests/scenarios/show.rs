@@ -329,10 +329,13 @@ impl Teller<'_> {
     }
 }
 
-/// The answer to a choice and the update that tells everybody of it are under way at the same time: told in one order.
+/// The answer to a choice and the update that tells everybody of it are under way at the same time: told in one order. So
+/// are the answers to taking a message back and to that message.
 fn settled(mut items: Vec<String>) -> Vec<String> {
-    let is_choice = |item: &str| item.starts_with("ok session/set_");
-    let is_news = |item: &str| item.starts_with("mode ") || item.starts_with("config ");
+    const CHOICES: [&str; 2] = ["ok session/set_", "ok _attache/queue/cancel"];
+    const NEWS: [&str; 3] = ["mode ", "config ", "cancelled "];
+    let is_choice = |item: &str| CHOICES.iter().any(|start| item.starts_with(start));
+    let is_news = |item: &str| NEWS.iter().any(|start| item.starts_with(start));
     for last in 1..items.len() {
         let mut index = last;
         while index > 0 && is_news(&items[index]) && is_choice(&items[index - 1]) {
