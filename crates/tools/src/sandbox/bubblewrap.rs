@@ -44,7 +44,8 @@ pub(super) struct Plan<'a> {
 
 impl Plan<'_> {
     /// Later mounts cover earlier ones: first the world, then what may be written, then what must stay in it, then
-    /// what is hidden anywhere, and last the scratch, which lies in something hidden.
+    /// what is hidden anywhere, and last the scratch, which lies in something hidden. Empty directories come as late as
+    /// they can: for each other mount bubblewrap reads the table of all that are there by then.
     pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut arguments = Arguments(ALWAYS.iter().map(OsString::from).collect());
         if let Some(environment) = &self.environment {
@@ -57,16 +58,14 @@ impl Plan<'_> {
         let Protection { pinned, read_only, missing } = self.protection;
         self.policy.writable.iter().chain(pinned).for_each(|path| arguments.mount("--bind", path, path));
         read_only.iter().for_each(|path| arguments.mount("--ro-bind", path, path));
-        for one in missing {
-            match one.kind {
-                Kind::Directory => arguments.sealed(&one.path),
-                Kind::File => arguments.mount("--ro-bind", self.empty, &one.path),
-            }
-        }
         let (directories, files): (Vec<&PathBuf>, Vec<_>) =
             self.policy.hidden.iter().partition(|path| path.is_dir());
-        files.iter().for_each(|path| arguments.mount("--ro-bind", self.empty, path));
-        directories.iter().for_each(|path| arguments.sealed(path));
+        let (absent_directories, absent_files): (Vec<_>, Vec<_>) =
+            missing.iter().partition(|one| one.kind == Kind::Directory);
+        let absent_files = absent_files.iter().map(|one| &one.path);
+        absent_files.chain(files).for_each(|path| arguments.mount("--ro-bind", self.empty, path));
+        let absent_directories = absent_directories.iter().map(|one| &one.path);
+        absent_directories.chain(directories).for_each(|path| arguments.sealed(path));
         arguments.mount("--bind", &self.policy.scratch, &self.policy.scratch);
         arguments.mount("--ro-bind", self.helper, Path::new(HELPER));
         arguments.push(["--chdir".into(), OsString::from(&self.policy.directory)]);
@@ -118,9 +117,9 @@ impl Arguments {
         self.push(["--tmpfs".into(), OsString::from(path)]);
     }
 
-    /// A directory that is empty and stays so, but for what is mounted within. Not a read-only mount: for each of those
-    /// bubblewrap reads the table of all mounts, which is most of what a sandbox costs. A command that makes it writable
-    /// by force writes into a page of memory that goes with it.
+    /// A directory that is empty and stays so, but for what is mounted within. Not a read-only mount: for those bubblewrap
+    /// reads the table of all mounts, which is most of what a sandbox costs. A command that makes it writable by force
+    /// writes into a page of memory that goes with it.
     fn sealed(&mut self, path: &Path) {
         self.tmpfs("0555", SEALED_BYTES, path);
     }
