@@ -128,7 +128,19 @@ fn head(record: &SessionRecord) -> Result<String> {
         totals.cache_read,
         totals.cache_write
     )?;
+    if totals.cost_usd > 0.0 {
+        writeln!(text, "cost       {}", dollars(totals.cost_usd))?;
+    }
     Ok(text)
+}
+
+/// Two digits that tell something, also of what costs less than a cent.
+fn dollars(amount: f64) -> String {
+    match amount {
+        amount if amount >= 1.0 => format!("${amount:.2}"),
+        amount if amount >= 0.01 => format!("${amount:.3}"),
+        amount => format!("${amount:.6}"),
+    }
 }
 
 /// Of all scopes. Which of them decided about a call stands with the call.
@@ -164,6 +176,9 @@ fn message_line(message: &MessageRow) -> String {
     if let Some(usage) = message.metadata.get("usage") {
         let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
         line.push_str(&format!("  {} in, {} out", count("input"), count("output")));
+    }
+    if let Some(cost) = message.metadata.get("cost_usd").and_then(Value::as_f64) {
+        line.push_str(&format!("  {}", dollars(cost)));
     }
     if message.role == Role::Assistant && message.metadata.get("refused").is_some() {
         line.push_str("  refused");

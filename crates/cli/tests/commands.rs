@@ -89,6 +89,27 @@ async fn sessions_are_listed_and_shown() {
 }
 
 #[tokio::test]
+async fn what_a_session_cost_is_shown_with_it_and_with_each_answer() {
+    let script =
+        "model priced price_input=3 price_output=15\non *\n  text \"ok\"\n  usage input=1000 output=200\n";
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), script);
+    let home = home.with_variable("ATTACHE_MODEL", "script/priced");
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    for _ in 0..2 {
+        agent.prompt(&session, "Say").await.unwrap();
+    }
+    agent.finish(&home).await;
+    let show = answer(&home, &["sessions", "show", &session]).await;
+    assert!(show.lines().any(|line| line == "cost       $0.012"), "{show}");
+    assert_eq!(
+        show.lines().filter(|line| line.ends_with("1000 in, 200 out  $0.006000")).count(),
+        2,
+        "{show}"
+    );
+}
+
+#[tokio::test]
 async fn an_empty_home_says_so_and_succeeds() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
     let output = run(&home, &["sessions", "list"]).await;
