@@ -23,6 +23,7 @@ mod sed;
 mod simple;
 mod state;
 mod syntax;
+mod tar;
 mod variables;
 mod verdict;
 mod walk;

@@ -61,8 +61,18 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
             Verdict::new(shown, CommandNature::Effects, width)
         }
     };
+    if verdict.nature == CommandNature::ReadOnly {
+        verdict.reads.extend(rest.iter().filter_map(Word::text).filter_map(named_file).map(Place::At));
+    }
     verdict.directory = directory;
     verdict
+}
+
+/// The file in `HEAD:file`, `:0:file`, `:(top)file`, `:/file` and `-L1,5:file`.
+fn named_file(text: &str) -> Option<String> {
+    let (_, path) = text.rsplit_once(':').filter(|_| !text.starts_with("--"))?;
+    let path = path.rsplit_once(')').map_or(path, |(_, path)| path).trim_start_matches(['/', '!', '^']);
+    (!path.is_empty()).then(|| path.to_owned())
 }
 
 fn unclear(shown: Vec<String>, reason: &str) -> Verdict {

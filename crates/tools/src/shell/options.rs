@@ -11,7 +11,7 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     let mut sorted = Sorted::default();
     sorted.sort(program, &arguments[program.skipped.min(arguments.len())..]);
     let mut verdict = Verdict::new(shown, nature, program.width);
-    if sorted.strange && !program.any || !sorted.writes.is_empty() {
+    if sorted.strange && !program.any || !sorted.writes.is_empty() || !is_plain(program, arguments) {
         verdict.acts();
     }
     verdict.reads = sorted.reads;
@@ -23,8 +23,17 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     }
     if program.network {
         verdict.hosts = hosts(program, &sorted.operands);
+        if sorted.elsewhere {
+            verdict.hosts.push("*".to_owned());
+        }
     }
     verdict
+}
+
+/// Whether nothing in its words, which are known, makes it read what it is not given.
+fn is_plain(program: &Program, arguments: &[Word]) -> bool {
+    let plain = |text: &str| !program.wary_of.iter().any(|word| text.contains(word));
+    program.wary_of.is_empty() || arguments.iter().all(|word| word.text().is_some_and(plain))
 }
 
 /// Whether it reads all below the directories it is given. A letter in the wrong place only asks once too often.
@@ -66,6 +75,8 @@ struct Sorted {
     writes: Vec<Place>,
     /// The pattern came with an option.
     given: bool,
+    /// It is sent to another host than those it names.
+    elsewhere: bool,
     /// Something the table does not know.
     strange: bool,
 }
@@ -100,15 +111,17 @@ impl Sorted {
             Some((name, _)) => (name, word.after(&format!("{name}="))),
             None => (beginning, None),
         };
-        match program.long.get(name) {
+        // Another program of this name may mean another option by a beginning: it is judged, and asked about.
+        self.strange |= !program.long.contains_key(name);
+        match program.long_value(name) {
             Some(Value::None) => self.strange |= attached.is_some(),
             Some(Value::Optional) => {}
+            Some(Value::Instead) => self.given = true,
             Some(kind) => match attached.or_else(|| rest.next().cloned()) {
-                Some(value) => self.value(*kind, &value),
+                Some(value) => self.value(kind, &value),
                 None => self.strange = true,
             },
             None => {
-                self.strange = true;
                 if let Some(value) = attached.filter(|_| program.operands.are_read()) {
                     self.reads.push(value.place());
                 }
@@ -128,6 +141,7 @@ impl Sorted {
         for (at, letter) in beginning.char_indices().skip(1) {
             match program.short.get(&letter) {
                 Some(Value::None | Value::Optional) => {}
+                Some(Value::Instead) => self.given = true,
                 Some(kind) => {
                     let end = at + letter.len_utf8();
                     let attached = word.after(&beginning[..end]).filter(|rest| !rest.pieces.is_empty());
@@ -151,9 +165,33 @@ impl Sorted {
         match kind {
             Value::Read => self.reads.push(word.place()),
             Value::Write => self.writes.push(word.place()),
-            Value::Pattern => self.given = true,
+            Value::Pattern | Value::Instead => self.given = true,
+            Value::PatternFile => {
+                self.reads.push(word.place());
+                self.given = true;
+            }
+            Value::Data => self.reads.extend(file_of_data(word)),
+            Value::Elsewhere => self.elsewhere = true,
             Value::Text | Value::None | Value::Optional => {}
         }
+    }
+}
+
+/// The file in `@file`, `name=@file;type=x`, `name=<file` and `name@file`.
+fn file_of_data(word: &Word) -> Option<Place> {
+    let beginning = word.beginning();
+    let start = match (beginning.find('='), beginning.find('@')) {
+        (_, Some(0)) => 1,
+        (Some(equals), _) if beginning[equals + 1..].starts_with(['@', '<']) => equals + 2,
+        (None, Some(at)) => at + 1,
+        // What nobody knows may begin with anything.
+        (None, None) if beginning.is_empty() && word.text().is_none() => return Some(Place::Unknown),
+        (Some(_), _) | (None, None) => return None,
+    };
+    let file = word.after(&beginning[..start])?;
+    match file.text().and_then(|text| text.split_once(';')) {
+        Some((file, _)) => Some(Place::At(file.to_owned())),
+        None => Some(file.place()),
     }
 }
 
@@ -171,15 +209,15 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], verdict:
             verdict.writes.extend(places(operands));
             verdict.acts();
         }
-        Operands::Mode => verdict.writes.extend(places(operands.get(1..).unwrap_or_default())),
+        Operands::Mode => verdict.writes.extend(places(behind_pattern)),
         Operands::Copy | Operands::Move => {
             let (sources, target) = operands.split_at(operands.len().saturating_sub(1));
             // With `-t` every operand is a source.
             let (sources, target) =
                 if verdict.writes.is_empty() { (sources, target) } else { (operands, &operands[..0]) };
-            let remote = |word: &&Word| !word.beginning().contains(':');
+            let is_local = |word: &&Word| !program.network || remote(word).is_none();
             let local =
-                |words: &[Word]| -> Vec<Place> { words.iter().filter(remote).map(Word::place).collect() };
+                |words: &[Word]| -> Vec<Place> { words.iter().filter(is_local).map(Word::place).collect() };
             if program.operands == Operands::Move {
                 verdict.writes.extend(local(sources));
             } else {
@@ -212,6 +250,12 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], verdict:
             }
         }
     }
+}
+
+/// The host of `host:path`; a colon behind a slash is one of a name.
+pub(super) fn remote(word: &Word) -> Option<&str> {
+    let (host, _) = word.beginning().split_once(':')?;
+    (!host.contains('/')).then_some(host)
 }
 
 /// Hosts by the addresses among the operands; `*` where none is named.

@@ -3,17 +3,25 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What an option's value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an option's value is, the more there is to judge the later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Value {
     None,
     /// Only attached with `=`.
     Optional,
+    /// No value; there is no pattern then.
+    Instead,
     Text,
-    Read,
-    Write,
-    /// The pattern that else is the first operand.
+    /// The pattern (or mode) that else is the first operand.
     Pattern,
+    /// Names a host to reach instead of those among the operands.
+    Elsewhere,
+    /// A text, or `@file` for the text of a file, also behind a name and `=`.
+    Data,
+    Read,
+    /// A file read that stands for the first operand.
+    PatternFile,
+    Write,
 }
 
 /// What words without a dash are.
@@ -65,6 +73,8 @@ pub(super) struct Program {
     pub(super) long: HashMap<&'static str, Value>,
     /// Whole options with one dash (`-name`).
     pub(super) single_dash: Vec<&'static str>,
+    /// Texts among its words with which it reads other files than it is given.
+    pub(super) wary_of: Vec<&'static str>,
 }
 
 const FILES: [&str; 4] = [
@@ -88,6 +98,18 @@ static TABLE: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
     }
     table
 });
+
+impl Program {
+    /// What follows a long option. Any beginning of its name stands for it; where several options begin so, for the one
+    /// with the most to judge.
+    pub(super) fn long_value(&self, name: &str) -> Option<Value> {
+        if let Some(value) = self.long.get(name) {
+            return Some(*value);
+        }
+        let begun = self.long.iter().filter(|(known, _)| name.len() > 2 && known.starts_with(name));
+        begun.map(|(_, value)| *value).max()
+    }
+}
 
 /// The entry of `name second`, else that of `name`.
 pub(super) fn lookup(name: &str, second: Option<&str>) -> Option<&'static Program> {
@@ -118,6 +140,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
         short: HashMap::new(),
         long: HashMap::new(),
         single_dash: Vec::new(),
+        wary_of: Vec::new(),
     };
     for token in rest.split_ascii_whitespace() {
         if token.starts_with('-') {
@@ -133,6 +156,7 @@ fn property(program: &mut Program, token: &'static str) {
     match token {
         "searches" => program.searches = Some(""),
         _ if token.starts_with("searches=") => program.searches = token.strip_prefix("searches="),
+        _ if token.starts_with("wary=") => program.wary_of = token["wary=".len()..].split(',').collect(),
         "reads" => program.reads = true,
         "acts" => program.reads = false,
         "any" => program.any = true,
@@ -155,7 +179,7 @@ fn property(program: &mut Program, token: &'static str) {
     }
 }
 
-/// `-abc`, `-n:`, `--long`, `--long:`, `--long?`; `<` a file read, `>` a file written, `~` the pattern.
+/// `-abc`, `-n:`, `--long`, `--long:`, `--long?` and the other endings that stand at the top of `read.txt`.
 fn option(program: &mut Program, token: &'static str) {
     let (name, value) = match token.as_bytes().last() {
         Some(b':') => (&token[..token.len() - 1], Value::Text),
@@ -163,6 +187,10 @@ fn option(program: &mut Program, token: &'static str) {
         Some(b'>') => (&token[..token.len() - 1], Value::Write),
         Some(b'~') => (&token[..token.len() - 1], Value::Pattern),
         Some(b'?') => (&token[..token.len() - 1], Value::Optional),
+        Some(b'%') => (&token[..token.len() - 1], Value::PatternFile),
+        Some(b'^') => (&token[..token.len() - 1], Value::Instead),
+        Some(b'@') => (&token[..token.len() - 1], Value::Data),
+        Some(b'*') => (&token[..token.len() - 1], Value::Elsewhere),
         _ => (token, Value::None),
     };
     if name == "-NUM" {

@@ -23,7 +23,7 @@ pub(super) fn judge(shown: Vec<String>, arguments: &[Word]) -> Verdict {
             Some(
                 "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-En" | "-nr" | "-rn" | "--quiet"
                 | "--silent" | "--regexp-extended" | "--separate" | "--unbuffered" | "--null-data"
-                | "--posix" | "--debug" | "-l",
+                | "--posix" | "--debug",
             ) => {}
             Some("-ne" | "-Ee" | "-re" | "-nEe" | "-nre") => {
                 given = true;

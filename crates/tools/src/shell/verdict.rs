@@ -4,7 +4,7 @@ use attache_core::ports::tool::CommandNature;
 
 use super::state::State;
 use super::word::{Place, Word};
-use super::{Reader, Unclear, awk, find, git, options, programs, sed};
+use super::{Reader, Unclear, awk, find, git, options, programs, sed, tar};
 
 /// Where programs of the system live: below these a path means the same as a name.
 const STANDARD: [&str; 7] = [
@@ -72,6 +72,7 @@ impl Reader<'_> {
         match name {
             "find" => return self.find(shown, arguments, state),
             "git" => return Ok(self.git(shown, arguments, state)),
+            "tar" | "bsdtar" | "gtar" => return Ok(tar::judge(shown, arguments)),
             "sed" | "gsed" => return Ok(sed::judge(shown, arguments)),
             "awk" | "gawk" | "mawk" | "nawk" => return Ok(awk::judge(shown, arguments)),
             "ps" if arguments.iter().any(may_show_environment) => {

@@ -129,6 +129,13 @@ fn after_always_the_next_similar_command_is_not_asked_about() {
         ("cargo test", "cargo test $(rm a)", "ask"),
         ("cargo test", "RUSTC_WRAPPER=./x cargo test", "ask"),
         ("npm install", "npm install lodash", "allow"),
+        ("tar xf a.tar", "tar xzf b.tgz", "allow"),
+        ("tar xf a.tar", "tar xf b.tar --to-command=sh", "ask"),
+        ("tar xf a.tar", "tar cf b.tar /etc/hosts", "ask"),
+        ("tar xf a.tar", "tar xf b.tar -C /opt", "ask"),
+        ("rustfmt src/a.rs", "rustfmt src/b.rs", "allow"),
+        ("rustfmt src/a.rs", "rustfmt /opt/b.rs", "ask"),
+        ("sqlite3 a.db .tables", "sqlite3 /opt/b.db .tables", "ask"),
         ("git -C sub push", "git push", "allow"),
     ] {
         assert_eq!(verdict(&accesses(next), &always(first)), expected, "{first:?}, then {next:?}");
