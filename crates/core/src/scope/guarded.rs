@@ -19,6 +19,12 @@ const PROTECTED: &[&str] = &[
     ".idea",
     ".zed",
     ".envrc",
+    ".cargo/config.toml",
+    ".cargo/config",
+];
+
+/// The same of what shells and desktops read from the home only: elsewhere a new one of that name is only a file.
+const PROTECTED_AT_HOME: &[&str] = &[
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -35,8 +41,6 @@ const PROTECTED: &[&str] = &[
     ".config/systemd",
     ".gitconfig",
     ".config/git",
-    ".cargo/config.toml",
-    ".cargo/config",
 ];
 
 /// Below a home directory: keys and tokens by their usual places.
@@ -147,8 +151,13 @@ impl Guarded {
     }
 
     /// Names below any directory that a sandbox keeps from being written, `/` between their parts.
-    pub fn protected_names() -> &'static [&'static str] {
-        PROTECTED
+    pub fn protected_names() -> impl Iterator<Item = &'static str> {
+        PROTECTED.iter().chain(PROTECTED_AT_HOME).copied()
+    }
+
+    /// Those of them that mean something in the home only.
+    pub fn names_read_at_home() -> &'static [&'static str] {
+        PROTECTED_AT_HOME
     }
 
     /// Names that private keys have, in lower case, wherever they lie.
@@ -191,7 +200,7 @@ fn protected_sequence(path: &Path) -> Option<&'static str> {
         let wanted: Vec<&str> = sequence.split('/').collect();
         names.windows(wanted.len()).any(|window| window == wanted)
     };
-    if let Some(sequence) = PROTECTED.iter().copied().find(|sequence| found(sequence)) {
+    if let Some(sequence) = Guarded::protected_names().find(|sequence| found(sequence)) {
         return Some(sequence);
     }
     // Modules and work trees keep hooks and configuration of their own deeper down.

@@ -21,26 +21,6 @@ pub(super) const PLACE_HOLDER_MODE: u32 = 0o1755;
 /// Never looked into for nested repositories: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build"];
 
-/// Read by shells and desktops from the home only; elsewhere a new one of that name is only a file.
-const READ_AT_HOME: &[&str] = &[
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".gitconfig",
-    ".config/fish",
-    ".config/autostart",
-    ".config/systemd",
-    ".config/git",
-];
-
 /// Does nothing until its owner has allowed its very content.
 const INERT_WHEN_NEW: &[&str] = &[".envrc"];
 
@@ -119,7 +99,7 @@ impl Protection {
                     continue;
                 }
                 let name = name.to_string_lossy().to_lowercase();
-                if Guarded::protected_names().iter().any(|sequence| first(sequence) == name) {
+                if Guarded::protected_names().any(|sequence| first(sequence) == name) {
                     self.hold(&entry.path(), kind, &name, place);
                     seen.insert(name);
                 } else if kind.is_dir() && depth < NESTED_DEPTH && !SKIPPED.contains(&name.as_str()) {
@@ -131,7 +111,7 @@ impl Protection {
     }
 
     fn miss_names(&mut self, directory: &Path, seen: &BTreeSet<String>, place: Place) {
-        for sequence in Guarded::protected_names().iter().filter(|sequence| !seen.contains(first(sequence))) {
+        for sequence in Guarded::protected_names().filter(|sequence| !seen.contains(first(sequence))) {
             if needs_place_holder(sequence, place) {
                 let kind = if sequence.contains('/') { Kind::Directory } else { kind_of(sequence) };
                 self.missing.insert(Missing { path: directory.join(first(sequence)), kind });
@@ -142,7 +122,7 @@ impl Protection {
     /// An entry that one or several protected names begin with.
     fn hold(&mut self, path: &Path, kind: FileType, name: &str, place: Place) {
         if is_place_holder(path, kind) {
-            let sequence = Guarded::protected_names().iter().find(|sequence| first(sequence) == name);
+            let sequence = Guarded::protected_names().find(|sequence| first(sequence) == name);
             if sequence.is_some_and(|sequence| needs_place_holder(sequence, place)) {
                 let kind = if kind.is_dir() { Kind::Directory } else { Kind::File };
                 self.missing.insert(Missing { path: path.to_owned(), kind });
@@ -157,9 +137,7 @@ impl Protection {
         } else {
             self.pinned.insert(path.to_owned());
             let place = if place == Place::Home { place } else { Place::Nested };
-            for rest in
-                Guarded::protected_names().iter().filter_map(|sequence| sequence.strip_prefix(".config/"))
-            {
+            for rest in Guarded::protected_names().filter_map(|sequence| sequence.strip_prefix(".config/")) {
                 self.hold_leaf(&path.join(rest), Kind::Directory, place);
             }
         }
@@ -215,14 +193,16 @@ fn first(sequence: &str) -> &str {
 }
 
 fn kind_of(sequence: &str) -> Kind {
-    let is_file = FILES.contains(&sequence) || READ_AT_HOME.contains(&sequence);
+    let is_file = FILES.contains(&sequence) || Guarded::names_read_at_home().contains(&sequence);
     if is_file { Kind::File } else { Kind::Directory }
 }
 
 fn needs_place_holder(sequence: &str, place: Place) -> bool {
     match place {
         Place::Home => !INERT_WHEN_NEW.contains(&sequence),
-        Place::Root => !INERT_WHEN_NEW.contains(&sequence) && !READ_AT_HOME.contains(&sequence),
+        Place::Root => {
+            !INERT_WHEN_NEW.contains(&sequence) && !Guarded::names_read_at_home().contains(&sequence)
+        }
         Place::Nested => false,
     }
 }
@@ -246,6 +226,6 @@ mod tests {
     /// The search passes over files that do not.
     #[test]
     fn all_protected_names_begin_with_a_dot() {
-        assert!(Guarded::protected_names().iter().all(|sequence| sequence.starts_with('.')));
+        assert!(Guarded::protected_names().all(|sequence| sequence.starts_with('.')));
     }
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
+use serde_json::Value;
 use url::{Host, Url};
 
 use super::get::innermost;
@@ -150,11 +151,11 @@ impl SearchEndpoint {
     }
 
     fn hits(&self, body: &[u8]) -> Result<Vec<Hit>, SearchError> {
+        let answer: Value = serde_json::from_slice(body).map_err(|_| SearchError::Unreadable)?;
         let hits = match self.service {
-            Service::Brave(_) => brave::hits(body),
-            Service::Tavily(_) => tavily::hits(body),
-            Service::Exa(_) => exa::hits(body),
-            Service::Searxng => searxng::hits(body),
+            Service::Brave(_) => brave::hits(&answer),
+            Service::Tavily(_) | Service::Searxng => hit::hits(&answer["results"], "content"),
+            Service::Exa(_) => hit::hits(&answer["results"], "text"),
         };
         hits.ok_or(SearchError::Unreadable)
     }

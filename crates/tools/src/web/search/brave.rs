@@ -1,10 +1,10 @@
 //! Brave Search: its request and its answer.
 
 use reqwest::{Client, RequestBuilder};
-use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
-use super::{Asked, Hit, SearchError, SearchKey, below};
+use super::{Asked, Hit, SearchError, SearchKey, below, hit};
 
 pub(super) fn request(
     client: &Client,
@@ -17,42 +17,14 @@ pub(super) fn request(
     Ok(client.get(url).header("x-subscription-token", key.header("")?))
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    web: Option<Web>,
-}
-
-#[derive(Deserialize)]
-struct Web {
-    results: Vec<Found>,
-}
-
-#[derive(Deserialize)]
-struct Found {
-    title: Option<String>,
-    url: String,
-    description: Option<String>,
-}
-
-pub(super) fn hits(body: &[u8]) -> Option<Vec<Hit>> {
-    let answer: Answer = serde_json::from_slice(body).ok()?;
-    let results = match (answer.web, answer.kind.as_deref()) {
-        (Some(web), _) => web.results,
+pub(super) fn hits(answer: &Value) -> Option<Vec<Hit>> {
+    let results = match (&answer["web"], answer["type"].as_str()) {
         // A search without hits has no such part at all.
-        (None, Some("search")) => Vec::new(),
-        (None, _) => return None,
+        (Value::Null, Some("search")) => return Some(Vec::new()),
+        (web, _) => hit::hits(&web["results"], "description")?,
     };
-    Some(results.into_iter().map(hit).collect())
-}
-
-fn hit(found: Found) -> Hit {
-    Hit {
-        title: plain(&found.title.unwrap_or_default()),
-        url: found.url,
-        snippet: plain(&found.description.unwrap_or_default()),
-    }
+    let unmarked = |hit: Hit| Hit { title: plain(&hit.title), url: hit.url, snippet: plain(&hit.snippet) };
+    Some(results.into_iter().map(unmarked).collect())
 }
 
 /// It marks the words that were searched for and escapes the rest for a page.

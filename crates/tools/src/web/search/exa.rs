@@ -1,10 +1,10 @@
-//! Exa: its request and its answer.
+//! Exa: its request.
 
 use reqwest::{Client, RequestBuilder};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use url::Url;
 
-use super::{Asked, Hit, SearchError, SearchKey, below};
+use super::{Asked, SearchError, SearchKey, below};
 use crate::limits::SEARCH_SNIPPET_CHARACTERS;
 
 #[derive(Serialize)]
@@ -37,25 +37,4 @@ pub(super) fn request(
     let body = Body { query: asked.query, num_results: asked.count, contents };
     let request = client.post(below(address, "/search")).header("x-api-key", key.header("")?);
     super::with_json(request, &body)
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    results: Vec<Found>,
-}
-
-#[derive(Deserialize)]
-struct Found {
-    title: Option<String>,
-    url: String,
-    text: Option<String>,
-}
-
-pub(super) fn hits(body: &[u8]) -> Option<Vec<Hit>> {
-    let answer: Answer = serde_json::from_slice(body).ok()?;
-    Some(answer.results.into_iter().map(hit).collect())
-}
-
-fn hit(found: Found) -> Hit {
-    Hit { title: found.title.unwrap_or_default(), url: found.url, snippet: found.text.unwrap_or_default() }
 }

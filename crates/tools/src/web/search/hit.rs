@@ -1,5 +1,6 @@
 //! One hit of a search, and how much of it is worth a model's attention.
 
+use serde_json::Value;
 use url::Url;
 
 use crate::limits::{SEARCH_SNIPPET_CHARACTERS, SEARCH_TITLE_CHARACTERS, SEARCH_URL_BYTES};
@@ -9,6 +10,19 @@ pub(crate) struct Hit {
     pub(crate) title: String,
     pub(crate) url: String,
     pub(crate) snippet: String,
+}
+
+/// The results of a service; each has a name of its own for the snippet. `None` where they are none.
+pub(super) fn hits(results: &Value, snippet: &str) -> Option<Vec<Hit>> {
+    let text = |found: &Value, field: &str| match &found[field] {
+        Value::Null => Some(String::new()),
+        value => value.as_str().map(str::to_owned),
+    };
+    let hit = |found: &Value| {
+        let url = found["url"].as_str()?.to_owned();
+        Some(Hit { title: text(found, "title")?, url, snippet: text(found, snippet)? })
+    };
+    results.as_array()?.iter().map(hit).collect()
 }
 
 impl Hit {

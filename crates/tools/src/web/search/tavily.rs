@@ -1,11 +1,11 @@
-//! Tavily: its request and its answer.
+//! Tavily: its request.
 
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, RequestBuilder};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use url::Url;
 
-use super::{Asked, Hit, SearchError, SearchKey, below};
+use super::{Asked, SearchError, SearchKey, below};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -22,25 +22,4 @@ pub(super) fn request(
     let body = Body { query: asked.query, max_results: asked.count };
     let request = client.post(below(address, "/search")).header(AUTHORIZATION, key.header("Bearer ")?);
     super::with_json(request, &body)
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    results: Vec<Found>,
-}
-
-#[derive(Deserialize)]
-struct Found {
-    title: Option<String>,
-    url: String,
-    content: Option<String>,
-}
-
-pub(super) fn hits(body: &[u8]) -> Option<Vec<Hit>> {
-    let answer: Answer = serde_json::from_slice(body).ok()?;
-    Some(answer.results.into_iter().map(hit).collect())
-}
-
-fn hit(found: Found) -> Hit {
-    Hit { title: found.title.unwrap_or_default(), url: found.url, snippet: found.content.unwrap_or_default() }
 }
