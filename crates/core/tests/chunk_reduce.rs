@@ -242,7 +242,7 @@ fn an_answer_stands_on_the_call_and_a_denial_keeps_it() {
     assert_eq!(reducer.apply(&ask), Ok(Touched::Part { index: 0, ended: false }));
     let foreign = Chunk::transient_data("approval", json!({"anything": 1}));
     assert_eq!(reducer.apply(&foreign), Ok(Touched::Nothing));
-    let answer = json!({"approval_id": "q", "call_id": "c", "approved": false, "reason": "no"});
+    let answer = json!({"approval_id": "q", "call_id": "c", "approved": false, "reason": "no", "decision": {"by": "x"}});
     assert_eq!(
         reducer.apply(&Chunk::transient_data("approval", answer)),
         Ok(Touched::Part { index: 0, ended: false })
@@ -252,6 +252,8 @@ fn an_answer_stands_on_the_call_and_a_denial_keeps_it() {
     assert_eq!(reducer.apply(&denied), Ok(Touched::Part { index: 0, ended: true }));
     let approval = reducer.tool(&call_id).unwrap().approval.clone().unwrap();
     assert_eq!((approval.approved, approval.reason.as_deref()), (Some(false), Some("no")));
+    let metadata = reducer.tool(&call_id).unwrap().tool_metadata.clone();
+    assert_eq!(metadata, Some(json!({"attache": {"decision": {"by": "x"}}})));
 }
 
 #[test]

@@ -27,7 +27,7 @@ async fn output(trial: &Trial, command: &str) -> String {
 }
 
 fn shows_the_terminal(presentation: &Presentation) -> bool {
-    matches!(&presentation.content[..], [Shown::Terminal { terminal_id }] if terminal_id == "term_1")
+    matches!(&presentation.content[..], [Shown::Terminal { terminal_id, .. }] if terminal_id == "term_1")
 }
 
 #[tokio::test]

@@ -186,7 +186,7 @@ fn blocks(shown: &Presentation) -> Option<Vec<ToolCallContent>> {
         Shown::Diff { path, old_text, new_text } => {
             Diff::new(path.clone(), new_text.clone()).old_text(old_text.clone()).into()
         }
-        Shown::Terminal { terminal_id } => ToolCallContent::Terminal(Terminal::new(terminal_id.clone())),
+        Shown::Terminal { terminal_id, .. } => ToolCallContent::Terminal(Terminal::new(terminal_id.clone())),
         Shown::Image { mime, data } => {
             ContentBlock::Image(ImageContent::new(data.clone(), mime.clone())).into()
         }

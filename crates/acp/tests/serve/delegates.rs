@@ -82,7 +82,7 @@ async fn run(
         output_bytes: 1000,
     };
     let terminal = client.open_terminal(command).await?;
-    let content = vec![Shown::Terminal { terminal_id: terminal.id().to_owned() }];
+    let content = vec![Shown::Terminal { terminal_id: terminal.id().to_owned(), printed: None }];
     runtime.progress.show(Presentation { content, ..SPEC.presentation() });
     let exit = terminal.wait_for_exit().await?;
     let output = terminal.output().await?;

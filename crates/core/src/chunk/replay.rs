@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::limits::REPLAY_DELTA_BYTES;
 use super::{Chunk, Rest, RestFields, StreamId, ToolMarks};
@@ -197,7 +197,18 @@ fn provider_rest(provider_metadata: &Option<Value>) -> Rest {
 }
 
 fn result_rest(tool: &ToolPart) -> Rest {
-    rest(tool.result_provider_metadata.clone(), tool.tool_metadata.clone(), Map::new())
+    let mut metadata = tool.tool_metadata.clone();
+    let content = metadata.as_mut().and_then(|metadata| metadata.pointer_mut("/attache/content"));
+    content.and_then(Value::as_array_mut).into_iter().flatten().for_each(without_terminal);
+    rest(tool.result_provider_metadata.clone(), metadata, Map::new())
+}
+
+/// Whoever loads a session never opened its terminals: they are told what was printed there.
+fn without_terminal(block: &mut Value) {
+    if block["type"] == "terminal" {
+        let printed = block["printed"].take();
+        *block = json!({ "type": "text", "text": printed.as_str().unwrap_or_default() });
+    }
 }
 
 fn rest(provider_metadata: Option<Value>, tool_metadata: Option<Value>, unknown: Map<String, Value>) -> Rest {

@@ -59,7 +59,8 @@ fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
                 let lines = changed(old_text.as_deref().unwrap_or_default(), new_text);
                 fenced(out, "diff", &format!("{}\n{}", path.display(), lines.join("\n")))?;
             }
-            Shown::Terminal { terminal_id } => writeln!(out, "Terminal `{terminal_id}`\n")?,
+            Shown::Terminal { printed: Some(printed), .. } => writeln!(out, "{printed}\n")?,
+            Shown::Terminal { terminal_id, printed: None } => writeln!(out, "Terminal `{terminal_id}`\n")?,
             Shown::Image { mime, .. } => writeln!(out, "Image ({mime})\n")?,
             Shown::Link { path, mime, size } => {
                 writeln!(out, "Image {} ({mime}, {size} bytes)\n", path.display())?;

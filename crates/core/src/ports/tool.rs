@@ -72,29 +72,20 @@ pub struct Location {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Shown {
     /// Markdown, already fenced where it has to be.
-    Text {
-        text: String,
-    },
+    Text { text: String },
     /// `old_text` is `None` for a new file.
-    Diff {
-        path: PathBuf,
-        old_text: Option<String>,
-        new_text: String,
-    },
+    Diff { path: PathBuf, old_text: Option<String>, new_text: String },
+    /// Of one client, and nobody else's: others are shown what it printed, once that is known.
     Terminal {
         terminal_id: String,
+        /// Markdown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        printed: Option<String>,
     },
     /// A small picture, in base64.
-    Image {
-        mime: String,
-        data: String,
-    },
+    Image { mime: String, data: String },
     /// A file that is only named.
-    Link {
-        path: PathBuf,
-        mime: String,
-        size: u64,
-    },
+    Link { path: PathBuf, mime: String, size: u64 },
 }
 
 /// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored with the part.

@@ -59,15 +59,15 @@ impl Turn {
             Decision::Reject => (false, Some("the user rejected this call")),
             Decision::End(reason) => (false, Some(reason)),
         };
-        self.record(approval(&ask, approved, reason)).await?;
-        let Some(index) = self.calls.iter().position(|call| call.call_id == ask.call_id) else {
-            return Ok(());
-        };
-        if let About::Permission { .. } = ask.about {
+        let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
+        if let (About::Permission { .. }, Some(index)) = (&ask.about, index) {
             let action = if approved { Action::Allow } else { Action::Deny };
             let asked = self.calls[index].decision.take();
             self.calls[index].decision = asked.map(|asked| asked.answered(action));
         }
+        let verdict = index.and_then(|index| self.calls[index].decision.as_ref());
+        self.record(approval(&ask, approved, reason, verdict)).await?;
+        let Some(index) = index else { return Ok(()) };
         if !approved {
             let denial = self.calls[index].denial(reason.unwrap_or_default());
             self.settle(index, denial).await?;

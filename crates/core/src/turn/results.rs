@@ -10,15 +10,20 @@ use crate::picture;
 use crate::ports::client::{Ask, Question, Said};
 use crate::ports::store::StoreResult;
 use crate::ports::tool::{Presentation, Shown, ToolOutcome};
+use crate::watchdog::Verdict;
 
 /// The transient chunk that stores an answer; it makes no part of its own.
-pub(super) fn approval(ask: &Ask, approved: bool, reason: Option<&str>) -> Chunk {
-    let data = json!({
+pub(super) fn approval(ask: &Ask, approved: bool, reason: Option<&str>, decision: Option<&Verdict>) -> Chunk {
+    let mut data = json!({
         "approval_id": ask.approval_id,
         "call_id": ask.call_id,
         "approved": approved,
         "reason": reason,
     });
+    // What runs has it in its result.
+    if let Some(decision) = decision.filter(|_| !approved) {
+        data["decision"] = json!(decision);
+    }
     Chunk::transient_data("approval", data)
 }
 

@@ -41,6 +41,9 @@ async fn a_rejected_call_does_not_run_and_the_turn_goes_on() {
     let parts = &world.answers(session.id())[0];
     assert_eq!(tools_of(parts)[0].state, ToolState::OutputDenied);
     assert_eq!(text_of(parts), "on");
+    let stored = decision(&world, session.id());
+    assert_eq!((&stored["action"], &stored["by"]), (&"deny".into(), &"person".into()));
+    assert_eq!(stored["why"], "changes to files are asked for");
     world.check_rest(session.id());
 }
 

@@ -66,7 +66,7 @@ struct Opened {
 struct Finished {
     ended: Ended,
     capture: Capture,
-    content: Vec<Shown>,
+    terminal_id: String,
     /// Whether the client let go of a part of the output.
     truncated: bool,
 }
@@ -107,7 +107,7 @@ impl Job {
             Ok(opened) => opened,
             Err(reason) => return say(tell, Err(format!("could not be started: {reason}"))),
         };
-        let content = vec![Shown::Terminal { terminal_id: terminal.id().to_owned() }];
+        let content = vec![Shown::Terminal { terminal_id: terminal.id().to_owned(), printed: None }];
         self.runtime.progress.show(Presentation { content, ..self.presentation.clone() });
         let finished = self.follow(&*terminal, &cancel).await;
         let mut releasing = terminal.release();
@@ -184,31 +184,36 @@ impl Job {
                 return Err(format!("the terminal it ran in is lost: {error}"));
             }
         };
-        let content = vec![Shown::Terminal { terminal_id: terminal.id().to_owned() }];
+        let terminal_id = terminal.id().to_owned();
         let truncated = output.as_ref().is_some_and(|output| output.truncated);
         let spill = spill_path(&self.runtime.site.workspace.scratch, &self.runtime.call_id);
         // Long output goes to the disk.
         let captured = tokio::task::spawn_blocking(move || captured(Capture::new(spill), output)).await;
         let capture = captured.map_err(|error| format!("its output is lost: {error}"))?;
-        Ok(Finished { ended, capture, content, truncated })
+        Ok(Finished { ended, capture, terminal_id, truncated })
     }
 }
 
 impl Finished {
-    /// What a shell of our own would have given; only the terminal is shown instead of its output.
+    /// What a shell of our own would have given; only the terminal is shown instead of its output, which is kept for others.
     fn outcome(self, call: Call, time: Duration) -> ToolOutcome {
         let mut outcome = outcome(call, self.ended, &self.capture, time);
-        let (presentation, content) = match &mut outcome {
+        let presentation = match &mut outcome {
             ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
-                (Some(presentation), self.content)
+                let printed = presentation.content.iter().find_map(|block| match block {
+                    Shown::Text { text } => Some(text.clone()),
+                    Shown::Diff { .. }
+                    | Shown::Terminal { .. }
+                    | Shown::Image { .. }
+                    | Shown::Link { .. } => None,
+                });
+                presentation.content = vec![Shown::Terminal { terminal_id: self.terminal_id, printed }];
+                Some(presentation)
             }
-            ToolOutcome::Error { presentation, .. } => (presentation.as_mut(), Vec::new()),
+            ToolOutcome::Error { presentation, .. } => presentation.as_mut(),
         };
-        if let Some(presentation) = presentation {
-            presentation.content = content;
-            if let Some(metadata) = &mut presentation.metadata {
-                metadata.truncated |= self.truncated;
-            }
+        if let Some(metadata) = presentation.and_then(|presentation| presentation.metadata.as_mut()) {
+            metadata.truncated |= self.truncated;
         }
         outcome
     }

@@ -1,6 +1,6 @@
 //! Questions about tool calls, their answers and results: what happens to a call once its input is there.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{ReduceError, Reducer, Touched, replace_some, unknown};
 use crate::chunk::{Rest, ToolMarks};
@@ -78,6 +78,14 @@ impl Reducer {
         approval.approved = Some(approved);
         approval.reason = text("reason").map(str::to_owned);
         tool.state = ToolState::ApprovalResponded;
+        // A denied call gets no result that could bring it.
+        if let Some(decision) = data.get("decision") {
+            let metadata = tool.tool_metadata.get_or_insert_with(|| json!({}));
+            let shown = metadata.as_object_mut().map(|all| all.entry("attache").or_insert_with(|| json!({})));
+            if let Some(shown) = shown.and_then(Value::as_object_mut) {
+                shown.insert("decision".to_owned(), decision.clone());
+            }
+        }
         Ok(Touched::Part { index, ended: false })
     }
 
