@@ -28,6 +28,7 @@ mod models;
 mod print_config;
 mod providers;
 mod sandbox;
+mod seclusion;
 mod sessions;
 mod setup;
 mod web_search;
@@ -40,6 +41,10 @@ fn main() -> ExitCode {
     }
     memory::give_back_large_blocks();
     let args = Args::from_command_line();
+    if matches!(args.command, Some(Command::Acp(_))) {
+        // It runs commands of others: before the first of them, and before a key is read.
+        seclusion::keep_others_out();
+    }
     match run(&args) {
         Ok(code) => code,
         Err(error) => {

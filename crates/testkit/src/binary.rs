@@ -14,6 +14,9 @@ use crate::client::TestClient;
 use crate::limits::EXIT_TIMEOUT;
 use crate::processes::{self, MARKER_VARIABLE, Process};
 
+/// The user that has nothing, on every Linux.
+const NOBODY: u32 = 65_534;
+
 /// A home, a workspace and a script, shared by the processes a test runs one after another or side by side.
 #[derive(Debug)]
 pub struct Home {
@@ -21,6 +24,15 @@ pub struct Home {
     binary: PathBuf,
     marker: String,
     variables: Vec<(String, String)>,
+    user: User,
+}
+
+/// Who runs the processes of a home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum User {
+    Ourselves,
+    /// Somebody without any rights.
+    Nobody,
 }
 
 /// One running `attache acp`.
@@ -39,7 +51,8 @@ impl Home {
             tempfile::Builder::new().prefix("attache-test-").tempdir().expect("a temporary directory");
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let marker = format!("{}-{number}", std::process::id());
-        let home = Self { directory, binary: binary.into(), marker, variables: Vec::new() };
+        let home =
+            Self { directory, binary: binary.into(), marker, variables: Vec::new(), user: User::Ourselves };
         for path in [home.home(), home.workspace()] {
             std::fs::create_dir(&path).expect("a directory in the temporary one");
         }
@@ -52,6 +65,21 @@ impl Home {
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Processes run as somebody without rights, to whom the home belongs from here on. Who is not root is that already.
+    #[must_use]
+    pub fn of_an_ordinary_user(mut self) -> Self {
+        if rustix::process::getuid().is_root() {
+            self.user = User::Nobody;
+            let script = self.script_path();
+            for path in [self.directory.path(), &self.home(), &self.workspace(), &script] {
+                std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("give a file away");
+            }
+            let config = self.home().join("config.toml");
+            std::os::unix::fs::chown(config, Some(NOBODY), Some(NOBODY)).expect("give a file away");
+        }
         self
     }
 
@@ -97,7 +125,17 @@ impl Home {
 
     /// Any command of the binary on this home.
     pub fn command(&self) -> Command {
-        self.program(&self.binary)
+        match self.user {
+            User::Ourselves => self.program(&self.binary),
+            User::Nobody => {
+                let mut command = self.program("setpriv");
+                let user = format!("--reuid={NOBODY}");
+                let group = format!("--regid={NOBODY}");
+                command.args([&user, &group, "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]);
+                command.arg(&self.binary);
+                command
+            }
+        }
     }
 
     /// Any other program, such as a client that starts the binary itself, with the home's environment.
