@@ -2,15 +2,22 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-/// Writes the answer; a reader that has seen enough (`| head`) is no error.
+use attache_core::legible::legible;
+
+/// Writes the answer, without anything in it that a terminal would obey: names and texts of others are in it.
 pub(crate) fn write(text: &str) -> io::Result<()> {
+    write_painted(&legible(text))
+}
+
+/// The same for who paints. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn write_painted(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     forgive(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// A remark beside the answer, for the person who reads along.
 pub(crate) fn note(text: &str) {
-    eprintln!("{text}");
+    eprintln!("{}", legible(text));
 }
 
 /// For an answer that is too long to be held.

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use attache_core::legible::legible;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -133,7 +134,8 @@ fn write_lines(lines: &Receiver<Vec<u8>>, mut output: Box<dyn Write + Send>, lef
             let note = format!("({missing} log lines left out: their reader was too slow)\n");
             ignore(output.write_all(note.as_bytes()));
         }
-        ignore(output.write_all(&line));
+        // A file of the log is looked at in a terminal, too.
+        ignore(output.write_all(legible(&String::from_utf8_lossy(&line)).as_bytes()));
     }
 }
 

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // One line that says what went wrong, with what caused it.
-            eprintln!("attache: {error:#}");
+            answer::note(&format!("attache: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -113,9 +113,9 @@ const WORKERS: usize = 2;
 
 fn tell_set_aside(path: Option<&std::path::Path>) {
     if let Some(path) = path {
-        eprintln!(
+        answer::note(&format!(
             "attache: the session database was damaged; it was moved to {} and a new one was made",
             path.display()
-        );
+        ));
     }
 }

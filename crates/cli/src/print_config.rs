@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use attache_core::legible::{is_invisible, legible_line};
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
@@ -204,9 +205,9 @@ fn basic_value(value: Value) -> String {
     for character in text.value().chars() {
         match character {
             '"' | '\\' => quoted.extend(['\\', character]),
-            control if control.is_control() => {
+            unseen if is_invisible(unseen) => {
                 // Writing to a String can't fail.
-                write!(quoted, "\\U{:08X}", control as u32).unwrap_or_default();
+                write!(quoted, "\\U{:08X}", unseen as u32).unwrap_or_default();
             }
             plain => quoted.push(plain),
         }
@@ -217,5 +218,5 @@ fn basic_value(value: Value) -> String {
 
 /// Paths may hold anything; a comment must not end early.
 fn one_line(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    legible_line(text)
 }

@@ -10,6 +10,7 @@ use attache_core::agents::Agents;
 use attache_core::export::{ExportError, Format, export};
 use attache_core::ids::SessionId;
 use attache_core::journal::replay::parts_of;
+use attache_core::legible::legible_line;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::store::{
     MessageRow, Owner, RowRange, SessionQuery, SessionRecord, SessionRow, Store,
@@ -60,7 +61,7 @@ async fn list(store: &dyn Store) -> Result<()> {
                 row.id,
                 when::minutes(row.updated_at),
                 title(row),
-                row.workspace_root.display()
+                plain(&row.workspace_root.to_string_lossy())
             )?;
         }
         answer::write(&text)?;
@@ -105,10 +106,10 @@ fn head(record: &SessionRecord) -> Result<String> {
     let mut text = String::new();
     writeln!(text, "session    {}", row.id)?;
     writeln!(text, "title      {}", title(row))?;
-    writeln!(text, "workspace  {}", row.workspace_root.display())?;
-    writeln!(text, "agent      {}", row.agent)?;
+    writeln!(text, "workspace  {}", plain(&row.workspace_root.to_string_lossy()))?;
+    writeln!(text, "agent      {}", plain(&row.agent.to_string()))?;
     if let Some(model) = &row.model {
-        writeln!(text, "model      {model}")?;
+        writeln!(text, "model      {}", plain(&model.to_string()))?;
     }
     writeln!(text, "made       {}", when::minutes(row.created_at))?;
     writeln!(text, "changed    {}", when::minutes(row.updated_at))?;
@@ -171,7 +172,7 @@ fn rules_in_force(row: &SessionRow, config: &Config) -> Result<String> {
 fn message_line(message: &MessageRow) -> String {
     let mut line = format!("{}  {}", message.role.as_str(), when::minutes(message.created_at));
     if let Some(model) = message.metadata.get("model").and_then(Value::as_str) {
-        line.push_str(&format!("  {model}"));
+        line.push_str(&format!("  {}", plain(model)));
     }
     if let Some(usage) = message.metadata.get("usage") {
         let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
@@ -192,7 +193,7 @@ fn part_lines(text: &mut String, part: &Part) -> std::fmt::Result {
         Part::Reasoning { text: thought, .. } => indented(text, "  ~ ", thought),
         Part::Tool(tool) => call_line(text, tool),
         Part::File { media_type, filename, .. } => {
-            writeln!(text, "  [{} {media_type}]", plain(filename.as_deref().unwrap_or("file")))
+            writeln!(text, "  [{} {}]", plain(filename.as_deref().unwrap_or("file")), plain(media_type))
         }
         Part::SourceUrl { url, .. } => writeln!(text, "  [source {}]", plain(url)),
         Part::SourceDocument { title, .. } => writeln!(text, "  [source {}]", plain(title)),
@@ -243,11 +244,9 @@ fn indented(text: &mut String, indent: &str, said: &str) -> std::fmt::Result {
     Ok(())
 }
 
-/// What a model or a file said, without what a terminal would obey.
+/// What a model, a client or a file said, on one line and without what a terminal would obey.
 fn plain(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| if c.is_control() && c != '\t' { c.escape_default().collect() } else { vec![c] })
-        .collect()
+    legible_line(text)
 }
 
 fn title(row: &SessionRow) -> String {

@@ -13,6 +13,7 @@ mod fork;
 pub mod hub;
 pub mod ids;
 pub mod journal;
+pub mod legible;
 pub mod limits;
 pub mod part;
 pub mod picture;

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
 use crate::environment;
-use crate::fence::{fenced, visible};
+use crate::fence::{fenced, visible, visible_block};
 use crate::limits::{
     COMMAND_PROCESSES, COMMAND_TIME, COMMAND_TIME_MAX_MS, ERROR_BYTES, OUTPUT_BYTES, SHOWN_OUTPUT_BYTES,
 };
@@ -218,7 +218,7 @@ impl Sink for Live {
 
     fn show(&mut self) {
         let mut presentation = self.presentation.clone();
-        presentation.content = vec![Shown::Text { text: fenced(&self.capture.latest(), "") }];
+        presentation.content = vec![Shown::Text { text: fenced(&visible_block(&self.capture.latest()), "") }];
         self.progress.show(presentation);
     }
 }
@@ -262,7 +262,7 @@ fn shown(output: &str, status: &str) -> Vec<Shown> {
     let text = match output {
         "" => status.to_owned(),
         output => {
-            let output = Bounded::whole(output, SHOWN_OUTPUT_BYTES);
+            let output = Bounded::whole(visible_block(output), SHOWN_OUTPUT_BYTES);
             format!("{}\n\n{status}", fenced(output.text(), ""))
         }
     };

@@ -1,5 +1,7 @@
 //! Fences text so that it cannot break out of Markdown. Does not change or cut the text.
 
+use attache_core::legible::{is_invisible, is_odd_blank};
+
 /// `text` as a fenced block of the given language (may be empty).
 pub(crate) fn fenced(text: &str, language: &str) -> String {
     let fence = "`".repeat(longest_backtick_run(text).max(2) + 1);
@@ -12,27 +14,42 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), with_visible)
 }
 
-/// The same for a text of several lines: line ends and tabs stay what they are.
-pub(crate) fn visible_block(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, character| match character {
-        '\n' | '\t' => {
+/// The same for a name that a model may want to use: blanks of any kind stay, and what makes a sign a picture.
+pub(crate) fn visible_name(name: &str) -> String {
+    name.chars().fold(String::with_capacity(name.len()), |mut shown, character| match character {
+        '\u{fe0f}' => {
             shown.push(character);
+            shown
+        }
+        blank if is_odd_blank(blank) => {
+            shown.push(blank);
             shown
         }
         character => with_visible(shown, character),
     })
 }
 
+/// The same for a text of several lines: line ends, tabs and blanks of any kind stay what they are.
+pub(crate) fn visible_block(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\n' | '\t' => shown.push(character),
+            blank if is_odd_blank(blank) => shown.push(blank),
+            character => shown = with_visible(shown, character),
+        }
+    }
+    shown
+}
+
 fn with_visible(mut shown: String, character: char) -> String {
     match character {
         '\0'..='\x1f' => shown.push(char::from_u32(0x2400 + character as u32).unwrap_or('?')),
         '\x7f' => shown.push('\u{2421}'),
-        '\u{80}'..='\u{9f}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{2069}'
-        | '\u{feff}' => shown.extend(character.escape_unicode()),
-        _ => shown.push(character),
+        character if is_invisible(character) => shown.extend(character.escape_unicode()),
+        character => shown.push(character),
     }
     shown
 }
@@ -60,6 +77,12 @@ mod tests {
     fn control_characters_are_seen() {
         assert_eq!(visible_block("a\n\tb\x1b[2J\r"), "a\n\tb␛[2J␍");
         assert_eq!(visible("a\nb\x1b[2Jc\u{202e}d"), "a␊b␛[2Jc\\u{202e}d");
+        assert_eq!(visible("a\u{e0041}\u{a0}\u{ad}"), "a\\u{e0041}\\u{a0}\\u{ad}");
+        assert_eq!(
+            visible_name("at 3\u{202f}PM ❤\u{fe0f}\n\u{202e}x"),
+            "at 3\u{202f}PM ❤\u{fe0f}␊\\u{202e}x"
+        );
+        assert_eq!(visible_block("a\u{a0}b\r\nc\u{200b}\u{e0041}"), "a\u{a0}b\nc\\u{200b}\\u{e0041}");
     }
 
     proptest! {
@@ -77,7 +100,7 @@ mod tests {
 
         #[test]
         fn a_visible_text_has_one_line_and_no_controls(text in any::<String>()) {
-            prop_assert!(visible(&text).chars().all(|character| !character.is_control()));
+            prop_assert!(visible(&text).chars().all(|character| !is_invisible(character)));
         }
     }
 }

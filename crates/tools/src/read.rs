@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
-use crate::fence::{fenced, visible};
+use crate::fence::{fenced, visible, visible_block};
 use crate::files::{self, FileError};
 use crate::limits::{READ_BYTES, READ_HARD_BYTES, READ_LINES, SNIFF_BYTES};
 use crate::look::{Answer, Look};
@@ -198,7 +198,7 @@ impl Excerpt {
         }
         call.truncated = matches!(self.rest, Rest::Lines | Rest::Line);
         if !self.text.is_empty() {
-            call.presentation.content = vec![Shown::Text { text: fenced(&self.text, "") }];
+            call.presentation.content = vec![Shown::Text { text: fenced(&visible_block(&self.text), "") }];
         }
         let note = self.note();
         call.presentation.note_bytes = note.len();

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use attache_core::legible::is_invisible;
+
 use crate::limits::{BLANK_RUN, EMPTY_LINE_RUN};
 
 /// The text in a code fence longer than any run of backticks in it.
@@ -65,40 +67,10 @@ impl Run {
 }
 
 fn show(character: char, shown: &mut String) {
-    match is_invisible(character) {
+    match is_invisible(character) && character != '\t' {
         // Writing to a string can't fail.
         true => drop(write!(shown, "\\u{{{:x}}}", u32::from(character))),
         false => shown.push(character),
-    }
-}
-
-/// Characters that take no room, change direction, or stand for other blanks than the usual one.
-fn is_invisible(character: char) -> bool {
-    match character {
-        '\t' => false,
-        // Zero-width, soft hyphen, direction marks and overrides, separators, fillers, tags, selectors, odd blanks.
-        '\u{a0}'
-        | '\u{ad}'
-        | '\u{34f}'
-        | '\u{61c}'
-        | '\u{115f}'
-        | '\u{1160}'
-        | '\u{1680}'
-        | '\u{17b4}'
-        | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}'
-        | '\u{2000}'..='\u{200f}'
-        | '\u{2028}'..='\u{202f}'
-        | '\u{205f}'..='\u{206f}'
-        | '\u{2800}'
-        | '\u{3000}'
-        | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}'
-        | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}' => true,
-        other => other.is_control(),
     }
 }
 
@@ -146,7 +118,7 @@ mod tests {
         #[test]
         fn nothing_invisible_is_left(text in any::<String>()) {
             let shown = visible(&text);
-            prop_assert!(shown.chars().all(|c| c == '\n' || !is_invisible(c)));
+            prop_assert!(shown.chars().all(|c| matches!(c, '\n' | '\t') || !is_invisible(c)));
         }
     }
 }

@@ -7,12 +7,13 @@ use agent_client_protocol_schema::v1::{
 use attache_core::chunk::{Rest, ToolMarks};
 use attache_core::entry::Entry;
 use attache_core::ids::CallId;
+use attache_core::legible::legible;
 use attache_core::picture::Picture;
 use attache_core::ports::tool::{self as core, Presentation, Shown};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::legible::fenced;
+use super::legible::{fenced, visible_line};
 use super::{content, line};
 
 /// What every chunk of a call carries.
@@ -27,7 +28,7 @@ type Written = Result<(), serde_json::Error>;
 /// The model began to call a tool: title and kind as far as they are known.
 pub(super) fn started(entry: Entry<'_>, call: Call<'_>, tool_name: &str, out: &mut Vec<u8>) -> Written {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
-    let title = title(&shown, call.marks).unwrap_or_else(|| tool_name.to_owned());
+    let title = title(&shown, call.marks).unwrap_or_else(|| visible_line(tool_name));
     // In a replay the metadata has everything by now; content and locations come once, with the result.
     let kind = shown.kind.map(kind).unwrap_or_default();
     let announced = ToolCall::new(call.id.as_str().to_owned(), title).name(tool_name.to_owned());
@@ -154,7 +155,7 @@ pub(super) fn fields(
 /// The error stands behind what the tool had to show, in a fence that its text can't leave.
 fn failure(shown: &Presentation, marks: &ToolMarks, error_text: &str) -> ToolCallUpdateFields {
     let mut blocks = blocks(shown).unwrap_or_default();
-    blocks.push(fenced(error_text).into());
+    blocks.push(fenced(&legible(error_text)).into());
     fields(shown, marks, ToolCallStatus::Failed).content(blocks)
 }
 

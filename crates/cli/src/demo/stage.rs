@@ -1,6 +1,7 @@
 //! Where the demo is seen: lines with a gutter that says who speaks, and checks that must hold.
 
 use anyhow::{Result, ensure};
+use attache_core::legible::legible;
 
 use super::paint::{Colour, Paint};
 use crate::answer;
@@ -55,7 +56,7 @@ impl Stage {
             self.raw(&format!("{} ", self.paint.paint(colour, &format!("{label:>9}"))));
             self.in_line = true;
         }
-        self.raw(&text.replace('\n', "\n          "));
+        self.raw(&legible(text).replace('\n', "\n          "));
     }
 
     pub(super) fn end_line(&mut self) {
@@ -66,6 +67,7 @@ impl Stage {
     }
 
     pub(super) fn diff(&mut self, old: &str, new: &str) {
+        let (old, new) = (legible(old), legible(new));
         let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
         let same_start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
         let rest = old.len().min(new.len()) - same_start;
@@ -105,6 +107,6 @@ impl Stage {
 
     fn raw(&mut self, text: &str) {
         // A reader that has gone sees nothing more; the checks still count.
-        drop(answer::write(text));
+        drop(answer::write_painted(text));
     }
 }

@@ -4,3 +4,4 @@
 mod hostile_repository;
 mod image_links;
 mod own_memory;
+mod terminals;

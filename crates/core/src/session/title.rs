@@ -16,6 +16,7 @@ use crate::agents::TITLE_AGENT;
 use crate::chunk::{Chunk, FinishReason};
 use crate::hub::HubError;
 use crate::ids::MessageId;
+use crate::legible::{is_invisible, is_odd_blank};
 use crate::limits::{TITLE_ANSWER_BYTES, TITLE_CHARACTERS, TITLE_EXCERPT_BYTES, TITLE_TIME};
 use crate::part::{Part, Passage, Role};
 use crate::ports::model::{ModelError, ModelInfo, ModelRequest, StepEvent, ThoughtLevel, Usage};
@@ -251,9 +252,9 @@ fn clean(answer: &str) -> Option<String> {
 
 /// Without what can't be seen or would turn the text around, and with single blanks.
 fn legible(line: &str) -> String {
-    let seen = |character: &char| !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let spaced = line.chars().map(|character| if character.is_control() { ' ' } else { character });
-    let line: String = spaced.filter(seen).collect();
+    let is_blank = |character: char| character.is_control() || is_odd_blank(character);
+    let spaced = line.chars().map(|character| if is_blank(character) { ' ' } else { character });
+    let line: String = spaced.filter(|character| !is_invisible(*character)).collect();
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -11,7 +11,7 @@ use attache_core::ports::tool::{Site, Workspace};
 use attache_core::scope::HiddenBelow;
 
 use super::beneath;
-use crate::fence::visible;
+use crate::fence::visible_name;
 use crate::files::FileError;
 use crate::reach::{Led, Presence, Reach};
 
@@ -115,7 +115,7 @@ impl Place {
 
     /// How the model is told of a file: on one line, ready for the next call.
     pub(crate) fn told(&self, relative: &Path) -> String {
-        visible(&joined(&self.told, relative).to_string_lossy())
+        visible_name(&joined(&self.told, relative).to_string_lossy())
     }
 
     pub(crate) fn absolute(&self, relative: &Path) -> PathBuf {

@@ -1,0 +1,107 @@
+//! What can't be seen in a text, or is obeyed by who shows it: control, direction, zero-width and tag characters. Says which
+//! those are and writes them out; cuts and fences nothing.
+
+use std::fmt::Write;
+
+/// Characters that take no room, change direction, or stand for other blanks than the usual one. Line ends and tabs are
+/// control characters, too.
+pub fn is_invisible(character: char) -> bool {
+    match character {
+        // Soft hyphen, direction marks and overrides, joiners, separators, fillers, tags, selectors.
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
+        other => is_odd_blank(other) || other.is_control(),
+    }
+}
+
+/// Blanks that take room as the usual one does: a trick within a command, plain typography within a text.
+pub fn is_odd_blank(character: char) -> bool {
+    matches!(
+        character,
+        '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}'
+    )
+}
+
+/// A text that may be printed to a terminal: what is invisible in it, or obeyed there, stands as an escape. Line ends, tabs
+/// and blanks of any kind stay; a carriage return before a line end goes.
+pub fn legible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            character => show(character, &mut shown),
+        }
+    }
+    shown
+}
+
+/// The same on one line.
+pub fn legible_line(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' => shown.push(character),
+            character => show(character, &mut shown),
+        }
+    }
+    shown
+}
+
+fn show(character: char, shown: &mut String) {
+    match is_invisible(character) && !is_odd_blank(character) {
+        // Writing to a string can't fail.
+        true => drop(write!(shown, "\\u{{{:x}}}", u32::from(character))),
+        false => shown.push(character),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(legible("a\x1b[2J\r\nb\tc\u{9b}31m"), "a\\u{1b}[2J\nb\tc\\u{9b}31m");
+        assert_eq!(
+            legible("x\u{202e}y\u{200b}\u{e0041}\u{2066}\rz"),
+            "x\\u{202e}y\\u{200b}\\u{e0041}\\u{2066}\\u{d}z"
+        );
+        assert_eq!(legible_line("a\nb\tc"), "a\\u{a}b\tc");
+    }
+
+    #[test]
+    fn ordinary_writing_stays_as_it_is() {
+        for text in ["héllo 🙂", "全角　空白", "10\u{a0}000 €", "नमस्ते", "a\n\tb\n"] {
+            assert_eq!(legible(text), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_invisible_is_left(text in any::<String>()) {
+            let harmless = |c: char| matches!(c, '\n' | '\t') || is_odd_blank(c) || !is_invisible(c);
+            prop_assert!(legible(&text).chars().all(harmless));
+            prop_assert!(legible_line(&text).chars().all(|c| c != '\n' && harmless(c)));
+        }
+    }
+}
