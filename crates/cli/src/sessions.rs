@@ -16,7 +16,7 @@ use attache_core::ports::store::{
     MessageRow, Owner, RowRange, SessionQuery, SessionRecord, SessionRow, Store,
 };
 use attache_core::ports::tool::Presentation;
-use attache_core::watchdog::{Firmness, Rule, Rules};
+use attache_core::watchdog::{Firmness, Reason, Rule, Rules, Verdict};
 use serde_json::Value;
 
 use crate::answer;
@@ -226,7 +226,9 @@ fn call_line(text: &mut String, tool: &ToolPart) -> std::fmt::Result {
     writeln!(text, "  * {}  {}", plain(title), tool.state.in_words())?;
     let rejected = tool.approval.as_ref().filter(|_| tool.state == ToolState::OutputDenied);
     match (&shown.decision, rejected.and_then(|approval| approval.reason.as_deref())) {
-        // What was denied by a person keeps their answer, and nothing that would have come with a result.
+        (Some(Verdict { reason: Reason::Person { why }, .. }), Some(reason)) => {
+            writeln!(text, "    deny: {} (asked because: {})", plain(reason), plain(why))?;
+        }
         (_, Some(reason)) => writeln!(text, "    deny: {}", plain(reason))?,
         (Some(decision), None) => writeln!(text, "    {}", plain(&decision.in_words()))?,
         (None, None) => {}

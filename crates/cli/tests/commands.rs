@@ -110,6 +110,19 @@ async fn what_a_session_cost_is_shown_with_it_and_with_each_answer() {
 }
 
 #[tokio::test]
+async fn a_rejected_call_is_shown_with_who_decided_and_why_it_was_asked_for() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.client.always_choose("reject_once");
+    agent.prompt(&session, "Say hello").await.unwrap();
+    agent.finish(&home).await;
+    let show = answer(&home, &["sessions", "show", &session]).await;
+    let why = "    deny: the user rejected this call (asked because: changes to files are asked for)";
+    assert!(show.lines().any(|line| line == why), "{why} is missing in\n{show}");
+}
+
+#[tokio::test]
 async fn an_empty_home_says_so_and_succeeds() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
     let output = run(&home, &["sessions", "list"]).await;
