@@ -6,8 +6,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, RenameFlags, flock, mknodat, renameat_with};
+use rustix::io::Errno;
 
 use super::protection::{Kind, Missing, PLACE_HOLDER_MODE, is_place_holder};
 
@@ -19,6 +21,9 @@ use super::protection::{Kind, Missing, PLACE_HOLDER_MODE, is_place_holder};
 pub(super) struct PlaceHolders {
     lock: File,
     made: Vec<Missing>,
+    /// Empty directories between two uses: to move one is cheap everywhere, to remove one waits for the disk where freed
+    /// blocks are discarded at once.
+    spares: PathBuf,
 }
 
 impl PlaceHolders {
@@ -36,9 +41,12 @@ impl PlaceHolders {
             .write(true)
             .open(locks.join(format!("{:016x}", hasher.finish())))?;
         flock(&lock, FlockOperation::LockShared)?;
-        let mut holders = Self { lock, made: Vec::new() };
+        let spares = locks.join("spare");
+        DirBuilder::new().recursive(true).mode(0o700).create(&spares)?;
+        let mut at_hand = spares.read_dir()?.flatten().map(|entry| entry.path());
+        let mut holders = Self { lock, made: Vec::new(), spares };
         for one in missing {
-            make(&one).map_err(|error| {
+            make(&one, &mut at_hand).map_err(|error| {
                 let text = format!("{} can't be kept from being made: {error}", one.path.display());
                 io::Error::new(error.kind(), text)
             })?;
@@ -54,16 +62,16 @@ impl Drop for PlaceHolders {
             return;
         }
         for one in self.made.iter().rev() {
-            if let Err(error) = remove(&one.path) {
+            if let Err(error) = remove(&one.path, &self.spares) {
                 tracing::debug!(path = %one.path.display(), %error, "a place-holder stays");
             }
         }
     }
 }
 
-fn make(missing: &Missing) -> io::Result<()> {
+fn make(missing: &Missing, spares: &mut impl Iterator<Item = PathBuf>) -> io::Result<()> {
     let made = match missing.kind {
-        Kind::Directory => DirBuilder::new().mode(PLACE_HOLDER_MODE).create(&missing.path),
+        Kind::Directory => make_directory(&missing.path, spares),
         Kind::File => {
             let mode = Mode::RUSR | Mode::WUSR;
             mknodat(CWD, &missing.path, FileType::Socket, mode, 0).map_err(io::Error::from)
@@ -75,14 +83,48 @@ fn make(missing: &Missing) -> io::Result<()> {
     }
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+fn make_directory(path: &Path, spares: &mut impl Iterator<Item = PathBuf>) -> io::Result<()> {
+    for spare in spares.filter(|spare| is_empty(spare)) {
+        match move_to(&spare, path) {
+            Ok(()) => return Ok(()),
+            // Another command was faster.
+            Err(Errno::NOENT) => {}
+            // Another file system, or something is there by now.
+            Err(_) => break,
+        }
+    }
+    DirBuilder::new().mode(PLACE_HOLDER_MODE).create(path)
+}
+
+fn remove(path: &Path, spares: &Path) -> io::Result<()> {
     let kind = path.symlink_metadata()?.file_type();
     match is_place_holder(path, kind) {
-        true if kind.is_dir() => std::fs::remove_dir(path),
+        true if kind.is_dir() => remove_directory(path, spares),
         true => std::fs::remove_file(path),
         // Its owner has made something of it.
         false => Ok(()),
     }
+}
+
+fn remove_directory(path: &Path, spares: &Path) -> io::Result<()> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let spare = spares.join(format!("{}-{number}", std::process::id()));
+    match move_to(path, &spare) {
+        Ok(()) if is_empty(&spare) => Ok(()),
+        // Its owner has made something of it meanwhile.
+        Ok(()) => Ok(move_to(&spare, path)?),
+        Err(_) => std::fs::remove_dir(path),
+    }
+}
+
+/// Never over something that is there.
+fn move_to(from: &Path, to: &Path) -> rustix::io::Result<()> {
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+}
+
+fn is_empty(directory: &Path) -> bool {
+    directory.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// The directory of the locks, and an empty file that stands for what is not shown.
@@ -92,4 +134,35 @@ pub(super) fn prepare(scratch: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let empty = locks.join("empty");
     File::options().create(true).truncate(true).write(true).open(&empty)?;
     Ok((locks, empty))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_used_again_and_nothing_of_the_owner_is_moved() {
+        let place = tempfile::tempdir().unwrap();
+        let [locks, root] = ["locks", "root"].map(|name| place.path().join(name));
+        std::fs::create_dir(&locks).unwrap();
+        std::fs::create_dir(&root).unwrap();
+        let names = [".claude", ".zed"].map(|name| root.join(name));
+        let missing = || names.clone().map(|path| Missing { path, kind: Kind::Directory }).into_iter();
+        let spares = || locks.join("spare").read_dir().unwrap().count();
+        drop(PlaceHolders::make(&locks, &root, missing()).unwrap());
+        assert_eq!((spares(), root.read_dir().unwrap().count()), (2, 0));
+        let held = PlaceHolders::make(&locks, &root, missing()).unwrap();
+        assert_eq!((spares(), root.read_dir().unwrap().count()), (0, 2));
+        std::fs::write(names[0].join("settings"), "own").unwrap();
+        drop(held);
+        assert_eq!(spares(), 1);
+        assert_eq!(std::fs::read_to_string(names[0].join("settings")).unwrap(), "own");
+        // What somebody has put into a spare one stays out of the root.
+        let spare = locks.join("spare").read_dir().unwrap().next().unwrap().unwrap().path();
+        std::fs::write(spare.join("x"), "").unwrap();
+        let held = PlaceHolders::make(&locks, &root, missing()).unwrap();
+        assert_eq!(names[1].read_dir().unwrap().count(), 0);
+        drop(held);
+        assert!(!names[1].exists() && names[0].exists());
+    }
 }
