@@ -2,6 +2,7 @@
 //! watchdog. A third run with neither shows that the attack is one.
 
 mod layers;
+mod races;
 mod table;
 mod world;
 
