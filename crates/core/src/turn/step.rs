@@ -76,6 +76,8 @@ impl Turn {
                     self.reason = reason;
                     return Ok(());
                 }
+                // A cancel between the two looks ends the stream first; that is no fault of the model.
+                Some(Err(_)) | None if self.cancel.is_cancelled() => return Err(Stop::Aborted),
                 Some(Err(error)) => return Err(Stop::Model(error)),
                 None => return Err(Stop::Model(cut())),
             }

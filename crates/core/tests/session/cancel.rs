@@ -1,9 +1,19 @@
 //! Cancel at every moment: one answer each, `Aborted` only for the live turn, the next turn unharmed.
 
-use attache_core::chunk::FinishReason;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use attache_core::chunk::{Chunk, FinishReason, Rest};
 use attache_core::events::RunState;
 use attache_core::part::ToolState;
+use attache_core::ports::model::ModelInfo;
+use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
 use attache_core::turn::TurnEnd;
+use attache_testkit::fakes::model::SeededModel;
+use futures_util::StreamExt;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::*;
 
@@ -147,4 +157,46 @@ async fn closing_answers_everybody_and_leaves_nothing() {
         assert_eq!(say(&session, "next").await, finished());
         world.check_rest(session.id());
     }
+}
+
+/// Is looked at after the turn has seen no cancel, and ends because of one that comes right then.
+#[derive(Debug)]
+struct EndsOnCancel {
+    looked_at: Arc<Semaphore>,
+}
+
+impl Model for EndsOnCancel {
+    fn available(&self) -> Arc<[ModelInfo]> {
+        SeededModel::new(0).available()
+    }
+
+    fn stream(
+        &self,
+        _request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
+        let looked_at = self.looked_at.clone();
+        let start = Chunk::TextStart { id: "a".into(), rest: Rest::none() };
+        let said = [start, Chunk::text_delta(&"a".into(), "said")].map(StepEvent::Chunk).map(Ok);
+        let rest = futures_util::stream::poll_fn(move |_| {
+            looked_at.add_permits(1);
+            while !cancel.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Poll::Ready(None)
+        });
+        futures_util::stream::iter(said).chain(rest).boxed()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn between_two_looks_it_is_a_cancel_and_no_fault_of_the_model() {
+    let looked_at = Arc::new(Semaphore::new(0));
+    let world = World::with_model(Arc::new(EndsOnCancel { looked_at: looked_at.clone() }));
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("go"));
+    looked_at.acquire().await.unwrap().forget();
+    session.cancel();
+    assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+    world.check_rest(session.id());
 }
