@@ -33,6 +33,8 @@ fn reading(command: &str) -> Reading {
         repository: |_| Repository::Plain,
         guarded: &guarded,
         keys: |_| Keys::Unseen,
+        links: |_, _| Vec::new(),
+        elsewhere: |_, _| None,
     };
     read(command, &ground)
 }

@@ -184,7 +184,7 @@ async fn victim_with_a_tree() {
     let Ok(argument) = std::env::var(VICTIM) else { return };
     let [level, name, mark] = argument.split('/').collect::<Vec<_>>().try_into().unwrap();
     let level = ROUNDS.iter().map(|(level, _)| *level).find(|known| format!("{known:?}") == level).unwrap();
-    let command = Behaviour::of_name(name).command(level, Shell::Stays, mark);
+    let command = Behaviour::of_name(name).command(level, Shell::StaysForItsOwner, mark);
     trial(level).run("bash", json!({"command": command})).await;
 }
 

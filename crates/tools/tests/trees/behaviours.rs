@@ -34,6 +34,8 @@ enum Text {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shell {
     Stays,
+    /// Until its owner is gone: nothing of it may end before by itself or by count.
+    StaysForItsOwner,
     Exits,
 }
 
@@ -120,12 +122,15 @@ impl Behaviour {
 
     /// The whole command. A shell that exits makes a file `ended` before.
     pub(super) fn command(&self, level: Level, shell: Shell, mark: &str) -> String {
-        let text = match (self.text, level) {
-            (Text::Everywhere(text), _) | (Text::Bomb { counted: text, .. }, Level::Full) => text,
-            (Text::Bomb { bounded, .. }, Level::Reduced | Level::None) => bounded,
+        let text = match (self.text, shell) {
+            (Text::Everywhere(text), _) => text,
+            (Text::Bomb { counted, .. }, Shell::Stays | Shell::Exits) if self.is_counted_out(level) => {
+                counted
+            }
+            (Text::Bomb { bounded, .. }, _) => bounded,
         };
         let (before, after) = match shell {
-            Shell::Stays => ("", "wait; sleep MARK; sleep MARK"),
+            Shell::Stays | Shell::StaysForItsOwner => ("", "wait; sleep MARK; sleep MARK"),
             Shell::Exits => ("touch exits;", "until [ -e ready ]; do sleep 0.01; done; touch ended"),
         };
         format!("export TREE=MARK; {before} {text}\n{after}").replace(MARK, mark)
