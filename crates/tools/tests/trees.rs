@@ -106,9 +106,8 @@ async fn ended(run: Run) {
     let command = run.behaviour.command(run.level, Shell::Stays, &mark);
     let input = json!({"command": command, "timeout_ms": timeout.as_millis()});
     let (tool, runtime) = (trial.tool("bash").clone(), trial.runtime());
-    let started = Instant::now();
     let call = tokio::spawn(async move { tool.run(input, runtime).await });
-    let mut signalled = started + TIME;
+    let mut signalled = Instant::now();
     if is_cancelled && !run.behaviour.is_counted_out(run.level) {
         let ready = trial.root.join("ready");
         wait_until("it does not get ready", GONE * 10, || ready.exists()).await;
@@ -124,12 +123,22 @@ async fn ended(run: Run) {
     } else if is_cancelled {
         "cancelled and ended"
     } else {
+        // Its time runs from its start on, which is before it was ready.
+        signalled = made_at(&trial.root.join("ready")) + TIME;
         "timed out after 1500 ms and was ended"
     };
     assert!(text.contains(expected), "{run:?}: {text:.300}");
     assert!(signalled.elapsed() <= GONE, "{run:?}: answered after {:?}", signalled.elapsed());
     assert!(trial.root.join("ready").exists(), "{run:?}: it did not get ready");
     nothing_survives(run, &mut tree, signalled).await;
+}
+
+/// When a file was made, on the clock that dead-lines are measured with.
+fn made_at(path: &Path) -> Instant {
+    let metadata = path.metadata().unwrap();
+    // Some are touched again and again.
+    let made = metadata.created().or_else(|_| metadata.modified()).unwrap();
+    Instant::now() - made.elapsed().unwrap_or_default()
 }
 
 #[tokio::test]

@@ -183,6 +183,7 @@ mod tests {
         assert!(!Pattern::of_command("cargo test").matches("cargo test --all"));
         assert!(Pattern::of_command("cargo test*").matches("cargo testament"), "no border was asked for");
         assert!(Pattern::of_command("*").matches(""));
+        assert!(Pattern::of_command("cargo test **").matches("cargo test"), "a run of wildcards is one");
     }
 
     #[test]
@@ -223,7 +224,9 @@ mod tests {
             let plain: Vec<char> = text.chars().collect();
             let expected = naive(&marks(&pattern), &plain);
             prop_assert_eq!(Pattern::of_name(&pattern).matches(&text), expected);
-            let stem = pattern.strip_suffix(" *").filter(|stem| !stem.is_empty() && !stem.contains(['*', '\\']));
+            // A run of wildcards at the end is one.
+            let stem = pattern.strip_suffix('*').and_then(|rest| rest.trim_end_matches('*').strip_suffix(' '));
+            let stem = stem.filter(|stem| !stem.is_empty() && !stem.contains(['*', '\\']));
             let expected = expected || stem == Some(text.as_str());
             let escapes = pattern.contains('\\');
             prop_assert!(escapes || Pattern::of_command(&pattern).matches(&text) == expected);
