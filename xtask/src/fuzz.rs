@@ -39,10 +39,8 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     let side_by_side = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failures = Vec::new();
     for group in targets.chunks(side_by_side) {
-        let started: Vec<(&String, Result<Child>)> =
-            group.iter().map(|name| (name, start(house, &binaries, name, seconds))).collect();
-        for (name, child) in started {
-            match child.and_then(|child| judge(house, name, child)) {
+        for (name, outcome) in group.iter().zip(all(group, |name| one(house, &binaries, name, seconds))) {
+            match outcome {
                 Ok(report) => eprintln!("{name}: {report}"),
                 Err(error) => failures.push(format!("{name}: {error:#}")),
             }
@@ -52,6 +50,19 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
         true => Ok(()),
         false => bail!("{}", failures.join("\n")),
     }
+}
+
+/// Each on a thread of its own: a target whose words nobody reads stands still as soon as its pipe is full.
+fn all(names: &[String], work: impl Fn(&str) -> Result<String> + Sync) -> Vec<Result<String>> {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let running: Vec<_> = names.iter().map(|name| scope.spawn(move || work(name))).collect();
+        running.into_iter().map(|one| one.join().unwrap_or_else(|_| bail!("panicked"))).collect()
+    })
+}
+
+fn one(house: &House, binaries: &Path, name: &str, seconds: u32) -> Result<String> {
+    judge(house, name, start(house, binaries, name, seconds)?)
 }
 
 /// One file in `fuzz/targets` is one target.
@@ -142,12 +153,30 @@ fn artifacts(house: &House) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn blind_runs_are_noticed() {
         assert_eq!(last_coverage("#2\tINITED cov: 12 ft: 13\n#9\tNEW    cov: 40 ft: 9 corp: 1\n"), Some(40));
         assert_eq!(last_coverage("#2\tINITED exec/s: 0 rss: 28Mb\n"), None);
+    }
+
+    /// Each waits for the other, so that one which is heard only after the other would be waited for for ever.
+    #[test]
+    fn every_target_is_listened_to_while_it_runs() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let both = Barrier::new(2);
+            let heard = all(&["a".to_owned(), "b".to_owned()], |name| {
+                both.wait();
+                Ok(name.to_owned())
+            });
+            sender.send(heard.into_iter().map(Result::unwrap).collect::<Vec<_>>())
+        });
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(20)).unwrap(), ["a", "b"]);
     }
 
     #[test]

@@ -16,6 +16,17 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     steps.step("lints", || {
         house::run(house.cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     });
+    // A workspace of its own, which the lints above pass over. What it shares with this one is checked once.
+    steps.step("lints of the fuzz targets", || {
+        let target = house.target();
+        house::run(
+            house
+                .cargo()
+                .args(["clippy", "--manifest-path", "fuzz/Cargo.toml", "--all-targets", "--target-dir"])
+                .arg(target)
+                .args(["--", "-D", "warnings"]),
+        )
+    });
     steps.step("tidy", || tidy::run(house));
     steps.step("peers", || peers::install(house).map(drop));
     steps.step("build", || house::run(house.cargo().args(["build", "--workspace", "--bins"])));
