@@ -136,6 +136,11 @@ pub(crate) const WEB_HOPS: usize = 10;
 pub(crate) const WEB_NESTING: usize = 500;
 pub(crate) const WEB_STACK_BYTES: usize = 32 * 1024 * 1024;
 
+/// What is parsed of a page between two looks at the clock and at its levels, and how long all of it may take. The
+/// largest honest page takes a tenth of a second.
+pub(crate) const WEB_PIECE_BYTES: usize = 1024;
+pub(crate) const WEB_PARSE_TIME: Duration = Duration::from_secs(10);
+
 /// Searches one session may make, and sessions whose searches are counted: services cost money, memory does not grow.
 pub(crate) const SEARCH_CALLS: usize = 25;
 pub(crate) const SEARCH_SESSIONS: usize = 4_096;

@@ -1,10 +1,16 @@
 //! From what a server sent to text for a model: HTML becomes Markdown, texts are decoded, all else is refused.
 
+use std::time::{Duration, Instant};
+
+use dom_query::{Document, NodeRef};
 use dom_smoothie::{Readability, TextMode};
 use encoding_rs::{Encoding, UTF_8};
+use html5ever::ParseOpts;
+use html5ever::tendril::TendrilSink;
+use html5ever::tree_builder::TreeBuilderOpts;
 
 use super::Got;
-use crate::limits::{WEB_NESTING, WEB_STACK_BYTES};
+use crate::limits::{WEB_NESTING, WEB_PARSE_TIME, WEB_PIECE_BYTES, WEB_STACK_BYTES};
 
 /// The text of a page, or what it is instead. May take a while; call it where blocking is allowed.
 pub(crate) fn readable(got: &Got) -> Result<String, String> {
@@ -40,51 +46,69 @@ fn charset(content_type: &str, body: &[u8]) -> &'static Encoding {
 }
 
 fn markdown(html: String, url: &str) -> Result<String, String> {
-    // The converters call themselves for each level; a page made of levels would end the process.
-    if nesting(&html) > WEB_NESTING {
-        return Err(format!("is nested more than {WEB_NESTING} levels deep"));
-    }
     let url = url.to_owned();
     let converting = std::thread::Builder::new()
         .stack_size(WEB_STACK_BYTES)
         .spawn(move || convert(&html, &url))
         .map_err(|error| format!("can't be converted: {error}"))?;
-    converting.join().map_err(|_| "can't be converted".to_owned())
+    converting.join().map_err(|_| "can't be converted".to_owned())?
 }
 
-fn convert(html: &str, url: &str) -> String {
+/// Piece by piece, so that a page which is made to be slow is given up between two of them. The converters call
+/// themselves for each level and the parser looks through the levels for each element, hence their limit.
+pub(super) fn parse(html: &str, within: Duration) -> Result<Document, String> {
+    let too_deep = || format!("is nested more than {WEB_NESTING} levels deep");
+    let started = Instant::now();
+    // What stands in `noscript` is for us.
+    let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let options = ParseOpts { tree_builder, ..ParseOpts::default() };
+    let mut parser = html5ever::parse_document(Document::default(), options);
+    let mut rest = html;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(WEB_PIECE_BYTES));
+        parser.process(piece.into());
+        rest = after;
+        let last_nodes = std::iter::successors(Some(parser.tokenizer.sink.sink.root()), NodeRef::last_child);
+        if last_nodes.take(WEB_NESTING + 1).count() > WEB_NESTING {
+            return Err(too_deep());
+        }
+        if started.elapsed() > within {
+            return Err(format!("takes longer than {within:?} to read"));
+        }
+    }
+    let page = parser.finish();
+    if levels(&page) > WEB_NESTING { Err(too_deep()) } else { Ok(page) }
+}
+
+fn levels(page: &Document) -> usize {
+    let (mut node, mut depth, mut deepest) = (page.root(), 0usize, 0usize);
+    loop {
+        if let Some(child) = node.first_child() {
+            (node, depth) = (child, depth + 1);
+            deepest = deepest.max(depth);
+            continue;
+        }
+        while node.next_sibling().is_none() {
+            let Some(parent) = node.parent() else { return deepest };
+            (node, depth) = (parent, depth - 1);
+        }
+        let Some(sibling) = node.next_sibling() else { return deepest };
+        node = sibling;
+    }
+}
+
+fn convert(html: &str, url: &str) -> Result<String, String> {
     // Classes say what language code is in.
     let as_markdown = dom_smoothie::Config {
         text_mode: TextMode::Markdown,
         keep_classes: true,
         ..dom_smoothie::Config::default()
     };
-    let page = Readability::new(html, Some(url), Some(as_markdown)).and_then(|mut page| page.parse());
-    match page {
-        Ok(article) if article.title.trim().is_empty() => article.text_content.into(),
-        Ok(article) => format!("# {}\n\n{}", article.title.trim(), article.text_content),
-        // A page without an article (a list, a form) is shown whole.
-        Err(_) => dom_query::Document::from(html).md(Some(&["script", "style", "noscript", "svg"])).into(),
+    let page = parse(html, WEB_PARSE_TIME)?;
+    match Readability::with_document(page, Some(url), Some(as_markdown)).and_then(|mut page| page.parse()) {
+        Ok(article) if article.title.trim().is_empty() => Ok(article.text_content.into()),
+        Ok(article) => Ok(format!("# {}\n\n{}", article.title.trim(), article.text_content)),
+        // A page without an article (a list, a form) is shown whole. The search for one took it apart.
+        Err(_) => Ok(parse(html, WEB_PARSE_TIME)?.md(Some(&["script", "style", "noscript", "svg"])).into()),
     }
-}
-
-/// An upper bound of how deep elements stand in each other. Elements that end by themselves don't count.
-fn nesting(html: &str) -> usize {
-    const UNCOUNTED: [&str; 24] = [
-        "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta",
-        "option", "p", "param", "source", "tbody", "td", "th", "thead", "tr", "track", "wbr",
-    ];
-    let (mut depth, mut deepest) = (0usize, 0usize);
-    for tag in html.split('<').skip(1) {
-        let closes = tag.starts_with('/');
-        let name = tag.trim_start_matches('/');
-        let end = name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len());
-        let name = name[..end].to_ascii_lowercase();
-        if name.is_empty() || UNCOUNTED.contains(&name.as_str()) {
-            continue;
-        }
-        depth = if closes { depth.saturating_sub(1) } else { depth + 1 };
-        deepest = deepest.max(depth);
-    }
-    deepest
 }

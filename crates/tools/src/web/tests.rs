@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use attache_core::ports::BoxFuture;
 use attache_core::ports::tool::NetworkGrant;
@@ -268,6 +269,19 @@ fn a_page_without_an_article_is_shown_whole() {
 
 #[test]
 fn a_page_of_nothing_but_levels_ends_as_an_answer() {
-    assert!(page("text/html", "<div>".repeat(100_000)).unwrap_err().contains("levels deep"));
+    for level in
+        ["<div>", "<div></x>", "<div><!-- </div> -->", "<div title='</div>'>", "<div><table><td></div>"]
+    {
+        let told = page("text/html", level.repeat(50_000)).unwrap_err();
+        assert!(told.contains("levels deep"), "{level}: {told}");
+    }
+    let foreign = format!("<svg>{}", "<td>".repeat(50_000));
+    assert!(page("text/html", foreign).unwrap_err().contains("levels deep"));
+    // The parser compares each attribute with all before it; levels in templates stand beside the page.
+    let attributes: String = (0..400_000).map(|number| format!(" a{number}")).collect();
+    for slow in [format!("<p{attributes}>"), format!("<template>{}", "<div>".repeat(400_000))] {
+        let told = super::page::parse(&slow, Duration::from_millis(200)).map(|_| ()).unwrap_err();
+        assert_eq!(told, "takes longer than 200ms to read");
+    }
     assert!(page("text/html", format!("{}deep", "<div>".repeat(490))).unwrap().contains("deep"));
 }
