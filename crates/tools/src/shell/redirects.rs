@@ -82,7 +82,7 @@ impl Reader<'_> {
         if let Place::At(path) = place
             && let Some(address) = path.strip_prefix("/dev/tcp/").or_else(|| path.strip_prefix("/dev/udp/"))
         {
-            let host = address.split('/').next().unwrap_or("*").to_lowercase();
+            let host = address.split('/').next().filter(|host| !host.is_empty()).unwrap_or("*").to_lowercase();
             self.found.add(Access::Network { host });
             return Ok(());
         }

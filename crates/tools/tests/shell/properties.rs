@@ -13,9 +13,20 @@ fn check(text: &str) {
         let path = match access {
             Access::ReadPath(path) | Access::WritePath(path) => path,
             Access::Command(command) => &command.directory,
-            Access::Network { .. } => continue,
+            Access::Network { host } => {
+                assert!(!host.is_empty(), "a host without a name in {text:?}");
+                continue;
+            }
         };
         assert!(path.is_absolute() && path.iter().all(|name| name != ".."), "{path:?} in {text:?}");
+    }
+}
+
+#[test]
+fn an_address_that_names_no_host_may_be_any() {
+    for text in ["echo x > /dev/tcp/", "echo x > /dev/udp//80", "cat < /dev/tcp//"] {
+        check(text);
+        assert!(reading(text).accesses.contains(&Access::Network { host: "*".into() }), "{text}");
     }
 }
 
