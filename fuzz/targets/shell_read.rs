@@ -33,6 +33,7 @@ fn reading(command: &str) -> Reading {
         repository: |_| Repository::Plain,
         guarded: &guarded,
         keys: |_| Keys::Unseen,
+        closed: None,
         links: |_, _| Vec::new(),
         elsewhere: |_, _| None,
     };

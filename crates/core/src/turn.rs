@@ -99,7 +99,7 @@ pub(crate) struct Turn {
     pub(crate) user_message_id: MessageId,
     pub(crate) setting: Arc<Setting>,
     /// Of all scopes.
-    pub(crate) rules: Rulebook,
+    pub(crate) rules: Arc<Rulebook>,
     pub(crate) approval: InForce,
     /// Directories outside the roots that the user granted for the session.
     pub(crate) granted: Arc<[PathBuf]>,

@@ -5,6 +5,7 @@
 
 mod always;
 mod approval;
+mod closed;
 mod judge;
 mod pattern;
 mod rule;
@@ -13,6 +14,7 @@ mod verdict;
 
 pub use always::Always;
 pub use approval::{Approval, Containment, Hold};
+pub use closed::Closed;
 pub use judge::{Judge, Judged, Matter};
 pub use pattern::{Ground, Pattern};
 pub use rule::{Action, Firmness, ManifestRule, Rule, Rules, Scope};

@@ -70,7 +70,7 @@ impl Tool for Bash {
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
         let input = parse(input);
         let directory = site.workspace.root.clone();
-        let guarded = Arc::clone(&site.workspace.guarded);
+        let (guarded, closed) = (Arc::clone(&site.workspace.guarded), site.closed.clone());
         Box::pin(async move {
             let input = input?;
             let mut presentation = presentation(&input.command);
@@ -84,6 +84,7 @@ impl Tool for Bash {
                 repository: shell::repository,
                 guarded: &guarded,
                 keys: shell::keys,
+                closed: closed.as_ref(),
                 links: shell::links,
                 elsewhere: shell::elsewhere,
             };

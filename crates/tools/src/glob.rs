@@ -18,7 +18,7 @@ use crate::limits::{GLOB_FILES, GLOB_KEPT_FILES, SEARCH_KEPT_BYTES, SHOWN_OUTPUT
 use crate::look::{self, Answer, Look};
 use crate::outcome::Call;
 use crate::paths;
-use crate::search::{self, Place, PlaceError, Stop, Wanted, path_order};
+use crate::search::{self, Place, PlaceError, Stop, Unseen, Wanted, path_order};
 
 /// Lists files whose path matches a glob, in path order, up to 1,000. `*.rs` means names at any depth,
 /// `src/**/*.rs` paths below `path`. Hidden files are listed; ignored ones (.gitignore) and .git are not, nor are
@@ -80,13 +80,10 @@ impl Request {
     fn list(&self, site: &Site, stop: Stop) -> Result<Listing, PlaceError> {
         let place = Place::open_directory(&self.path, site)?;
         let shares = Mutex::new(Vec::new());
-        let failures = search::walk(&place, &stop, || {
+        let unseen = Unseen::default();
+        search::walk(&place, Some(&self.wanted), &stop, &unseen, || {
             let mut share = Share { files: Vec::new(), total: 0, shares: &shares };
-            move |found| {
-                if self.wanted.means(found.relative) {
-                    share.push(found.relative);
-                }
-            }
+            move |found| share.push(found.relative)
         });
         let shares = shares.into_inner().unwrap_or_else(PoisonError::into_inner);
         let total = shares.iter().map(|share: &(Vec<OsString>, usize)| share.1).sum();
@@ -94,7 +91,7 @@ impl Request {
         // Each share is sorted: the stable sort finds these runs and only merges them.
         files.sort_by(|left, right| path_order(left, right));
         files.truncate(GLOB_KEPT_FILES);
-        Ok(Listing { place, files, total, failures, stop })
+        Ok(Listing { place, files, total, unseen, stop })
     }
 }
 
@@ -131,7 +128,7 @@ struct Listing {
     files: Vec<OsString>,
     /// Of all that match.
     total: usize,
-    failures: u64,
+    unseen: Unseen,
     stop: Stop,
 }
 
@@ -180,7 +177,7 @@ impl Listing {
         if let Some(path) = output_path {
             notes.push(format!("up to {GLOB_KEPT_FILES} are in {}", visible(&path.to_string_lossy())));
         }
-        notes.extend(search::shortfall(&self.stop, self.failures));
+        notes.extend(search::shortfall(&self.stop, &self.unseen));
         search::bracketed(&notes)
     }
 }

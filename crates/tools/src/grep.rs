@@ -162,6 +162,6 @@ fn note(report: &Report, head: &Head, missing: Missing, output_path: Option<&Pat
     if report.binary > 0 {
         notes.push(format!("{} binary files skipped", report.binary));
     }
-    notes.extend(search::shortfall(&report.stop, report.failures));
+    notes.extend(search::shortfall(&report.stop, &report.unseen));
     search::bracketed(&notes)
 }

@@ -185,6 +185,9 @@ pub(crate) const SHELL_STEPS: usize = 2_000;
 /// Accesses of one command; they are compared with each other.
 pub(crate) const SHELL_ACCESSES: usize = 256;
 
+/// Files that a command would come across and that rules keep from being read, before one knows enough.
+pub(crate) const SHELL_CLOSED: usize = 16;
+
 /// Entries of a tree that are looked at for private keys and links before a command searches it or fits a pattern there:
 /// some milliseconds, and the top of every repository.
 pub(crate) const SHELL_LOOK: usize = 4_096;

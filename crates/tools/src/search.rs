@@ -63,36 +63,53 @@ impl Stop {
     }
 }
 
-/// Calls `visit` for every file and link below the directory that is not ignored, hidden from agents or below `.git`.
-/// Each thread has a visitor of its own. Returns how many entries could not be looked at.
+/// What a walk passed over.
+#[derive(Debug, Default)]
+pub(crate) struct Unseen {
+    /// Entries that can't be read.
+    pub(crate) failures: AtomicU64,
+    /// Files that rules keep from being read.
+    closed: AtomicU64,
+}
+
+/// Calls `visit` for every wanted file and link below the directory that is not ignored, hidden from agents, kept by a
+/// rule or below `.git`. Each thread has a visitor of its own. Adds to `unseen` what could not be looked at.
 ///
 /// Names that begin with a dot are no secret and are walked; links are never followed.
-pub(crate) fn walk<'s, Visit>(place: &'s Place, stop: &'s Stop, visitor: impl Fn() -> Visit) -> u64
-where
+pub(crate) fn walk<'s, Visit>(
+    place: &'s Place,
+    wanted: Option<&'s Wanted>,
+    stop: &'s Stop,
+    unseen: &'s Unseen,
+    visitor: impl Fn() -> Visit,
+) where
     Visit: FnMut(Found<'_>) + Send + 's,
 {
-    let failures = AtomicU64::new(0);
     let walk = WalkBuilder::new(place.real()).hidden(false).follow_links(false).build_parallel();
     walk.run(|| {
         let mut visit = visitor();
-        let failures = &failures;
         Box::new(move |entry| {
             if stop.is_due() {
                 return WalkState::Quit;
             }
             match entry {
-                Ok(entry) => visit_entry(place, &entry, &mut visit),
+                Ok(entry) => visit_entry(place, wanted, &entry, unseen, &mut visit),
                 Err(_) => {
-                    failures.fetch_add(1, Ordering::Relaxed);
+                    unseen.failures.fetch_add(1, Ordering::Relaxed);
                     WalkState::Continue
                 }
             }
         })
     });
-    failures.into_inner()
 }
 
-fn visit_entry(place: &Place, entry: &DirEntry, visit: &mut impl FnMut(Found<'_>)) -> WalkState {
+fn visit_entry(
+    place: &Place,
+    wanted: Option<&Wanted>,
+    entry: &DirEntry,
+    unseen: &Unseen,
+    visit: &mut impl FnMut(Found<'_>),
+) -> WalkState {
     if entry.depth() == 0 {
         return WalkState::Continue;
     }
@@ -104,7 +121,15 @@ fn visit_entry(place: &Place, entry: &DirEntry, visit: &mut impl FnMut(Found<'_>
         Some(kind) if kind.is_symlink() => Link::Yes,
         Some(_) | None => return WalkState::Continue,
     };
-    visit(Found { relative: place.relative(entry.path()), link });
+    let relative = place.relative(entry.path());
+    if wanted.is_some_and(|wanted| !wanted.means(relative)) {
+        return WalkState::Continue;
+    }
+    if place.keeps(relative) {
+        unseen.closed.fetch_add(1, Ordering::Relaxed);
+        return WalkState::Continue;
+    }
+    visit(Found { relative, link });
     WalkState::Continue
 }
 
@@ -135,13 +160,17 @@ pub(crate) fn presentation(title: &str, path: &Path) -> Presentation {
 }
 
 /// What a search did not get to see.
-pub(crate) fn shortfall(stop: &Stop, failures: u64) -> Vec<String> {
+pub(crate) fn shortfall(stop: &Stop, unseen: &Unseen) -> Vec<String> {
+    let [failures, closed] = [&unseen.failures, &unseen.closed].map(|count| count.load(Ordering::Relaxed));
     let mut notes = Vec::new();
     if stop.was_due() {
         notes.push(format!("stopped after {} s: name a narrower `path`", SEARCH_TIME.as_secs()));
     }
     if failures > 0 {
         notes.push(format!("{failures} entries can't be read"));
+    }
+    if closed > 0 {
+        notes.push(format!("files passed over under the user's rules: {closed}"));
     }
     notes
 }

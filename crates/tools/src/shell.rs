@@ -12,6 +12,7 @@ mod git;
 mod links;
 mod loops;
 mod marks;
+mod nearest;
 mod options;
 mod programs;
 mod real;
@@ -33,6 +34,7 @@ use std::path::{Component, Path, PathBuf};
 
 use attache_core::ports::tool::{Access, CommandAccess, CommandNature};
 use attache_core::scope::Guarded;
+use attache_core::watchdog::Closed;
 
 use crate::limits::{SHELL_BYTES, SHELL_STEPS};
 use found::Found;
@@ -56,6 +58,8 @@ pub struct Ground<'a> {
     pub guarded: &'a Guarded,
     /// Whether a directory that is searched holds private keys. Asked of reads without a name only.
     pub keys: fn(&Path) -> Keys,
+    /// What rules keep from being read, where they do. What a search or a pattern comes across of it counts as named.
+    pub closed: Option<&'a Closed>,
     /// The links below a directory; the second one is where the shell is started. Asked where a pattern or a search may
     /// come across one.
     pub links: fn(&Path, &Path) -> Vec<Link>,

@@ -1,8 +1,10 @@
 //! `grep`: what is found, how it is told, what is cut and what is passed by.
 
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
 
 use attache_core::ports::tool::Access;
+use attache_core::watchdog::{Action, Approval, Closed, Ground, Rule, Rulebook, Rules};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -43,6 +45,28 @@ async fn matches_stand_below_their_file_in_path_order() {
         text(&trial, json!({"pattern": "four|one", "glob": "!*.md"})).await,
         "src/b.rs\n1:fn one() {}\n"
     );
+}
+
+#[tokio::test]
+async fn what_a_rule_keeps_is_counted_and_not_shown() {
+    let mut trial = Trial::new();
+    trial.put("open.txt", "x\n");
+    trial.put("secrets/a.txt", "x\n");
+    trial.put("secrets/deep/b.txt", "x\n");
+    trial.put("secrets/c.md", "x\n");
+    trial.put("secrets/public.txt", "x\n");
+    let rule = |pattern, action| Rule::new("read", pattern, action);
+    let rules = [rule("secrets/*", Action::Deny), rule("secrets/public.txt", Action::Allow)];
+    let ground = Ground { root: &trial.root, home: None };
+    let rulebook = Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground));
+    trial.closed = Closed::of(&rulebook, Approval::Ask);
+    assert_eq!(text(&trial, json!({"pattern": "x"})).await, "open.txt\n1:x\n\nsecrets/public.txt\n1:x\n");
+    assert_eq!(
+        note(&trial, json!({"pattern": "x", "glob": "*.txt"})).await,
+        "[files passed over under the user's rules: 2]"
+    );
+    let (listed, _) = trial.done("glob", json!({"pattern": "*.md"})).await;
+    assert_eq!(listed, "[no file matches; files passed over under the user's rules: 1]");
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ fn ground() -> Ground<'static> {
         repository: |_| Repository::Plain,
         guarded: &GUARDED,
         keys: |_| Keys::Unseen,
+        closed: None,
         links: |_, _| Vec::new(),
         elsewhere: |_, _| None,
     }

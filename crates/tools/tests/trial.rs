@@ -7,6 +7,7 @@ use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Site, Workspace};
 use attache_core::ports::{Delegate, Tool, ToolOutcome, ToolPlan, ToolRuntime};
 use attache_core::scope::Guarded;
+use attache_core::watchdog::Closed;
 use attache_tools::Equipment;
 use attache_tools::sandbox::{Found, Level, Sandbox};
 use serde_json::Value;
@@ -37,6 +38,7 @@ pub(crate) struct Trial {
     pub(crate) sandbox: Found,
     pub(crate) progress: Arc<Recorder>,
     pub(crate) cancel: CancellationToken,
+    pub(crate) closed: Option<Closed>,
     pub(crate) client: Option<Arc<dyn Delegate>>,
 }
 
@@ -67,6 +69,7 @@ impl Trial {
             sandbox: Sandbox::found_by(Sandbox::none),
             progress: Arc::default(),
             cancel: CancellationToken::new(),
+            closed: None,
             client: None,
         }
     }
@@ -124,7 +127,7 @@ impl Trial {
 
     pub(crate) fn site(&self) -> Site {
         let (workspace, client) = (Arc::clone(&self.workspace), self.client.clone());
-        Site { workspace, granted: Arc::new([]), judged: None, client }
+        Site { workspace, granted: Arc::new([]), judged: None, closed: self.closed.clone(), client }
     }
 
     pub(crate) fn runtime(&self) -> ToolRuntime {

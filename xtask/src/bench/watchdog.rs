@@ -65,6 +65,7 @@ fn verdict_time(command: &str, expected: Action, judge: &Judge<'_>) -> Result<Du
         repository: |_| shell::Repository::Plain,
         guarded: &judge.workspace.guarded,
         keys: |_| shell::Keys::Unseen,
+        closed: None,
         links: |_, _| Vec::new(),
         elsewhere: |_, _| None,
     };

@@ -12,7 +12,7 @@ use super::client::Question;
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
-use crate::watchdog::Verdict;
+use crate::watchdog::{Closed, Verdict};
 
 /// How an editor draws a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -263,6 +263,8 @@ pub struct Site {
     pub granted: Arc<[PathBuf]>,
     /// The paths that were judged, links followed: a call that runs opens no others. `None` while it is planned.
     pub judged: Option<Arc<[PathBuf]>>,
+    /// What a call that finds files by itself passes over.
+    pub closed: Option<Closed>,
     /// Who does for the session what its editor keeps to itself; `None`: everything happens on this machine.
     pub client: Option<Arc<dyn Delegate>>,
 }

@@ -95,11 +95,11 @@ impl Session {
     }
 
     /// The rules of all scopes, as they stand now.
-    pub(super) fn rulebook(&self, setting: &Setting) -> Rulebook {
+    pub(super) fn rulebook(&self, setting: &Setting) -> Arc<Rulebook> {
         let workspace = &setting.workspace;
         let ground = Ground { root: &workspace.root, home: workspace.guarded.home() };
         let configuration = &self.hub.parts.settings.rules;
-        Rulebook::new(&setting.agent.permissions, configuration, &self.rules, ground)
+        Arc::new(Rulebook::new(&setting.agent.permissions, configuration, &self.rules, ground))
     }
 
     /// A turn that has not begun.

@@ -9,7 +9,7 @@ use crate::hub::People;
 use crate::ports::client::{About, Ask};
 use crate::ports::delegate::Offers;
 use crate::ports::tool::{Access, Site};
-use crate::watchdog::{Action, Always, Judge, Judged, Matter};
+use crate::watchdog::{Action, Always, Closed, Judge, Judged, Matter};
 
 /// What becomes of a call before it runs.
 pub(super) enum Gate {
@@ -94,7 +94,8 @@ impl Turn {
         // A client that offers nothing (any more) is as good as none.
         let client = self.client.clone().filter(|client| client.offers() != Offers::default());
         let workspace = self.setting.workspace.clone();
-        Site { workspace, granted: self.granted.clone(), judged: None, client }
+        let closed = Closed::of(&self.rules, self.approval.get());
+        Site { workspace, granted: self.granted.clone(), judged: None, closed, client }
     }
 
     /// Where one call works: also in the directories granted to it alone. A process could write wherever it is granted

@@ -183,10 +183,14 @@ impl Judge<'_> {
     /// Nobody can tell whether a rule that denies would have matched.
     fn may_hide_what_is_denied(&self, access: &Access) -> bool {
         match access {
-            Access::Command(_) => unclear(access).is_some() && self.rules.denies_some(BASH),
-            Access::Network { host } => host == ANY_HOST && self.rules.denies_some(NETWORK),
+            Access::Command(_) => unclear(access).is_some() && self.denies_some(BASH),
+            Access::Network { host } => host == ANY_HOST && self.denies_some(NETWORK),
             Access::ReadPath(_) | Access::WritePath(_) => false,
         }
+    }
+
+    fn denies_some(&self, permission: &str) -> bool {
+        self.rules.has_some(permission, |entry| entry.rule.action == Action::Deny)
     }
 
     /// All directories outside, and those that have to be granted. Commands can read everything but secrets anyway: what
@@ -208,7 +212,7 @@ impl Judge<'_> {
 
     /// Granted by rules alone: each host that is named, or any host at all. That nobody asks is no grant.
     fn network(&self, accesses: &[Access]) -> NetworkGrant {
-        let everywhere = || self.rules.allows(NETWORK, ANY_HOST) && !self.rules.denies_some(NETWORK);
+        let everywhere = || self.rules.allows(NETWORK, ANY_HOST) && !self.denies_some(NETWORK);
         let of_rules = |host: &str| match host {
             ANY_HOST if everywhere() => NetworkGrant::Granted,
             ANY_HOST => NetworkGrant::Withheld,
@@ -238,7 +242,7 @@ fn hosts(accesses: &[Access]) -> impl Iterator<Item = &str> {
     })
 }
 
-fn passes_under_all(entry: &Entry) -> bool {
+pub(super) fn passes_under_all(entry: &Entry) -> bool {
     entry.rule.action == Action::Ask && entry.firmness == Firmness::Plain
 }
 

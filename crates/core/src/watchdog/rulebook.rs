@@ -65,10 +65,9 @@ impl Rulebook {
         if ACCESSES.contains(&tool) { None } else { self.decide(tool, "") }
     }
 
-    pub(super) fn denies_some(&self, permission: &str) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| entry.rule.action == Action::Deny && entry.permission.matches(permission))
+    /// Whether one of the rules about this permission is such.
+    pub(super) fn has_some(&self, permission: &str, such: impl Fn(&Entry) -> bool) -> bool {
+        self.entries.iter().any(|entry| entry.permission.matches(permission) && such(entry))
     }
 
     /// Whether a rule says that this may be changed.

@@ -14,7 +14,7 @@ use super::Request;
 use super::hits::{Collect, Hits};
 use super::kept::Kept;
 use crate::files::FileError;
-use crate::search::{self, Link, Place, Shape, Stop};
+use crate::search::{self, Link, Place, Shape, Stop, Unseen};
 
 /// What a search has found.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Report {
     pub(super) kept: Kept,
     pub(super) searched: u64,
     pub(super) binary: u64,
-    pub(super) failures: u64,
+    pub(super) unseen: Unseen,
     pub(super) stop: Stop,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Scan {
     is_full: AtomicBool,
     searched: AtomicU64,
     binary: AtomicU64,
-    failures: AtomicU64,
+    unseen: Unseen,
 }
 
 impl Scan {
@@ -52,33 +52,31 @@ impl Scan {
             is_full: AtomicBool::new(false),
             searched: AtomicU64::new(0),
             binary: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
+            unseen: Unseen::default(),
         })
     }
 
     pub(super) fn run(self) -> Report {
-        let unseen = match self.place.shape() {
-            Shape::File => {
-                self.file(Path::new(""), &mut self.searcher());
-                0
-            }
-            Shape::Directory => search::walk(&self.place, &self.stop, || {
-                let mut searcher = self.searcher();
-                let scan = &self;
-                move |found| {
-                    let wanted =
-                        scan.request.wanted.as_ref().is_none_or(|wanted| wanted.means(found.relative));
-                    if wanted && found.link == Link::No {
-                        scan.file(found.relative, &mut searcher);
+        match self.place.shape() {
+            Shape::File => self.file(Path::new(""), &mut self.searcher()),
+            Shape::Directory => {
+                let wanted = self.request.wanted.as_ref();
+                search::walk(&self.place, wanted, &self.stop, &self.unseen, || {
+                    let mut searcher = self.searcher();
+                    let scan = &self;
+                    move |found| {
+                        if found.link == Link::No {
+                            scan.file(found.relative, &mut searcher);
+                        }
                     }
-                }
-            }),
-        };
+                });
+            }
+        }
         Report {
             kept: self.kept.into_inner().unwrap_or_else(PoisonError::into_inner),
             searched: self.searched.into_inner(),
             binary: self.binary.into_inner(),
-            failures: self.failures.into_inner() + unseen,
+            unseen: self.unseen,
             place: self.place,
             stop: self.stop,
         }
@@ -110,7 +108,7 @@ impl Scan {
             Ok(()) => {}
             Err(_) if self.stop.is_due() => return,
             Err(_) => {
-                self.failures.fetch_add(1, Ordering::Relaxed);
+                self.unseen.failures.fetch_add(1, Ordering::Relaxed);
                 return;
             }
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::{Site, Workspace};
 use attache_core::scope::HiddenBelow;
+use attache_core::watchdog::Closed;
 
 use super::beneath;
 use crate::fence::visible_name;
@@ -41,6 +42,7 @@ pub(crate) struct Place {
     /// The directory, or the one that holds the file: whatever is opened is opened beneath it.
     handle: OwnedFd,
     hidden: HiddenBelow,
+    closed: Option<Closed>,
 }
 
 impl Place {
@@ -71,7 +73,15 @@ impl Place {
         // Of the scratch directory as it really is; one that is not there yet holds nothing to see.
         let scratch = workspace.scratch.canonicalize().unwrap_or_else(|_| workspace.scratch.clone());
         let hidden = workspace.guarded.hidden_below(directory, &scratch);
-        Ok(Self { named: named.to_owned(), told: told(named, workspace), real, shape, handle, hidden })
+        Ok(Self {
+            named: named.to_owned(),
+            told: told(named, workspace),
+            real,
+            shape,
+            handle,
+            hidden,
+            closed: site.closed.clone(),
+        })
     }
 
     /// The same, where only a directory will do.
@@ -93,6 +103,15 @@ impl Place {
 
     pub(crate) fn hides(&self, real: &Path) -> bool {
         self.hidden.hides(real)
+    }
+
+    /// Whether a rule keeps a file from being read, as it is named or as it really is.
+    pub(super) fn keeps(&self, relative: &Path) -> bool {
+        let kept_below =
+            |closed: &Closed, directory: &Path| closed.keeps(&directory.join(relative), directory);
+        self.closed.as_ref().is_some_and(|closed| {
+            kept_below(closed, &self.named) || self.real != self.named && kept_below(closed, &self.real)
+        })
     }
 
     /// What the walk calls `path`, without the directory it walks.

@@ -1,13 +1,12 @@
 //! Links that no path names: a pattern fits them, a search follows them. A look that leads to a question; a link that is
 //! named plainly is judged by where it leads.
 
-use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::Reader;
 use super::secrets::matches;
 use super::word::Place;
-use crate::limits::SHELL_LOOK;
+use super::{Reader, nearest};
 
 /// Stands for the scratch of the session, which is not known here: a path that is nowhere.
 const NOBODYS: &str = "/dev/null/-";
@@ -21,28 +20,16 @@ pub struct Link {
     pub to: PathBuf,
 }
 
-/// The links in `directory` and below, the nearest first and no further than a command may wait.
+/// The links in `directory` and below.
 pub fn links(directory: &Path, root: &Path) -> Vec<Link> {
     let real_root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     let mut found = Vec::new();
-    let mut open = VecDeque::from([directory.to_path_buf()]);
-    let mut left = SHELL_LOOK;
-    while let Some(inner) = open.pop_front() {
-        // What can't be listed can't be searched either.
-        let Ok(entries) = inner.read_dir() else { continue };
-        for entry in entries.flatten() {
-            if left == 0 {
-                return found;
-            }
-            left -= 1;
-            let path = entry.path();
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => open.push_back(path),
-                Ok(kind) if kind.is_symlink() => found.extend(link(&path, directory, root, &real_root)),
-                Ok(_) | Err(_) => {}
-            }
+    nearest::look(directory, |entry, kind| {
+        if kind.is_symlink() {
+            found.extend(link(&entry.path(), directory, root, &real_root));
         }
-    }
+        ControlFlow::Continue(())
+    });
     found
 }
 

@@ -10,7 +10,7 @@ use super::word::{Place, Word};
 use super::{Reader, Unclear};
 
 /// What a redirection does to its target.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Reads,
     Writes,
@@ -82,7 +82,8 @@ impl Reader<'_> {
         if let Place::At(path) = place
             && let Some(address) = path.strip_prefix("/dev/tcp/").or_else(|| path.strip_prefix("/dev/udp/"))
         {
-            let host = address.split('/').next().filter(|host| !host.is_empty()).unwrap_or("*").to_lowercase();
+            let host =
+                address.split('/').next().filter(|host| !host.is_empty()).unwrap_or("*").to_lowercase();
             self.found.add(Access::Network { host });
             return Ok(());
         }
@@ -99,6 +100,10 @@ impl Reader<'_> {
             None => return Err("the directory of a redirection is not known before it runs".into()),
         };
         for directory in directories {
+            if direction == Direction::Reads {
+                let closed = self.closed_at(place, &directory);
+                closed.into_iter().for_each(|path| self.found.add(Access::ReadPath(path)));
+            }
             match self.path(place, &directory) {
                 None => return Err("the target of a redirection is not known before it runs".into()),
                 Some(None) => {}

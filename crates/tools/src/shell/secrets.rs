@@ -1,14 +1,14 @@
 //! What a read may come across that no path names: a pattern that fits a private key or a link out, a search through a
 //! directory that holds secrets. A look that leads to a question; what is named plainly is refused elsewhere.
 
-use std::collections::VecDeque;
-use std::path::Path;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use attache_core::scope::Guarded;
 
-use super::Reader;
 use super::word::Place;
-use crate::limits::SHELL_LOOK;
+use super::{Reader, nearest};
+use crate::limits::SHELL_CLOSED;
 
 /// Whether private keys lie in a directory or below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,28 +18,17 @@ pub enum Keys {
     Unseen,
 }
 
-/// Looks at the nearest entries first and no further than a command may wait. Follows no link.
 pub fn keys(directory: &Path) -> Keys {
-    let mut open = VecDeque::from([directory.to_path_buf()]);
-    let mut left = SHELL_LOOK;
-    while let Some(directory) = open.pop_front() {
-        // What can't be listed can't be searched either.
-        let Ok(entries) = directory.read_dir() else { continue };
-        for entry in entries.flatten() {
-            if left == 0 {
-                return Keys::Unseen;
-            }
-            left -= 1;
-            let name = entry.file_name().to_string_lossy().to_lowercase();
-            if Guarded::secret_names().contains(&name.as_str()) {
-                return Keys::Found;
-            }
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                open.push_back(entry.path());
-            }
+    let mut keys = Keys::Unseen;
+    nearest::look(directory, |entry, _| {
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        if !Guarded::secret_names().contains(&name.as_str()) {
+            return ControlFlow::Continue(());
         }
-    }
-    Keys::Unseen
+        keys = Keys::Found;
+        ControlFlow::Break(())
+    });
+    keys
 }
 
 impl Reader<'_> {
@@ -60,6 +49,27 @@ impl Reader<'_> {
             }
             Place::At(_) | Place::Unknown => false,
         }
+    }
+
+    /// The files that a read at `place` would come across and that rules keep from being read.
+    pub(super) fn closed_at(&self, place: &Place, directory: &Path) -> Vec<PathBuf> {
+        let (below, pattern) = match place {
+            Place::Below { directory: below, pattern } => (below, pattern.as_str()),
+            Place::Through(below) => (below, "**"),
+            Place::At(_) | Place::Unknown => return Vec::new(),
+        };
+        let Some(closed) = self.ground.closed else { return Vec::new() };
+        let below = self.located(directory, below);
+        let mut found = Vec::new();
+        nearest::look(&below, |entry, kind| {
+            let path = entry.path();
+            let at = path.strip_prefix(&below).unwrap_or(&path);
+            if !kind.is_dir() && closed.keeps(&path, &below) && leads_to(pattern, at) {
+                found.push(path);
+            }
+            if found.len() < SHELL_CLOSED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        found
     }
 
     /// A pattern that says something about the name is taken at its word; of one that says nothing, the disk decides.
@@ -84,6 +94,15 @@ impl Reader<'_> {
             below.iter().next().map(|name| name.to_string_lossy().into_owned())
         })
     }
+}
+
+/// Whether the pattern fits the file or a directory above it, which may be searched then.
+fn leads_to(pattern: &str, at: &Path) -> bool {
+    pattern.contains("**")
+        || pattern.split('/').filter(|part| !part.is_empty()).zip(at).all(|(part, name)| {
+            let name = name.to_string_lossy();
+            (!name.starts_with('.') || part.starts_with('.')) && matches(part, &name)
+        })
 }
 
 /// `*` and `?` as bash has them; a bracket may be any characters at all.
@@ -134,6 +153,7 @@ fn simplified(pattern: &str) -> Vec<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::SHELL_LOOK;
 
     #[test]
     fn patterns_fit_as_they_do_in_bash() {
@@ -170,5 +190,16 @@ mod tests {
         std::fs::write(deep.join("id_rsa"), "x").unwrap();
         assert_eq!(keys(place.path()), Keys::Unseen);
         assert_eq!(keys(&deep), Keys::Found);
+    }
+
+    #[test]
+    fn a_pattern_leads_to_what_it_fits_and_to_what_lies_below() {
+        for pattern in ["*", "secrets/*", "s*/a.txt", "secrets/?.txt", "secrets", "**/*.txt", "[rs]*"] {
+            assert!(leads_to(pattern, Path::new("secrets/a.txt")), "{pattern}");
+        }
+        for pattern in ["*.txt", "secrets/*.md", "open/*", "?"] {
+            assert!(!leads_to(pattern, Path::new("secrets/a.txt")), "{pattern}");
+        }
+        assert!(!leads_to("*", Path::new(".env")) && leads_to(".*", Path::new(".env")));
     }
 }

@@ -182,6 +182,7 @@ impl Reader<'_> {
                 match self.path(place, &directory) {
                     Some(path) => {
                         paths.extend(path.map(Access::ReadPath));
+                        paths.extend(self.closed_at(place, &directory).into_iter().map(Access::ReadPath));
                         // Asked for each time: the next pattern may fit a key where this one did not.
                         if nature == CommandNature::ReadOnly && self.may_meet_secret(place, &directory) {
                             (nature, prefix) = (CommandNature::Effects, 0);

@@ -1,0 +1,86 @@
+//! What rules keep from being read, for tools that find files by themselves. Judges no call.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::approval::Approval;
+use super::judge::passes_under_all;
+use super::rule::{Action, READ};
+use super::rulebook::{Entry, Rulebook};
+
+/// The rules, where one of them keeps something from being read.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    rules: Arc<Rulebook>,
+    approval: Approval,
+}
+
+impl Closed {
+    /// `None` where everything within reach may be read.
+    pub fn of(rules: &Arc<Rulebook>, approval: Approval) -> Option<Self> {
+        let closes = |entry: &Entry| closes(entry, approval);
+        rules.has_some(READ, closes).then(|| Self { rules: Arc::clone(rules), approval })
+    }
+
+    /// Whether a file must not be shown by a call that was let into `directory`: denied, or asked for by another rule than
+    /// the one under which the directory itself was.
+    pub fn keeps(&self, file: &Path, directory: &Path) -> bool {
+        let decided = |path: &Path| self.rules.decide(READ, &path.to_string_lossy());
+        let Some(entry) = decided(file).filter(|entry| closes(entry, self.approval)) else { return false };
+        entry.rule.action == Action::Deny
+            || !decided(directory).is_some_and(|passed| std::ptr::eq(passed, entry))
+    }
+}
+
+fn closes(entry: &Entry, approval: Approval) -> bool {
+    match entry.rule.action {
+        Action::Allow => false,
+        Action::Ask => !(approval == Approval::All && passes_under_all(entry)),
+        Action::Deny => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Ground, Rule, Rules};
+    use super::*;
+
+    fn closed(rules: &[(&str, Action)], approval: Approval) -> Option<Closed> {
+        let rules: Vec<Rule> =
+            rules.iter().map(|(pattern, action)| Rule::new(READ, pattern, *action)).collect();
+        let ground = Ground { root: Path::new("/w"), home: None };
+        Closed::of(&Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground)), approval)
+    }
+
+    fn keeps(closed: &Closed, file: &str, directory: &str) -> bool {
+        closed.keeps(Path::new(file), Path::new(directory))
+    }
+
+    #[test]
+    fn the_most_specific_rule_decides_about_each_file() {
+        let rules =
+            [("secrets/*", Action::Deny), ("secrets/public.txt", Action::Allow), ("*.env", Action::Ask)];
+        let closed = closed(&rules, Approval::Edits).unwrap();
+        assert!(keeps(&closed, "/w/secrets/key", "/w"));
+        assert!(!keeps(&closed, "/w/secrets/public.txt", "/w"));
+        assert!(keeps(&closed, "/w/a/b.env", "/w"));
+        assert!(!keeps(&closed, "/w/a/b.rs", "/w"));
+    }
+
+    #[test]
+    fn what_was_asked_for_as_a_whole_is_not_asked_for_again() {
+        let closed =
+            closed(&[("notes/*", Action::Ask), ("notes/private/*", Action::Ask)], Approval::Ask).unwrap();
+        assert!(keeps(&closed, "/w/notes/a", "/w"));
+        assert!(!keeps(&closed, "/w/notes/a", "/w/notes"));
+        assert!(keeps(&closed, "/w/notes/private/a", "/w/notes"));
+    }
+
+    #[test]
+    fn nothing_is_looked_up_where_nothing_is_kept() {
+        assert!(closed(&[], Approval::Ask).is_none());
+        assert!(closed(&[("*", Action::Allow)], Approval::Ask).is_none());
+        assert!(closed(&[("*.env", Action::Ask)], Approval::All).is_none(), "all is approved");
+        assert!(closed(&[("*.env", Action::Deny)], Approval::All).is_some());
+    }
+}
