@@ -3,7 +3,7 @@
 /// Lines of a source file without its tests. Beyond it a reader no longer sees the story at once.
 pub(crate) const MAX_FILE_LINES: usize = 400;
 
-/// What one fuzz target gets in a full run; the issue asks for it.
+/// What one fuzz target gets in a full run: hundreds of thousands of inputs.
 pub(crate) const FUZZ_SECONDS: u32 = 60;
 
 /// Enough to see that a target builds, starts and is guided by coverage.

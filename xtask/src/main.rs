@@ -34,9 +34,6 @@ example: cargo xtask test --quick
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if let Some(raw) = bench::Raw::from_arguments(&arguments) {
-        return finish(raw.run());
-    }
     let house = House::here();
     let outcome = match arguments.as_slice() {
         ["test"] => test::run(&house, Effort::Full),
@@ -58,10 +55,6 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    finish(outcome)
-}
-
-fn finish(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

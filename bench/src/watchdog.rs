@@ -17,7 +17,7 @@ use super::aims::{VERDICT_MICROSECONDS, VERDICTS};
 use super::figures::{median, microseconds};
 use super::table::{Row, Table};
 
-const CORPUS: &str = include_str!("../../../crates/tools/tests/shell/corpus.tsv");
+const CORPUS: &str = include_str!("../../crates/tools/tests/shell/corpus.tsv");
 
 pub(crate) fn measure(_: &Place, table: &mut Table) -> Result<()> {
     let commands = commands()?;
