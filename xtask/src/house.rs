@@ -1,5 +1,6 @@
 //! Where things are, and how programs are started there.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,9 +32,14 @@ impl House {
         }
     }
 
-    /// The cargo that runs us, in the root.
+    /// The cargo that runs us, in the root. What it told us about our own package is not passed on: some build scripts
+    /// look at these variables, and half of the tree would be built again whenever they come or go.
     pub(crate) fn cargo(&self) -> Command {
-        self.program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
+        let mut command = self.program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_about_a_package(name)) {
+            command.env_remove(name);
+        }
+        command
     }
 
     /// Any program, in the root, told where the peers are.
@@ -42,6 +48,11 @@ impl House {
         command.current_dir(&self.root).env("TEST_PEERS", self.target().join("peers"));
         command
     }
+}
+
+fn is_about_a_package(variable: &OsStr) -> bool {
+    let name = variable.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 /// Runs to the end with our own output; a failure names the command.
@@ -73,4 +84,19 @@ pub(crate) fn is_installed(program: &str) -> bool {
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_is_not_told_of_the_package_that_calls_it() {
+        let cargo = House::here().cargo();
+        let passed =
+            |name: &str| !cargo.get_envs().any(|(removed, value)| removed == name && value.is_none());
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo tells it to tests as it does to us");
+        assert!(!passed("CARGO_PKG_NAME") && !passed("CARGO_MANIFEST_DIR"));
+        assert!(passed("CARGO_HOME") && passed("PATH"));
+    }
 }
