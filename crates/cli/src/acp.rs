@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use attache_acp::{Agent, Host, connect, to_wire};
+use attache_core::hub::Hub;
 use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::{Options, Trace};
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +18,10 @@ use crate::setup::{Setup, Sources};
 
 /// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
 const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// When scratch directories are looked at that nobody needs any more: after the start is over, and daily.
+const FIRST_LOOK_AT_SCRATCH: Duration = Duration::from_secs(60);
+const NEXT_LOOK_AT_SCRATCH: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Result<()> {
     let config = &sources.config;
@@ -32,6 +37,7 @@ pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Resu
         ..Options::default()
     };
     look_for_models(&setup, config).await;
+    tokio::spawn(keep_scratch_small(setup.hub.clone()));
     let agent = Agent {
         hub: setup.hub.clone(),
         accounts: Some(Arc::new(StoredKeys::new(sources.credentials.clone(), setup.providers.clone()))),
@@ -73,6 +79,17 @@ async fn look_for_models(setup: &Setup, config: &Config) {
     } else if !unasked.is_empty() {
         let hub = setup.hub.clone();
         tokio::spawn(async move { hub.refresh_choices().await });
+    }
+}
+
+/// Now and then, and never while an editor waits for its first answers.
+async fn keep_scratch_small(hub: Hub) {
+    tokio::time::sleep(FIRST_LOOK_AT_SCRATCH).await;
+    loop {
+        if let Err(error) = hub.remove_old_scratch().await {
+            tracing::warn!(%error, "old scratch directories stay");
+        }
+        tokio::time::sleep(NEXT_LOOK_AT_SCRATCH).await;
     }
 }
 

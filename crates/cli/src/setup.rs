@@ -14,7 +14,7 @@ use attache_core::scope::Guarded;
 use attache_core::watchdog::Hold;
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, SqliteStore};
-use attache_tools::Equipment;
+use attache_tools::{Equipment, ScratchDirectories};
 
 use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, Durability, Environment};
@@ -91,6 +91,7 @@ impl Setup {
         let hub = Hub::new(Parts {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(FileBlobs::new(dirs.blobs.clone())),
+            scratch: Some(Arc::new(ScratchDirectories::below(dirs.scratch.clone()))),
             model: Arc::new(providers.clone()),
             compaction: None,
             tools: attache_tools::builtin(Equipment { sandbox, web_search }).into(),

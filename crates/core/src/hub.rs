@@ -19,13 +19,14 @@ use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, OPEN_TRIES, SHUTDOWN};
 use crate::ports::model::ModelInfo;
 use crate::ports::store::{
-    Batch, Change, LeaseGrant, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
+    Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
 use crate::ports::{Tool, ToolSpec};
 use crate::session::{self, Command};
 use crate::turn::TurnEnd;
 
 mod handle;
+mod removal;
 mod settings;
 
 pub use handle::SessionHandle;
@@ -312,28 +313,6 @@ impl Hub {
             Err(ExportError::Store(error)) => Err(error.into()),
             Err(ExportError::Write(error)) => Err(HubError::Internal(error.to_string())),
         }
-    }
-
-    /// Cancels and erases. An unknown id succeeds.
-    pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
-        // Looked at before anything is closed: a refused deletion must leave those who follow the run in their seats.
-        let owner = self.shared.parts.store.session(id).await?.map(|record| record.owner);
-        if owner == Some(Owner::Other) {
-            return Err(HubError::RunningElsewhere(id.clone()));
-        }
-        let commands = self.shared.open_sessions().get(id).cloned();
-        if let Some(commands) = commands {
-            SessionHandle { id: id.clone(), commands }.close().await?;
-        }
-        let Some(_) = self.shared.parts.store.session(id).await? else { return Ok(()) };
-        match self.shared.parts.leases.acquire(id, None).await? {
-            LeaseGrant::Granted { .. } => {}
-            LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(id.clone())),
-            LeaseGrant::UnknownSession => return Ok(()),
-        }
-        // Blobs first: a crash in between leaves a session that can be deleted again, not bytes nobody owns.
-        self.shared.parts.blobs.delete_session(id).await?;
-        self.commit(Batch { session_id: id.clone(), fence: None, changes: vec![Change::DeleteSession] }).await
     }
 
     /// Copies the visible messages of a session into a new one; refused while a turn is under way.

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// How long the scratch directory of a session stays that nobody uses: days later somebody may still go on with it.
+pub const SCRATCH_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
 /// Chunks that wait for their commit: large enough for big group commits, small against the memory promise of 16 MiB per stalled client.
 pub const UNCOMMITTED_BYTES: usize = 256 * 1024;
 

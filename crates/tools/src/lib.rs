@@ -23,6 +23,7 @@ mod question;
 mod reach;
 mod read;
 pub mod sandbox;
+mod scratch;
 mod search;
 pub mod shell;
 mod text;
@@ -42,6 +43,7 @@ pub use git_head::GitHead;
 use look::Looking;
 use mutation::Changing;
 
+pub use scratch::ScratchDirectories;
 pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProvider};
 
 /// What the tools of a process work with.

@@ -98,6 +98,7 @@ impl Host {
         let parts = Parts {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(FileBlobs::new(location.blobs)),
+            scratch: None,
             model: Arc::new(providers),
             compaction: None,
             tools: attache_tools::builtin(equipment(search.as_ref())).into(),

@@ -70,6 +70,7 @@ impl World {
             store: Arc::new(store.clone()),
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
+            scratch: None,
             model: self.model.clone(),
             compaction: None,
             tools: family(&self.runs).iter().chain(&self.tools).cloned().collect(),

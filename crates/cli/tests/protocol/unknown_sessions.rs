@@ -87,8 +87,11 @@ async fn a_closed_session_has_to_be_opened_again() {
 async fn a_deleted_session_is_gone_for_every_method() {
     let (stage, session) = Stage::with_session().await;
     stage.agent.prompt(&session, "hi").await.unwrap();
+    let scratch = stage.home.home().join("scratch").join(&session);
+    std::fs::create_dir_all(scratch.join("cache")).unwrap();
     stage.agent.client.expect("session/delete", json!({"sessionId": session})).await;
     assert_eq!(stage.rows().sessions, 0);
+    assert!(!scratch.exists());
     must_be_unknown(&stage, &session, needs_an_open_session(&session)).await;
     must_be_unknown(&stage, &session, needs_a_session(&stage, &session)).await;
     let again = stage.agent.client.request("session/delete", json!({"sessionId": session})).await;

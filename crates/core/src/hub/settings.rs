@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
-use crate::ports::{Clock, Compaction, Model, Surroundings, Tool};
+use crate::ports::{Clock, Compaction, Model, Scratch, Surroundings, Tool};
 use crate::scope::Guarded;
 use crate::watchdog::{Approval, Hold, Rule};
 
@@ -16,6 +16,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub leases: Arc<dyn Leases>,
     pub blobs: Arc<dyn Blobs>,
+    /// `None`: what sessions leave in their scratch directories is the host's own business.
+    pub scratch: Option<Arc<dyn Scratch>>,
     pub model: Arc<dyn Model>,
     /// `None`: a conversation that no longer fits its model ends its turn.
     pub compaction: Option<Arc<dyn Compaction>>,

@@ -23,6 +23,7 @@ mod readers;
 mod retries;
 mod room;
 mod runtime_context;
+mod scratch;
 mod titles;
 mod turns;
 mod usage;

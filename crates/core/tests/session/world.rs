@@ -14,7 +14,7 @@ use attache_core::hub::{
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::client::{Answer, Client};
-use attache_core::ports::{Clock, Compaction, Model, Surroundings};
+use attache_core::ports::{Clock, Compaction, Model, Scratch, Surroundings};
 use attache_core::prompt::Prompt;
 use attache_core::turn::TurnEnd;
 use attache_core::watchdog::{Approval, Containment};
@@ -37,6 +37,7 @@ pub(crate) struct World {
     settings: Settings,
     compaction: Option<Arc<dyn Compaction>>,
     surroundings: Option<Arc<dyn Surroundings>>,
+    scratch: Option<Arc<dyn Scratch>>,
     processes: Mutex<u64>,
 }
 
@@ -72,6 +73,7 @@ impl World {
             },
             compaction: None,
             surroundings: None,
+            scratch: None,
             processes: Mutex::default(),
         }
     }
@@ -84,6 +86,15 @@ impl World {
     pub(crate) fn with_surroundings(mut self, surroundings: Arc<dyn Surroundings>) -> Self {
         self.surroundings = Some(surroundings);
         self
+    }
+
+    pub(crate) fn with_scratch(mut self, scratch: Arc<dyn Scratch>) -> Self {
+        self.scratch = Some(scratch);
+        self
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     pub(crate) fn with_max_steps(self, max_steps: u32) -> Self {
@@ -108,6 +119,7 @@ impl World {
             store: Arc::new(store.clone()),
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
+            scratch: self.scratch.clone(),
             model: self.model.clone(),
             compaction: self.compaction.clone(),
             tools: family(&self.runs),

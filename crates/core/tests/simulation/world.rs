@@ -69,6 +69,7 @@ impl World {
             store: Arc::new(store.clone()),
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
+            scratch: None,
             model: SeededModel::new(random.number()),
             compaction: None,
             tools: family(&self.runs),

@@ -1,0 +1,22 @@
+//! Where sessions keep what does not fit into a conversation, as the hub sees it: something that stays behind.
+
+use std::fmt::Debug;
+use std::io;
+
+use super::BoxFuture;
+use crate::ids::SessionId;
+
+/// The directories of all sessions, whoever made them.
+pub trait Scratch: Send + Sync + Debug {
+    fn left(&self) -> BoxFuture<'static, io::Result<Vec<Left>>>;
+    /// Removes the directory of a session with everything in it; one that is not there is fine.
+    fn remove(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>>;
+}
+
+/// A directory that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub session: SessionId,
+    /// When something in it was last made or changed, as far as can be seen without a long look. Milliseconds since 1970.
+    pub touched_at: i64,
+}

@@ -1,0 +1,165 @@
+//! The scratch directories of all sessions below one directory: lists and removes them. What is in them is made elsewhere.
+
+use std::fs::{DirEntry, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use attache_core::ids::SessionId;
+use attache_core::ports::BoxFuture;
+use attache_core::ports::scratch::{Left, Scratch};
+
+/// `DIRECTORY/SESSION` each; names that begin with a dot are not sessions'.
+#[derive(Clone, Debug)]
+pub struct ScratchDirectories(PathBuf);
+
+impl ScratchDirectories {
+    /// Touches nothing until it is asked.
+    pub fn below(directory: PathBuf) -> Self {
+        Self(directory)
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, io::Result<T>> {
+        let directory = self.0.clone();
+        Box::pin(async move {
+            tokio::task::spawn_blocking(move || work(&directory)).await.map_err(io::Error::other)?
+        })
+    }
+}
+
+impl Scratch for ScratchDirectories {
+    fn left(&self) -> BoxFuture<'static, io::Result<Vec<Left>>> {
+        self.run(|directory| match directory.read_dir() {
+            Ok(entries) => Ok(entries.flatten().filter_map(|entry| left(&entry)).collect()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn remove(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>> {
+        let session = session.clone();
+        self.run(move |directory| match name(&session) {
+            Some(name) => remove(&directory.join(name)),
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
+        })
+    }
+}
+
+fn left(entry: &DirEntry) -> Option<Left> {
+    let session = SessionId::new(entry.file_name().to_str()?);
+    name(&session)?;
+    if !entry.file_type().ok()?.is_dir() {
+        return None;
+    }
+    let inner = entry.path().read_dir().into_iter().flatten().flatten();
+    let times = inner.filter_map(|entry| entry.metadata().ok()).chain(entry.metadata().ok());
+    let newest = times.filter_map(|metadata| metadata.modified().ok()).max()?;
+    Some(Left { session, touched_at: milliseconds(newest) })
+}
+
+/// An id becomes a path here, whoever has made it.
+fn name(session: &SessionId) -> Option<&str> {
+    let name = session.as_str();
+    let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
+    is_plain.then_some(name)
+}
+
+fn milliseconds(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Links are removed, not followed.
+fn remove(directory: &Path) -> io::Result<()> {
+    let removed = match std::fs::remove_dir_all(directory) {
+        // Caches of modules are made read-only by those who fill them.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(directory)?;
+            std::fs::remove_dir_all(directory)
+        }
+        done => done,
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn open_up(directory: &Path) -> io::Result<()> {
+    let mut closed = vec![directory.to_path_buf()];
+    while let Some(directory) = closed.pop() {
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
+        let entries = directory.read_dir()?.flatten();
+        closed.extend(
+            entries
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn sessions_are_listed_and_what_is_ours_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = ScratchDirectories::below(place.path().join("scratch"));
+        assert_eq!(scratch.left().await.unwrap(), []);
+        for name in ["ses_1/deep", ".sandbox"] {
+            std::fs::create_dir_all(place.path().join("scratch").join(name)).unwrap();
+        }
+        std::fs::write(place.path().join("scratch/file"), "x").unwrap();
+        symlink("ses_1", place.path().join("scratch/ses_2")).unwrap();
+        let left = scratch.left().await.unwrap();
+        assert_eq!(left.iter().map(|left| left.session.as_str()).collect::<Vec<_>>(), ["ses_1"]);
+        let now = milliseconds(SystemTime::now());
+        assert!((now - left[0].touched_at).abs() < 60_000);
+    }
+
+    #[tokio::test]
+    async fn everything_in_it_goes_and_nothing_that_it_leads_to() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = ScratchDirectories::below(place.path().join("scratch"));
+        let (own, other) = (place.path().join("scratch/ses_1"), place.path().join("other"));
+        std::fs::create_dir_all(own.join("modules/a")).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(other.join("kept"), "x").unwrap();
+        std::fs::write(own.join("modules/a/x"), "x").unwrap();
+        symlink(&other, own.join("link")).unwrap();
+        for closed in ["modules/a", "modules"] {
+            std::fs::set_permissions(own.join(closed), Permissions::from_mode(0o555)).unwrap();
+        }
+        scratch.remove(&SessionId::new("ses_1")).await.unwrap();
+        assert!(!own.exists() && other.join("kept").exists());
+        scratch.remove(&SessionId::new("ses_1")).await.unwrap();
+    }
+
+    #[test]
+    fn what_was_closed_can_be_removed_by_its_owner() {
+        let place = tempfile::tempdir().unwrap();
+        let inner = place.path().join("modules/a");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::set_permissions(&inner, Permissions::from_mode(0o555)).unwrap();
+        open_up(place.path()).unwrap();
+        assert_eq!(inner.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[tokio::test]
+    async fn an_id_leads_nowhere_else() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = ScratchDirectories::below(place.path().join("scratch"));
+        std::fs::create_dir_all(place.path().join("scratch/ses_1")).unwrap();
+        for id in ["..", ".", "", "../scratch", ".sandbox", "ses_1/../../scratch"] {
+            assert!(scratch.remove(&SessionId::new(id)).await.is_err(), "{id}");
+        }
+        assert!(place.path().join("scratch/ses_1").exists());
+    }
+}
