@@ -63,12 +63,8 @@ enum ChangeKind {
 impl Request {
     fn add(&mut self, patch: FilePatch, workspace: &Workspace) -> Result<(), String> {
         let mut index = |name: &str| {
-            let path = paths::absolute(workspace, name)?;
-            if self.paths.contains(&path) {
-                return Err(format!("field `patch` names {} more than once", path.display()));
-            }
-            self.paths.push(path);
-            Ok(self.paths.len() - 1)
+            self.paths.push(paths::absolute(workspace, name)?);
+            Ok::<_, String>(self.paths.len() - 1)
         };
         let kind = match (&patch.old, &patch.new) {
             (None, Some(new)) => ChangeKind::Make { file: index(new)?, mode: patch.new_mode },
@@ -79,6 +75,15 @@ impl Request {
         };
         self.changes.push(FileChange { kind, hunks: patch.hunks });
         Ok(())
+    }
+
+    fn check_each_is_named_once(&self) -> Result<(), String> {
+        let mut sorted: Vec<&PathBuf> = self.paths.iter().collect();
+        sorted.sort();
+        match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(format!("field `patch` names {} more than once", pair[0].display())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -95,6 +100,7 @@ impl Mutation for Request {
         for patch in patches {
             request.add(patch, workspace).map_err(rejected)?;
         }
+        request.check_each_is_named_once().map_err(rejected)?;
         Ok(request)
     }
 

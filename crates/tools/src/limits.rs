@@ -47,6 +47,9 @@ pub(crate) const LISTED_MATCHES: usize = 10;
 /// Lines searched for the nearest match of a failed edit.
 pub(crate) const NEAREST_LINES: usize = 50_000;
 
+/// Places among them that begin like the match and are compared to their end.
+pub(crate) const NEAREST_PLACES: usize = 200;
+
 /// Directory entries compared for the nearest names of a missing file, and names told.
 pub(crate) const NEAREST_ENTRIES: usize = 10_000;
 pub(crate) const NEAREST_NAMES: usize = 3;

@@ -209,3 +209,13 @@ proptest! {
         prop_assert_eq!(all(&trial), new);
     }
 }
+
+#[tokio::test]
+async fn a_file_that_is_named_twice_is_named_in_the_error() {
+    let trial = Trial::with_file("a.txt", "x\n");
+    let change = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-x\n+y\n";
+    let patch = format!("{change}--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+x\n{change}");
+    let error = trial.failed("apply_patch", json!({ "patch": patch })).await;
+    assert!(error.contains(&format!("names {}/a.txt more than once", trial.root.display())), "{error}");
+    assert_eq!(trial.text("a.txt"), "x\n");
+}

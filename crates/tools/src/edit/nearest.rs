@@ -1,7 +1,7 @@
 //! Where a string that does not occur nearly does: a hint for the next attempt. Never decides an edit.
 
 use crate::bounded::Bounded;
-use crate::limits::{NEAREST_LINES, QUOTED_LINE_BYTES};
+use crate::limits::{NEAREST_LINES, NEAREST_PLACES, QUOTED_LINE_BYTES};
 
 /// Ends the sentence "does not occur in the file".
 pub(crate) fn nearest(text: &str, old: &str) -> String {
@@ -18,6 +18,7 @@ fn same_but_for_white_space(lines: &[&str], wanted: &[&str]) -> Option<String> {
         .iter()
         .enumerate()
         .filter(|(_, line)| line.trim() == *first)
+        .take(NEAREST_PLACES)
         .map(|(start, _)| {
             let pairs = lines[start..].iter().zip(wanted);
             (start, pairs.take_while(|(line, wanted)| line.trim() == **wanted).count())
@@ -65,6 +66,16 @@ mod tests {
             nearest("fn a() {\n\tlet x = 1;\n}\n", "    let x = 1;\n}"),
             "; nearest is line 2: `\tlet x = 1;` (only white space differs)"
         );
+    }
+
+    /// Every line is the beginning of all that is wanted but its last line; compared from each of them it would take minutes.
+    #[test]
+    fn a_file_that_repeats_itself_is_not_compared_from_each_line() {
+        let started = std::time::Instant::now();
+        let lines = "}\n".repeat(NEAREST_LINES);
+        let told = nearest(&lines, &format!("{lines}x\n"));
+        assert!(told.starts_with("; nearest is line 1: `}`, but the file ends"), "{told}");
+        assert!(started.elapsed() < std::time::Duration::from_secs(20));
     }
 
     #[test]
