@@ -45,8 +45,12 @@ pub struct Judged {
 
 impl Judge<'_> {
     pub fn judge(&self, matter: &Matter<'_>) -> Judged {
-        let verdict = matter.accesses.iter().map(|access| self.access(access, matter.tool));
-        let verdict = verdict.fold(self.tool(matter), Verdict::or_stricter);
+        let touched = matter.accesses.iter().map(|access| self.access(access, matter.tool));
+        // Of two that say as much, what is touched is the reason.
+        let verdict = match touched.reduce(Verdict::or_stricter) {
+            Some(touched) => touched.or_stricter(self.tool(matter)),
+            None => self.tool(matter),
+        };
         let (outside, grants) = self.outside(matter.accesses);
         Judged { verdict, outside, grants, network: self.network(matter.accesses) }
     }

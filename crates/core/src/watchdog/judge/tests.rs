@@ -117,6 +117,19 @@ fn unclear() -> Access {
 }
 
 #[test]
+fn the_reason_of_what_passes_is_what_it_touches() {
+    let court = Court::new();
+    let reason = |accesses: &[Access]| court.judged(accesses).verdict.in_words();
+    assert_eq!(reason(&[reads("/w/a")]), "allow: reading within the session's directories passes");
+    let looks = command("cat a", CommandNature::ReadOnly, 0);
+    assert_eq!(reason(&[looks, reads("/w/a")]), "allow: the command is known to read only");
+    let untouching = court.with_judge("todo", &[], |judge, matter| {
+        judge.judge(&Matter { effect: Effect::ReadOnly, ..matter }).verdict.in_words()
+    });
+    assert_eq!(untouching, "allow: it touches nothing outside the conversation");
+}
+
+#[test]
 fn each_approval_lets_more_pass() {
     let calls = [
         vec![],
