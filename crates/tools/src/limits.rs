@@ -201,6 +201,9 @@ pub(crate) const SHELL_DIRECTORIES: usize = 8;
 /// Words one pair of braces or one list of a `for` may become before they are not followed one by one.
 pub(crate) const SHELL_ALTERNATIVES: usize = 64;
 
+/// Rounds of a loop after which what still changes is given up.
+pub(crate) const SHELL_ROUNDS: usize = 3;
+
 /// A repository's configuration; whatever is longer is not looked through.
 pub(crate) const GIT_CONFIG_BYTES: u64 = 64 * 1024;
 

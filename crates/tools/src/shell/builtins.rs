@@ -21,26 +21,25 @@ impl Reader<'_> {
     ) -> Result<Option<Flow>, Unclear> {
         let arguments = &words[1..];
         let flow = match name {
-            "cd" | "pushd" => self.change_directory(arguments, state)?,
-            "popd" => {
+            "popd" | "pushd" if name == "popd" || arguments.is_empty() => {
                 let mut lost = state.clone();
                 lost.lose_directory();
                 Flow { success: Some(lost), failure: Some(state.clone()) }
             }
+            "cd" | "pushd" => self.change_directory(arguments, state)?,
             "exit" | "return" => Flow::ended(),
             "true" | ":" => Flow { success: Some(state.clone()), failure: None },
             "false" => Flow { success: None, failure: Some(state.clone()) },
             "read" | "mapfile" | "readarray" | "getopts" => reads_variables(name, arguments, state)?,
-            "printf"
-                if arguments
-                    .first()
-                    .is_none_or(|word| word.may_be_option() || word.beginning().starts_with("-v")) =>
-            {
-                prints_to_variable(arguments, state)?
-            }
-            "test"
-                if arguments.iter().any(|word| matches!(word.text(), Some("-v" | "-R")) || word.splits) =>
-            {
+            "printf" => match set_by_printf(arguments)? {
+                Some(name) => {
+                    let mut state = state.clone();
+                    state.set(name, None);
+                    Flow::both(state)
+                }
+                None => return Ok(None),
+            },
+            "test" | "[" if may_evaluate_name(arguments) => {
                 return Err("a test may evaluate a variable's name".into());
             }
             "eval" => self.evaluate(arguments, state)?,
@@ -51,7 +50,9 @@ impl Reader<'_> {
                 Flow::both(state.clone())
             }
             "alias" | "unalias" | "shopt" | "source" | "." | "trap" | "enable" | "bind" | "complete"
-            | "compgen" | "compopt" | "hash" | "let" | "fc" | "history" | "suspend" | "caller" | "coproc" => {
+            | "compgen" | "compopt" | "hash" | "let" | "fc" | "history" | "suspend" | "caller" | "coproc"
+            // Where the grammar does not see them: in quotes, behind `builtin`.
+            | "export" | "declare" | "typeset" | "readonly" | "local" | "unset" => {
                 return Err(Unclear(format!("`{name}` changes what follows in ways that can't be told")));
             }
             "command" | "builtin" | "exec" | "time" => {
@@ -243,22 +244,38 @@ fn reads_variables(name: &str, arguments: &[Word], state: &State) -> Result<Flow
     Ok(Flow::both(state))
 }
 
-fn prints_to_variable(arguments: &[Word], state: &State) -> Result<Flow, Unclear> {
-    match arguments {
-        [] => Ok(Flow::both(state.clone())),
-        [flag, name, ..] if flag.text() == Some("-v") => {
-            let name = name.text().filter(|name| is_name(name) && kind(name) == Kind::Own);
-            let mut state = state.clone();
-            state.set(name.ok_or("`printf -v` sets a variable that can't be told")?, None);
-            Ok(Flow::both(state))
+/// `test -v 'a[$(x)]'` runs x. An unknown word is an operator only before a word that is none.
+fn may_evaluate_name(arguments: &[Word]) -> bool {
+    let harmless = |word: &Word| word.text().is_some_and(|text| !text.contains('['));
+    arguments.iter().any(|word| matches!(word.text(), Some("-v" | "-R")) || word.may_be_several())
+        || arguments.windows(2).any(|pair| pair[0].text().is_none() && !harmless(&pair[1]))
+}
+
+/// The variable that `printf` sets, with `-v`. `%n` in its format sets one more, which an argument names.
+fn set_by_printf(arguments: &[Word]) -> Result<Option<&str>, Unclear> {
+    let untold = || Unclear("`printf` may set a variable that can't be told".to_owned());
+    let (variable, rest) = match arguments {
+        [flag, name, rest @ ..] if flag.text() == Some("-v") => {
+            let own = name.text().filter(|name| is_name(name) && kind(name) == Kind::Own);
+            (Some(own.ok_or_else(untold)?), rest)
         }
-        [format, ..] if format.beginning().starts_with("-v") => {
-            Err("`printf -v` sets a variable that can't be told".into())
-        }
-        // It may turn out to be `-v`.
-        [format, rest @ ..] if format.may_be_option() && !rest.is_empty() => {
-            Err("the format of `printf` is not known".into())
-        }
-        [..] => Ok(Flow::both(state.clone())),
+        [flag, ..] if flag.beginning().starts_with("-v") => return Err(untold()),
+        [..] => (None, arguments),
+    };
+    let rest = match rest {
+        [end, rest @ ..] if end.text() == Some("--") => rest,
+        [..] => rest,
+    };
+    match rest {
+        [format, ..] if format.may_be_several() => Err(untold()),
+        [format, _, ..] if format.text().is_none_or(counts) => Err(untold()),
+        [..] => Ok(variable),
     }
+}
+
+/// Whether a format has `%n`.
+fn counts(format: &str) -> bool {
+    let is_modifier = |character: char| character.is_ascii_digit() || "-+ #'*.hjlLqtz".contains(character);
+    let directives = format.replace("%%", "");
+    directives.split('%').skip(1).any(|directive| directive.trim_start_matches(is_modifier).starts_with('n'))
 }

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::state::{Flow, State, join};
 use super::{Reader, Unclear};
-use crate::limits::{SHELL_ALTERNATIVES, SHELL_NESTING};
+use crate::limits::{SHELL_ALTERNATIVES, SHELL_NESTING, SHELL_ROUNDS};
 
 impl Reader<'_> {
     /// Rounds of a loop until nothing new comes up; what keeps changing is given up.
@@ -14,21 +14,16 @@ impl Reader<'_> {
         mut round: impl FnMut(&mut Self, State) -> Result<Option<State>, Unclear>,
     ) -> Result<Flow, Unclear> {
         let mut known = state;
-        for _ in 0..3 {
-            let after = round(self, known.clone())?;
-            let Some(joined) = join(Some(known.clone()), after) else { break };
+        let mut rounds = 0;
+        loop {
+            let Some(after) = round(self, known.clone())? else { return Ok(Flow::both(known)) };
+            let joined = known.clone().joined(&after);
             if joined.is_same(&known) {
                 return Ok(Flow::both(known));
             }
-            known = joined;
+            rounds += 1;
+            known = if rounds < SHELL_ROUNDS { joined } else { joined.widened(&known) };
         }
-        let after = round(self, known.clone())?;
-        let widened = match after {
-            Some(after) => known.clone().joined(&after).widened(&known),
-            None => known,
-        };
-        round(self, widened.clone())?;
-        Ok(Flow::both(widened))
     }
 
     pub(super) fn while_round(
@@ -98,11 +93,21 @@ impl Reader<'_> {
         }
         let mut state = Some(state);
         for mut word in words {
-            let Some(mut current) = state.clone() else { break };
+            let Some(current) = state.clone() else { break };
             word.splits = false;
-            current.set(&name, Some(word.chosen()));
+            let is_pattern = word.may_be_several();
+            let word = word.chosen();
+            let round = |reader: &mut Self, mut state: State| {
+                state.set(&name, Some(word.clone()));
+                Ok(reader.statement(body, text, state)?.either())
+            };
+            // A pattern brings as many rounds as there are names.
+            let after = match is_pattern {
+                true => self.repeat(current, round)?.either(),
+                false => round(self, current)?,
+            };
             // `continue` and `break` may leave out the rest of a round.
-            state = join(state, self.statement(body, text, current)?.either());
+            state = join(state, after);
         }
         if let Some(state) = &mut state {
             state.set(&name, None);

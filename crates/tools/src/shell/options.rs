@@ -113,6 +113,9 @@ impl Sorted {
         };
         // Another program of this name may mean another option by a beginning: it is judged, and asked about.
         self.strange |= !program.long.contains_key(name);
+        if program.named.contains(&name) {
+            rest.next();
+        }
         match program.long_value(name) {
             Some(Value::None) => self.strange |= attached.is_some(),
             Some(Value::Optional) => {}
@@ -153,6 +156,7 @@ impl Sorted {
                 }
                 None => {
                     self.strange = true;
+                    self.reads.extend(attached_file(program, word, &beginning[..at + letter.len_utf8()]));
                     return;
                 }
             }
@@ -175,6 +179,16 @@ impl Sorted {
             Value::Text | Value::None | Value::Optional => {}
         }
     }
+}
+
+/// What may be a file behind a letter that the table does not know: `-X/home/u/names`.
+fn attached_file(program: &Program, word: &Word, letter: &str) -> Option<Place> {
+    let is_like_a_path = |rest: &Word| {
+        rest.beginning().contains(['/', '.']) && rest.beginning().contains(char::is_alphanumeric)
+    };
+    word.after(letter)
+        .filter(|rest| program.operands.are_read() && is_like_a_path(rest))
+        .map(|rest| rest.place())
 }
 
 /// The file in `@file`, `name=@file;type=x`, `name=<file` and `name@file`.
@@ -244,8 +258,9 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], verdict:
                 }
             }
         }
-        Operands::Forbidden => {
-            if !operands.is_empty() {
+        Operands::Forbidden | Operands::Format => {
+            let formats = program.operands == Operands::Format;
+            if !operands.iter().all(|word| formats && word.beginning().starts_with('+')) {
                 verdict.acts();
             }
         }

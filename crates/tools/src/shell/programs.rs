@@ -41,13 +41,21 @@ pub(super) enum Operands {
     Assigned,
     /// Any makes it act.
     Forbidden,
+    /// Any that does not begin with `+` makes it act.
+    Format,
 }
 
 impl Operands {
     pub(super) fn are_read(self) -> bool {
         match self {
             Self::Read | Self::Pattern | Self::Second | Self::Copy => true,
-            Self::None | Self::Write | Self::Mode | Self::Move | Self::Assigned | Self::Forbidden => false,
+            Self::None
+            | Self::Write
+            | Self::Mode
+            | Self::Move
+            | Self::Assigned
+            | Self::Forbidden
+            | Self::Format => false,
         }
     }
 }
@@ -73,7 +81,9 @@ pub(super) struct Program {
     pub(super) long: HashMap<&'static str, Value>,
     /// Whole options with one dash (`-name`).
     pub(super) single_dash: Vec<&'static str>,
-    /// Texts among its words with which it reads other files than it is given.
+    /// Long options with a name before their value.
+    pub(super) named: Vec<&'static str>,
+    /// Texts among its words with which it reads other files than it is given, or runs something.
     pub(super) wary_of: Vec<&'static str>,
 }
 
@@ -140,6 +150,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
         short: HashMap::new(),
         long: HashMap::new(),
         single_dash: Vec::new(),
+        named: Vec::new(),
         wary_of: Vec::new(),
     };
     for token in rest.split_ascii_whitespace() {
@@ -171,6 +182,7 @@ fn property(program: &mut Program, token: &'static str) {
         "second" => program.operands = Operands::Second,
         "assigned" => program.operands = Operands::Assigned,
         "bare" => program.operands = Operands::Forbidden,
+        "format" => program.operands = Operands::Format,
         "whole" => program.width = 0,
         "widest" => program.width = 1,
         "two" => program.width = 2,
@@ -195,6 +207,9 @@ fn option(program: &mut Program, token: &'static str) {
     };
     if name == "-NUM" {
         program.numbers = true;
+    } else if let Some(name) = name.strip_suffix(':') {
+        program.named.push(name);
+        program.long.insert(name, value);
     } else if name.starts_with("--") {
         program.long.insert(name, value);
     } else if let Some(whole) = name.strip_suffix('!') {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use attache_core::ports::tool::Access;
 use tree_sitter::Node;
 
+use super::arithmetic::is_name;
 use super::state::State;
+use super::variables::{Kind, kind};
 use super::word::{Place, Word};
 use super::{Reader, Unclear};
 
@@ -26,6 +28,9 @@ impl Reader<'_> {
     ) -> Result<Vec<Word>, Unclear> {
         let mut extra = Vec::new();
         for redirect in redirects {
+            if let Some(name) = numbered(&text[..redirect.start_byte()])? {
+                state.set(name, None);
+            }
             match redirect.kind() {
                 "file_redirect" => extra.extend(self.file_redirect(*redirect, text, state)?),
                 "herestring_redirect" => {
@@ -175,5 +180,20 @@ impl Reader<'_> {
             at += line.len() + 1;
         }
         Err("a here-document has no end".into())
+    }
+}
+
+/// The variable that takes the number of a redirection, in `{name}>`, by what stands right before it.
+fn numbered(before: &str) -> Result<Option<&str>, Unclear> {
+    let Some(inner) = before.strip_suffix('}') else { return Ok(None) };
+    // The end of a group.
+    if inner.ends_with([' ', '\t', '\n', ';']) {
+        return Ok(None);
+    }
+    let (outer, name) = inner.rsplit_once('{').unwrap_or_default();
+    match is_name(name) {
+        true if outer.ends_with('$') => Ok(None),
+        true if kind(name) == Kind::Own => Ok(Some(name)),
+        true | false => Err("a redirection sets a variable that can't be told".into()),
     }
 }

@@ -125,6 +125,7 @@ fn may_show_environment(word: &Word) -> bool {
     const LETTERS: &str = "acefghHjklLmMnNoOpqrsStTuUvVwxXZ";
     match word.text() {
         None => true,
+        Some(text) if text.contains("environ") => true,
         Some(long) if long.starts_with("--") => false,
         Some(text) => match text.strip_prefix('-') {
             Some(bundle) => bundle.contains('E'),

@@ -6,6 +6,10 @@ use super::state::{Flow, State, join};
 use super::{Reader, Unclear, syntax};
 use crate::limits::SHELL_TEXTS;
 
+/// Functions that are called where no command of their name stands in the tree, or for every program that is not there.
+const UNFOLLOWED: [&str; 8] =
+    ["command_not_found_handle", "export", "declare", "typeset", "readonly", "local", "unset", "["];
+
 impl Reader<'_> {
     /// A whole text in this state: the line itself, a function's body, what `eval` and `sh -c` are given.
     pub(super) fn text(&mut self, text: &str, state: &State) -> Result<Flow, Unclear> {
@@ -263,9 +267,13 @@ impl Reader<'_> {
         else {
             return Err("a function can't be followed".into());
         };
+        let name = &text[name.byte_range()];
+        if UNFOLLOWED.contains(&name) {
+            return Err(Unclear(format!("it is not certain when the function {name} runs")));
+        }
         // Redirections of a function happen at each call.
         let whole = &text[body.start_byte()..node.end_byte()];
-        state.define(&text[name.byte_range()], whole);
+        state.define(name, whole);
         Ok(Flow::both(state))
     }
 

@@ -71,6 +71,11 @@ impl Word {
             }
     }
 
+    /// Whether the shell may make several words of it.
+    pub(super) fn may_be_several(&self) -> bool {
+        self.splits || self.pieces.iter().any(|piece| matches!(piece, Piece::Wild(_)))
+    }
+
     pub(super) fn is_numeric(&self) -> bool {
         self.pieces.iter().all(|piece| match piece {
             Piece::Text(text) => text.chars().all(|character| character.is_ascii_digit()),
