@@ -207,6 +207,9 @@ pub(crate) const SHELL_ROUNDS: usize = 3;
 /// A repository's configuration; whatever is longer is not looked through.
 pub(crate) const GIT_CONFIG_BYTES: u64 = 64 * 1024;
 
+/// The index of some 500,000 files.
+pub(crate) const GIT_INDEX_BYTES: u64 = 64 * 1024 * 1024;
+
 /// Questions of one call, and options of one question: more is a form nobody fills in.
 pub(crate) const QUESTIONS: usize = 10;
 pub(crate) const QUESTION_OPTIONS: usize = 20;

@@ -15,6 +15,7 @@ mod marks;
 mod nearest;
 mod options;
 mod programs;
+mod ps;
 mod real;
 mod redirects;
 mod repository;
@@ -89,7 +90,15 @@ pub struct Reading {
 
 /// Everything `command` would touch, told before it runs.
 pub fn read(command: &str, ground: &Ground<'_>) -> Reading {
-    let mut reader = Reader { ground: *ground, found: Found::default(), steps: SHELL_STEPS, depth: 0 };
+    let mut reader = Reader {
+        ground: *ground,
+        found: Found::default(),
+        steps: SHELL_STEPS,
+        depth: 0,
+        calls: 0,
+        jumps: Vec::new(),
+        may_fail: false,
+    };
     let read = if command.len() > SHELL_BYTES {
         Err(Unclear::from("it is too long to be taken apart"))
     } else {
@@ -126,6 +135,12 @@ struct Reader<'a> {
     steps: usize,
     /// Texts within texts: functions, `eval`, `sh -c`.
     depth: usize,
+    /// Functions that are being called.
+    calls: usize,
+    /// What held where a `return`, `break` or `continue` may have left a function or a loop.
+    jumps: Vec<State>,
+    /// Something may be an error as it is expanded. Bash then leaves out the rest of the line and goes on with the next.
+    may_fail: bool,
 }
 
 impl Reader<'_> {

@@ -8,6 +8,9 @@ use super::variables::{Kind, kind};
 use super::word::{Piece, Word};
 use super::{Reader, Unclear};
 
+/// Operators behind which something may not be done, or is an error.
+const UNCERTAIN: [&str; 6] = ["&&", "||", "?", "/", "%", "**"];
+
 impl Reader<'_> {
     pub(super) fn arithmetic(
         &mut self,
@@ -15,6 +18,31 @@ impl Reader<'_> {
         text: &str,
         state: &mut State,
     ) -> Result<(), Unclear> {
+        self.arithmetic_of(&[node], text, state)
+    }
+
+    /// Expressions one after the other: an error in one leaves out the others.
+    pub(super) fn arithmetic_of(
+        &mut self,
+        nodes: &[Node<'_>],
+        text: &str,
+        state: &mut State,
+    ) -> Result<(), Unclear> {
+        let before = state.clone();
+        let mut is_certain = true;
+        for node in nodes {
+            self.compute(*node, text, state)?;
+            let source = &text[node.byte_range()];
+            is_certain &= !UNCERTAIN.iter().any(|operator| source.contains(operator));
+            self.may_fail |= source.contains(['/', '%']) || source.contains("**");
+        }
+        if !is_certain {
+            *state = before.joined(state);
+        }
+        Ok(())
+    }
+
+    fn compute(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(), Unclear> {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
         if children.is_empty() {
@@ -27,30 +55,39 @@ impl Reader<'_> {
             "expansion" | "simple_expansion" => {
                 let pieces = self.expand(node, text, state)?;
                 let value = Word { pieces, source: String::new(), splits: false };
-                return if value.is_numeric() || self.is_untouched(node, text, state) {
+                return if value.is_numeric() {
+                    Ok(())
+                } else if is_untouched(node, text, state) {
+                    self.may_fail = true;
                     Ok(())
                 } else {
                     Err("arithmetic is done with something that may be no number".into())
                 };
             }
-            "string" | "raw_string" | "ansi_c_string" => {
+            // Names may be made of parts.
+            "string" | "raw_string" | "ansi_c_string" | "concatenation" => {
                 let word = self.single_word(node, text, state)?;
                 return if word.is_numeric() { Ok(()) } else { Err("arithmetic is done with a text".into()) };
             }
             _ => {}
         }
         if node.kind() == "subscript" {
-            return match node.child_by_field_name("index") {
-                Some(index) => self.arithmetic(index, text, state),
-                None => Err("an element of an array can't be followed".into()),
+            let (Some(name), Some(index)) =
+                (node.child_by_field_name("name"), node.child_by_field_name("index"))
+            else {
+                return Err("an element of an array can't be followed".into());
             };
+            // One that is not there is an error.
+            self.may_fail |= text[index.byte_range()].contains('-');
+            self.compute(index, text, state)?;
+            return self.operand(name, text, state);
         }
         let target = assignment(node, text);
         for child in children {
             // What stands before a plain `=` is not looked at, only set.
             let replaced = target.as_ref().is_some_and(|(name, operator)| *name == child && *operator == "=");
             if child.is_named() && !replaced {
-                self.arithmetic(child, text, state)?;
+                self.compute(child, text, state)?;
             }
         }
         if let Some((name, _)) = target {
@@ -67,10 +104,16 @@ impl Reader<'_> {
     fn operand(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(), Unclear> {
         let source = &text[node.byte_range()];
         match node.kind() {
-            "number" => Ok(()),
+            "number" => {
+                self.may_fail |= source.len() > 1 && source.starts_with('0');
+                Ok(())
+            }
             "variable_name" | "word" if is_name(source) => {
                 let fine = match state.variable(source) {
-                    None => true,
+                    None => {
+                        self.may_fail = true;
+                        !is_set_by_shell(source)
+                    }
                     Some(value) => value.is_some_and(Word::is_numeric),
                 };
                 if fine {
@@ -90,12 +133,17 @@ impl Reader<'_> {
             _ => Err(Unclear(format!("the arithmetic `{source}` can't be followed"))),
         }
     }
+}
 
-    /// A variable that the line never set: empty, or the user's own.
-    fn is_untouched(&self, node: Node<'_>, text: &str, state: &State) -> bool {
-        let source = text[node.byte_range()].trim_start().trim_start_matches('$');
-        is_name(source) && state.variable(source).is_none()
-    }
+/// A variable that the line never set: empty, or the user's own.
+fn is_untouched(node: Node<'_>, text: &str, state: &State) -> bool {
+    let source = text[node.byte_range()].trim_start().trim_start_matches('$');
+    is_name(source) && state.variable(source).is_none() && !is_set_by_shell(source)
+}
+
+/// Variables that hold words of the line without being set by it.
+fn is_set_by_shell(name: &str) -> bool {
+    name.starts_with("BASH") || matches!(name, "_" | "FUNCNAME" | "DIRSTACK" | "REPLY" | "OPTARG" | "MAPFILE")
 }
 
 /// `i = …`, `i += …`, `i++`: what is set, and how.

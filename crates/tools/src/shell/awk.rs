@@ -12,7 +12,10 @@ pub(super) fn judge(shown: Vec<String>, arguments: &[Word]) -> Verdict {
     while let Some(word) = words.next() {
         match word.text() {
             Some("-F" | "-v") => {
-                words.next();
+                if words.next().is_none_or(Word::may_be_several) {
+                    verdict.acts();
+                    verdict.prefix = 0;
+                }
             }
             Some("--") => {
                 script = words.next();
@@ -43,11 +46,13 @@ pub(super) fn judge(shown: Vec<String>, arguments: &[Word]) -> Verdict {
     verdict
 }
 
-/// Pipes, redirections, `system`, `getline`, loaded code and changed arguments; `||` is none of them. A comparison with `>` is
-/// taken for a redirection: then somebody is asked once too often.
+/// Pipes, redirections, `system`, `getline`, loaded code and changed arguments; `||` is none of them. Before the first brace
+/// nothing is printed, so `>` compares; behind it, it is taken for a redirection: then somebody is asked once too often.
 fn only_prints(script: &str) -> bool {
     let bare = script.replace("||", "");
-    !bare.contains(['|', '>', '@'])
+    let actions = bare.split_once('{').map_or("", |(_, actions)| actions);
+    !actions.contains('>')
+        && !bare.contains(['|', '@'])
         && ![
             "system", "getline", "ARGV", "ARGC", "fflush", "close", "ENVIRON", "PROCINFO", "SYMTAB",
             "FUNCTAB",
@@ -62,7 +67,14 @@ mod tests {
 
     #[test]
     fn only_programs_without_a_way_out_print() {
-        for script in ["{print $1}", "NR==1 || NR<5", "/x/ {n++} END {print n}", "{print $NF, length($0)}"] {
+        for script in [
+            "{print $1}",
+            "NR==1 || NR<5",
+            "/x/ {n++} END {print n}",
+            "{print $NF, length($0)}",
+            "$3 > 5",
+            "NR>=2 && NR<9 {print}",
+        ] {
             assert!(only_prints(script), "{script}");
         }
         for script in [
@@ -73,6 +85,8 @@ mod tests {
             "@load \"x\"",
             "{getline < \"/etc/x\"}",
             "BEGIN{ARGV[1]=\"x\"}",
+            "$3 > 5 {print > \"f\"}",
+            "/{/ {print > \"f\"}",
         ] {
             assert!(!only_prints(script), "{script}");
         }

@@ -27,7 +27,14 @@ impl Reader<'_> {
                 Flow { success: Some(lost), failure: Some(state.clone()) }
             }
             "cd" | "pushd" => self.change_directory(arguments, state)?,
-            "exit" | "return" => Flow::ended(),
+            "exit" if arguments.is_empty() || arguments.len() == 1 && is_number(&arguments[0]) => Flow::ended(),
+            // Whoever follows it knows only where it may have been.
+            "exit" => Flow::both(state.clone()),
+            "return" | "break" | "continue" => {
+                self.jumps.push(state.clone());
+                Flow::both(state.clone())
+            }
+            "wait" if arguments.iter().all(is_awaited) => Flow::both(state.clone()),
             "true" | ":" => Flow { success: Some(state.clone()), failure: None },
             "false" => Flow { success: None, failure: Some(state.clone()) },
             "read" | "mapfile" | "readarray" | "getopts" => reads_variables(name, arguments, state)?,
@@ -99,7 +106,11 @@ impl Reader<'_> {
     /// The words of `eval` are one text in the shell we are in.
     fn evaluate(&mut self, arguments: &[Word], state: &State) -> Result<Flow, Unclear> {
         let text = constant(arguments).ok_or("what `eval` is given is not known before it runs")?;
-        self.text(&text, state)
+        let flow = self.text(&text, state)?;
+        match self.may_fail {
+            true => Err("an error may leave out the rest of what `eval` is given".into()),
+            false => Ok(flow),
+        }
     }
 
     /// Statement-level assignments stay in the shell.
@@ -122,6 +133,8 @@ impl Reader<'_> {
         let name_node = if plain { target } else { target.child_by_field_name("name").unwrap_or(target) };
         let name = &text[name_node.byte_range()];
         if !plain && let Some(index) = target.child_by_field_name("index") {
+            // One before the first is an error.
+            self.may_fail |= text[index.byte_range()].contains('-');
             self.arithmetic(index, text, state)?;
         }
         if kind(name) == Kind::Rules || !is_name(name) {
@@ -156,19 +169,37 @@ impl Reader<'_> {
         let source = &text[node.byte_range()];
         let keyword = source.split_ascii_whitespace().next().unwrap_or_default();
         self.found.program(keyword);
+        // What is read-only stays what it is, whatever the line does, and `local` only does something in a function.
+        if keyword == "readonly" || keyword == "local" && self.calls == 0 {
+            return Err(Unclear(format!("what `{keyword}` comes to can't be followed")));
+        }
         let mut exports = keyword == "export";
+        let (mut is_array, mut prints) = (false, false);
         let mut told = Vec::new();
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor).collect::<Vec<_>>() {
             let part = &text[child.byte_range()];
             match child.kind() {
                 "variable_assignment" => {
+                    if prints || may_evaluate_value(child, part, is_array, &state) {
+                        return Err("a declaration may evaluate a value".into());
+                    }
                     self.assignments(child, text, &mut state)?;
                     told.push(part);
                 }
-                "variable_name" => told.push(part),
-                "word" if part.starts_with('-') && part[1..].chars().all(|flag| "rxagp".contains(flag)) => {
+                "variable_name" => {
+                    if keyword != "export" && !prints {
+                        if kind(part) == Kind::Rules {
+                            return Err(Unclear(format!("it sets {part}, which rules what programs do")));
+                        }
+                        state.set(part, None);
+                    }
+                    told.push(part);
+                }
+                "word" if part.starts_with('-') && part[1..].chars().all(|flag| "xagp".contains(flag)) => {
                     exports |= part.contains('x');
+                    is_array |= part.contains('a');
+                    prints |= part.contains('p');
                 }
                 "comment" => {}
                 _ => return Err("a declaration can't be followed".into()),
@@ -212,6 +243,25 @@ fn is_plain_setting(word: &Word) -> bool {
     })
 }
 
+fn is_number(word: &Word) -> bool {
+    word.text().is_some() && word.is_numeric()
+}
+
+/// A number, `$!`, or an option without a value.
+fn is_awaited(word: &Word) -> bool {
+    matches!(word.source.as_str(), "$!" | "\"$!\"")
+        || word.is_numeric()
+        || matches!(word.text(), Some("-n" | "-f"))
+}
+
+/// Of an array, a text that begins with a bracket is expanded once more.
+fn may_evaluate_value(node: Node<'_>, source: &str, is_array: bool, state: &State) -> bool {
+    let is_list = node.child_by_field_name("value").is_none_or(|value| value.kind() == "array");
+    let name = source.split(['=', '+', '[']).next().unwrap_or_default();
+    let may_be_array = is_array || state.variable(name).is_some_and(|value| value.is_none());
+    !is_list && (may_be_array || source.contains('('))
+}
+
 /// Variables filled from input hold anything.
 fn reads_variables(name: &str, arguments: &[Word], state: &State) -> Result<Flow, Unclear> {
     let mut state = state.clone();
@@ -222,12 +272,14 @@ fn reads_variables(name: &str, arguments: &[Word], state: &State) -> Result<Flow
             continue;
         }
         if let Some(flags) = text.strip_prefix('-') {
-            let harmless = flags.chars().all(|flag| "rstndpu".contains(flag));
+            // The first that takes a value takes the rest of the word.
+            let valued = if name == "read" { "dnptu" } else { "dnu" };
+            let end = flags.find(|flag| valued.contains(flag));
+            let harmless = flags[..end.unwrap_or(flags.len())].chars().all(|flag| "rst".contains(flag));
             if !harmless || name == "getopts" && !text.is_empty() && text != "-" {
                 return Err(Unclear(format!("`{name} {text}` can't be followed")));
             }
-            skip = flags.ends_with(|flag: char| "dnptu".contains(flag))
-                && (name == "read" || !flags.ends_with('t'));
+            skip = end.is_some_and(|end| end + 1 == flags.len());
             continue;
         }
         if name == "getopts" && !is_name(text) {
@@ -245,7 +297,7 @@ fn reads_variables(name: &str, arguments: &[Word], state: &State) -> Result<Flow
 }
 
 /// `test -v 'a[$(x)]'` runs x. An unknown word is an operator only before a word that is none.
-fn may_evaluate_name(arguments: &[Word]) -> bool {
+pub(super) fn may_evaluate_name(arguments: &[Word]) -> bool {
     let harmless = |word: &Word| word.text().is_some_and(|text| !text.contains('['));
     arguments.iter().any(|word| matches!(word.text(), Some("-v" | "-R")) || word.may_be_several())
         || arguments.windows(2).any(|pair| pair[0].text().is_none() && !harmless(&pair[1]))
@@ -264,6 +316,7 @@ fn set_by_printf(arguments: &[Word]) -> Result<Option<&str>, Unclear> {
     };
     let rest = match rest {
         [end, rest @ ..] if end.text() == Some("--") => rest,
+        [again, ..] if variable.is_some() && again.beginning().starts_with('-') => return Err(untold()),
         [..] => rest,
     };
     match rest {

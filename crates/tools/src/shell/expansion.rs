@@ -47,15 +47,18 @@ impl Reader<'_> {
         for expansion in super::marks::expansions(node) {
             self.expand(expansion, text, state)?;
         }
-        // Patterns and regular expressions are single leaves to the grammar.
+        // Patterns and regular expressions are single leaves to the grammar; within `"${x:-…}"`, single quotes are no quotes.
         let mut cursor = node.walk();
         let mut leaves = vec![node];
         while let Some(node) = leaves.pop() {
-            if matches!(node.kind(), "extglob_pattern" | "regex") {
-                let source = &text[node.byte_range()];
-                if source.contains('`') || source.contains("$(") || source.contains("${") {
-                    return Err("a pattern runs something that can't be followed".into());
-                }
+            let source = &text[node.byte_range()];
+            if super::marks::is_expansion(node) {
+                continue;
+            }
+            if node.child_count() == 0
+                && ["`", "$(", "${", "$[", "<(", ">("].iter().any(|opening| source.contains(opening))
+            {
+                return Err("it may run something that can't be followed".into());
             }
             leaves.extend(node.children(&mut cursor));
         }
@@ -64,15 +67,19 @@ impl Reader<'_> {
 
     fn substitution(&mut self, node: Node<'_>, text: &str, state: &State) -> Result<(), Unclear> {
         let source = text[node.byte_range()].trim_start();
-        // Backslashes mean something else in backticks than the grammar thinks.
-        if source.starts_with('`') && source.contains('\\') {
-            return Err("it has escapes within backticks".into());
+        // Backslashes mean something else in backticks than the grammar thinks, and no comment goes beyond the last one.
+        if source.starts_with('`') && source.contains(['\\', '#']) {
+            return Err("it has escapes or comments within backticks".into());
         }
         self.statements(node, text, state.clone())?;
         Ok(())
     }
 
     fn value(&self, name: &str, state: &State) -> Vec<Piece> {
+        // What the shell sets by itself, whatever the line sets it to; no job, no number.
+        if matches!(name, "_" | "!") {
+            return vec![Piece::Unknown];
+        }
         if let Some(set) = state.variable(name) {
             return match set {
                 Some(word) => word.pieces.clone(),
@@ -80,7 +87,7 @@ impl Reader<'_> {
             };
         }
         let known = match name {
-            "#" | "?" | "$" | "!" | "RANDOM" | "SECONDS" | "UID" | "EUID" | "PPID" | "LINENO" | "BASHPID" => {
+            "#" | "?" | "$" | "RANDOM" | "SECONDS" | "UID" | "EUID" | "PPID" | "LINENO" | "BASHPID" => {
                 return vec![Piece::Number];
             }
             "HOME" => self.ground.home.and_then(std::path::Path::to_str),
@@ -104,7 +111,8 @@ impl Reader<'_> {
                 "${" | " ${" | "}" => {}
                 "variable_name" | "special_variable_name" if name.is_none() => name = Some(source),
                 "subscript" => {
-                    self.arithmetic(child, text, state)?;
+                    let index = child.child_by_field_name("index");
+                    self.arithmetic(index.ok_or("an element of an array can't be followed")?, text, state)?;
                     operators.push('[');
                 }
                 kind if !child.is_named() => operators.push_str(kind),
@@ -118,6 +126,9 @@ impl Reader<'_> {
         }
         if operators.contains('!') || operators.contains("@P") {
             return Err("it expands a variable by another one's value".into());
+        }
+        if operators.contains('[') && !matches!(operators.as_str(), "[" | "#[") {
+            return Err("an element of an array can't be followed".into());
         }
         let assigns = operators.contains('=');
         match (name, operators.as_str()) {
@@ -151,6 +162,8 @@ impl Reader<'_> {
         state: &mut State,
         operators: &str,
     ) -> Result<(), Unclear> {
+        // A negative length is an error.
+        self.may_fail |= text[node.byte_range()].contains('-');
         if operators == ":" || operators == "::" { self.arithmetic(node, text, state) } else { Ok(()) }
     }
 }

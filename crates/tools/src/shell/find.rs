@@ -140,8 +140,7 @@ fn expression(words: &[Word], reading: &mut Reading) -> usize {
             3
         }
         "-exec" | "-execdir" | "-ok" | "-okdir" => {
-            let end =
-                words.iter().position(|word| matches!(word.text(), Some(";" | "+"))).unwrap_or(words.len());
+            let end = (1..words.len()).find(|at| ends(words, *at)).unwrap_or(words.len());
             let inner = words.get(1..end).unwrap_or_default();
             for start in &reading.starts {
                 let command: Vec<Word> = inner.iter().map(|word| filled(word, start)).collect();
@@ -152,11 +151,26 @@ fn expression(words: &[Word], reading: &mut Reading) -> usize {
             end + 1
         }
         _ if ALONE.contains(&name) => 1,
-        _ if WITH_ONE.contains(&name) || name.starts_with("-newer") => 2,
+        _ if WITH_ONE.contains(&name) || name.starts_with("-newer") => {
+            reading.strange |= words.get(1).is_none_or(Word::may_be_several);
+            2
+        }
         _ => {
             reading.strange = true;
             1
         }
+    }
+}
+
+/// Whether the command of `-exec` and its like ends with this word. A plus ends it behind `{}` only, and never that of `-ok`.
+fn ends(words: &[Word], at: usize) -> bool {
+    match words[at].text() {
+        Some(";") => true,
+        Some("+") => {
+            words[at - 1].text() == Some("{}")
+                && words[0].text().is_some_and(|name| name.starts_with("-exec"))
+        }
+        Some(_) | None => false,
     }
 }
 

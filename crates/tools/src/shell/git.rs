@@ -48,6 +48,10 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
     shown.insert(0, program);
     let subcommand = rest.first().and_then(Word::text);
     let second = rest.get(1).and_then(Word::text);
+    // `git config user.name` only tells it.
+    let tells =
+        subcommand == Some("config") && rest.len() == 2 && second.is_some_and(|key| !key.starts_with('-'));
+    let second = if tells { Some("get") } else { second };
     let entry = subcommand.and_then(|subcommand| {
         let longer = second.map(|second| format!("{subcommand} {second}"));
         longer
@@ -61,11 +65,25 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
             Verdict::new(shown, CommandNature::Effects, width)
         }
     };
+    if verifies(rest) {
+        verdict.acts();
+    }
     if verdict.nature == CommandNature::ReadOnly {
         verdict.reads.extend(rest.iter().filter_map(Word::text).filter_map(named_file).map(Place::At));
     }
     verdict.directory = directory;
     verdict
+}
+
+/// Whether a format asks for signatures: then git runs the program that checks them, and that one keeps files.
+fn verifies(words: &[Word]) -> bool {
+    let is_format = |word: &Word| {
+        ["--format", "--pretty", "--sort"].iter().any(|option| word.beginning().starts_with(option))
+    };
+    words.iter().enumerate().any(|(at, word)| match word.text() {
+        Some(text) => text.contains("%G") || text.contains("signature"),
+        None => is_format(word) || at.checked_sub(1).is_some_and(|before| is_format(&words[before])),
+    })
 }
 
 /// The file in `HEAD:file`, `:0:file`, `:(top)file`, `:/file` and `-L1,5:file`.

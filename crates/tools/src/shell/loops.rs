@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::state::{Flow, State, join};
+use super::word::Word;
 use super::{Reader, Unclear};
 use crate::limits::{SHELL_ALTERNATIVES, SHELL_NESTING, SHELL_ROUNDS};
 
@@ -16,7 +17,9 @@ impl Reader<'_> {
         let mut known = state;
         let mut rounds = 0;
         loop {
-            let Some(after) = round(self, known.clone())? else { return Ok(Flow::both(known)) };
+            let mark = self.jumps.len();
+            let after = round(self, known.clone())?;
+            let Some(after) = self.landed(mark, after) else { return Ok(Flow::both(known)) };
             let joined = known.clone().joined(&after);
             if joined.is_same(&known) {
                 return Ok(Flow::both(known));
@@ -24,6 +27,11 @@ impl Reader<'_> {
             rounds += 1;
             known = if rounds < SHELL_ROUNDS { joined } else { joined.widened(&known) };
         }
+    }
+
+    /// What holds behind a loop or a function, wherever it was left since `mark`. Who is further out may be left, too.
+    pub(super) fn landed(&self, mark: usize, after: Option<State>) -> Option<State> {
+        self.jumps[mark..].iter().fold(after, |known, jump| join(known, Some(jump.clone())))
     }
 
     pub(super) fn while_round(
@@ -50,9 +58,7 @@ impl Reader<'_> {
         let body = node.child_by_field_name("body").ok_or("a loop can't be followed")?;
         let mut cursor = node.walk();
         let header: Vec<Node<'_>> = node.named_children(&mut cursor).filter(|child| *child != body).collect();
-        for part in header {
-            self.arithmetic(part, text, &mut state)?;
-        }
+        self.arithmetic_of(&header, text, &mut state)?;
         Ok(self.statement(body, text, state)?.either())
     }
 
@@ -63,10 +69,8 @@ impl Reader<'_> {
         state: &mut State,
     ) -> Result<(), Unclear> {
         let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor).collect::<Vec<_>>() {
-            self.arithmetic(child, text, state)?;
-        }
-        Ok(())
+        let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        self.arithmetic_of(&children, text, state)
     }
 
     /// Once per word where the words are known, else for any.
@@ -102,12 +106,12 @@ impl Reader<'_> {
                 Ok(reader.statement(body, text, state)?.either())
             };
             // A pattern brings as many rounds as there are names.
+            let mark = self.jumps.len();
             let after = match is_pattern {
                 true => self.repeat(current, round)?.either(),
                 false => round(self, current)?,
             };
-            // `continue` and `break` may leave out the rest of a round.
-            state = join(state, after);
+            state = join(state, self.landed(mark, after));
         }
         if let Some(state) = &mut state {
             state.set(&name, None);
@@ -119,14 +123,20 @@ impl Reader<'_> {
     pub(super) fn test(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(), Unclear> {
         let double = text[node.byte_range()].starts_with("[[");
         self.found.program(if double { "[[" } else { "[" });
-        let mut open = vec![(node, 0)];
-        while let Some((node, depth)) = open.pop() {
+        if !double && !is_plain_test(node, text) {
+            return Err("a test can't be followed".into());
+        }
+        let mut words = Vec::new();
+        let mut open = vec![(node, 0, false)];
+        while let Some((node, depth, inherited)) = open.pop() {
             let operator = node.child_by_field_name("operator").map(|child| &text[child.byte_range()]);
-            let computes = matches!(operator, Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"));
+            // What stands behind a sign or in brackets is computed, too.
+            let computes =
+                inherited || matches!(operator, Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"));
             if matches!(operator, Some("-v" | "-R")) {
                 return Err("it asks whether a variable is set by a name that may run something".into());
             }
-            if !double && matches!(operator, Some("<" | ">")) || node.kind() == "redirected_statement" {
+            if node.kind() == "redirected_statement" {
                 return Err("it is not certain whether a test compares or writes".into());
             }
             if depth > SHELL_NESTING {
@@ -136,7 +146,7 @@ impl Reader<'_> {
             for child in node.named_children(&mut cursor) {
                 match child.kind() {
                     "binary_expression" | "unary_expression" | "parenthesized_expression" => {
-                        open.push((child, depth + 1))
+                        open.push((child, depth + 1, computes))
                     }
                     "test_operator" | "number" => {}
                     _ if double && computes => self.arithmetic(child, text, state)?,
@@ -144,12 +154,33 @@ impl Reader<'_> {
                     "ternary_expression" | "postfix_expression" | "subscript" => {
                         return Err("a test can't be followed".into());
                     }
-                    _ => {
-                        self.words(child, text, state)?;
-                    }
+                    _ => words.extend(self.words(child, text, state)?),
                 }
             }
         }
-        Ok(())
+        match !double && words.iter().any(Word::may_be_several) {
+            true => Err("a test may evaluate a variable's name".into()),
+            false => Ok(()),
+        }
     }
+}
+
+/// Whether `[ … ]` is one command on one line: the grammar takes operators of the shell for such of the test.
+fn is_plain_test(node: Node<'_>, text: &str) -> bool {
+    const OPERATORS: [&str; 18] = [
+        "[", "]", "=", "==", "!=", "!", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-a", "-o", "-nt", "-ot",
+        "-ef", "\"",
+    ];
+    let mut cursor = node.walk();
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        let is_operator = !node.is_named() && node.child_count() == 0;
+        if is_operator && !OPERATORS.contains(&&text[node.byte_range()]) {
+            return false;
+        }
+        if !super::marks::is_expansion(node) {
+            open.extend(node.children(&mut cursor));
+        }
+    }
+    !text[node.byte_range()].contains('\n')
 }

@@ -32,18 +32,10 @@ pub(super) fn expansions<'tree>(node: Node<'tree>) -> Vec<Node<'tree>> {
     let mut found = Vec::new();
     let mut cursor = node.walk();
     loop {
-        let is_expansion = matches!(
-            cursor.node().kind(),
-            "command_substitution"
-                | "expansion"
-                | "simple_expansion"
-                | "arithmetic_expansion"
-                | "process_substitution"
-        );
-        if is_expansion {
+        if is_expansion(cursor.node()) {
             found.push(cursor.node());
         }
-        if !is_expansion && cursor.goto_first_child() {
+        if !is_expansion(cursor.node()) && cursor.goto_first_child() {
             continue;
         }
         loop {
@@ -58,6 +50,22 @@ pub(super) fn expansions<'tree>(node: Node<'tree>) -> Vec<Node<'tree>> {
     }
 }
 
+pub(super) fn is_expansion(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "command_substitution"
+            | "expansion"
+            | "simple_expansion"
+            | "arithmetic_expansion"
+            | "process_substitution"
+    )
+}
+
+/// `"$@"` and `"${a[@]}"` are several words, or none, within quotes too.
+fn is_several(node: Node<'_>, source: &str) -> bool {
+    matches!(node.kind(), "expansion" | "simple_expansion") && source.contains('@')
+}
+
 impl Reader<'_> {
     /// The words that one word of the text becomes.
     pub(super) fn words(
@@ -69,7 +77,7 @@ impl Reader<'_> {
         let source = &text[node.byte_range()];
         let (marks, quoted) = self.marks(node, text, state)?;
         let mut words = Vec::new();
-        for marks in braces(marks).ok_or("its braces make too many words")? {
+        for marks in braces(marks)? {
             for marks in split(marks) {
                 if !marks.is_empty() || quoted {
                     words.push(word(&marks, source));
@@ -105,8 +113,16 @@ impl Reader<'_> {
         while let Some(character) = scan.peek() {
             if let Some(expansion) = nodes.iter().find(|node| begin(text, node) == scan.at) {
                 let pieces = self.expand(*expansion, text, state)?;
-                scan.push_expansion(pieces, quotes);
+                let is_several = is_several(*expansion, &text[expansion.byte_range()]);
+                scan.push_expansion(pieces, if is_several { Quotes::None } else { quotes });
                 scan.at = expansion.end_byte();
+                // Braces come first: `$x{a,b}` is `$xa $xb`.
+                if expansion.kind() == "simple_expansion"
+                    && quotes == Quotes::None
+                    && scan.peek() == Some('{')
+                {
+                    return Err("a brace follows a variable's name".into());
+                }
                 continue;
             }
             scan.advance(character);
@@ -191,6 +207,10 @@ impl<'t> Scan<'t> {
     fn push_expansion(&mut self, pieces: Vec<Piece>, quotes: Quotes) {
         for piece in pieces {
             match (piece, quotes) {
+                // Before a pattern, the backslash of a value is an escape.
+                (Piece::Text(value), Quotes::None) if value.contains('\\') => {
+                    self.marks.push(Mark::Open(Piece::Unknown, quotes));
+                }
                 (Piece::Text(value), Quotes::Double) => self.marks.extend(value.chars().map(Mark::Quoted)),
                 (Piece::Text(value), Quotes::None) => self.marks.extend(value.chars().map(Mark::Expanded)),
                 // The value holds a pattern; within quotes it stays as it is written.
@@ -330,7 +350,12 @@ fn split(marks: Vec<Mark>) -> Vec<Vec<Mark>> {
 fn word(marks: &[Mark], source: &str) -> Word {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut splits = false;
+    // A name that fits a pattern may end with a blank, and then what follows begins with the slash.
+    let mut may_end_in_blank = false;
     for mark in marks {
+        splits |=
+            may_end_in_blank && matches!(mark, Mark::Plain('/') | Mark::Quoted('/') | Mark::Expanded('/'));
+        may_end_in_blank |= matches!(mark, Mark::Open(Piece::Chosen(_), Quotes::None));
         match mark {
             Mark::Plain(wild @ ('*' | '?' | '[')) | Mark::Expanded(wild @ ('*' | '?' | '[')) => {
                 pieces.push(Piece::Wild(wild.to_string()));

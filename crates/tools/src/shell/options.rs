@@ -11,11 +11,19 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     let mut sorted = Sorted::default();
     sorted.sort(program, &arguments[program.skipped.min(arguments.len())..]);
     let mut verdict = Verdict::new(shown, nature, program.width);
-    if sorted.strange && !program.any || !sorted.writes.is_empty() || !is_plain(program, arguments) {
+    if sorted.strange && !program.any
+        || sorted.shifted
+        || !sorted.writes.is_empty()
+        || !is_plain(program, arguments)
+    {
         verdict.acts();
     }
     verdict.reads = sorted.reads;
     verdict.writes = sorted.writes;
+    let pattern = sorted.operands.first().filter(|_| program.operands == Operands::Pattern && !sorted.given);
+    if pattern.is_some_and(Word::may_be_several) {
+        verdict.acts();
+    }
     let behind_pattern = sorted.operands.get(usize::from(!sorted.given)..).unwrap_or_default();
     place(program, &sorted.operands, behind_pattern, &mut verdict);
     if searches(program, arguments) {
@@ -79,6 +87,8 @@ struct Sorted {
     elsewhere: bool,
     /// Something the table does not know.
     strange: bool,
+    /// Something behind which a word may mean something else than it seems to.
+    shifted: bool,
 }
 
 impl Sorted {
@@ -113,9 +123,12 @@ impl Sorted {
         };
         // Another program of this name may mean another option by a beginning: it is judged, and asked about.
         self.strange |= !program.long.contains_key(name);
-        if program.named.contains(&name) {
+        let is_named = program.named.contains(&name);
+        // `--name value`, or `=name value`.
+        if is_named && attached.is_none() {
             rest.next();
         }
+        let attached = attached.filter(|_| !is_named);
         match program.long_value(name) {
             Some(Value::None) => self.strange |= attached.is_some(),
             Some(Value::Optional) => {}
@@ -143,11 +156,14 @@ impl Sorted {
         }
         for (at, letter) in beginning.char_indices().skip(1) {
             match program.short.get(&letter) {
-                Some(Value::None | Value::Optional) => {}
+                Some(Value::None) => {}
+                // The rest is its value.
+                Some(Value::Optional) => return,
                 Some(Value::Instead) => self.given = true,
                 Some(kind) => {
                     let end = at + letter.len_utf8();
                     let attached = word.after(&beginning[..end]).filter(|rest| !rest.pieces.is_empty());
+                    self.strange |= program.apart && attached.as_ref().is_some_and(|rest| !rest.is_numeric());
                     match attached.or_else(|| rest.next().cloned()) {
                         Some(value) => self.value(*kind, &value),
                         None => self.strange = true,
@@ -156,7 +172,12 @@ impl Sorted {
                 }
                 None => {
                     self.strange = true;
-                    self.reads.extend(attached_file(program, word, &beginning[..at + letter.len_utf8()]));
+                    let rest = word.after(&beginning[..at + letter.len_utf8()]);
+                    let file = rest.filter(|rest| program.operands.are_read() && is_like_a_path(rest));
+                    // Among the letters behind it may be one that is given the pattern, or a file.
+                    self.shifted |= file.is_some()
+                        || program.operands == Operands::Pattern && at + letter.len_utf8() < beginning.len();
+                    self.reads.extend(file.map(|file| file.place()));
                     return;
                 }
             }
@@ -166,13 +187,15 @@ impl Sorted {
     }
 
     fn value(&mut self, kind: Value, word: &Word) {
+        self.shifted |= word.may_be_several();
         match kind {
             Value::Read => self.reads.push(word.place()),
             Value::Write => self.writes.push(word.place()),
             Value::Pattern | Value::Instead => self.given = true,
-            Value::PatternFile => {
+            Value::PatternFile | Value::ScriptFile => {
                 self.reads.push(word.place());
                 self.given = true;
+                self.strange |= kind == Value::ScriptFile;
             }
             Value::Data => self.reads.extend(file_of_data(word)),
             Value::Elsewhere => self.elsewhere = true,
@@ -181,14 +204,8 @@ impl Sorted {
     }
 }
 
-/// What may be a file behind a letter that the table does not know: `-X/home/u/names`.
-fn attached_file(program: &Program, word: &Word, letter: &str) -> Option<Place> {
-    let is_like_a_path = |rest: &Word| {
-        rest.beginning().contains(['/', '.']) && rest.beginning().contains(char::is_alphanumeric)
-    };
-    word.after(letter)
-        .filter(|rest| program.operands.are_read() && is_like_a_path(rest))
-        .map(|rest| rest.place())
+fn is_like_a_path(word: &Word) -> bool {
+    word.beginning().contains(['/', '.']) && word.beginning().contains(char::is_alphanumeric)
 }
 
 /// The file in `@file`, `name=@file;type=x`, `name=<file` and `name@file`.
@@ -242,7 +259,7 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], verdict:
         Operands::Second => {
             verdict.reads.extend(places(&operands[..operands.len().min(1)]));
             let rest = places(operands.get(1..).unwrap_or_default());
-            if !rest.is_empty() {
+            if !rest.is_empty() || operands.iter().any(Word::may_be_several) {
                 verdict.acts();
             }
             verdict.writes.extend(rest);

@@ -21,6 +21,8 @@ pub(super) enum Value {
     Read,
     /// A file read that stands for the first operand.
     PatternFile,
+    /// The same, and what it says is done.
+    ScriptFile,
     Write,
 }
 
@@ -81,6 +83,8 @@ pub(super) struct Program {
     pub(super) long: HashMap<&'static str, Value>,
     /// Whole options with one dash (`-name`).
     pub(super) single_dash: Vec<&'static str>,
+    /// Values are words of their own, or numbers; the letters of a cluster go on behind that of such an option.
+    pub(super) apart: bool,
     /// Long options with a name before their value.
     pub(super) named: Vec<&'static str>,
     /// Texts among its words with which it reads other files than it is given, or runs something.
@@ -150,6 +154,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
         short: HashMap::new(),
         long: HashMap::new(),
         single_dash: Vec::new(),
+        apart: false,
         named: Vec::new(),
         wary_of: Vec::new(),
     };
@@ -171,6 +176,7 @@ fn property(program: &mut Program, token: &'static str) {
         "reads" => program.reads = true,
         "acts" => program.reads = false,
         "any" => program.any = true,
+        "apart" => program.apart = true,
         "network" => program.network = true,
         "hosts" => (program.network, program.named_hosts) = (true, true),
         "files" => program.operands = Operands::Read,
@@ -200,6 +206,7 @@ fn option(program: &mut Program, token: &'static str) {
         Some(b'~') => (&token[..token.len() - 1], Value::Pattern),
         Some(b'?') => (&token[..token.len() - 1], Value::Optional),
         Some(b'%') => (&token[..token.len() - 1], Value::PatternFile),
+        Some(b'&') => (&token[..token.len() - 1], Value::ScriptFile),
         Some(b'^') => (&token[..token.len() - 1], Value::Instead),
         Some(b'@') => (&token[..token.len() - 1], Value::Data),
         Some(b'*') => (&token[..token.len() - 1], Value::Elsewhere),

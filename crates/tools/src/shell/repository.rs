@@ -1,11 +1,14 @@
 //! Whether git may look at a repository without running what the repository itself names: its configuration is read here,
 //! by ourselves, and has to be made of sections that run nothing.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::limits::GIT_CONFIG_BYTES;
+use memchr::memmem;
+
+use crate::limits::{GIT_CONFIG_BYTES, GIT_INDEX_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repository {
@@ -16,8 +19,7 @@ pub enum Repository {
 }
 
 /// Sections without a program in any of their keys.
-const HARMLESS_SECTIONS: [&str; 16] = [
-    "remote",
+const HARMLESS_SECTIONS: [&str; 14] = [
     "branch",
     "user",
     "init",
@@ -32,45 +34,70 @@ const HARMLESS_SECTIONS: [&str; 16] = [
     "advice",
     "author",
     "committer",
-    "extensions",
 ];
 
-const HARMLESS_CORE: [&str; 11] = [
-    "repositoryformatversion",
-    "filemode",
-    "bare",
-    "logallrefupdates",
-    "ignorecase",
-    "precomposeunicode",
-    "symlinks",
-    "autocrlf",
-    "eol",
-    "safecrlf",
-    "quotepath",
+/// Keys without a program, of sections that have others too.
+const HARMLESS_KEYS: [(&str, &[&str]); 3] = [
+    (
+        "core",
+        &[
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "ignorecase",
+            "precomposeunicode",
+            "symlinks",
+            "autocrlf",
+            "eol",
+            "safecrlf",
+            "quotepath",
+        ],
+    ),
+    ("remote", &["url", "fetch", "pushurl", "push", "mirror", "prune", "tagopt"]),
+    (
+        "extensions",
+        &["objectformat", "compatobjectformat", "refstorage", "worktreeconfig", "relativeworktrees"],
+    ),
 ];
+
+/// What brings configuration or programs from elsewhere: those of modules, of other work trees, a hook that `git status` runs.
+const ELSEWHERE: [&str; 4] = ["config.worktree", "modules", "commondir", "hooks/post-index-change"];
+
+/// The mode of a module in the index, and nearly nothing else.
+const MODULE: [u8; 4] = 0o160_000_u32.to_be_bytes();
 
 /// Looks from `directory` upwards as git does.
 pub fn repository(directory: &Path) -> Repository {
+    let Ok(directory) = directory.canonicalize() else { return Repository::Configured };
     for directory in directory.ancestors() {
         let git = directory.join(".git");
         match git.symlink_metadata() {
-            Ok(found) if found.is_dir() => return configuration(&git),
+            // One that is not complete is none to git, which looks on.
+            Ok(found)
+                if found.is_dir() && ["HEAD", "objects", "refs"].iter().all(|part| there(&git, part)) =>
+            {
+                return configuration(&git);
+            }
             // A work tree or a module: its configuration lies elsewhere.
             Ok(_) => return Repository::Configured,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(_) => return Repository::Configured,
         }
         // A repository without a work tree is found by its own files.
-        if directory.join("HEAD").exists() && directory.join("objects").exists() {
+        if there(directory, "HEAD") && there(directory, "objects") {
             return Repository::Configured;
         }
     }
     Repository::Plain
 }
 
+fn there(directory: &Path, name: &str) -> bool {
+    directory.join(name).symlink_metadata().is_ok()
+}
+
 fn configuration(git: &Path) -> Repository {
-    // Modules bring configurations of their own, and `git status` looks into them.
-    if git.join("config.worktree").exists() || git.join("modules").exists() {
+    if ELSEWHERE.iter().any(|name| there(git, name)) || may_have_modules(git) {
         return Repository::Configured;
     }
     let mut text = String::new();
@@ -83,9 +110,30 @@ fn configuration(git: &Path) -> Repository {
     }
 }
 
+/// Whether `git status` may look into another repository: the index names it, whether or not it is registered.
+fn may_have_modules(git: &Path) -> bool {
+    let mut index = Vec::new();
+    let read =
+        File::open(git.join("index")).and_then(|file| file.take(GIT_INDEX_BYTES + 1).read_to_end(&mut index));
+    match read {
+        Ok(_) => {
+            let is_whole = index.len() as u64 <= GIT_INDEX_BYTES && !has_shared_index(git);
+            !is_whole || memmem::find(&index, &MODULE).is_some()
+        }
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
+/// Whether a part of the index may stand in a file of its own.
+fn has_shared_index(git: &Path) -> bool {
+    let is_shared = |name: &OsStr| name.as_encoded_bytes().starts_with(b"sharedindex.");
+    git.read_dir().map_or(true, |mut entries| {
+        entries.any(|entry| entry.map_or(true, |entry| is_shared(&entry.file_name())))
+    })
+}
+
 fn is_harmless(text: &str) -> bool {
-    let mut in_core = false;
-    let mut in_remote = false;
+    let mut section: Option<String> = None;
     for line in text.lines() {
         let line = line.trim();
         if line.is_empty() || line.starts_with(['#', ';']) {
@@ -96,23 +144,21 @@ fn is_harmless(text: &str) -> bool {
             return false;
         }
         if let Some(header) = line.strip_prefix('[') {
-            let Some((header, rest)) = header.split_once(']') else { return false };
-            let name = header.split([' ', '"', '.']).next().unwrap_or_default().to_lowercase();
-            in_core = name == "core";
-            in_remote = name == "remote";
-            if !rest.trim().is_empty() || !(in_core || HARMLESS_SECTIONS.contains(&name.as_str())) {
-                return false;
-            }
+            let Some((header, "")) = header.split_once(']') else { return false };
+            section = header.split([' ', '"', '.']).next().map(str::to_lowercase);
             continue;
         }
         let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_lowercase();
-        let remote = in_remote
-            && !matches!(key.as_str(), "url" | "fetch" | "pushurl" | "push" | "mirror" | "prune" | "tagopt");
-        if in_core && !HARMLESS_CORE.contains(&key.as_str()) || remote {
+        if !section.as_deref().is_some_and(|section| names_no_program(section, &key)) {
             return false;
         }
     }
     true
+}
+
+fn names_no_program(section: &str, key: &str) -> bool {
+    HARMLESS_SECTIONS.contains(&section)
+        || HARMLESS_KEYS.iter().any(|(known, keys)| *known == section && keys.contains(&key))
 }
 
 #[cfg(test)]
@@ -124,9 +170,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let inner = place.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
-        assert_eq!(repository(&inner), Repository::Plain);
         let git = place.path().join(".git");
-        std::fs::create_dir(&git).unwrap();
+        assert_eq!(repository(&inner), Repository::Plain);
+        complete(&git);
         let plain = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.org/x\n[branch \"main\"]\n\tremote = origin\n";
         std::fs::write(git.join("config"), plain).unwrap();
         assert_eq!(repository(&inner), Repository::Plain);
@@ -141,10 +187,77 @@ mod tests {
             "[user]\n\tname = a\\\n[core]\n\tfsmonitor = x\n",
             "[user] name = x\n",
             "[remote \"a\"]\n\tuploadpack = ./run\n",
+            "[remote \"a\"]\n\tpromisor = true\n",
+            "[extensions]\n\tpartialClone = origin\n",
         ] {
             std::fs::write(git.join("config"), format!("{plain}{bad}")).unwrap();
             assert_eq!(repository(&inner), Repository::Configured, "{bad}");
         }
+        for bad in ["\u{feff}[core]\n\tfsmonitor = ./run\n", "fsmonitor = x\n"] {
+            std::fs::write(git.join("config"), bad).unwrap();
+            assert_eq!(repository(&inner), Repository::Configured, "{bad}");
+        }
+    }
+
+    /// What git takes for a repository.
+    fn complete(git: &Path) {
+        for part in ["objects", "refs", "hooks"] {
+            std::fs::create_dir_all(git.join(part)).unwrap();
+        }
+        std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    }
+
+    #[test]
+    fn what_comes_from_elsewhere_is_not_looked_through() {
+        for name in ["config.worktree", "modules", "commondir", "hooks/post-index-change", "sharedindex.1"] {
+            let place = tempfile::tempdir().unwrap();
+            let git = place.path().join(".git");
+            complete(&git);
+            std::fs::write(git.join("index"), "DIRC").unwrap();
+            assert_eq!(repository(place.path()), Repository::Plain, "{name}");
+            std::fs::write(git.join(name), "x").unwrap();
+            assert_eq!(repository(place.path()), Repository::Configured, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_module_in_the_index_is_seen() {
+        let place = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| {
+            let done = std::process::Command::new("git")
+                .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
+                .args(arguments)
+                .current_dir(place.path())
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+            String::from_utf8(done.stdout).unwrap()
+        };
+        git(&["init", "-q", "."]);
+        std::fs::write(place.path().join("a"), "x").unwrap();
+        git(&["add", "a"]);
+        git(&["commit", "-qm", "x"]);
+        assert_eq!(repository(place.path()), Repository::Plain);
+        let id = git(&["rev-parse", "HEAD"]);
+        git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},m", id.trim())]);
+        assert_eq!(repository(place.path()), Repository::Configured);
+    }
+
+    #[test]
+    fn git_is_followed_to_where_it_finds_a_repository() {
+        let place = tempfile::tempdir().unwrap();
+        let bare = place.path().join("evil");
+        std::fs::create_dir_all(bare.join("deep")).unwrap();
+        std::fs::create_dir(bare.join("objects")).unwrap();
+        // HEAD may be a link to a branch that is not there yet.
+        std::os::unix::fs::symlink("refs/heads/none", bare.join("HEAD")).unwrap();
+        assert_eq!(repository(&bare), Repository::Configured);
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(bare.join("deep"), &link).unwrap();
+        assert_eq!(repository(&link), Repository::Configured);
+        // One that is not complete hides nothing.
+        std::fs::create_dir(bare.join(".git")).unwrap();
+        assert_eq!(repository(&bare), Repository::Configured);
     }
 
     #[test]

@@ -53,12 +53,8 @@ impl Reader<'_> {
             "command" | "builtin" | "exec" | "time" => state.clone(),
             _ => state.fresh(),
         };
-        // A function of that name is not meant, except by `time`.
-        let flow = if name == "time" {
-            self.command(inner, &assigned, state_inside)?
-        } else {
-            self.command_without_functions(inner, &assigned, state_inside)?
-        };
+        // A function of that name is not meant, except by a `time` that stands first and bare.
+        let flow = self.command_without_functions(inner, &assigned, state_inside)?;
         Ok(match name {
             "exec" => Flow { success: None, failure: Some(state.clone()) },
             "command" | "builtin" | "time" => flow,
@@ -162,8 +158,8 @@ impl Reader<'_> {
                 let mark = self.found.mark();
                 self.text(text, &state.fresh())?;
                 // These read files of the user's before anything else; the others read nothing.
-                let quiet =
-                    matches!(name, "sh" | "bash" | "dash" | "ash") && self.found.only_reads_since(mark);
+                let is_known = name == "bash" || matches!(name, "sh" | "dash" | "ash") && is_common(text);
+                let quiet = is_known && self.found.only_reads_since(mark);
                 Ok(told(if quiet { CommandNature::ReadOnly } else { CommandNature::Effects }, 0))
             }
             Some(word) if word.text().is_some() => Ok(told(CommandNature::Effects, 0)),
@@ -192,6 +188,16 @@ impl Reader<'_> {
         let skipped = arguments.len() - inner.len();
         Ok(Verdict::new(shown.to_vec(), nature, (1 + skipped + inner.len().min(1)).min(shown.len())))
     }
+}
+
+/// Whether a text means the same to every shell; here it is read as bash does.
+fn is_common(text: &str) -> bool {
+    const OWN_TO_BASH: [&str; 15] = [
+        "$'", "$\"", "RANDOM", "SECONDS", "UID", "PPID", "PID", "LINENO", "EPOCH", "BASH", "declare",
+        "typeset", "local", "time", "function",
+    ];
+    text.chars().all(|character| character.is_alphanumeric() || " _./,:=+@%-'\"|;*?~$".contains(character))
+        && !OWN_TO_BASH.iter().any(|word| text.contains(word))
 }
 
 fn interpreter(shown: &[String], arguments: &[Word]) -> Verdict {
@@ -234,6 +240,9 @@ fn skip_wrapper<'w>(
     let strange = || Unclear(format!("`{name}` is given options that are not followed"));
     let mut index = 0;
     while let Some(word) = arguments.get(index) {
+        if word.may_be_several() {
+            return Err(strange());
+        }
         let Some(text) = word.text() else {
             return if word.beginning().is_empty() || index == 0 || name == "env" {
                 Err(strange())
@@ -249,8 +258,16 @@ fn skip_wrapper<'w>(
             | ("env", "-i" | "-" | "-0")
             | ("timeout", "--foreground" | "--preserve-status" | "-v") => 1,
             ("setsid", "-w" | "--wait") | ("ionice", "-t") => 1,
-            ("env", "-u") | ("nice", "-n") | ("timeout", "-s" | "-k" | "--signal" | "--kill-after") => 2,
-            ("ionice", "-c" | "-n") | ("stdbuf", "-i" | "-o" | "-e") => 2,
+            ("env", "-u")
+            | ("nice", "-n")
+            | ("timeout", "-s" | "-k" | "--signal" | "--kill-after")
+            | ("ionice", "-c" | "-n")
+            | ("stdbuf", "-i" | "-o" | "-e") => {
+                if arguments.get(index + 1).is_none_or(Word::may_be_several) {
+                    return Err(strange());
+                }
+                2
+            }
             ("timeout", _)
                 if text.starts_with("-k")
                     || text.starts_with("-s")

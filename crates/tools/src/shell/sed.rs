@@ -108,33 +108,66 @@ fn only_prints(script: &str) -> bool {
                 Some(rest) => rest,
                 None => return false,
             },
-            // Labels and texts go to the end of the line.
-            'b' | 't' | 'T' | ':' => &tail[tail.find(['\n', ';']).unwrap_or(tail.len())..],
+            'b' | 't' | 'T' | ':' => match label(tail) {
+                Some(rest) => rest,
+                None => return false,
+            },
+            // Texts go to the end of the line.
             'a' | 'i' | 'c' if !tail.contains('\n') => "",
             _ => return false,
         };
     }
 }
 
-/// What follows the closing delimiter.
-fn delimited(text: &str, delimiter: char) -> Option<&str> {
-    let mut escaped = false;
-    let mut bracket = false;
-    for (at, character) in text.char_indices() {
-        match character {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
+/// What follows a label. Where it ends depends on the sed: only where all of them agree is it followed.
+fn label(text: &str) -> Option<&str> {
+    let rest = text
+        .trim_start_matches([' ', '\t'])
+        .trim_start_matches(|character: char| character.is_ascii_alphanumeric() || character == '_');
+    (rest.is_empty() || rest.starts_with([';', '\n'])).then_some(rest)
+}
+
+/// What follows the closing delimiter of a pattern.
+fn delimited(mut text: &str, delimiter: char) -> Option<&str> {
+    loop {
+        let character = text.chars().next()?;
+        let rest = &text[character.len_utf8()..];
+        text = match character {
+            _ if character == delimiter => return Some(rest),
             '\n' => return None,
-            // Whether a delimiter in brackets counts depends on the sed; such scripts are not followed.
-            '[' => bracket = true,
-            ']' => bracket = false,
-            _ if character == delimiter => {
-                return (!bracket).then(|| &text[at + character.len_utf8()..]);
-            }
-            _ => {}
-        }
+            '\\' => &rest[rest.chars().next()?.len_utf8()..],
+            '[' => bracket(rest, delimiter)?,
+            _ => rest,
+        };
     }
-    None
+}
+
+/// What follows a set of characters. Whether a delimiter in it counts and what a backslash means there depends on the sed;
+/// such scripts are not followed.
+fn bracket(text: &str, delimiter: char) -> Option<&str> {
+    let text = text.strip_prefix('^').unwrap_or(text);
+    let mut rest = text.strip_prefix(']').unwrap_or(text);
+    loop {
+        let character = rest.chars().next().filter(|character| *character != delimiter)?;
+        let tail = &rest[character.len_utf8()..];
+        rest = match character {
+            ']' => return Some(tail),
+            '[' => match tail.chars().next()? {
+                kind @ (':' | '.' | '=') => class(tail, kind, delimiter)?,
+                _ => tail,
+            },
+            '\\' => tail.strip_prefix(|escape: char| escape.is_ascii_alphabetic() || escape == '.')?,
+            '\n' => return None,
+            _ => tail,
+        };
+    }
+}
+
+/// What follows `[:alpha:]`, `[.x.]` or `[=x=]`, its first bracket left out.
+fn class(text: &str, kind: char, delimiter: char) -> Option<&str> {
+    let (name, rest) = text[kind.len_utf8()..].split_once(&format!("{kind}]"))?;
+    let plain = name.chars().all(|character| character.is_ascii_alphanumeric() && character != delimiter);
+    plain.then_some(rest)
 }
 
 fn substitution(text: &str, command: char) -> Option<&str> {
@@ -190,6 +223,10 @@ mod tests {
             "y/abc/xyz/",
             "/^$/d",
             "2{p;q}",
+            ":a;N;$!ba;s/\\n/ /g",
+            "s/[[:space:]]*$//",
+            "s/[]x]/y/",
+            "s/[^\\t ]//",
         ] {
             assert!(only_prints(script), "{script}");
         }
@@ -209,6 +246,16 @@ mod tests {
             "s/a/b/ w x",
             "v 4.2\nw x",
             "a x\nw y",
+            ":x e touch y",
+            ":a;ta e touch x",
+            ":a;ta w out",
+            "ba w x",
+            "ba}a t e",
+            "s/[[:alpha:]/A/;/]/p/w src/p",
+            "s/[]/A/;/]/p/w src/p",
+            "s/[^]/A/;/]/p/w src/p",
+            "s/[\\]/A/;/]/p/w src/p",
+            "s/[[.a/.]b]/c/",
         ] {
             assert!(!only_prints(script), "{script}");
         }

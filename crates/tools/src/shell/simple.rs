@@ -51,9 +51,13 @@ impl Reader<'_> {
             }
         }
         redirects.extend(outer);
-        let assigned = self.environment(&set, text, &mut state)?;
+        let fills = words.first().and_then(Word::text) == Some("read") && state.function("read").is_none();
+        let assigned = self.environment(&set, fills, text, &mut state)?;
+        let before = state.clone();
         // The words behind a redirection are the command's own: `rm 2>/dev/null -rf x`.
         words.extend(self.redirects(&redirects, text, &mut state)?);
+        // They are expanded by the program's own process.
+        state = before.clone().joined(&state);
         if words.is_empty() {
             return if set.is_empty() {
                 Ok(Flow::both(state))
@@ -61,7 +65,8 @@ impl Reader<'_> {
                 Err("an assignment has a redirection".into())
             };
         }
-        self.command(&words, &assigned, state)
+        let flow = self.command(&words, &assigned, state)?;
+        Ok(if redirects.is_empty() { flow } else { flow.or_failed(before) })
     }
 
     /// Words that run as a command in this state, whoever put them together.
@@ -104,7 +109,7 @@ impl Reader<'_> {
         }
         self.found.program(name);
         if let Some(function) = state.function(name).cloned() {
-            return self.call(name, &function, words, assigned, state);
+            return self.call(name, &function, assigned, state);
         }
         if let Some(flow) = self.builtin(name, words, assigned, &state)? {
             return Ok(flow);
@@ -118,7 +123,6 @@ impl Reader<'_> {
         &mut self,
         name: &str,
         function: &super::state::Function,
-        words: &[Word],
         assigned: &[String],
         state: State,
     ) -> Result<Flow, Unclear> {
@@ -128,16 +132,18 @@ impl Reader<'_> {
         if !assigned.is_empty() {
             return Err(Unclear(format!("the function {name} is called with variables of its own")));
         }
-        let mut outcome = None;
         if function.maybe {
-            self.program(words, assigned, &state)?;
-            outcome = Some(state.clone());
+            return Err(Unclear(format!("it is not certain whether {name} is a function")));
         }
+        let mut outcome = None;
+        let mark = self.jumps.len();
+        self.calls += 1;
         for body in &function.bodies {
-            // `return` and `exit` may end it anywhere.
             let after = self.text(body, &state)?.either();
             outcome = super::state::join(outcome, after);
         }
+        self.calls -= 1;
+        let outcome = self.landed(mark, outcome);
         Ok(super::state::join(outcome, Some(state)).map_or_else(Flow::ended, Flow::both))
     }
 
@@ -225,7 +231,7 @@ impl Reader<'_> {
             // Back from wherever a link leads that the pattern fits.
             Place::Below { pattern, .. } if pattern.split('/').any(|part| part == "..") => None,
             Place::At(path) | Place::Through(path)
-                if DEVICES.contains(&path.as_str()) || path.starts_with("/dev/fd/") || path.is_empty() =>
+                if DEVICES.contains(&path.as_str()) || is_descriptor(path) || path.is_empty() =>
             {
                 Some(None)
             }
@@ -239,6 +245,7 @@ impl Reader<'_> {
     fn environment(
         &mut self,
         nodes: &[Node<'_>],
+        fills: bool,
         text: &str,
         state: &mut State,
     ) -> Result<Vec<String>, Unclear> {
@@ -250,11 +257,19 @@ impl Reader<'_> {
                 self.single_word(value, text, state)?;
             }
             match kind(name) {
+                // Said of `read` alone: how it parts what it reads.
+                Kind::Rules if fills && name == "IFS" => continue,
                 Kind::Rules => return Err(Unclear(format!("it sets {name}, which rules what programs do"))),
                 Kind::Harmless => {}
                 Kind::Own => told.push(text[node.byte_range()].to_owned()),
             }
+            state.set(name, None);
         }
         Ok(told)
     }
+}
+
+fn is_descriptor(path: &str) -> bool {
+    let number = path.strip_prefix("/dev/fd/");
+    number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
 }

@@ -44,6 +44,11 @@ impl Flow {
         join(self.success, self.failure)
     }
 
+    /// A redirection may fail before anything is done.
+    pub(super) fn or_failed(self, before: State) -> Self {
+        Self { failure: join(self.failure, Some(before)), ..self }
+    }
+
     pub(super) fn negated(self) -> Self {
         Self { success: self.failure, failure: self.success }
     }
@@ -65,9 +70,14 @@ impl State {
         }
     }
 
-    /// As a new process begins in the same place.
+    /// As a new process begins in the same place. What was set here may have been inherited.
     pub(super) fn fresh(&self) -> Self {
-        Self { directories: self.directories.clone(), variables: Rc::default(), functions: Rc::default() }
+        let inherited = self.variables.keys().map(|name| (name.clone(), None)).collect();
+        Self {
+            directories: self.directories.clone(),
+            variables: Rc::new(inherited),
+            functions: Rc::default(),
+        }
     }
 
     pub(super) fn directories(&self) -> Option<&[PathBuf]> {

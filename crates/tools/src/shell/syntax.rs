@@ -150,13 +150,44 @@ fn check_gaps(node: Node<'_>, text: &str) -> Result<(), Unclear> {
             if node.kind() == "command" && gap.is_empty() && !child.kind().ends_with("_redirect") {
                 return Err("it is not certain where one of its words ends".into());
             }
-            if node.kind() == "command" && blank.contains('\n') {
+            if !gap.is_empty() && is_tight(node, child) {
+                return Err("it is not certain where one of its words ends".into());
+            }
+            if blank.contains('\n') && is_on_one_line(node) {
                 return Err("it is not certain where one of its commands ends".into());
             }
         }
         end = Some(child.end_byte());
     }
     Ok(())
+}
+
+/// Whether nothing, not even a blank, may stand before `child`: the grammar goes on where bash ends a word.
+fn is_tight(node: Node<'_>, child: Node<'_>) -> bool {
+    match node.kind() {
+        "simple_expansion" | "variable_assignment" => true,
+        "expansion" | "subscript" => {
+            child.prev_sibling().is_some_and(|before| before.prev_sibling().is_none())
+        }
+        _ => false,
+    }
+}
+
+/// Whether a line's end ends it; the grammar takes some of them for blanks.
+fn is_on_one_line(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "command"
+            | "declaration_command"
+            | "unset_command"
+            | "variable_assignments"
+            | "negated_command"
+            | "redirected_statement"
+            | "file_redirect"
+            | "herestring_redirect"
+            | "expansion"
+            | "subscript"
+    )
 }
 
 #[cfg(test)]

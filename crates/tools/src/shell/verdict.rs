@@ -4,7 +4,7 @@ use attache_core::ports::tool::CommandNature;
 
 use super::state::State;
 use super::word::{Place, Word};
-use super::{Reader, Unclear, awk, find, git, options, programs, sed, tar};
+use super::{Reader, Unclear, awk, find, git, options, programs, ps, sed, tar};
 
 /// Where programs of the system live: below these a path means the same as a name.
 const STANDARD: [&str; 7] = [
@@ -75,7 +75,7 @@ impl Reader<'_> {
             "tar" | "bsdtar" | "gtar" => return Ok(tar::judge(shown, arguments)),
             "sed" | "gsed" => return Ok(sed::judge(shown, arguments)),
             "awk" | "gawk" | "mawk" | "nawk" => return Ok(awk::judge(shown, arguments)),
-            "ps" if arguments.iter().any(may_show_environment) => {
+            "ps" if ps::may_show_environments(arguments) => {
                 return Ok(Verdict::new(shown, CommandNature::Effects, 0));
             }
             _ => {}
@@ -117,20 +117,6 @@ impl Reader<'_> {
             }
         }
         verdict
-    }
-}
-
-/// `ps e` and `ps -E`: what other processes were given, keys among it. A word without a dash may be a bundle of letters.
-fn may_show_environment(word: &Word) -> bool {
-    const LETTERS: &str = "acefghHjklLmMnNoOpqrsStTuUvVwxXZ";
-    match word.text() {
-        None => true,
-        Some(text) if text.contains("environ") => true,
-        Some(long) if long.starts_with("--") => false,
-        Some(text) => match text.strip_prefix('-') {
-            Some(bundle) => bundle.contains('E'),
-            None => text.contains('e') && text.chars().all(|letter| LETTERS.contains(letter)),
-        },
     }
 }
 

@@ -32,10 +32,16 @@ impl Reader<'_> {
 
     pub(super) fn sequence(&mut self, nodes: &[Node<'_>], text: &str, state: State) -> Result<Flow, Unclear> {
         let mut flow = Flow::both(state);
+        let mut line = None;
         for node in nodes {
             let Some(state) = flow.clone().either() else { break };
             if matches!(node.kind(), "comment" | "heredoc_body" | "heredoc_end") {
                 continue;
+            }
+            let begins_line =
+                line.replace(node.end_position().row).is_some_and(|row| row < node.start_position().row);
+            if begins_line && self.may_fail {
+                return Err("an error may leave out the rest of a line before others".into());
             }
             let in_background = node.next_sibling().is_some_and(|next| next.kind() == "&");
             flow = self.statement(*node, text, state.clone())?;
@@ -86,8 +92,9 @@ impl Reader<'_> {
                 self.repeat(state, |reader, state| reader.count_round(node, text, state))
             }
             "test_command" => {
+                let before = state.clone();
                 self.test(node, text, &mut state)?;
-                Ok(Flow::both(state))
+                Ok(Flow::both(before.joined(&state)))
             }
             other => Err(Unclear(format!("the construct `{other}` is not known here"))),
         }
@@ -219,11 +226,12 @@ impl Reader<'_> {
             },
             "redirected_statement" => Err("redirections are nested".into()),
             _ => {
+                let before = state.clone();
                 let extra = self.redirects(redirects, text, &mut state)?;
                 if !extra.is_empty() {
                     return Err("a redirection has words behind it".into());
                 }
-                let flow = self.statement(body, text, state)?;
+                let flow = self.statement(body, text, before.clone().joined(&state))?.or_failed(before);
                 self.behind_here_documents(redirects, text, flow)
             }
         }
