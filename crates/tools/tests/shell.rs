@@ -3,6 +3,7 @@
 mod brush;
 mod commands;
 pub(crate) mod corpus;
+mod only_reads;
 mod properties;
 mod second_opinion;
 mod secrets;

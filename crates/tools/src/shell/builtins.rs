@@ -28,7 +28,7 @@ impl Reader<'_> {
             }
             "cd" | "pushd" => self.change_directory(arguments, state)?,
             "exit" if arguments.is_empty() || arguments.len() == 1 && is_number(&arguments[0]) => Flow::ended(),
-            // Whoever follows it knows only where it may have been.
+            // It may be an error; then the shell goes on.
             "exit" => Flow::both(state.clone()),
             "return" | "break" | "continue" => {
                 self.jumps.push(state.clone());
@@ -297,7 +297,7 @@ fn reads_variables(name: &str, arguments: &[Word], state: &State) -> Result<Flow
 }
 
 /// `test -v 'a[$(x)]'` runs x. An unknown word is an operator only before a word that is none.
-pub(super) fn may_evaluate_name(arguments: &[Word]) -> bool {
+fn may_evaluate_name(arguments: &[Word]) -> bool {
     let harmless = |word: &Word| word.text().is_some_and(|text| !text.contains('['));
     arguments.iter().any(|word| matches!(word.text(), Some("-v" | "-R")) || word.may_be_several())
         || arguments.windows(2).any(|pair| pair[0].text().is_none() && !harmless(&pair[1]))
