@@ -34,15 +34,14 @@ impl Reader<'_> {
         let mut flow = Flow::both(state);
         let mut line = None;
         for node in nodes {
-            let Some(state) = flow.clone().either() else { break };
             if matches!(node.kind(), "comment" | "heredoc_body" | "heredoc_end") {
                 continue;
             }
-            let begins_line =
-                line.replace(node.end_position().row).is_some_and(|row| row < node.start_position().row);
-            if begins_line && self.may_fail {
+            let before = line.replace(node.end_position().row);
+            if self.may_fail && before.is_some_and(|row| row < node.start_position().row) {
                 return Err("an error may leave out the rest of a line before others".into());
             }
+            let Some(state) = flow.clone().either() else { continue };
             let in_background = node.next_sibling().is_some_and(|next| next.kind() == "&");
             flow = self.statement(*node, text, state.clone())?;
             if in_background {
