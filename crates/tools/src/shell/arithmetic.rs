@@ -8,8 +8,8 @@ use super::variables::{Kind, kind};
 use super::word::{Piece, Word};
 use super::{Reader, Unclear};
 
-/// Operators behind which something may not be done, or is an error.
-const UNCERTAIN: [&str; 6] = ["&&", "||", "?", "/", "%", "**"];
+/// Operators behind which something may not be done.
+const UNCERTAIN: [&str; 3] = ["&&", "||", "?"];
 
 impl Reader<'_> {
     pub(super) fn arithmetic(
@@ -29,16 +29,21 @@ impl Reader<'_> {
         state: &mut State,
     ) -> Result<(), Unclear> {
         let before = state.clone();
+        let failed_before = std::mem::take(&mut self.may_fail);
         let mut is_certain = true;
         for node in nodes {
             self.compute(*node, text, state)?;
             let source = &text[node.byte_range()];
+            if source.contains("=~") {
+                return Err("the arithmetic `=~` can't be followed".into());
+            }
             is_certain &= !UNCERTAIN.iter().any(|operator| source.contains(operator));
-            self.may_fail |= source.contains(['/', '%']) || source.contains("**");
+            self.may_fail |= may_divide_by_zero(source) || source.contains("**");
         }
-        if !is_certain {
+        if !is_certain || self.may_fail {
             *state = before.joined(state);
         }
+        self.may_fail |= failed_before;
         Ok(())
     }
 
@@ -55,6 +60,8 @@ impl Reader<'_> {
             "expansion" | "simple_expansion" => {
                 let pieces = self.expand(node, text, state)?;
                 let value = Word { pieces, source: String::new(), splits: false };
+                // A sign before a negative number is another operator.
+                self.may_fail |= value.text().is_none();
                 return if value.is_numeric() {
                     Ok(())
                 } else if is_untouched(node, text, state) {
@@ -78,7 +85,7 @@ impl Reader<'_> {
                 return Err("an element of an array can't be followed".into());
             };
             // One that is not there is an error.
-            self.may_fail |= text[index.byte_range()].contains('-');
+            self.may_fail |= !text[index.byte_range()].bytes().all(|digit| digit.is_ascii_digit());
             self.compute(index, text, state)?;
             return self.operand(name, text, state);
         }
@@ -105,7 +112,7 @@ impl Reader<'_> {
         let source = &text[node.byte_range()];
         match node.kind() {
             "number" => {
-                self.may_fail |= source.len() > 1 && source.starts_with('0');
+                self.may_fail |= source.len() > 1 && source.starts_with('0') || source.contains('#');
                 Ok(())
             }
             "variable_name" | "word" if is_name(source) => {
@@ -139,6 +146,13 @@ impl Reader<'_> {
 fn is_untouched(node: Node<'_>, text: &str, state: &State) -> bool {
     let source = text[node.byte_range()].trim_start().trim_start_matches('$');
     is_name(source) && state.variable(source).is_none() && !is_set_by_shell(source)
+}
+
+/// Whether a divisor is anything but a plain number.
+fn may_divide_by_zero(source: &str) -> bool {
+    let is_plain =
+        |divisor: &str| divisor.trim_start().starts_with(|first: char| ('1'..='9').contains(&first));
+    source.split(['/', '%']).skip(1).any(|divisor| !is_plain(divisor))
 }
 
 /// Variables that hold words of the line without being set by it.

@@ -109,7 +109,8 @@ impl Reader<'_> {
         let flow = self.text(&text, state)?;
         match self.may_fail {
             true => Err("an error may leave out the rest of what `eval` is given".into()),
-            false => Ok(flow),
+            // It may be no command at all to bash.
+            false => Ok(flow.or_failed(state.clone())),
         }
     }
 
@@ -134,7 +135,7 @@ impl Reader<'_> {
         let name = &text[name_node.byte_range()];
         if !plain && let Some(index) = target.child_by_field_name("index") {
             // One before the first is an error.
-            self.may_fail |= text[index.byte_range()].contains('-');
+            self.may_fail |= !text[index.byte_range()].bytes().all(|digit| digit.is_ascii_digit());
             self.arithmetic(index, text, state)?;
         }
         if kind(name) == Kind::Rules || !is_name(name) {
@@ -181,8 +182,9 @@ impl Reader<'_> {
             let part = &text[child.byte_range()];
             match child.kind() {
                 "variable_assignment" => {
-                    if prints || may_evaluate_value(child, part, is_array, &state) {
-                        return Err("a declaration may evaluate a value".into());
+                    let braces = part.replace("${", "").contains('{');
+                    if prints || braces || may_evaluate_value(child, part, is_array, &state) {
+                        return Err("a declaration may make something else of a value".into());
                     }
                     self.assignments(child, text, &mut state)?;
                     told.push(part);
@@ -196,7 +198,7 @@ impl Reader<'_> {
                     }
                     told.push(part);
                 }
-                "word" if part.starts_with('-') && part[1..].chars().all(|flag| "xagp".contains(flag)) => {
+                "word" if part.starts_with('-') && part[1..].chars().all(|flag| "xap".contains(flag)) => {
                     exports |= part.contains('x');
                     is_array |= part.contains('a');
                     prints |= part.contains('p');
@@ -204,6 +206,10 @@ impl Reader<'_> {
                 "comment" => {}
                 _ => return Err("a declaration can't be followed".into()),
             }
+        }
+        // All of them are expanded before the first is set.
+        if told.len() > 1 && source.contains(['$', '`']) {
+            return Err("a declaration sets several variables".into());
         }
         let name = |assignment: &str| assignment.split(['=', '+']).next().unwrap_or_default().to_owned();
         if exports && told.iter().any(|assignment| kind(&name(assignment)) == Kind::Own) {
@@ -236,7 +242,7 @@ pub(super) fn constant(words: &[Word]) -> Option<String> {
 
 fn is_plain_setting(word: &Word) -> bool {
     word.text().is_some_and(|text| {
-        matches!(text, "pipefail" | "errexit" | "nounset" | "xtrace")
+        super::runners::PLAIN_OPTIONS.contains(&text)
             || text
                 .strip_prefix(['-', '+'])
                 .is_some_and(|flags| flags.chars().all(|flag| "euxvfo".contains(flag)))

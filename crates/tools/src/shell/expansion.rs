@@ -102,8 +102,10 @@ impl Reader<'_> {
 
     /// `${…}`: its plain forms have a value, all others some text.
     fn parameter(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<Vec<Piece>, Unclear> {
+        let before = state.clone();
         let mut operators = String::new();
         let mut name = None;
+        let mut is_length = false;
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
             let source = &text[child.byte_range()];
@@ -115,7 +117,10 @@ impl Reader<'_> {
                     self.arithmetic(index.ok_or("an element of an array can't be followed")?, text, state)?;
                     operators.push('[');
                 }
-                kind if !child.is_named() => operators.push_str(kind),
+                kind if !child.is_named() => {
+                    is_length |= kind == "#" && name.is_none();
+                    operators.push_str(kind);
+                }
                 _ => {
                     if operators.starts_with(':') && !operators.starts_with(":-") && operators.len() < 3 {
                         self.offset(child, text, state, &operators)?;
@@ -124,6 +129,8 @@ impl Reader<'_> {
                 }
             }
         }
+        // What stands behind an operator may not be expanded at all.
+        *state = before.joined(state);
         if operators.contains('!') || operators.contains("@P") {
             return Err("it expands a variable by another one's value".into());
         }
@@ -133,7 +140,7 @@ impl Reader<'_> {
         let assigns = operators.contains('=');
         match (name, operators.as_str()) {
             (Some(name), "") => Ok(self.value(name, state)),
-            (Some(_), "#") => Ok(vec![Piece::Number]),
+            (Some(_), "#") if is_length => Ok(vec![Piece::Number]),
             (Some(name), _) if assigns => {
                 if kind(name) != Kind::Own {
                     return Err(Unclear(format!("it changes {name}")));
@@ -163,7 +170,7 @@ impl Reader<'_> {
         operators: &str,
     ) -> Result<(), Unclear> {
         // A negative length is an error.
-        self.may_fail |= text[node.byte_range()].contains('-');
+        self.may_fail |= !text[node.byte_range()].bytes().all(|digit| digit.is_ascii_digit());
         if operators == ":" || operators == "::" { self.arithmetic(node, text, state) } else { Ok(()) }
     }
 }

@@ -8,6 +8,8 @@ pub(super) struct Reading {
     pub(super) writes: Vec<Place>,
     /// Commands it runs, `{}` replaced by some file below its starts.
     pub(super) commands: Vec<Vec<Word>>,
+    /// It goes where links lead.
+    pub(super) follows: bool,
     /// Something that is not known here.
     pub(super) strange: bool,
 }
@@ -114,6 +116,7 @@ pub(super) fn read(arguments: &[Word]) -> Reading {
     if reading.starts.is_empty() {
         reading.starts.push(Word::known("."));
     }
+    reading.follows = arguments.iter().any(|word| matches!(word.text(), Some("-L" | "-follow")));
     while index < arguments.len() {
         index += expression(&arguments[index..], &mut reading);
     }
@@ -140,7 +143,11 @@ fn expression(words: &[Word], reading: &mut Reading) -> usize {
             3
         }
         "-exec" | "-execdir" | "-ok" | "-okdir" => {
-            let end = (1..words.len()).find(|at| ends(words, *at)).unwrap_or(words.len());
+            let end = (1..words.len()).find(|at| ends(words, *at));
+            // What is not known may be its end.
+            let scanned = &words[1..end.unwrap_or(words.len())];
+            reading.strange |= end.is_none() || scanned.iter().any(|word| word.text().is_none());
+            let end = end.unwrap_or(words.len());
             let inner = words.get(1..end).unwrap_or_default();
             for start in &reading.starts {
                 let command: Vec<Word> = inner.iter().map(|word| filled(word, start)).collect();

@@ -49,8 +49,8 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
     let subcommand = rest.first().and_then(Word::text);
     let second = rest.get(1).and_then(Word::text);
     // `git config user.name` only tells it.
-    let tells =
-        subcommand == Some("config") && rest.len() == 2 && second.is_some_and(|key| !key.starts_with('-'));
+    let is_key = |word: &str| !word.starts_with('-') && word.contains('.');
+    let tells = subcommand == Some("config") && rest.len() == 2 && second.is_some_and(is_key);
     let second = if tells { Some("get") } else { second };
     let entry = subcommand.and_then(|subcommand| {
         let longer = second.map(|second| format!("{subcommand} {second}"));
@@ -81,7 +81,7 @@ fn verifies(words: &[Word]) -> bool {
         ["--format", "--pretty", "--sort"].iter().any(|option| word.beginning().starts_with(option))
     };
     words.iter().enumerate().any(|(at, word)| match word.text() {
-        Some(text) => text.contains("%G") || text.contains("signature"),
+        Some(text) => ["%G", "%+G", "%-G", "% G", "signature"].iter().any(|asks| text.contains(asks)),
         None => is_format(word) || at.checked_sub(1).is_some_and(|before| is_format(&words[before])),
     })
 }

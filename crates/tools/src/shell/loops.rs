@@ -49,17 +49,28 @@ impl Reader<'_> {
         Ok(join(Some(state), after))
     }
 
-    pub(super) fn count_round(
-        &mut self,
-        node: Node<'_>,
-        text: &str,
-        mut state: State,
-    ) -> Result<Option<State>, Unclear> {
+    /// `for ((…; …; …))`: the first part once, the others with each round.
+    pub(super) fn count(&mut self, node: Node<'_>, text: &str, mut state: State) -> Result<Flow, Unclear> {
         let body = node.child_by_field_name("body").ok_or("a loop can't be followed")?;
-        let mut cursor = node.walk();
-        let header: Vec<Node<'_>> = node.named_children(&mut cursor).filter(|child| *child != body).collect();
-        self.arithmetic_of(&header, text, &mut state)?;
-        Ok(self.statement(body, text, state)?.either())
+        let part = |name: &str| -> Vec<Node<'_>> {
+            let mut cursor = node.walk();
+            node.children_by_field_name(name, &mut cursor).filter(Node::is_named).collect()
+        };
+        let (first, condition, update) = (part("initializer"), part("condition"), part("update"));
+        if first.len() + condition.len() + update.len() + 1 != node.named_child_count() {
+            return Err("a loop can't be followed".into());
+        }
+        self.arithmetic_of(&first, text, &mut state)?;
+        self.repeat(state, |reader, mut state| {
+            reader.arithmetic_of(&condition, text, &mut state)?;
+            let mark = reader.jumps.len();
+            let after = reader.statement(body, text, state.clone())?.either();
+            let mut after = reader.landed(mark, after);
+            if let Some(after) = &mut after {
+                reader.arithmetic_of(&update, text, after)?;
+            }
+            Ok(join(Some(state), after))
+        })
     }
 
     pub(super) fn arithmetic_below(
@@ -126,7 +137,6 @@ impl Reader<'_> {
         if !double && !is_plain_test(node, text) {
             return Err("a test can't be followed".into());
         }
-        let mut words = Vec::new();
         let mut open = vec![(node, 0, false)];
         while let Some((node, depth, inherited)) = open.pop() {
             let operator = node.child_by_field_name("operator").map(|child| &text[child.byte_range()]);
@@ -154,14 +164,17 @@ impl Reader<'_> {
                     "ternary_expression" | "postfix_expression" | "subscript" => {
                         return Err("a test can't be followed".into());
                     }
-                    _ => words.extend(self.words(child, text, state)?),
+                    _ => {
+                        let words = self.words(child, text, state)?;
+                        // What becomes several words, or none, may become an operator.
+                        if !double && (words.len() != 1 || words.iter().any(Word::may_be_several)) {
+                            return Err("a test may evaluate a variable's name".into());
+                        }
+                    }
                 }
             }
         }
-        match !double && words.iter().any(Word::may_be_several) {
-            true => Err("a test may evaluate a variable's name".into()),
-            false => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -76,6 +76,10 @@ impl Reader<'_> {
     ) -> Result<Vec<Word>, Unclear> {
         let source = &text[node.byte_range()];
         let (marks, quoted) = self.marks(node, text, state)?;
+        // Between quotes and blanks, bash sees empty words.
+        if quoted && marks.iter().any(|mark| matches!(mark, Mark::Expanded(' ' | '\t' | '\n'))) {
+            return Err("it is not certain where one of its words ends".into());
+        }
         let mut words = Vec::new();
         for marks in braces(marks)? {
             for marks in split(marks) {
@@ -108,21 +112,19 @@ impl Reader<'_> {
 
     fn marks(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(Vec<Mark>, bool), Unclear> {
         let nodes = expansions(node);
+        let source = &text[node.byte_range()];
         let mut scan = Scan::new(text, node.start_byte(), node.end_byte());
         let mut quotes = Quotes::None;
         while let Some(character) = scan.peek() {
             if let Some(expansion) = nodes.iter().find(|node| begin(text, node) == scan.at) {
                 let pieces = self.expand(*expansion, text, state)?;
+                // Braces come first: `$x{a,b}` is `$xa $xb`, and `{$x,a}b` is `$xb ab`.
+                if expansion.kind() == "simple_expansion" && quotes == Quotes::None && has_brace(source) {
+                    return Err("a brace and a variable's name are in one word".into());
+                }
                 let is_several = is_several(*expansion, &text[expansion.byte_range()]);
                 scan.push_expansion(pieces, if is_several { Quotes::None } else { quotes });
                 scan.at = expansion.end_byte();
-                // Braces come first: `$x{a,b}` is `$xa $xb`.
-                if expansion.kind() == "simple_expansion"
-                    && quotes == Quotes::None
-                    && scan.peek() == Some('{')
-                {
-                    return Err("a brace follows a variable's name".into());
-                }
                 continue;
             }
             scan.advance(character);
@@ -170,6 +172,10 @@ impl Reader<'_> {
 fn begin(text: &str, node: &Node<'_>) -> usize {
     let source = &text[node.byte_range()];
     node.start_byte() + (source.len() - source.trim_start().len())
+}
+
+fn has_brace(source: &str) -> bool {
+    source.replace("${", "").contains('{')
 }
 
 fn begins_expansion(character: char) -> bool {
@@ -350,12 +356,7 @@ fn split(marks: Vec<Mark>) -> Vec<Vec<Mark>> {
 fn word(marks: &[Mark], source: &str) -> Word {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut splits = false;
-    // A name that fits a pattern may end with a blank, and then what follows begins with the slash.
-    let mut may_end_in_blank = false;
     for mark in marks {
-        splits |=
-            may_end_in_blank && matches!(mark, Mark::Plain('/') | Mark::Quoted('/') | Mark::Expanded('/'));
-        may_end_in_blank |= matches!(mark, Mark::Open(Piece::Chosen(_), Quotes::None));
         match mark {
             Mark::Plain(wild @ ('*' | '?' | '[')) | Mark::Expanded(wild @ ('*' | '?' | '[')) => {
                 pieces.push(Piece::Wild(wild.to_string()));
@@ -367,7 +368,8 @@ fn word(marks: &[Mark], source: &str) -> Word {
                 }
             }
             Mark::Open(piece, quotes) => {
-                splits |= *piece == Piece::Unknown && *quotes == Quotes::None;
+                // A name that fits a pattern may hold blanks.
+                splits |= matches!(piece, Piece::Unknown | Piece::Chosen(_)) && *quotes == Quotes::None;
                 pieces.push(piece.clone());
             }
         }

@@ -12,6 +12,7 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     sorted.sort(program, &arguments[program.skipped.min(arguments.len())..]);
     let mut verdict = Verdict::new(shown, nature, program.width);
     if sorted.strange && !program.any
+        || sorted.unknown && program.has_values()
         || sorted.shifted
         || !sorted.writes.is_empty()
         || !is_plain(program, arguments)
@@ -21,13 +22,20 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     verdict.reads = sorted.reads;
     verdict.writes = sorted.writes;
     let pattern = sorted.operands.first().filter(|_| program.operands == Operands::Pattern && !sorted.given);
-    if pattern.is_some_and(Word::may_be_several) {
+    if pattern.is_some_and(|pattern| pattern.may_be_several() || sorted.strange && pattern.may_be_option()) {
         verdict.acts();
     }
     let behind_pattern = sorted.operands.get(usize::from(!sorted.given)..).unwrap_or_default();
     place(program, &sorted.operands, behind_pattern, &mut verdict);
-    if searches(program, arguments) {
-        search_through(&mut verdict);
+    if program.searches.is_some_and(|letters| has_one_of(arguments, letters, &RECURSES)) {
+        let names_none = match program.operands {
+            Operands::Pattern => behind_pattern.is_empty(),
+            _ => sorted.operands.is_empty(),
+        };
+        search_through(&mut verdict, names_none);
+    }
+    if program.follows.is_some_and(|letters| has_one_of(arguments, letters, &FOLLOWS)) {
+        verdict.follow_links();
     }
     if program.network {
         verdict.hosts = hosts(program, &sorted.operands);
@@ -44,26 +52,28 @@ fn is_plain(program: &Program, arguments: &[Word]) -> bool {
     program.wary_of.is_empty() || arguments.iter().all(|word| word.text().is_some_and(plain))
 }
 
-/// Whether it reads all below the directories it is given. A letter in the wrong place only asks once too often.
-fn searches(program: &Program, arguments: &[Word]) -> bool {
-    let recurses = |word: &Word, letters: &str| {
+/// Long options with which a program reads all below the directories it is given.
+const RECURSES: [&str; 3] = ["recursive", "dereference-recursive", "directories"];
+/// The same for links.
+const FOLLOWS: [&str; 2] = ["follow", "dereference-recursive"];
+
+/// Whether one of the letters or names is among the options; no letters: always. A letter in the wrong place only asks once
+/// too often.
+fn has_one_of(arguments: &[Word], letters: &str, names: &[&str]) -> bool {
+    let is_one = |word: &Word| {
         let beginning = word.beginning();
         match beginning.strip_prefix("--") {
-            Some(long) => ["recursive", "dereference-recursive", "directories"]
+            Some(long) => names
                 .iter()
                 .any(|name| !long.is_empty() && name.starts_with(long.split('=').next().unwrap_or(long))),
             None => beginning.starts_with('-') && beginning.contains(|letter| letters.contains(letter)),
         }
     };
-    match program.searches {
-        None => false,
-        Some("") => true,
-        Some(letters) => arguments.iter().any(|word| recurses(word, letters)),
-    }
+    letters.is_empty() || arguments.iter().any(is_one)
 }
 
-fn search_through(verdict: &mut Verdict) {
-    if verdict.reads.is_empty() {
+fn search_through(verdict: &mut Verdict, names_none: bool) {
+    if names_none {
         verdict.reads.push(Place::Through(".".to_owned()));
     }
     for place in &mut verdict.reads {
@@ -87,6 +97,8 @@ struct Sorted {
     elsewhere: bool,
     /// Something the table does not know.
     strange: bool,
+    /// An option the table does not know, or knows by its beginning.
+    unknown: bool,
     /// Something behind which a word may mean something else than it seems to.
     shifted: bool,
 }
@@ -122,6 +134,7 @@ impl Sorted {
             None => (beginning, None),
         };
         // Another program of this name may mean another option by a beginning: it is judged, and asked about.
+        self.unknown |= !program.long.contains_key(name);
         self.strange |= !program.long.contains_key(name);
         let is_named = program.named.contains(&name);
         // `--name value`, or `=name value`.
@@ -172,6 +185,7 @@ impl Sorted {
                 }
                 None => {
                     self.strange = true;
+                    self.unknown = true;
                     let rest = word.after(&beginning[..at + letter.len_utf8()]);
                     let file = rest.filter(|rest| program.operands.are_read() && is_like_a_path(rest));
                     // Among the letters behind it may be one that is given the pattern, or a file.

@@ -68,6 +68,8 @@ pub(super) struct Program {
     pub(super) network: bool,
     /// Files it is given may be directories, and it reads all below them: always, or with one of these letters.
     pub(super) searches: Option<&'static str>,
+    /// It goes where links lead: always, or with one of these letters.
+    pub(super) follows: Option<&'static str>,
     /// Every operand names a host; else only addresses with `://` do.
     pub(super) named_hosts: bool,
     /// Whatever its options are, it only reads.
@@ -114,6 +116,11 @@ static TABLE: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
 });
 
 impl Program {
+    /// Whether one of its options takes the next word: then one that is not known may take such an option instead.
+    pub(super) fn has_values(&self) -> bool {
+        self.short.values().chain(self.long.values()).any(|value| *value > Value::Instead)
+    }
+
     /// What follows a long option. Any beginning of its name stands for it; where several options begin so, for the one
     /// with the most to judge.
     pub(super) fn long_value(&self, name: &str) -> Option<Value> {
@@ -145,6 +152,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
         reads: false,
         network: false,
         searches: None,
+        follows: None,
         named_hosts: false,
         any: false,
         operands: Operands::None,
@@ -171,6 +179,8 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
 fn property(program: &mut Program, token: &'static str) {
     match token {
         "searches" => program.searches = Some(""),
+        "follows" => program.follows = Some(""),
+        _ if token.starts_with("follows=") => program.follows = token.strip_prefix("follows="),
         _ if token.starts_with("searches=") => program.searches = token.strip_prefix("searches="),
         _ if token.starts_with("wary=") => program.wary_of = token["wary=".len()..].split(',').collect(),
         "reads" => program.reads = true,

@@ -9,18 +9,25 @@ const VALUED_BARE: &str = "oOpUktq";
 const VALUED_LONG: [&str; 6] = ["--format", "--sort", "--pid", "--ppid", "--user", "--group"];
 
 pub(super) fn may_show_environments(arguments: &[Word]) -> bool {
+    let dashed = || {
+        arguments.iter().map(Word::beginning).filter(|word| word.starts_with('-') && !word.starts_with("--"))
+    };
+    // What makes no sense with a dash is read again as if it had none.
+    if dashed().any(is_read_again) && dashed().any(|word| word.contains('e')) {
+        return true;
+    }
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let Some(text) = word.text() else { return true };
         let takes_next = match text.strip_prefix('-') {
             Some(_) if text.starts_with("--") => VALUED_LONG.contains(&text),
-            Some(letters) => match bundle(letters, 'E', VALUED) {
+            Some(letters) => match bundle(letters, "E", VALUED) {
                 Some(takes_next) => takes_next,
                 None => return true,
             },
             // Numbers of processes.
             None if text.starts_with(|first: char| first.is_ascii_digit()) => false,
-            None => match bundle(text, 'e', VALUED_BARE) {
+            None => match bundle(text, "eE", VALUED_BARE) {
                 Some(takes_next) => takes_next,
                 None => return true,
             },
@@ -33,10 +40,18 @@ pub(super) fn may_show_environments(arguments: &[Word]) -> bool {
     false
 }
 
-/// Whether the next word is a value; `None` where the letter is among them.
-fn bundle(letters: &str, sought: char, valued: &str) -> Option<bool> {
+fn is_read_again(word: &str) -> bool {
+    let has_name = |letter| {
+        word.split_once(letter)
+            .is_some_and(|(_, rest)| rest.starts_with(|next: char| next.is_ascii_alphabetic()))
+    };
+    word.contains('x') || ['u', 'g', 't'].into_iter().any(has_name)
+}
+
+/// Whether the next word is a value; `None` where a letter that is sought is among them.
+fn bundle(letters: &str, sought: &str, valued: &str) -> Option<bool> {
     for (at, letter) in letters.char_indices() {
-        if letter == sought {
+        if sought.contains(letter) {
             return None;
         }
         if valued.contains(letter) {
@@ -54,14 +69,37 @@ mod tests {
     fn environments_are_shown_by_a_letter_wherever_it_stands() {
         let shows =
             |line: &str| may_show_environments(&line.split_whitespace().map(Word::known).collect::<Vec<_>>());
-        for line in
-            ["e", "axe", "auxe", "aux e", "eopid,args", "axeocmd", "ep1", "-E", "-pu e", "-a e", "o environ"]
-        {
+        for line in [
+            "e",
+            "axe",
+            "auxe",
+            "aux e",
+            "eopid,args",
+            "axeocmd",
+            "ep1",
+            "-E",
+            "-pu e",
+            "-a e",
+            "o environ",
+            "-axe",
+            "-x -e",
+            "-ef -x",
+            "axE",
+        ] {
             assert!(shows(line), "{line}");
         }
-        for line in
-            ["", "aux", "-ef", "-eo pid,user,etime", "-o user= -p 1", "axo pid,user", "--sort time", "1"]
-        {
+        for line in [
+            "",
+            "aux",
+            "-aux",
+            "-ef",
+            "-e -f -p 1",
+            "-eo pid,user,etime",
+            "-o user= -p 1",
+            "axo pid,user",
+            "--sort time",
+            "1",
+        ] {
             assert!(!shows(line), "{line}");
         }
     }

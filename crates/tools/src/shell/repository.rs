@@ -12,9 +12,9 @@ use crate::limits::{GIT_CONFIG_BYTES, GIT_INDEX_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repository {
-    /// None, or one whose configuration names no program.
+    /// One whose configuration names no program.
     Plain,
-    /// It may name programs, or could not be read through.
+    /// None, or one that may name programs or could not be read through.
     Configured,
 }
 
@@ -71,25 +71,30 @@ const MODULE: [u8; 4] = 0o160_000_u32.to_be_bytes();
 pub fn repository(directory: &Path) -> Repository {
     let Ok(directory) = directory.canonicalize() else { return Repository::Configured };
     for directory in directory.ancestors() {
-        let git = directory.join(".git");
-        match git.symlink_metadata() {
-            // One that is not complete is none to git, which looks on.
-            Ok(found)
-                if found.is_dir() && ["HEAD", "objects", "refs"].iter().all(|part| there(&git, part)) =>
-            {
-                return configuration(&git);
-            }
-            // A work tree or a module: its configuration lies elsewhere.
-            Ok(_) => return Repository::Configured,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(_) => return Repository::Configured,
-        }
         // A repository without a work tree is found by its own files.
         if there(directory, "HEAD") && there(directory, "objects") {
             return Repository::Configured;
         }
+        let git = directory.join(".git");
+        match git.symlink_metadata() {
+            Ok(found) if found.is_dir() && is_complete(&git) => return configuration(&git),
+            // A work tree or a module: its configuration lies elsewhere. One that is not complete is none to git, which looks on.
+            Ok(_) => return Repository::Configured,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(_) => return Repository::Configured,
+        }
     }
-    Repository::Plain
+    // Without one, git compares whole directories.
+    Repository::Configured
+}
+
+/// Whether git takes it for a repository.
+fn is_complete(git: &Path) -> bool {
+    let is_directory = |name: &str| git.join(name).symlink_metadata().is_ok_and(|found| found.is_dir());
+    let is_file = git.join("HEAD").symlink_metadata().is_ok_and(|found| found.is_file());
+    let head = std::fs::read_to_string(git.join("HEAD")).unwrap_or_default();
+    let is_id = head.trim_end().len() >= 40 && head.trim_end().bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_directory("objects") && is_directory("refs") && is_file && (is_id || head.starts_with("ref: refs/"))
 }
 
 fn there(directory: &Path, name: &str) -> bool {
@@ -171,7 +176,7 @@ mod tests {
         let inner = place.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
         let git = place.path().join(".git");
-        assert_eq!(repository(&inner), Repository::Plain);
+        assert_eq!(repository(&inner), Repository::Configured);
         complete(&git);
         let plain = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.org/x\n[branch \"main\"]\n\tremote = origin\n";
         std::fs::write(git.join("config"), plain).unwrap();
@@ -255,9 +260,14 @@ mod tests {
         let link = place.path().join("link");
         std::os::unix::fs::symlink(bare.join("deep"), &link).unwrap();
         assert_eq!(repository(&link), Repository::Configured);
-        // One that is not complete hides nothing.
+        // One that is not complete, or none to git, hides nothing.
         std::fs::create_dir(bare.join(".git")).unwrap();
         assert_eq!(repository(&bare), Repository::Configured);
+        let decoy = place.path().join("decoy");
+        complete(&decoy.join(".git"));
+        assert_eq!(repository(&decoy), Repository::Plain);
+        std::fs::write(decoy.join(".git/HEAD"), "garbage").unwrap();
+        assert_eq!(repository(&decoy), Repository::Configured);
     }
 
     #[test]

@@ -4,11 +4,14 @@ use attache_core::ports::tool::CommandNature;
 
 use super::builtins::constant;
 use super::options::host;
-use super::state::{Flow, State};
+use super::state::{Flow, State, join};
 use super::variables::{Kind, kind};
 use super::verdict::Verdict;
 use super::word::Word;
 use super::{Reader, Unclear};
+
+/// Options of shells that change nothing about what they read; also those of `set -o`.
+pub(super) const PLAIN_OPTIONS: [&str; 4] = ["pipefail", "errexit", "nounset", "xtrace"];
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
 
@@ -44,20 +47,27 @@ impl Reader<'_> {
         state: &State,
     ) -> Result<Flow, Unclear> {
         let mut assigned = assigned.to_vec();
-        let inner = skip_wrapper(name, arguments, &mut assigned)?;
+        let mut inherited = Vec::new();
+        let inner = skip_wrapper(name, arguments, &mut assigned, &mut inherited)?;
         if inner.is_empty() {
             // `exec > log`, `env` alone, `command -v x`.
             return Ok(Flow::both(state.clone()));
         }
-        let state_inside = match name {
+        let mut state_inside = match name {
             "command" | "builtin" | "exec" | "time" => state.clone(),
             _ => state.fresh(),
         };
+        inherited.iter().for_each(|variable| state_inside.set(variable, None));
         // A function of that name is not meant, except by a `time` that stands first and bare.
         let flow = self.command_without_functions(inner, &assigned, state_inside)?;
         Ok(match name {
             "exec" => Flow { success: None, failure: Some(state.clone()) },
-            "command" | "builtin" | "time" => flow,
+            "command" | "builtin" => flow,
+            // The word of the grammar, or a program that changes nothing here.
+            "time" => Flow {
+                success: join(flow.success, Some(state.clone())),
+                failure: join(flow.failure, Some(state.clone())),
+            },
             _ => Flow::both(state.clone()),
         })
     }
@@ -150,13 +160,24 @@ impl Reader<'_> {
                 return Ok(told(CommandNature::Unclear(reason.to_owned()), 0));
             }
             has_text |= flags.contains('c');
-            index += 1 + usize::from(flags.ends_with('o'));
+            index += 1;
+            if flags.contains('o') {
+                let is_plain =
+                    |word: &Word| word.text().is_some_and(|option| PLAIN_OPTIONS.contains(&option));
+                if flags.matches('o').count() > 1 || !arguments.get(index).is_some_and(is_plain) {
+                    let reason = "a shell is started with options that are not followed";
+                    return Ok(told(CommandNature::Unclear(reason.to_owned()), 0));
+                }
+                index += 1;
+            }
         }
         match arguments.get(index) {
             Some(word) if has_text => {
                 let text = word.text().ok_or("the text a shell is given is not known before it runs")?;
                 let mark = self.found.mark();
+                let calls = std::mem::take(&mut self.calls);
                 self.text(text, &state.fresh())?;
+                self.calls = calls;
                 // These read files of the user's before anything else; the others read nothing.
                 let is_known = name == "bash" || matches!(name, "sh" | "dash" | "ash") && is_common(text);
                 let quiet = is_known && self.found.only_reads_since(mark);
@@ -192,11 +213,11 @@ impl Reader<'_> {
 
 /// Whether a text means the same to every shell; here it is read as bash does.
 fn is_common(text: &str) -> bool {
-    const OWN_TO_BASH: [&str; 15] = [
-        "$'", "$\"", "RANDOM", "SECONDS", "UID", "PPID", "PID", "LINENO", "EPOCH", "BASH", "declare",
-        "typeset", "local", "time", "function",
+    const OWN_TO_BASH: [&str; 17] = [
+        "builtin", "+=", "$'", "$\"", "RANDOM", "SECONDS", "UID", "PPID", "PID", "LINENO", "EPOCH", "BASH",
+        "declare", "typeset", "local", "time", "function",
     ];
-    text.chars().all(|character| character.is_alphanumeric() || " _./,:=+@%-'\"|;*?~$".contains(character))
+    text.chars().all(|character| character.is_alphanumeric() || " _./,:=+@%-'\"|;~$".contains(character))
         && !OWN_TO_BASH.iter().any(|word| text.contains(word))
 }
 
@@ -231,11 +252,13 @@ fn after_options<'w>(arguments: &'w [Word], valued: &str) -> &'w [Word] {
     &arguments[index.min(arguments.len())..]
 }
 
-/// The command within a wrapper; variables that `env` sets are added to `assigned`.
+/// The command within a wrapper; variables that `env` sets are added to `assigned`, with their values where programs may
+/// know them, and to `inherited` by name.
 fn skip_wrapper<'w>(
     name: &str,
     arguments: &'w [Word],
     assigned: &mut Vec<String>,
+    inherited: &mut Vec<String>,
 ) -> Result<&'w [Word], Unclear> {
     let strange = || Unclear(format!("`{name}` is given options that are not followed"));
     let mut index = 0;
@@ -254,7 +277,8 @@ fn skip_wrapper<'w>(
             (_, "--") => return Ok(&arguments[index + 1..]),
             // Only tells where something is.
             ("command", "-v" | "-V") => return Ok(&[]),
-            ("time" | "command", "-p")
+            ("time", "-p") if index == 0 => 1,
+            ("command", "-p")
             | ("env", "-i" | "-" | "-0")
             | ("timeout", "--foreground" | "--preserve-status" | "-v") => 1,
             ("setsid", "-w" | "--wait") | ("ionice", "-t") => 1,
@@ -288,6 +312,7 @@ fn skip_wrapper<'w>(
                     Kind::Harmless => {}
                     Kind::Own => assigned.push(text.to_owned()),
                 }
+                inherited.push(variable.to_owned());
                 1
             }
             _ if text.starts_with('-') => return Err(strange()),

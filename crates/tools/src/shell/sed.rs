@@ -112,8 +112,8 @@ fn only_prints(script: &str) -> bool {
                 Some(rest) => rest,
                 None => return false,
             },
-            // Texts go to the end of the line.
-            'a' | 'i' | 'c' if !tail.contains('\n') => "",
+            // Texts go to the end of the line, or of the next script.
+            'a' | 'i' | 'c' if !tail.is_empty() && !tail.ends_with('\\') && !tail.contains('\n') => "",
             _ => return false,
         };
     }
@@ -135,7 +135,7 @@ fn delimited(mut text: &str, delimiter: char) -> Option<&str> {
         text = match character {
             _ if character == delimiter => return Some(rest),
             '\n' => return None,
-            '\\' => &rest[rest.chars().next()?.len_utf8()..],
+            '\\' => rest.strip_prefix(|escaped: char| escaped != '\n')?,
             '[' => bracket(rest, delimiter)?,
             _ => rest,
         };
@@ -195,6 +195,7 @@ fn replacement(text: &str, delimiter: char) -> Option<&str> {
     let mut escaped = false;
     for (at, character) in text.char_indices() {
         match character {
+            '\n' => return None,
             _ if escaped => escaped = false,
             '\\' => escaped = true,
             _ if character == delimiter => return Some(&text[at + character.len_utf8()..]),
@@ -256,6 +257,9 @@ mod tests {
             "s/[^]/A/;/]/p/w src/p",
             "s/[\\]/A/;/]/p/w src/p",
             "s/[[.a/.]b]/c/",
+            "a x\\",
+            "i",
+            "s=a=b\ne touch y\n=",
         ] {
             assert!(!only_prints(script), "{script}");
         }

@@ -24,6 +24,12 @@ const DEVICES: [&str; 9] = [
     "/dev/tty",
 ];
 
+/// Words that mean something to bash where a command begins, but for `time`.
+pub(super) const GRAMMAR: [&str; 21] = [
+    "{", "}", "!", "[[", "]]", "((", "function", "then", "do", "done", "fi", "esac", "in", "if", "for",
+    "while", "case", "until", "select", "else", "elif",
+];
+
 impl Reader<'_> {
     /// A `command` of the tree, with redirections that the grammar put elsewhere.
     pub(super) fn simple(
@@ -82,29 +88,7 @@ impl Reader<'_> {
         if name.is_empty() || name.contains(char::is_whitespace) {
             return Err("the name of a program is empty or has blanks".into());
         }
-        if matches!(
-            name,
-            "{" | "}"
-                | "!"
-                | "[["
-                | "]]"
-                | "(("
-                | "function"
-                | "then"
-                | "do"
-                | "done"
-                | "fi"
-                | "esac"
-                | "in"
-                | "if"
-                | "for"
-                | "while"
-                | "case"
-                | "until"
-                | "select"
-                | "else"
-                | "elif"
-        ) {
+        if GRAMMAR.contains(&name) {
             return Err("a word of the grammar stands where a program should".into());
         }
         self.found.program(name);
@@ -230,7 +214,7 @@ impl Reader<'_> {
             Place::Unknown => None,
             // Back from wherever a link leads that the pattern fits.
             Place::Below { pattern, .. } if pattern.split('/').any(|part| part == "..") => None,
-            Place::At(path) | Place::Through(path)
+            Place::At(path) | Place::Through(path) | Place::Below { directory: path, .. }
                 if DEVICES.contains(&path.as_str()) || is_descriptor(path) || path.is_empty() =>
             {
                 Some(None)

@@ -92,6 +92,9 @@ fn check(root: Node<'_>, text: &str) -> Result<(), Unclear> {
         if node.kind() == "comment" && !begins_word(text, node.start_byte()) {
             return Err("it has a `#` that may or may not begin a comment".into());
         }
+        if may_be_arithmetic(node, text) {
+            return Err("it is not certain whether something is computed or run".into());
+        }
         check_gaps(node, text)?;
         if cursor.goto_first_child() {
             depth += 1;
@@ -109,6 +112,16 @@ fn check(root: Node<'_>, text: &str) -> Result<(), Unclear> {
             }
             depth -= 1;
         }
+    }
+}
+
+/// Where the grammar sees a subshell in `((`, bash sees arithmetic first.
+fn may_be_arithmetic(node: Node<'_>, text: &str) -> bool {
+    let source = text[node.byte_range()].trim_start();
+    match node.kind() {
+        "subshell" => source.starts_with("((") || text[..node.start_byte()].ends_with('('),
+        "command_substitution" => source.starts_with("$(("),
+        _ => false,
     }
 }
 

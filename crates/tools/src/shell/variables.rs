@@ -73,6 +73,7 @@ const RULES: &[&str] = &[
     "EUID",
     "PPID",
     "COMP_WORDBREAKS",
+    "FUNCNEST",
     "PAGER",
     "MANPAGER",
     "SYSTEMD_PAGER",

@@ -3,7 +3,7 @@
 use attache_core::ports::tool::CommandNature;
 
 use super::state::State;
-use super::word::{Place, Word};
+use super::word::{ANY_DEPTH, Place, Word};
 use super::{Reader, Unclear, awk, find, git, options, programs, ps, sed, tar};
 
 /// Where programs of the system live: below these a path means the same as a name.
@@ -41,6 +41,21 @@ impl Verdict {
             hosts: Vec::new(),
             directory: None,
         }
+    }
+
+    /// What it reads, it also reads through the links it comes across.
+    pub(super) fn follow_links(&mut self) {
+        let mut followed = Vec::new();
+        for place in &self.reads {
+            match place {
+                Place::At(directory) | Place::Through(directory) | Place::Below { directory, .. } => {
+                    let pattern = ANY_DEPTH.to_owned();
+                    followed.push(Place::Below { directory: directory.clone(), pattern });
+                }
+                Place::Unknown => {}
+            }
+        }
+        self.reads.extend(followed);
     }
 
     /// It does not only read after all.
@@ -91,6 +106,9 @@ impl Reader<'_> {
         let reading = find::read(arguments);
         let mut verdict = Verdict::new(shown, CommandNature::ReadOnly, 1);
         verdict.reads = reading.starts.iter().map(Word::place).collect();
+        if reading.follows {
+            verdict.follow_links();
+        }
         verdict.writes = reading.writes;
         if !verdict.writes.is_empty() || reading.strange {
             verdict.acts();

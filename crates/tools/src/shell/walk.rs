@@ -2,13 +2,24 @@
 
 use tree_sitter::Node;
 
+use super::simple::GRAMMAR;
 use super::state::{Flow, State, join};
 use super::{Reader, Unclear, syntax};
 use crate::limits::SHELL_TEXTS;
 
 /// Functions that are called where no command of their name stands in the tree, or for every program that is not there.
-const UNFOLLOWED: [&str; 8] =
-    ["command_not_found_handle", "export", "declare", "typeset", "readonly", "local", "unset", "["];
+const UNFOLLOWED: [&str; 10] = [
+    "command_not_found_handle",
+    "export",
+    "declare",
+    "typeset",
+    "readonly",
+    "local",
+    "unset",
+    "[",
+    "time",
+    "coproc",
+];
 
 impl Reader<'_> {
     /// A whole text in this state: the line itself, a function's body, what `eval` and `sh -c` are given.
@@ -87,9 +98,7 @@ impl Reader<'_> {
             "case_statement" => self.case(node, text, state),
             "while_statement" => self.repeat(state, |reader, state| reader.while_round(node, text, state)),
             "for_statement" => self.for_each(node, text, state),
-            "c_style_for_statement" => {
-                self.repeat(state, |reader, state| reader.count_round(node, text, state))
-            }
+            "c_style_for_statement" => self.count(node, text, state),
             "test_command" => {
                 let before = state.clone();
                 self.test(node, text, &mut state)?;
@@ -275,7 +284,7 @@ impl Reader<'_> {
             return Err("a function can't be followed".into());
         };
         let name = &text[name.byte_range()];
-        if UNFOLLOWED.contains(&name) {
+        if UNFOLLOWED.contains(&name) || GRAMMAR.contains(&name) {
             return Err(Unclear(format!("it is not certain when the function {name} runs")));
         }
         // Redirections of a function happen at each call.

@@ -78,17 +78,15 @@ impl Word {
 
     /// Whether it is an integer as arithmetic writes it: a leading zero would make it octal, or an error.
     pub(super) fn is_numeric(&self) -> bool {
-        let begins_well = match self.pieces.as_slice() {
-            [Piece::Text(only)] => only == "0" || !only.is_empty() && !only.starts_with('0'),
-            [Piece::Text(first), ..] => !first.starts_with('0'),
-            pieces => !pieces.is_empty(),
-        };
-        begins_well
-            && self.pieces.iter().all(|piece| match piece {
-                Piece::Text(text) => text.chars().all(|character| character.is_ascii_digit()),
-                Piece::Number => true,
-                Piece::Wild(_) | Piece::Chosen(_) | Piece::Unknown => false,
-            })
+        match self.pieces.as_slice() {
+            [Piece::Number] => true,
+            [Piece::Text(text)] => {
+                text == "0"
+                    || text.bytes().all(|digit| digit.is_ascii_digit())
+                        && text.bytes().next().is_some_and(|first| first != b'0')
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn place(&self) -> Place {

@@ -48,6 +48,20 @@ const SIMPLE: &[&str] = &[
     "((x=1))",
     "((0 && (x=1)))",
     "x=$((x+1))",
+    "((x = 08))",
+    "((HOME, x=1))",
+    "echo ${y:-$((x=5))}",
+    "ls='b[$(mk)]'",
+    "echo ${y:-$((ls))}",
+    "cat ${x#a}",
+    "cat {a.txt,$x}b",
+    "[ $x ]",
+    "FUNCNEST=1",
+    "time exit",
+    "'time' exit",
+    "eval 'exit; fi'",
+    "declare x=a.txt y=$x",
+    "declare -a a='($(mk))'",
     "declare x=a.txt",
     "declare x=OUT",
     "local x=a.txt",
@@ -116,11 +130,14 @@ fn combined(form: usize, a: &str, b: &str, c: &str) -> String {
         26 => format!("x=OUT {a}; {b}"),
         27 => format!("until {a}; do {b}; break; done; {c}"),
         28 => format!("cat <<E\n$({a})\nE\n{b}"),
+        29 => format!("bash -c '{}'; {b}", a.replace('\'', "")),
+        30 => format!("x=OUT; for ((i = 0; i < 1; i++)); do {a}; i=$x; done; {b}"),
+        31 => format!("! (({a})); {b}"),
         _ => format!("[[ $({a}) = a ]] && {b}; {c}"),
     }
 }
 
-const FORMS: usize = 30;
+const FORMS: usize = 33;
 
 fn command() -> impl Strategy<Value = String> {
     let simple = prop::sample::select(SIMPLE).prop_map(str::to_owned);
