@@ -84,8 +84,11 @@ impl Reader<'_> {
             else {
                 return Err("an element of an array can't be followed".into());
             };
+            if !is_name(&text[name.byte_range()]) {
+                return Err("an element of what is no array can't be followed".into());
+            }
             // One that is not there is an error.
-            self.may_fail |= !text[index.byte_range()].bytes().all(|digit| digit.is_ascii_digit());
+            self.may_fail |= !is_index(&text[index.byte_range()]);
             self.compute(index, text, state)?;
             return self.operand(name, text, state);
         }
@@ -112,7 +115,7 @@ impl Reader<'_> {
         let source = &text[node.byte_range()];
         match node.kind() {
             "number" => {
-                self.may_fail |= source.len() > 1 && source.starts_with('0') || source.contains('#');
+                self.may_fail |= source.len() > 1 && source.starts_with('0') || !is_index(source);
                 Ok(())
             }
             "variable_name" | "word" if is_name(source) => {
@@ -150,8 +153,11 @@ fn is_untouched(node: Node<'_>, text: &str, state: &State) -> bool {
 
 /// Whether a divisor is anything but a plain number.
 fn may_divide_by_zero(source: &str) -> bool {
-    let is_plain =
-        |divisor: &str| divisor.trim_start().starts_with(|first: char| ('1'..='9').contains(&first));
+    let is_plain = |divisor: &str| {
+        let divisor = divisor.trim_start();
+        let digits = &divisor[..divisor.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(divisor.len())];
+        is_index(digits) && !digits.starts_with('0')
+    };
     source.split(['/', '%']).skip(1).any(|divisor| !is_plain(divisor))
 }
 
@@ -173,6 +179,11 @@ fn assignment<'tree, 'text>(node: Node<'tree>, text: &'text str) -> Option<(Node
     let mut cursor = node.walk();
     let target = named.or_else(|| node.children(&mut cursor).find(Node::is_named))?;
     Some((target, operator))
+}
+
+/// A number that is neither negative nor becomes so because it is too large.
+pub(super) fn is_index(text: &str) -> bool {
+    (1..=18).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 pub(super) fn is_name(text: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use attache_core::ports::tool::CommandNature;
 
+use super::arithmetic::is_name;
 use super::verdict::Verdict;
 use super::word::Word;
 
@@ -37,12 +38,15 @@ pub(super) fn judge(shown: Vec<String>, arguments: &[Word]) -> Verdict {
         verdict.acts();
         verdict.prefix = 0;
     }
-    let is_assignment = |word: &&Word| !word.beginning().contains('=') || word.beginning().contains('/');
+    let is_file = |word: &&Word| {
+        let name = word.beginning().split_once('=').map(|(name, _)| name);
+        !name.is_some_and(is_name)
+    };
     let files: Vec<&Word> = words.collect();
     if files.iter().any(|word| word.may_be_option()) {
         verdict.acts();
     }
-    verdict.reads = files.into_iter().filter(is_assignment).map(Word::place).collect();
+    verdict.reads = files.into_iter().filter(is_file).map(Word::place).collect();
     verdict
 }
 

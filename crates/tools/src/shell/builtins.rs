@@ -3,7 +3,7 @@
 use attache_core::ports::tool::CommandNature;
 use tree_sitter::Node;
 
-use super::arithmetic::is_name;
+use super::arithmetic::{is_index, is_name};
 use super::state::{Flow, State};
 use super::variables::{Kind, kind};
 use super::verdict::{Verdict, bare};
@@ -135,7 +135,7 @@ impl Reader<'_> {
         let name = &text[name_node.byte_range()];
         if !plain && let Some(index) = target.child_by_field_name("index") {
             // One before the first is an error.
-            self.may_fail |= !text[index.byte_range()].bytes().all(|digit| digit.is_ascii_digit());
+            self.may_fail |= !is_index(&text[index.byte_range()]);
             self.arithmetic(index, text, state)?;
         }
         if kind(name) == Kind::Rules || !is_name(name) {
@@ -199,6 +199,9 @@ impl Reader<'_> {
                     told.push(part);
                 }
                 "word" if part.starts_with('-') && part[1..].chars().all(|flag| "xap".contains(flag)) => {
+                    if keyword == "export" && part != "-p" {
+                        return Err("a declaration can't be followed".into());
+                    }
                     exports |= part.contains('x');
                     is_array |= part.contains('a');
                     prints |= part.contains('p');

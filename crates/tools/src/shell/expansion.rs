@@ -2,6 +2,7 @@
 
 use tree_sitter::Node;
 
+use super::arithmetic::{is_index, is_name};
 use super::state::State;
 use super::variables::{Kind, kind};
 use super::word::Piece;
@@ -129,6 +130,7 @@ impl Reader<'_> {
                 }
             }
         }
+        self.may_fail |= !is_well_formed(text[node.byte_range()].trim_start());
         // What stands behind an operator may not be expanded at all.
         *state = before.joined(state);
         if operators.contains('!') || operators.contains("@P") {
@@ -170,7 +172,32 @@ impl Reader<'_> {
         operators: &str,
     ) -> Result<(), Unclear> {
         // A negative length is an error.
-        self.may_fail |= !text[node.byte_range()].bytes().all(|digit| digit.is_ascii_digit());
+        self.may_fail |= !is_index(&text[node.byte_range()]);
         if operators == ":" || operators == "::" { self.arithmetic(node, text, state) } else { Ok(()) }
     }
+}
+
+/// Whether `${…}` is a form that bash never rejects: the grammar knows more of them.
+fn is_well_formed(source: &str) -> bool {
+    let Some(inner) = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else { return false };
+    let is_parameter = |text: &str| {
+        is_name(text)
+            || is_index(text)
+            || matches!(text, "@" | "*" | "#" | "?" | "$" | "-")
+            || is_element(text)
+    };
+    if is_parameter(inner) || inner.strip_prefix('#').is_some_and(is_parameter) {
+        return true;
+    }
+    let end = inner.find(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+    let (name, rest) = inner.split_at(end.unwrap_or(inner.len()));
+    is_name(name)
+        && (rest.starts_with(['-', '=', '+', '#', '%', '/', '^', ','])
+            || rest.starts_with(':') && rest.len() > 1)
+}
+
+/// `a[0]`, `a[@]`.
+fn is_element(text: &str) -> bool {
+    let parts = text.split_once('[').and_then(|(name, rest)| Some((name, rest.strip_suffix(']')?)));
+    parts.is_some_and(|(name, index)| is_name(name) && !index.is_empty())
 }

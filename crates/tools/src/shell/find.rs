@@ -1,6 +1,6 @@
 //! `find`: where it starts, what it runs and what it writes.
 
-use super::word::{ANY_DEPTH, Piece, Place, Word};
+use super::word::{ANY_DEPTH, ANY_FILE, Piece, Place, Word};
 
 #[derive(Debug, Default)]
 pub(super) struct Reading {
@@ -8,6 +8,10 @@ pub(super) struct Reading {
     pub(super) writes: Vec<Place>,
     /// Commands it runs, `{}` replaced by some file below its starts.
     pub(super) commands: Vec<Vec<Word>>,
+    /// Every test of it has to hold.
+    is_plain: bool,
+    /// What it names from here on are files themselves, no links to any.
+    only_files: bool,
     /// It goes where links lead.
     pub(super) follows: bool,
     /// Something that is not known here.
@@ -116,6 +120,9 @@ pub(super) fn read(arguments: &[Word]) -> Reading {
     if reading.starts.is_empty() {
         reading.starts.push(Word::known("."));
     }
+    let is_one_of =
+        |words: &[&str]| arguments.iter().any(|word| word.text().is_some_and(|text| words.contains(&text)));
+    reading.is_plain = !is_one_of(&["-o", "-or", ",", "!", "-not", "(", "-L", "-H", "-follow"]);
     reading.follows = arguments.iter().any(|word| matches!(word.text(), Some("-L" | "-follow")));
     while index < arguments.len() {
         index += expression(&arguments[index..], &mut reading);
@@ -150,7 +157,8 @@ fn expression(words: &[Word], reading: &mut Reading) -> usize {
             let end = end.unwrap_or(words.len());
             let inner = words.get(1..end).unwrap_or_default();
             for start in &reading.starts {
-                let command: Vec<Word> = inner.iter().map(|word| filled(word, start)).collect();
+                let command: Vec<Word> =
+                    inner.iter().map(|word| filled(word, start, reading.only_files)).collect();
                 reading.commands.push(command);
             }
             // There the name is looked for in every directory it comes to.
@@ -160,6 +168,8 @@ fn expression(words: &[Word], reading: &mut Reading) -> usize {
         _ if ALONE.contains(&name) => 1,
         _ if WITH_ONE.contains(&name) || name.starts_with("-newer") => {
             reading.strange |= words.get(1).is_none_or(Word::may_be_several);
+            let is_file = words.get(1).is_some_and(|kind| kind.text() == Some("f"));
+            reading.only_files |= name == "-type" && is_file && reading.is_plain;
             2
         }
         _ => {
@@ -182,12 +192,12 @@ fn ends(words: &[Word], at: usize) -> bool {
 }
 
 /// `{}` is some file below the start.
-fn filled(word: &Word, start: &Word) -> Word {
+fn filled(word: &Word, start: &Word, only_files: bool) -> Word {
     match word.text() {
         Some("{}") => {
             let mut pieces = start.pieces.clone();
             pieces.push(Piece::Text("/".to_owned()));
-            pieces.push(Piece::Wild(ANY_DEPTH.to_owned()));
+            pieces.push(Piece::Wild(if only_files { ANY_FILE } else { ANY_DEPTH }.to_owned()));
             let merged = match pieces.as_slice() {
                 [Piece::Text(first), Piece::Text(_), wild] => {
                     vec![Piece::Text(format!("{first}/")), wild.clone()]

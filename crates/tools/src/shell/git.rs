@@ -65,7 +65,7 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
             Verdict::new(shown, CommandNature::Effects, width)
         }
     };
-    if verifies(rest) {
+    if verifies(rest) || rest.iter().any(reaches_further) {
         verdict.acts();
     }
     if verdict.nature == CommandNature::ReadOnly {
@@ -73,6 +73,13 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
     }
     verdict.directory = directory;
     verdict
+}
+
+/// Options with which git writes or runs something, or reads outside of the repository, wherever they stand: what seems to
+/// be a value, or behind `--`, may be one to git.
+fn reaches_further(word: &Word) -> bool {
+    const OPTIONS: [&str; 6] = ["--out", "--ext", "--textc", "--show-sig", "--contents", "--open"];
+    OPTIONS.iter().any(|option| word.beginning().starts_with(option))
 }
 
 /// Whether a format asks for signatures: then git runs the program that checks them, and that one keeps files.

@@ -134,15 +134,14 @@ impl Reader<'_> {
     pub(super) fn test(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(), Unclear> {
         let double = text[node.byte_range()].starts_with("[[");
         self.found.program(if double { "[[" } else { "[" });
-        if !double && !is_plain_test(node, text) {
+        if double && negates_name(&text[node.byte_range()]) || !double && !is_plain_test(node, text) {
             return Err("a test can't be followed".into());
         }
         let mut open = vec![(node, 0, false)];
         while let Some((node, depth, inherited)) = open.pop() {
             let operator = node.child_by_field_name("operator").map(|child| &text[child.byte_range()]);
             // What stands behind a sign or in brackets is computed, too.
-            let computes =
-                inherited || matches!(operator, Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"));
+            let computes = inherited || operator.is_some_and(|operator| COMPUTES.contains(&operator));
             if matches!(operator, Some("-v" | "-R")) {
                 return Err("it asks whether a variable is set by a name that may run something".into());
             }
@@ -176,6 +175,19 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// Operators of `[[ … ]]` that compute what they compare.
+const COMPUTES: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+
+/// `-y -eq 1`: an operator to the grammar, a variable to bash.
+fn negates_name(source: &str) -> bool {
+    let words: Vec<&str> = source.split_ascii_whitespace().collect();
+    let is_name = |word: &str| {
+        let sign = word.trim_start_matches(['(', '!']).strip_prefix('-');
+        sign.is_some_and(|rest| !rest.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    words.windows(2).any(|pair| COMPUTES.contains(&pair[1]) && is_name(pair[0]))
 }
 
 /// Whether `[ … ]` is one command on one line: the grammar takes operators of the shell for such of the test.

@@ -61,6 +61,10 @@ const FOLLOWS: [&str; 2] = ["follow", "dereference-recursive"];
 /// too often.
 fn has_one_of(arguments: &[Word], letters: &str, names: &[&str]) -> bool {
     let is_one = |word: &Word| {
+        // A file may be named like an option.
+        if word.may_be_option() {
+            return true;
+        }
         let beginning = word.beginning();
         match beginning.strip_prefix("--") {
             Some(long) => names
@@ -76,14 +80,16 @@ fn search_through(verdict: &mut Verdict, names_none: bool) {
     if names_none {
         verdict.reads.push(Place::Through(".".to_owned()));
     }
+    let mut searched = Vec::new();
     for place in &mut verdict.reads {
         match place {
             Place::At(path) => *place = Place::Through(std::mem::take(path)),
-            // The directories that fit are as deep as those that are named.
-            Place::Below { directory, .. } => *place = Place::Through(std::mem::take(directory)),
+            // The directories that fit are as deep as those that are named, and links among them are followed.
+            Place::Below { directory, .. } => searched.push(Place::Through(directory.clone())),
             Place::Through(_) | Place::Unknown => {}
         }
     }
+    verdict.reads.extend(searched);
 }
 
 #[derive(Default)]
@@ -111,12 +117,14 @@ impl Sorted {
                 self.operands.extend(words.cloned());
                 return;
             }
-            if word.may_be_option() {
+            let beginning = word.beginning();
+            // `--include=*.rs` is an option, whatever follows.
+            let is_option = beginning.starts_with("--") && beginning.contains('=') && !word.splits;
+            if word.may_be_option() && !is_option {
                 self.strange = true;
                 self.operands.push(word.clone());
                 continue;
             }
-            let beginning = word.beginning();
             if beginning.starts_with("--") {
                 self.long(program, word, &mut words);
             } else if beginning.starts_with('-') && beginning.len() > 1 {
@@ -146,6 +154,8 @@ impl Sorted {
             Some(Value::None) => self.strange |= attached.is_some(),
             Some(Value::Optional) => {}
             Some(Value::Instead) => self.given = true,
+            // `--include=*.rs` fits names that begin so, and nothing else.
+            Some(Value::Text) if attached.as_ref().is_some_and(|value| !value.splits) => {}
             Some(kind) => match attached.or_else(|| rest.next().cloned()) {
                 Some(value) => self.value(kind, &value),
                 None => self.strange = true,

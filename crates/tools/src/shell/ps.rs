@@ -45,7 +45,7 @@ fn is_read_again(word: &str) -> bool {
         word.split_once(letter)
             .is_some_and(|(_, rest)| rest.starts_with(|next: char| next.is_ascii_alphabetic()))
     };
-    word.contains('x') || ['u', 'g', 't'].into_iter().any(has_name)
+    word.contains('x') || word.ends_with('t') || ['u', 'g', 't'].into_iter().any(has_name)
 }
 
 /// Whether the next word is a value; `None` where a letter that is sought is among them.
@@ -83,6 +83,8 @@ mod tests {
             "o environ",
             "-axe",
             "-x -e",
+            "-et",
+            "-e -t",
             "-ef -x",
             "axE",
         ] {

@@ -153,10 +153,8 @@ impl Reader<'_> {
         }
         let (Some(start), Some(end)) = (start, end) else { return Err("a here-document has no end".into()) };
         let word = &text[start.byte_range()];
-        let mark: String = word.chars().filter(|character| !"'\"\\".contains(*character)).collect();
-        if mark.is_empty() || mark.contains(['$', '`']) {
-            return Err("the end of a here-document is not a plain word".into());
-        }
+        let mark = plain_mark(word).filter(|_| ends_word(&text[start.end_byte()..]));
+        let mark = mark.ok_or("the end of a here-document is not a plain word")?;
         let quoted = mark != word;
         let first_line = text[start.end_byte()..].find('\n').map(|at| start.end_byte() + at + 1);
         let mut at = first_line.ok_or("a here-document has no end")?;
@@ -181,6 +179,18 @@ impl Reader<'_> {
         }
         Err("a here-document has no end".into())
     }
+}
+
+/// `END`, `'END'`, `"END"` and `\END`.
+fn plain_mark(word: &str) -> Option<&str> {
+    let quoted = |quote: char| word.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    let mark = quoted('\'').or_else(|| quoted('"')).or_else(|| word.strip_prefix('\\')).unwrap_or(word);
+    let is_plain = |character: char| character.is_alphanumeric() || "_-.".contains(character);
+    (!mark.is_empty() && mark.chars().all(is_plain)).then_some(mark)
+}
+
+fn ends_word(rest: &str) -> bool {
+    rest.starts_with([' ', '\t', '\n', ';', '|', '&', '<', '>', ')'])
 }
 
 /// The variable that takes the number of a redirection, in `{name}>`, by what stands right before it.

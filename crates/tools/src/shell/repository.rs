@@ -19,7 +19,7 @@ pub enum Repository {
 }
 
 /// Sections without a program in any of their keys.
-const HARMLESS_SECTIONS: [&str; 14] = [
+const HARMLESS_SECTIONS: [&str; 13] = [
     "branch",
     "user",
     "init",
@@ -30,14 +30,13 @@ const HARMLESS_SECTIONS: [&str; 14] = [
     "color",
     "rebase",
     "commit",
-    "status",
     "advice",
     "author",
     "committer",
 ];
 
 /// Keys without a program, of sections that have others too.
-const HARMLESS_KEYS: [(&str, &[&str]); 3] = [
+const HARMLESS_KEYS: [(&str, &[&str]); 4] = [
     (
         "core",
         &[
@@ -53,6 +52,10 @@ const HARMLESS_KEYS: [(&str, &[&str]); 3] = [
             "safecrlf",
             "quotepath",
         ],
+    ),
+    (
+        "status",
+        &["short", "branch", "showuntrackedfiles", "relativepaths", "aheadbehind", "renames", "showstash"],
     ),
     ("remote", &["url", "fetch", "pushurl", "push", "mirror", "prune", "tagopt"]),
     (
@@ -194,6 +197,7 @@ mod tests {
             "[remote \"a\"]\n\tuploadpack = ./run\n",
             "[remote \"a\"]\n\tpromisor = true\n",
             "[extensions]\n\tpartialClone = origin\n",
+            "[status]\n\tsubmoduleSummary = true\n",
         ] {
             std::fs::write(git.join("config"), format!("{plain}{bad}")).unwrap();
             assert_eq!(repository(&inner), Repository::Configured, "{bad}");

@@ -278,16 +278,17 @@ fn skip_wrapper<'w>(
             // Only tells where something is.
             ("command", "-v" | "-V") => return Ok(&[]),
             ("time", "-p") if index == 0 => 1,
-            ("command", "-p")
-            | ("env", "-i" | "-" | "-0")
-            | ("timeout", "--foreground" | "--preserve-status" | "-v") => 1,
+            ("command", "-p") | ("env", "-0") | ("timeout", "--foreground" | "--preserve-status" | "-v") => 1,
             ("setsid", "-w" | "--wait") | ("ionice", "-t") => 1,
             ("env", "-u")
             | ("nice", "-n")
             | ("timeout", "-s" | "-k" | "--signal" | "--kill-after")
             | ("ionice", "-c" | "-n")
             | ("stdbuf", "-i" | "-o" | "-e") => {
-                if arguments.get(index + 1).is_none_or(Word::may_be_several) {
+                // Without its variables, a program is another one.
+                let value = arguments.get(index + 1).filter(|value| !value.may_be_several());
+                let unsets = |value: &Word| value.text().is_none_or(|variable| kind(variable) != Kind::Own);
+                if value.is_none_or(|value| name == "env" && unsets(value)) {
                     return Err(strange());
                 }
                 2

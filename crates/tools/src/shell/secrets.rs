@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use attache_core::scope::Guarded;
 
-use super::word::Place;
+use super::word::{ANY_DEPTH, Place};
 use super::{Reader, nearest};
 use crate::limits::SHELL_CLOSED;
 
@@ -83,8 +83,10 @@ impl Reader<'_> {
     /// Of what is hidden by its place: whether the pattern leads there.
     fn hidden_may_match(&self, pattern: &str, directory: &Path) -> bool {
         let first = pattern.split('/').next().unwrap_or(pattern);
-        self.hidden_names(directory)
-            .any(|name| (!name.starts_with('.') || first.starts_with('.')) && matches(first, &name))
+        self.hidden_names(directory).any(|name| {
+            pattern.contains(ANY_DEPTH)
+                || (!name.starts_with('.') || first.starts_with('.')) && matches(first, &name)
+        })
     }
 
     /// The entries of `directory` that are hidden or lead to what is.

@@ -191,8 +191,8 @@ impl Reader<'_> {
     ) -> Result<Flow, Unclear> {
         match body.kind() {
             "command" => {
-                let flow = self.simple(body, redirects, text, state)?;
-                self.behind_here_documents(redirects, text, flow)
+                let flow = self.simple(body, redirects, text, state.clone())?;
+                self.behind_here_documents(redirects, text, flow, &state)
             }
             "list" => {
                 let (Some(left), Some(operator), Some(right)) =
@@ -239,8 +239,8 @@ impl Reader<'_> {
                 if !extra.is_empty() {
                     return Err("a redirection has words behind it".into());
                 }
-                let flow = self.statement(body, text, before.clone().joined(&state))?.or_failed(before);
-                self.behind_here_documents(redirects, text, flow)
+                let flow = self.statement(body, text, before.clone().joined(&state))?;
+                self.behind_here_documents(redirects, text, flow.or_failed(before.clone()), &before)
             }
         }
     }
@@ -251,6 +251,7 @@ impl Reader<'_> {
         redirects: &[Node<'_>],
         text: &str,
         mut flow: Flow,
+        before: &State,
     ) -> Result<Flow, Unclear> {
         for redirect in redirects.iter().filter(|redirect| redirect.kind() == "heredoc_redirect") {
             let mut cursor = redirect.walk();
@@ -258,11 +259,10 @@ impl Reader<'_> {
             for child in redirect.children(&mut cursor) {
                 match child.kind() {
                     "&&" | "||" => operator = child.kind(),
+                    // Then what stands before it is a part of the pipeline, too.
                     "pipeline" => {
-                        if let Some(state) = flow.clone().either() {
-                            self.pipeline(child, text, state.clone())?;
-                            flow = Flow::both(state);
-                        }
+                        self.pipeline(child, text, before.clone())?;
+                        flow = Flow::both(before.clone());
                     }
                     _ if !operator.is_empty()
                         && child.is_named()
@@ -342,7 +342,12 @@ impl Reader<'_> {
             let mut body = Vec::new();
             for (index, child) in item.children(&mut inner).enumerate() {
                 match item.field_name_for_child(index as u32) {
-                    Some("value") => self.expand_all(child, text, &mut state)?,
+                    // Of several, only those up to the one that fits are expanded.
+                    Some("value") => {
+                        let before = state.clone();
+                        self.expand_all(child, text, &mut state)?;
+                        state = before.joined(&state);
+                    }
                     _ if child.is_named() => body.push(child),
                     _ => {}
                 }

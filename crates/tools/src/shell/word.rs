@@ -151,6 +151,8 @@ fn climbs(pieces: &[Piece]) -> bool {
 
 /// What `find` fills in for a name, at any depth. Nobody writes it: two stars are two pieces.
 pub(super) const ANY_DEPTH: &str = "**";
+/// The same where it names no links.
+pub(super) const ANY_FILE: &str = "***";
 
 /// A pattern whose first wildcard stands behind `literal`.
 fn below(literal: &str, rest: &[Piece]) -> Place {
@@ -162,7 +164,10 @@ fn below(literal: &str, rest: &[Piece]) -> Place {
     let mut pattern = name.to_owned();
     for piece in rest {
         match piece {
-            Piece::Wild(wild) if wild == ANY_DEPTH => return Place::Through(directory.to_owned()),
+            Piece::Wild(wild) if wild == ANY_FILE => return Place::Through(directory.to_owned()),
+            Piece::Wild(wild) if wild == ANY_DEPTH => {
+                return Place::Below { directory: directory.to_owned(), pattern: wild.clone() };
+            }
             Piece::Text(text) | Piece::Wild(text) | Piece::Chosen(text) => pattern.push_str(text),
             Piece::Number | Piece::Unknown => pattern.push('*'),
         }
