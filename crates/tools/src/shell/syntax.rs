@@ -180,9 +180,7 @@ fn is_tight(node: Node<'_>, child: Node<'_>) -> bool {
     match node.kind() {
         "simple_expansion" => true,
         // `for ((i = 0; …))`
-        "variable_assignment" => {
-            !node.parent().is_some_and(|parent| parent.kind() == "c_style_for_statement")
-        }
+        "variable_assignment" => node.parent().is_none_or(|parent| parent.kind() != "c_style_for_statement"),
         "expansion" | "subscript" => {
             child.prev_sibling().is_some_and(|before| before.prev_sibling().is_none())
         }
