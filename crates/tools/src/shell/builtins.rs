@@ -4,6 +4,7 @@ use attache_core::ports::tool::CommandNature;
 use tree_sitter::Node;
 
 use super::arithmetic::{is_index, is_name};
+use super::marks::has_brace;
 use super::state::{Flow, State};
 use super::variables::{Kind, kind};
 use super::verdict::{Verdict, bare};
@@ -182,8 +183,7 @@ impl Reader<'_> {
             let part = &text[child.byte_range()];
             match child.kind() {
                 "variable_assignment" => {
-                    let braces = part.replace("${", "").contains('{');
-                    if prints || braces || may_evaluate_value(child, part, is_array, &state) {
+                    if prints || has_brace(part) || may_evaluate_value(child, part, is_array, &state) {
                         return Err("a declaration may make something else of a value".into());
                     }
                     self.assignments(child, text, &mut state)?;

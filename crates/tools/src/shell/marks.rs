@@ -174,7 +174,8 @@ fn begin(text: &str, node: &Node<'_>) -> usize {
     node.start_byte() + (source.len() - source.trim_start().len())
 }
 
-fn has_brace(source: &str) -> bool {
+/// Whether an unquoted brace may be in it; those of `${…}` don't count.
+pub(super) fn has_brace(source: &str) -> bool {
     source.replace("${", "").contains('{')
 }
 
