@@ -170,7 +170,7 @@ fn nothing_that_passes_does_more_than_read() {
         let said = run(&command, &root, &programs);
         let leaks = said.contains(CANARY) || said.contains("localhost");
         if leaks || mark.exists() || names(&root) != files {
-            let _ = fs::remove_file(&mark);
+            fs::remove_file(&mark).ok();
             return Err(TestCaseError::fail(format!("it passes, and does more: {command}")));
         }
         Ok(())
