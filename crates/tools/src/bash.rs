@@ -2,6 +2,7 @@
 
 mod capture;
 mod terminal;
+mod withheld;
 
 use std::ffi::OsString;
 use std::io;
@@ -11,7 +12,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use attache_core::ids::CallId;
-use attache_core::ports::tool::{Effect, NetworkGrant, Presentation, Progress, Shown, Site, ToolKind};
+use attache_core::ports::tool::{
+    Effect, NetworkGrant, Presentation, Progress, Shown, Site, ToolKind, WriteGrant,
+};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use schemars::JsonSchema;
@@ -31,6 +34,7 @@ use crate::sandbox::Found;
 use crate::shell;
 
 use capture::{Capture, Kept};
+use withheld::Held;
 
 /// Runs a command with bash in the workspace root and returns its output and exit code. Each call is a new shell: no
 /// state is kept, standard input is empty, there is no terminal, and whatever it leaves in the background is ended
@@ -120,6 +124,7 @@ impl Tool for Bash {
                 command: input.command,
                 site: runtime.site.clone(),
                 network: runtime.network,
+                writes: runtime.writes,
                 timeout,
                 live: Live {
                     capture: Capture::new(spill_path(&runtime.site.workspace.scratch, &runtime.call_id)),
@@ -127,6 +132,7 @@ impl Tool for Bash {
                     progress: runtime.progress,
                 },
             };
+            let held = Held::of(runtime.writes, &self.sandbox);
             let mut running = tokio::task::spawn_blocking(move || job.run(&cancelled));
             let finished = tokio::select! {
                 finished = &mut running => finished,
@@ -136,7 +142,7 @@ impl Tool for Bash {
                 }
             };
             match finished {
-                Ok(Ok((ended, capture))) => outcome(call, ended, &capture, timeout),
+                Ok(Ok((ended, capture))) => outcome(call, ended, &capture, timeout, held),
                 Ok(Err(error)) => call.failed(format!("bash: could not be started: {error}")),
                 Err(error) => call.failed(format!("bash: the command's supervision failed: {error}")),
             }
@@ -174,6 +180,7 @@ struct Job {
     command: String,
     site: Site,
     network: NetworkGrant,
+    writes: WriteGrant,
     timeout: Duration,
     live: Live,
 }
@@ -187,7 +194,7 @@ impl Job {
         }
         let line = vec![find_shell()?, "-c".into(), (&self.command).into()];
         // Lives until the whole tree is gone.
-        let confined = self.sandbox.confine_for_us(&self.site, self.network, line)?;
+        let confined = self.sandbox.confine_for_us(&self.site, self.network, self.writes, line)?;
         let environment = environment::for_command(std::env::vars_os());
         let tree = Tree::start(&confined.line(), directory, environment)?;
         let ended = watch(tree, cancel, self.timeout, &mut self.live)?;
@@ -224,12 +231,13 @@ impl Sink for Live {
     }
 }
 
-fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration) -> ToolOutcome {
+fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration, held: Held) -> ToolOutcome {
     let bounded = capture.bounded();
     call.truncated = bounded.is_cut();
     call.output_path = capture.spilled().map(|(path, _)| path.to_owned());
     let mut output = bounded.into_text();
     output.push_str(&spill_note(capture));
+    output.push_str(held.note(&output));
     let problem = match ended {
         Ended::Exited(code) => {
             call.presentation.content = shown(&output, &format!("exit status {code}"));

@@ -21,7 +21,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use attache_core::ports::tool::{NetworkGrant, Site};
+use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 
 use crate::environment;
 use crate::process::{Contact, Line};
@@ -128,9 +128,10 @@ impl Sandbox {
         &self,
         site: &Site,
         network: NetworkGrant,
+        writes: WriteGrant,
         line: Vec<OsString>,
     ) -> io::Result<Confined> {
-        self.confine(site, network, line, Starter::Another)
+        self.confine(site, network, writes, line, Starter::Another)
     }
 
     /// The same for a tree of our own.
@@ -138,21 +139,23 @@ impl Sandbox {
         &self,
         site: &Site,
         network: NetworkGrant,
+        writes: WriteGrant,
         line: Vec<OsString>,
     ) -> io::Result<Confined> {
-        self.confine(site, network, line, Starter::Ourselves)
+        self.confine(site, network, writes, line, Starter::Ourselves)
     }
 
     fn confine(
         &self,
         site: &Site,
         network: NetworkGrant,
+        writes: WriteGrant,
         line: Vec<OsString>,
         starter: Starter,
     ) -> io::Result<Confined> {
         match self.level {
-            Level::Full => self.namespaces(&Policy::of(site, network)?, line, starter),
-            Level::Reduced => Ok(self.restricted(&Policy::of(site, network)?, line)),
+            Level::Full => self.namespaces(&Policy::of(site, network, writes)?, line, starter),
+            Level::Reduced => Ok(self.restricted(&Policy::of(site, network, writes)?, line)),
             Level::None => {
                 let mut words = line.into_iter();
                 let program = words.next().unwrap_or_default();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use attache_core::ports::ToolOutcome;
-use attache_core::ports::tool::{NetworkGrant, Workspace};
+use attache_core::ports::tool::{NetworkGrant, Workspace, WriteGrant};
 use attache_tools::sandbox::Level;
 use serde_json::{Value, json};
 
@@ -99,6 +99,41 @@ async fn ordinary_work_goes_on() {
         )
         .await;
         assert_eq!(output, "built\n", "{level:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_was_asked_about_writes_nothing_but_its_scratch() {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    tcp.set_nonblocking(true).unwrap();
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        trial.put("a", "own");
+        let granted = trial.base.join("granted");
+        std::fs::create_dir(&granted).unwrap();
+        let mut runtime = trial.runtime();
+        runtime.writes = WriteGrant::Withheld;
+        runtime.network = NetworkGrant::Granted;
+        runtime.site.granted = [granted.clone()].into();
+        let command = format!(
+            "echo x > a; echo x > b; rm a; chmod 777 a; mv a c; mkdir .git; echo x > {}/x; ls -A; \
+             (echo > /dev/tcp/127.0.0.1/{}); echo tmp > $TMPDIR/x && cat $TMPDIR/x && cat a",
+            granted.display(),
+            tcp.local_addr().unwrap().port()
+        );
+        let ToolOutcome::Output { data, .. } =
+            trial.tool("bash").run(json!({"command": command}), runtime).await
+        else {
+            panic!("{level:?}")
+        };
+        let output = data["output"].as_str().unwrap();
+        assert_eq!((trial.names(), trial.text("a")), (vec!["a".to_owned()], "own".to_owned()), "{level:?}");
+        assert_eq!(names(&granted), Vec::<String>::new(), "{level:?}");
+        assert!(tcp.accept().is_err(), "{level:?}");
+        assert!(output.contains("\na\n") && output.contains("tmp\nown"), "no place-holder is seen: {output}");
+        if level == Level::Full {
+            assert!(output.contains("passed without a question because it only reads"), "{output}");
+        }
     }
 }
 
@@ -438,8 +473,10 @@ async fn a_line_for_another_process_is_held_alike() {
     for level in LEVELS {
         let trial = Trial::held(level);
         let line = ["bash", "-c", "echo in > a; echo out > ../b; env; exit 7"].map(Into::into).to_vec();
-        let confined =
-            trial.sandbox.confine_for_another(&trial.site(), NetworkGrant::Withheld, line).unwrap();
+        let confined = trial
+            .sandbox
+            .confine_for_another(&trial.site(), NetworkGrant::Withheld, WriteGrant::Granted, line)
+            .unwrap();
         let ended = std::process::Command::new(&confined.program)
             .args(&confined.arguments)
             .env("CANARY_TOKEN", CANARY)
@@ -462,7 +499,12 @@ async fn a_shell_that_is_not_there_is_a_failure_to_start() {
         std::fs::create_dir(&place).unwrap();
         let error = trial
             .sandbox
-            .confine_for_another(&trial.site(), NetworkGrant::Withheld, vec!["/no/such/shell".into()])
+            .confine_for_another(
+                &trial.site(),
+                NetworkGrant::Withheld,
+                WriteGrant::Granted,
+                vec!["/no/such/shell".into()],
+            )
             .map(|confined| {
                 std::process::Command::new(&confined.program).args(&confined.arguments).output().unwrap()
             })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use attache_core::ids::{CallId, SessionId};
-use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Site, Workspace};
+use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Site, Workspace, WriteGrant};
 use attache_core::ports::{Delegate, Tool, ToolOutcome, ToolPlan, ToolRuntime};
 use attache_core::scope::Guarded;
 use attache_core::watchdog::Closed;
@@ -135,6 +135,7 @@ impl Trial {
             call_id: CallId::new("call_1"),
             site: self.site(),
             network: NetworkGrant::Withheld,
+            writes: WriteGrant::Granted,
             progress: Arc::clone(&self.progress) as Arc<dyn Progress>,
             cancel: self.cancel.clone(),
         }

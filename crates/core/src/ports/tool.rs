@@ -281,6 +281,15 @@ pub enum NetworkGrant {
     GrantedByName,
 }
 
+/// Whether the processes of a call may change anything but the session's scratch directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteGrant {
+    /// It passed because it is known to read only: what holds commands takes that at its word.
+    Withheld,
+    /// A rule, an approval or a person let it pass.
+    Granted,
+}
+
 /// Live progress of a call (what a command has printed so far). The sink decides how often it is passed on.
 pub trait Progress: Send + Sync + Debug {
     /// Replaces what was shown before; called at most every 100 ms by a well-behaved tool.
@@ -294,6 +303,7 @@ pub struct ToolRuntime {
     pub call_id: CallId,
     pub site: Site,
     pub network: NetworkGrant,
+    pub writes: WriteGrant,
     pub progress: Arc<dyn Progress>,
     pub cancel: CancellationToken,
 }

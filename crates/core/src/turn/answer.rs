@@ -9,6 +9,7 @@ use super::{Answered, Decision, Stop, Turn};
 use crate::chunk::{Chunk, Rest};
 use crate::hub::People;
 use crate::ports::client::{About, Ask};
+use crate::ports::tool::WriteGrant;
 use crate::watchdog::{Action, Judged};
 
 impl Turn {
@@ -21,7 +22,8 @@ impl Turn {
                 Gate::Ask(self.ask_about(call, self.hub.parts.ids.approval(), about))
             }
             People::Present | People::Absent => {
-                Gate::Open(Grant { directories: judged.grants, network: judged.network })
+                let Judged { grants: directories, network, writes, .. } = judged;
+                Gate::Open(Grant { directories, network, writes })
             }
         }
     }
@@ -97,7 +99,8 @@ impl Turn {
             return self.settle(index, failure).await;
         }
         let network = judged.network_once_allowed(&planned.plan.accesses);
-        self.calls[index].state = CallState::Allowed(Grant { directories: judged.grants, network });
+        let grant = Grant { directories: judged.grants, network, writes: WriteGrant::Granted };
+        self.calls[index].state = CallState::Allowed(grant);
         Ok(())
     }
 }

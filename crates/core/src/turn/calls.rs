@@ -18,7 +18,7 @@ use crate::chunk::{Chunk, Rest};
 use crate::ids::CallId;
 use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
 use crate::ports::client::Ask;
-use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, ToolRuntime};
+use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, ToolRuntime, WriteGrant};
 use crate::watchdog::Verdict;
 
 /// One call of the model, understood or not.
@@ -54,6 +54,7 @@ pub(crate) enum CallState {
 pub(crate) struct Grant {
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) network: NetworkGrant,
+    pub(crate) writes: WriteGrant,
 }
 
 /// What came of a step's calls.
@@ -239,6 +240,7 @@ impl Turn {
             call_id: call.call_id.clone(),
             site: self.site_of(planned, &grant.directories),
             network: grant.network,
+            writes: grant.writes,
             progress: recorder.clone(),
             cancel: cancel.clone(),
         };

@@ -7,7 +7,7 @@ use super::pattern::Ground;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Scope};
 use super::rulebook::{Entry, Rulebook};
 use super::verdict::{Reason, Verdict};
-use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace};
+use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace, WriteGrant};
 use crate::scope::{Reach, reach};
 
 /// Stands for a host that nobody knows before the command runs.
@@ -41,6 +41,8 @@ pub struct Judged {
     pub grants: Vec<PathBuf>,
     /// What rules say; the answer of a person may grant more.
     pub network: NetworkGrant,
+    /// The same for changes by the call's processes.
+    pub writes: WriteGrant,
 }
 
 impl Judge<'_> {
@@ -52,7 +54,13 @@ impl Judge<'_> {
             None => self.tool(matter),
         };
         let (outside, grants) = self.outside(matter.accesses);
-        Judged { verdict, outside, grants, network: self.network(matter.accesses) }
+        Judged {
+            verdict,
+            outside,
+            grants,
+            network: self.network(matter.accesses),
+            writes: self.writes(matter),
+        }
     }
 
     /// Of the directories granted for the session those that may be changed too.
@@ -212,6 +220,20 @@ impl Judge<'_> {
             }
         }
         (outside, grants)
+    }
+
+    /// A call whose commands pass by default alone passes as one that only reads. A rule about reading is no word for a
+    /// change.
+    fn writes(&self, matter: &Matter<'_>) -> WriteGrant {
+        let mut reasons = matter.accesses.iter().filter_map(|access| match access {
+            Access::Command(_) | Access::WritePath(_) => Some(self.inside(access, matter.tool).reason),
+            Access::ReadPath(_) | Access::Network { .. } => None,
+        });
+        let runs_commands = matter.accesses.iter().any(|access| matches!(access, Access::Command(_)));
+        match runs_commands && reasons.all(|reason| matches!(reason, Reason::Default { .. })) {
+            true => WriteGrant::Withheld,
+            false => WriteGrant::Granted,
+        }
     }
 
     /// Granted by rules alone: each host that is named, or any host at all. That nobody asks is no grant.

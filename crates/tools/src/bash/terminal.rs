@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::capture::Capture;
+use super::withheld::Held;
 use super::{find_shell, outcome, spill_path};
 use crate::environment;
 use crate::limits::{KILL_TIME, TERMINAL_END_TIME, TERMINAL_OUTPUT_BYTES};
@@ -73,7 +74,7 @@ struct Finished {
 
 impl Job {
     pub(super) async fn run(self, call: Call) -> ToolOutcome {
-        let time = self.time;
+        let (time, held) = (self.time, Held::of(self.runtime.writes, &self.sandbox));
         let cancel = self.runtime.cancel.child_token();
         // A call that is dropped is a cancelled one.
         let _dropped = cancel.clone().drop_guard();
@@ -81,7 +82,7 @@ impl Job {
         // Beside the call: what it has opened is killed and released also when nobody waits for it any more.
         tokio::spawn(self.supervise(cancel, tell));
         match told.await {
-            Ok(Ok(finished)) => finished.outcome(call, time),
+            Ok(Ok(finished)) => finished.outcome(call, time, held),
             Ok(Err(reason)) => call.failed(format!("bash: {reason}")),
             Err(_) => call.failed("bash: the command's supervision failed"),
         }
@@ -121,8 +122,8 @@ impl Job {
     }
 
     async fn open(&self) -> Result<Opened, String> {
-        let ToolRuntime { site, network, .. } = &self.runtime;
-        let (sandbox, site, network) = (Arc::clone(&self.sandbox), site.clone(), *network);
+        let ToolRuntime { site, network, writes, .. } = &self.runtime;
+        let (sandbox, site, network, writes) = (Arc::clone(&self.sandbox), site.clone(), *network, *writes);
         let command = self.command.clone();
         let prepared = tokio::task::spawn_blocking(move || {
             let directory = site.workspace.root.clone();
@@ -136,7 +137,7 @@ impl Job {
                 // The client adds to what it has itself; without a sandbox nothing else takes that away.
                 Level::None => (bare(ours, line(&command)?), Vec::new()),
             };
-            let confined = sandbox.confine_for_another(&site, network, line)?;
+            let confined = sandbox.confine_for_another(&site, network, writes, line)?;
             let command = TerminalCommand {
                 program: unicode(&confined.program)?,
                 arguments: confined.arguments.iter().map(|word| unicode(word)).collect::<io::Result<_>>()?,
@@ -196,8 +197,8 @@ impl Job {
 
 impl Finished {
     /// What a shell of our own would have given; only the terminal is shown instead of its output, which is kept for others.
-    fn outcome(self, call: Call, time: Duration) -> ToolOutcome {
-        let mut outcome = outcome(call, self.ended, &self.capture, time);
+    fn outcome(self, call: Call, time: Duration, held: Held) -> ToolOutcome {
+        let mut outcome = outcome(call, self.ended, &self.capture, time, held);
         let presentation = match &mut outcome {
             ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
                 let printed = presentation.content.iter().find_map(|block| match block {

@@ -56,6 +56,7 @@ impl Plan<'_> {
         }
         self.world(&mut arguments);
         let Protection { pinned, read_only, missing } = self.protection;
+        self.policy.readable.iter().for_each(|path| arguments.mount("--ro-bind", path, path));
         self.policy.writable.iter().chain(pinned).for_each(|path| arguments.mount("--bind", path, path));
         read_only.iter().for_each(|path| arguments.mount("--ro-bind", path, path));
         let (directories, files): (Vec<&PathBuf>, Vec<_>) =

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use attache_core::ports::tool::{NetworkGrant, Site};
+use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 use rustix::fs::Access;
 
 /// Variables that name a socket or a file through which others act for the user.
@@ -16,8 +16,11 @@ const AGENTS: &[&str] =
 pub(super) struct Policy {
     /// Where the command starts.
     pub(super) directory: PathBuf,
-    /// Roots and granted directories, outer ones first; the scratch is not among them.
+    /// Roots and granted directories, outer ones first; none where writing is withheld. The scratch is not among them: it
+    /// can always be written.
     pub(super) writable: Vec<PathBuf>,
+    /// Roots and granted directories that can't be written and would be missing: they lie in what a sandbox has of its own.
+    pub(super) readable: Vec<PathBuf>,
     pub(super) scratch: PathBuf,
     /// None of them lies in another.
     pub(super) hidden: Vec<PathBuf>,
@@ -27,7 +30,7 @@ pub(super) struct Policy {
 
 impl Policy {
     /// Makes the scratch directory if it is not there yet.
-    pub(super) fn of(site: &Site, network: NetworkGrant) -> io::Result<Self> {
+    pub(super) fn of(site: &Site, network: NetworkGrant, writes: WriteGrant) -> io::Result<Self> {
         let workspace = &site.workspace;
         make_private(&workspace.scratch)?;
         let scratch = workspace.scratch.canonicalize()?;
@@ -37,9 +40,16 @@ impl Policy {
             .flat_map(|value| agent_paths(&value.to_string_lossy()));
         let mut hidden = outermost(workspace.guarded.hidden_paths().chain(agents));
         let roots = std::iter::once(&workspace.root).chain(&workspace.additional).chain(site.granted.iter());
-        let mut writable: Vec<PathBuf> = roots.filter_map(|root| root.canonicalize().ok()).collect();
-        writable.sort();
-        writable.dedup();
+        let mut roots: Vec<PathBuf> = roots.filter_map(|root| root.canonicalize().ok()).collect();
+        roots.sort();
+        roots.dedup();
+        let (writable, mut readable, network) = match writes {
+            WriteGrant::Granted => (roots, Vec::new(), network),
+            WriteGrant::Withheld => (Vec::new(), roots, NetworkGrant::Withheld),
+        };
+        let is_private =
+            |path: &PathBuf| ["/tmp", "/var/tmp", "/run"].iter().any(|own| path.starts_with(own));
+        readable.retain(is_private);
         let directory = workspace.root.canonicalize()?;
         if let Some(hidden) = hidden.iter().find(|hidden| directory.starts_with(hidden)) {
             let text = format!("{} is not shown to agents: it may hold keys or tokens", hidden.display());
@@ -47,7 +57,7 @@ impl Policy {
         }
         hidden.retain(|path| writable.iter().any(|root| path.starts_with(root)) || is_reachable(path));
         let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
-        Ok(Self { directory, writable, scratch, hidden, home, network })
+        Ok(Self { directory, writable, readable, scratch, hidden, home, network })
     }
 
     pub(super) fn is_writable(&self, path: &Path) -> bool {

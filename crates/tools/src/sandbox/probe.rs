@@ -65,6 +65,7 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
     let policy = Policy {
         directory: root.clone(),
         writable: vec![],
+        readable: vec![],
         // It has to exist; nothing but `true` could write there.
         scratch: "/tmp".into(),
         hidden: vec![],

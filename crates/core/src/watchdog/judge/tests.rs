@@ -269,6 +269,29 @@ fn the_network_is_granted_by_rules_and_never_by_an_approval() {
 }
 
 #[test]
+fn what_passes_as_reading_only_may_not_write() {
+    let granted = |court: &Court, accesses: &[Access]| {
+        assert_eq!(court.action(accesses), Action::Allow);
+        court.judged(accesses).writes
+    };
+    let list = || command("ls", CommandNature::ReadOnly, 0);
+    let court = Court::new();
+    assert_eq!(granted(&court, &[list()]), WriteGrant::Withheld);
+    assert_eq!(granted(&court, &[list(), writes("/scratch/ses_x/a")]), WriteGrant::Withheld);
+    assert_eq!(granted(&court, &[reads("/w/a")]), WriteGrant::Granted, "no command");
+    let reading = Court::new().rule("read", "/data/*", Action::Allow);
+    assert_eq!(granted(&reading, &[list(), reads("/data/a")]), WriteGrant::Withheld, "no word for a change");
+    let edits = Court::under(Approval::Edits);
+    assert_eq!(granted(&edits, &[list()]), WriteGrant::Withheld);
+    assert_eq!(granted(&edits, &[list(), writes("/w/a")]), WriteGrant::Granted);
+    assert_eq!(granted(&Court::under(Approval::All), &[list()]), WriteGrant::Granted);
+    let make = Court::new().rule("bash", "make *", Action::Allow);
+    assert_eq!(granted(&make, &[list(), runs("make all")]), WriteGrant::Granted);
+    let listing = Court::new().rule("bash", "ls *", Action::Allow);
+    assert_eq!(granted(&listing, &[list()]), WriteGrant::Granted);
+}
+
+#[test]
 fn a_host_is_granted_by_name_by_the_user_alone_and_without_a_wildcard() {
     let network = |court: &Court, hosts: &[&str]| {
         court.judged(&hosts.iter().map(|host| reaches(host)).collect::<Vec<_>>()).network
