@@ -15,7 +15,6 @@ mod legible;
 mod line;
 mod questions;
 mod selection;
-mod time;
 mod tool;
 
 pub use answers::{
@@ -25,7 +24,6 @@ pub use questions::{NO_CHOICE, choice_id, choice_request, field_name, form_reque
 pub use selection::{
     APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes,
 };
-pub use time::iso_8601;
 
 /// What changes how entries look to a connection: constant but for the choices, which follow the hub's.
 #[derive(Clone, Debug)]

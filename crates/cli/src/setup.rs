@@ -15,12 +15,14 @@ use attache_core::watchdog::Hold;
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, SqliteStore};
 use attache_tools::{Equipment, ScratchDirectories};
+use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, Durability, Environment};
 use crate::credentials::Credentials;
 use crate::dirs::Dirs;
 use crate::providers::{LiveProviders, Opener};
+use crate::when;
 
 /// Everything that is read once and that models come from.
 #[derive(Clone, Debug)]
@@ -66,6 +68,10 @@ struct SystemClock;
 impl Clock for SystemClock {
     fn now_ms(&self) -> i64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as i64)
+    }
+
+    fn zone(&self) -> TimeZone {
+        when::zone()
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Debug;
 pub use futures_util::future::BoxFuture;
 pub use futures_util::stream::BoxStream;
 
+use crate::calendar::{self, TimeZone, Zoned};
+
 pub mod client;
 pub mod compaction;
 pub mod delegate;
@@ -26,4 +28,12 @@ pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 /// Wall-clock time. Waiting is tokio's; this is only for what is written down.
 pub trait Clock: Send + Sync + Debug {
     fn now_ms(&self) -> i64;
+
+    /// Where the user lives.
+    fn zone(&self) -> TimeZone;
+
+    /// What the clock on the user's wall shows.
+    fn now(&self) -> Zoned {
+        calendar::local(self.now_ms(), self.zone())
+    }
 }

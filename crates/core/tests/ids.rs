@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use attache_core::calendar::TimeZone;
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
 use proptest::prelude::*;
@@ -16,6 +17,10 @@ struct Told(AtomicI64);
 impl Clock for Told {
     fn now_ms(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
+    }
+
+    fn zone(&self) -> TimeZone {
+        TimeZone::UTC
     }
 }
 

@@ -10,6 +10,7 @@ use agent_client_protocol_schema::v1::{
     SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
     SessionListCapabilities, SessionResumeCapabilities, ToolCallStatus, ToolCallUpdate,
 };
+use attache_core::calendar::iso_8601;
 use attache_core::choices::{Choices, Chosen};
 use attache_core::chunk::ToolMarks;
 use attache_core::events::{RunState, Status};
@@ -25,7 +26,6 @@ use crate::accounts::{Login, LoginWay};
 use super::fit::{self, Matter};
 use super::legible::{fenced, visible, visible_line};
 use super::selection::{config_options, modes};
-use super::time::iso_8601;
 use super::{content, tool};
 
 /// What this very configuration honours, and nothing else. `logins`: the ways this client can log in, where credentials

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use attache_acp::to_wire::Thoughts;
 use attache_acp::{Agent, connect};
 use attache_core::agents::{Agents, DEFAULT_AGENT};
+use attache_core::calendar::TimeZone;
 use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
@@ -74,6 +75,10 @@ struct SystemClock;
 impl Clock for SystemClock {
     fn now_ms(&self) -> i64 {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
+    }
+
+    fn zone(&self) -> TimeZone {
+        TimeZone::UTC
     }
 }
 

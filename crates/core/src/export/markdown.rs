@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
+use crate::calendar::iso_8601;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
 use crate::ports::tool::{Presentation, Shown};
-use crate::system_prompt::date;
 
 pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
     let title = row.metadata.get("title").and_then(Value::as_str).unwrap_or("Untitled session");
@@ -16,7 +16,7 @@ pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
     writeln!(out, "- session: `{}`", row.id)?;
     writeln!(out, "- workspace: `{}`", row.workspace_root.display())?;
     writeln!(out, "- model: `{}`", model.as_deref().unwrap_or("none"))?;
-    writeln!(out, "- made: {}\n", date(row.created_at))
+    writeln!(out, "- made: {}\n", iso_8601(row.created_at))
 }
 
 pub(super) fn message(out: &mut dyn Write, message: &MessageRow) -> io::Result<()> {

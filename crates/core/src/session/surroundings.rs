@@ -2,12 +2,12 @@
 
 use super::Session;
 use super::setting::Setting;
+use crate::calendar;
 use crate::environment::{Environment, Facts, Told};
 use crate::limits::LOOK_AROUND;
 use crate::part::Part;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
-use crate::system_prompt;
 
 /// The key of the session row.
 const KEY: &str = "environment";
@@ -55,7 +55,7 @@ impl Session {
             }
             None => None,
         };
-        let date = system_prompt::date(parts.clock.now_ms());
+        let date = calendar::date(&parts.clock.now());
         let platform = &parts.settings.platform;
         Environment::of(Facts { platform, workspace, git: git.as_deref(), date: &date, model })
     }
