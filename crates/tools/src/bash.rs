@@ -30,7 +30,7 @@ use crate::limits::{
 };
 use crate::outcome::{Call, refused};
 use crate::process::{Ended, Sink, Tree, watch};
-use crate::sandbox::Found;
+use crate::sandbox::{Aftermath, Found, Level, cautious};
 use crate::shell;
 
 use capture::{Capture, Kept};
@@ -142,7 +142,9 @@ impl Tool for Bash {
                 }
             };
             match finished {
-                Ok(Ok((ended, capture))) => outcome(call, ended, &capture, timeout, held),
+                Ok(Ok((ended, capture, aftermath))) => {
+                    outcome(call, ended, &capture, timeout, &held.after(aftermath))
+                }
                 Ok(Err(error)) => call.failed(format!("bash: could not be started: {error}")),
                 Err(error) => call.failed(format!("bash: the command's supervision failed: {error}")),
             }
@@ -186,7 +188,21 @@ struct Job {
 }
 
 impl Job {
-    fn run(mut self, cancel: &OwnedFd) -> io::Result<(Ended, Capture)> {
+    fn run(mut self, cancel: &OwnedFd) -> io::Result<(Ended, Capture, Aftermath)> {
+        let first = self.attempt(self.writes, cancel);
+        // Something has changed while the sandbox was built: without anything to be written that does not matter.
+        let (ended, aftermath) = match (first, self.writes, self.sandbox.level()) {
+            (Err(error), WriteGrant::Granted, Level::Full) => {
+                let (ended, mut aftermath) = self.attempt(WriteGrant::Withheld, cancel)?;
+                aftermath.told.push(cautious(&error));
+                (ended, aftermath)
+            }
+            (first, _, _) => first?,
+        };
+        Ok((ended, self.live.capture, aftermath))
+    }
+
+    fn attempt(&mut self, writes: WriteGrant, cancel: &OwnedFd) -> io::Result<(Ended, Aftermath)> {
         let directory = &self.site.workspace.root;
         if !directory.is_dir() {
             let text = format!("the workspace root {} is not a directory", directory.display());
@@ -194,11 +210,11 @@ impl Job {
         }
         let line = vec![find_shell()?, "-c".into(), (&self.command).into()];
         // Lives until the whole tree is gone.
-        let confined = self.sandbox.confine_for_us(&self.site, self.network, self.writes, line)?;
+        let confined = self.sandbox.confine_for_us(&self.site, self.network, writes, line)?;
         let environment = environment::for_command(std::env::vars_os());
         let tree = Tree::start(&confined.line(), directory, environment)?;
         let ended = watch(tree, cancel, self.timeout, &mut self.live)?;
-        Ok((ended, self.live.capture))
+        Ok((ended, confined.aftermath()))
     }
 }
 
@@ -231,13 +247,13 @@ impl Sink for Live {
     }
 }
 
-fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration, held: Held) -> ToolOutcome {
+fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration, held: &Held) -> ToolOutcome {
     let bounded = capture.bounded();
     call.truncated = bounded.is_cut();
     call.output_path = capture.spilled().map(|(path, _)| path.to_owned());
     let mut output = bounded.into_text();
     output.push_str(&spill_note(capture));
-    output.push_str(held.note(&output));
+    output.push_str(&held.note(&output));
     let problem = match ended {
         Ended::Exited(code) => {
             call.presentation.content = shown(&output, &format!("exit status {code}"));
@@ -246,6 +262,9 @@ fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration, h
         Ended::Signalled(signal) => format!("the shell was killed by signal {signal}"),
         Ended::TimedOut => format!("timed out after {} ms and was ended", timeout.as_millis()),
         Ended::Cancelled => "cancelled and ended".to_owned(),
+        Ended::TooMuchMemory => "its processes used more memory than a command may have, and were ended; \
+                                 do the work in smaller parts"
+            .to_owned(),
         Ended::TooManyProcesses => format!("it had more than {COMMAND_PROCESSES} processes and was ended"),
         Ended::Lost => "ended from outside, how is not known".to_owned(),
     };

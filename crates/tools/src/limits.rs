@@ -238,6 +238,22 @@ pub(crate) const SEALED_BYTES: u64 = 4096;
 pub(crate) const NESTED_DEPTH: usize = 3;
 pub(crate) const NESTED_DIRECTORIES: usize = 128;
 
+/// What one plan holds one by one: each is a mount, and bubblewrap takes 9,000 words. Beyond it whole directories are held.
+pub(crate) const HELD_PATHS: usize = 512;
+
+/// Plans that are made anew when something changed on the way, before a command runs without the right to write.
+pub(crate) const PLAN_TRIES: usize = 3;
+
+/// Directories whose places are remembered, over all sessions: some hundred kilobytes.
+pub(crate) const REMEMBERED_PLACES: usize = 4_096;
+
+/// Names tried for what a command has put in the place of a protected link.
+pub(crate) const UNDONE_NAMES: usize = 1_000;
+
+/// What all processes of a command may have in memory together, in parts of four of what the machine has: with less, large
+/// builds fail; with more, the editor is swapped out first.
+pub(crate) const COMMAND_MEMORY_QUARTERS: u64 = 3;
+
 /// Rules of the reduced level for what may be read beside hidden paths: the entries of a crowded home fit.
 pub(crate) const HIDING_RULES: usize = 16_384;
 

@@ -8,30 +8,42 @@ mod bubblewrap;
 mod filter;
 mod init;
 mod kernel_rules;
+mod links;
+mod look;
 mod place_holders;
+mod places;
+mod plan;
 mod policy;
 mod probe;
 mod protection;
 mod reexec;
 mod resources;
 pub mod seatbelt;
+mod usage;
+mod verify;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 
 use crate::environment;
+use crate::limits::PLAN_TRIES;
 use crate::process::{Contact, Line};
 
-use bubblewrap::Plan;
+use bubblewrap::Building;
 use filter::Sockets;
+use links::Links;
+use look::Look;
 use place_holders::PlaceHolders;
+use places::Remembered;
+use plan::Hidden;
 use policy::Policy;
 use protection::Protection;
 use reexec::{Request, Stage};
+use verify::Expected;
 
 pub use reexec::run_if_asked;
 
@@ -63,6 +75,9 @@ pub struct Sandbox {
     helper: PathBuf,
     bubblewrap: PathBuf,
     shortfalls: Vec<Shortfall>,
+    /// Bytes that all processes of one command may have in memory together.
+    memory: u64,
+    remembered: Arc<Remembered>,
 }
 
 /// The sandbox of this machine, looked for when it is first needed.
@@ -75,7 +90,19 @@ pub struct Confined {
     pub program: OsString,
     pub arguments: Vec<OsString>,
     contact: Contact,
+    links: Links,
+    held: Vec<String>,
+    told: Vec<String>,
     _place_holders: Vec<PlaceHolders>,
+}
+
+/// What the model has to know of a sandbox once its command has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aftermath {
+    /// Why something could not be written that was asked for.
+    pub held: Vec<String>,
+    /// What was not as asked for, or was undone.
+    pub told: Vec<String>,
 }
 
 /// Who starts what `Sandbox` has confined.
@@ -95,6 +122,8 @@ impl Sandbox {
             helper: PathBuf::new(),
             bubblewrap: PathBuf::new(),
             shortfalls: Vec::new(),
+            memory: u64::MAX,
+            remembered: Arc::default(),
         }
     }
 
@@ -106,6 +135,11 @@ impl Sandbox {
     /// The reduced level, or none; for machines that shall be treated alike whatever is installed.
     pub fn probe_reduced(helper: PathBuf) -> Self {
         probe::reduced(helper, Vec::new())
+    }
+
+    /// The same with another limit of what all processes of one command may have in memory together.
+    pub fn with_memory(self, bytes: u64) -> Self {
+        Self { memory: bytes, ..self }
     }
 
     /// What `look` finds; the first who needs it waits.
@@ -153,59 +187,75 @@ impl Sandbox {
         line: Vec<OsString>,
         starter: Starter,
     ) -> io::Result<Confined> {
+        let policy = |writes| Policy::of(site, network, writes, &self.remembered);
         match self.level {
-            Level::Full => self.namespaces(&Policy::of(site, network, writes)?, line, starter),
-            Level::Reduced => Ok(self.restricted(&Policy::of(site, network, writes)?, line)),
+            Level::Full => {
+                let built = self.namespaces(&policy(writes)?, &line, starter);
+                let (Err(error), WriteGrant::Granted) = (&built, writes) else { return built };
+                // Without anything to be written there is nothing that could change on the way.
+                let told = cautious(error);
+                let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line, starter)?;
+                confined.told.push(told);
+                Ok(confined)
+            }
+            Level::Reduced => Ok(self.restricted(&policy(writes)?, line)),
             Level::None => {
                 let mut words = line.into_iter();
                 let program = words.next().unwrap_or_default();
-                Ok(Confined {
-                    program,
-                    arguments: words.collect(),
-                    contact: Contact::Direct,
-                    _place_holders: vec![],
-                })
+                Ok(Confined::new(program, words.collect(), Contact::Direct))
             }
         }
     }
 
-    fn namespaces(&self, policy: &Policy, line: Vec<OsString>, starter: Starter) -> io::Result<Confined> {
-        let (locks, empty) = place_holders::prepare(&policy.scratch)?;
-        let protection = Protection::of(policy);
-        let mut held = Vec::new();
-        for root in policy.writable.iter().rev() {
-            let others = |path: &std::path::Path| {
-                policy
-                    .writable
-                    .iter()
-                    .any(|other| other.starts_with(root) && other != root && path.starts_with(other))
-            };
-            let own = protection
-                .missing
-                .iter()
-                .filter(|missing| missing.path.starts_with(root) && !others(&missing.path));
-            held.push(PlaceHolders::make(&locks, root, own.cloned())?);
+    /// What is read may change before it is mounted: then everything is read once more.
+    fn namespaces(&self, policy: &Policy, line: &[OsString], starter: Starter) -> io::Result<Confined> {
+        let mut built = self.namespaces_once(policy, line, starter);
+        for _ in 1..PLAN_TRIES {
+            if built.is_ok() {
+                break;
+            }
+            built = self.namespaces_once(policy, line, starter);
         }
-        let request = Request { stage: Stage::Init, scratch: policy.scratch.clone(), line };
+        built
+    }
+
+    fn namespaces_once(&self, policy: &Policy, line: &[OsString], starter: Starter) -> io::Result<Confined> {
+        let (locks, empty) = place_holders::prepare(&policy.scratch)?;
+        let protection = Protection::of(policy, &Look);
+        let (place_holders, failed) = hold_places(&locks, policy, &protection)?;
+        let mut held = policy.notes.clone();
+        held.extend(failed.iter().map(|place| {
+            let place = place.display();
+            format!("{place} is read-only here: what is protected in it can't be held otherwise")
+        }));
+        let mut protection = protection.with_read_only(failed);
+        if starter == Starter::Another {
+            protection = protection.in_unicode();
+        }
+        let hidden: Vec<Hidden> = policy.hidden.iter().map(|path| Hidden::of(path)).collect();
+        let mounts = plan::plan(policy, &protection, &hidden);
+        let stage = Stage::Init { expected: Expected::of(&mounts)?, memory: self.memory };
+        let request = Request { stage, scratch: policy.scratch.clone(), line: line.to_vec() };
         let environment = match starter {
             Starter::Ourselves => None,
             Starter::Another => {
                 Some(environment::for_confined(std::env::vars_os(), &policy.scratch).collect())
             }
         };
-        let plan = Plan {
-            policy,
-            protection: &protection,
+        let building = Building {
+            mounts: &mounts,
+            network: policy.network,
+            directory: &policy.directory,
             empty: &empty,
             helper: &self.helper,
             request: request.to_arguments(),
             environment,
         };
         Ok(Confined {
-            program: self.bubblewrap.clone().into(),
-            arguments: plan.arguments(),
-            contact: Contact::Init,
-            _place_holders: held,
+            links: Links::of(&protection.links),
+            held,
+            _place_holders: place_holders,
+            ..Confined::new(self.bubblewrap.clone().into(), building.arguments(), Contact::Init)
         })
     }
 
@@ -218,15 +268,52 @@ impl Sandbox {
         let stage = Stage::Restricted { writable, hidden: policy.hidden.clone(), sockets };
         let request = Request { stage, scratch: policy.scratch.clone(), line };
         Confined {
-            program: self.helper.clone().into(),
-            arguments: request.to_arguments(),
-            contact: Contact::Helper,
-            _place_holders: vec![],
+            held: policy.notes.clone(),
+            ..Confined::new(self.helper.clone().into(), request.to_arguments(), Contact::Helper)
         }
     }
 }
 
+/// Place-holders for what is missing, each with the lock of the innermost root it lies in, and the directories that take none.
+fn hold_places(
+    locks: &Path,
+    policy: &Policy,
+    protection: &Protection,
+) -> io::Result<(Vec<PlaceHolders>, Vec<PathBuf>)> {
+    let (mut held, mut failed) = (Vec::new(), Vec::new());
+    for root in policy.writable.iter().rev() {
+        let is_of_inner = |path: &Path| {
+            let is_inner = |other: &&PathBuf| other.starts_with(root) && *other != root;
+            policy.writable.iter().filter(is_inner).any(|inner| path.starts_with(inner))
+        };
+        let own = protection
+            .missing
+            .iter()
+            .filter(|missing| missing.path.starts_with(root) && !is_of_inner(&missing.path));
+        let (made, not_made) = PlaceHolders::make(locks, root, own.cloned())?;
+        held.push(made);
+        failed.extend(not_made);
+    }
+    Ok((held, failed))
+}
+
+/// For the model: why a command could not write.
+pub(crate) fn cautious(error: &io::Error) -> String {
+    format!("the command ran without the right to write, because no safe sandbox could be built: {error}")
+}
+
 impl Confined {
+    fn new(program: OsString, arguments: Vec<OsString>, contact: Contact) -> Self {
+        let (held, told) = (Vec::new(), Vec::new());
+        Self { program, arguments, contact, links: Links::default(), held, told, _place_holders: Vec::new() }
+    }
+
+    /// Once the command and all it started are gone: puts back what no mount could hold, and says so. Blocks.
+    pub fn aftermath(&self) -> Aftermath {
+        let told = self.told.iter().cloned().chain(self.links.restore()).collect();
+        Aftermath { held: self.held.clone(), told }
+    }
+
     pub(crate) fn line(&self) -> Line {
         Line { program: self.program.clone(), arguments: self.arguments.clone(), contact: self.contact }
     }

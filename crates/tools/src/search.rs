@@ -1,6 +1,6 @@
 //! The walk that `glob` and `grep` share: where it starts, what it passes by, when it stops. Looks into no file itself.
 
-mod beneath;
+pub(crate) mod beneath;
 mod place;
 mod spill;
 mod wanted;

@@ -11,6 +11,7 @@ mod glob;
 mod grep;
 mod kill;
 mod links;
+mod mounts;
 mod prompt;
 mod read;
 mod ripgrep;

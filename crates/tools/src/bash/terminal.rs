@@ -20,7 +20,7 @@ use crate::environment;
 use crate::limits::{KILL_TIME, TERMINAL_END_TIME, TERMINAL_OUTPUT_BYTES};
 use crate::outcome::Call;
 use crate::process::Ended;
-use crate::sandbox::{Confined, Found, Level};
+use crate::sandbox::{Aftermath, Confined, Found, Level};
 
 /// A terminal has somebody at its keyboard; a command has nobody to ask. `$0` is the shell, `$1` the command. Not with bash
 /// itself: it takes an input that is a socket for a remote login, and reads the user's profile.
@@ -70,6 +70,7 @@ struct Finished {
     terminal_id: String,
     /// Whether the client let go of a part of the output.
     truncated: bool,
+    aftermath: Aftermath,
 }
 
 impl Job {
@@ -110,7 +111,11 @@ impl Job {
         };
         let content = vec![Shown::Terminal { terminal_id: terminal.id().to_owned(), printed: None }];
         self.runtime.progress.show(Presentation { content, ..self.presentation.clone() });
-        let finished = self.follow(&*terminal, &cancel).await;
+        let mut finished = self.follow(&*terminal, &cancel).await;
+        let (confined, aftermath) = looked_after(confined).await;
+        if let Ok(finished) = &mut finished {
+            finished.aftermath = aftermath;
+        }
         let mut releasing = terminal.release();
         let released = timeout(KILL_TIME, &mut releasing).await;
         say(tell, finished);
@@ -118,7 +123,9 @@ impl Job {
             Ok(released) => log("release", released),
             Err(_) => log("release", releasing.await),
         }
-        let_go(confined).await;
+        if let Some(confined) = confined {
+            let_go(confined).await;
+        }
     }
 
     async fn open(&self) -> Result<Opened, String> {
@@ -172,7 +179,13 @@ impl Job {
         };
         let (ended, output) = match ended {
             Ok(ended @ (Ended::Cancelled | Ended::TimedOut)) => (ended, stop(terminal).await),
-            Ok(ended @ (Ended::Exited(_) | Ended::Signalled(_) | Ended::TooManyProcesses | Ended::Lost)) => {
+            Ok(
+                ended @ (Ended::Exited(_)
+                | Ended::Signalled(_)
+                | Ended::TooManyProcesses
+                | Ended::TooMuchMemory
+                | Ended::Lost),
+            ) => {
                 tokio::select! {
                     output = terminal.output() => {
                         (ended, Some(output.map_err(|error| format!("it ended, but its output is lost: {error}"))?))
@@ -191,14 +204,14 @@ impl Job {
         // Long output goes to the disk.
         let captured = tokio::task::spawn_blocking(move || captured(Capture::new(spill), output)).await;
         let capture = captured.map_err(|error| format!("its output is lost: {error}"))?;
-        Ok(Finished { ended, capture, terminal_id, truncated })
+        Ok(Finished { ended, capture, terminal_id, truncated, aftermath: Aftermath::default() })
     }
 }
 
 impl Finished {
     /// What a shell of our own would have given; only the terminal is shown instead of its output, which is kept for others.
     fn outcome(self, call: Call, time: Duration, held: Held) -> ToolOutcome {
-        let mut outcome = outcome(call, self.ended, &self.capture, time, held);
+        let mut outcome = outcome(call, self.ended, &self.capture, time, &held.after(self.aftermath));
         let presentation = match &mut outcome {
             ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
                 let printed = presentation.content.iter().find_map(|block| match block {
@@ -287,6 +300,21 @@ fn captured(mut capture: Capture, output: Option<TerminalOutput>) -> Capture {
         None => capture.push(b"[the client did not tell the output]\n"),
     }
     capture
+}
+
+/// What the command did to what no mount holds.
+async fn looked_after(confined: Confined) -> (Option<Confined>, Aftermath) {
+    let looked = tokio::task::spawn_blocking(move || {
+        let aftermath = confined.aftermath();
+        (confined, aftermath)
+    });
+    match looked.await {
+        Ok((confined, aftermath)) => (Some(confined), aftermath),
+        Err(error) => {
+            tracing::warn!(%error, "a sandbox was not looked after");
+            (None, Aftermath::default())
+        }
+    }
 }
 
 /// Place-holders are removed from the disk.

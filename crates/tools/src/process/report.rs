@@ -17,6 +17,8 @@ pub(crate) enum Report {
     NotStarted,
     /// It had more processes than it may have, and all of them were killed.
     TooManyProcesses,
+    /// All its processes together had more memory than they may have, and were killed.
+    TooMuchMemory,
 }
 
 impl Report {
@@ -26,6 +28,7 @@ impl Report {
             Self::Started => -1,
             Self::NotStarted => -2,
             Self::TooManyProcesses => -3,
+            Self::TooMuchMemory => -4,
             Self::Ended(status) => status,
         };
         number.to_ne_bytes()
@@ -36,6 +39,7 @@ impl Report {
             -1 => Self::Started,
             -2 => Self::NotStarted,
             -3 => Self::TooManyProcesses,
+            -4 => Self::TooMuchMemory,
             status => Self::Ended(status),
         }
     }
@@ -77,6 +81,7 @@ mod tests {
             Report::Started,
             Report::NotStarted,
             Report::TooManyProcesses,
+            Report::TooMuchMemory,
             Report::Ended(0),
             Report::Ended(9),
         ] {

@@ -18,6 +18,8 @@ pub(crate) enum Ended {
     Cancelled,
     /// It had more processes than it may have.
     TooManyProcesses,
+    /// It had more memory than it may have.
+    TooMuchMemory,
     /// Its guard was killed, so how it ended is not known.
     Lost,
 }
@@ -190,6 +192,7 @@ impl Watched {
             Report::Started => self.start = Start::Happened,
             Report::NotStarted => self.start = Start::Failed,
             Report::TooManyProcesses => self.command_ended(Ended::TooManyProcesses, now),
+            Report::TooMuchMemory => self.command_ended(Ended::TooMuchMemory, now),
             Report::Ended(status) => self.command_ended(ended(status), now),
         }
     }

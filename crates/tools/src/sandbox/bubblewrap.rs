@@ -1,13 +1,12 @@
 //! The full level: the arguments with which bubblewrap builds the namespaces of one command. Pure but for the kinds of
-//! paths; starts nothing.
+//! the machine's own places; starts nothing.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use attache_core::ports::tool::NetworkGrant;
 
-use super::policy::Policy;
-use super::protection::{Kind, Protection};
+use super::plan::{Mount, What};
 use crate::limits::{SEALED_BYTES, TEMPORARY_BYTES};
 
 /// Where our own program is found inside. Not by its own name: what ends us by name must leave it to do its work.
@@ -29,9 +28,11 @@ const ALWAYS: &[&str] = &[
 
 /// What a sandbox is built of.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
-    pub(super) policy: &'a Policy,
-    pub(super) protection: &'a Protection,
+pub(super) struct Building<'a> {
+    pub(super) mounts: &'a [Mount],
+    pub(super) network: NetworkGrant,
+    /// Where the command starts.
+    pub(super) directory: &'a Path,
     /// Shown instead of hidden files.
     pub(super) empty: &'a Path,
     /// Our own program.
@@ -42,10 +43,8 @@ pub(super) struct Plan<'a> {
     pub(super) environment: Option<Vec<(OsString, OsString)>>,
 }
 
-impl Plan<'_> {
-    /// Later mounts cover earlier ones: first the world, then what may be written, then what must stay in it, then
-    /// what is hidden anywhere, and last the scratch, which lies in something hidden. Empty directories come as late as
-    /// they can: for each other mount bubblewrap reads the table of all that are there by then.
+impl Building<'_> {
+    /// Later mounts cover earlier ones: first the world, then the plan.
     pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut arguments = Arguments(ALWAYS.iter().map(OsString::from).collect());
         if let Some(environment) = &self.environment {
@@ -55,21 +54,16 @@ impl Plan<'_> {
             });
         }
         self.world(&mut arguments);
-        let Protection { pinned, read_only, missing } = self.protection;
-        self.policy.readable.iter().for_each(|path| arguments.mount("--ro-bind", path, path));
-        self.policy.writable.iter().chain(pinned).for_each(|path| arguments.mount("--bind", path, path));
-        read_only.iter().for_each(|path| arguments.mount("--ro-bind", path, path));
-        let (directories, files): (Vec<&PathBuf>, Vec<_>) =
-            self.policy.hidden.iter().partition(|path| path.is_dir());
-        let (absent_directories, absent_files): (Vec<_>, Vec<_>) =
-            missing.iter().partition(|one| one.kind == Kind::Directory);
-        let absent_files = absent_files.iter().map(|one| &one.path);
-        absent_files.chain(files).for_each(|path| arguments.mount("--ro-bind", self.empty, path));
-        let absent_directories = absent_directories.iter().map(|one| &one.path);
-        absent_directories.chain(directories).for_each(|path| arguments.sealed(path));
-        arguments.mount("--bind", &self.policy.scratch, &self.policy.scratch);
+        for Mount { at, what } in self.mounts {
+            match what {
+                What::Writable => arguments.mount("--bind", at, at),
+                What::ReadOnly => arguments.mount("--ro-bind", at, at),
+                What::EmptyFile => arguments.mount("--ro-bind", self.empty, at),
+                What::EmptyDirectory => arguments.sealed(at),
+            }
+        }
         arguments.mount("--ro-bind", self.helper, Path::new(HELPER));
-        arguments.push(["--chdir".into(), OsString::from(&self.policy.directory)]);
+        arguments.push(["--chdir".into(), OsString::from(self.directory)]);
         arguments.push(["--", HELPER]);
         arguments.0.extend(self.request.iter().cloned());
         arguments.0
@@ -87,7 +81,7 @@ impl Plan<'_> {
         // The sockets of daemons are here, those that look up names for others, too.
         arguments.sealed(Path::new("/run"));
         KEPT_OF_RUN.iter().map(Path::new).for_each(|path| arguments.mount("--ro-bind-try", path, path));
-        match self.policy.network {
+        match self.network {
             NetworkGrant::Withheld => {}
             NetworkGrant::Granted | NetworkGrant::GrantedByName => {
                 arguments.push(["--share-net"]);

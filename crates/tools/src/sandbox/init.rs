@@ -11,12 +11,17 @@ use libc::{c_int, pid_t};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::reexec::{Contact, release_all_but, tell_failure};
-use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
+use super::usage;
+use crate::limits::PROCESS_COUNT_INTERVAL;
 use crate::process::Report;
 
 /// Starts the command by `begin`, which returns only if it fails, and stays until nothing is left of it, or until
 /// the lifeline is cut: the end of this process is the end of all in its namespace.
-pub(super) fn run(contact: Option<&Contact>, begin: impl FnOnce() -> io::Error) -> io::Result<ExitCode> {
+pub(super) fn run(
+    contact: Option<&Contact>,
+    memory: u64,
+    begin: impl FnOnce() -> io::Error,
+) -> io::Result<ExitCode> {
     // What it signals is everything it can see: outside of a namespace of its own that would be the whole machine.
     if std::process::id() != 1 {
         return Err(io::Error::other("the sandbox has no processes of its own here"));
@@ -61,8 +66,8 @@ pub(super) fn run(contact: Option<&Contact>, begin: impl FnOnce() -> io::Error) 
         if let Some(contact) = contact
             && counted.elapsed() >= PROCESS_COUNT_INTERVAL
         {
-            if are_too_many() {
-                contact.tell(Report::TooManyProcesses);
+            if let Some(excess) = usage::excess(memory) {
+                contact.tell(excess);
                 signal_all(libc::SIGKILL);
             }
             counted = Instant::now();
@@ -145,14 +150,6 @@ fn timespec(duration: Duration) -> Timespec {
 fn signal_all(signal: c_int) {
     // SAFETY: a plain system call; it fails when there is nobody.
     unsafe { libc::kill(-1, signal) };
-}
-
-/// The namespace has a view of its own: what is listed belongs to the command. Stops as soon as it knows: this process
-/// gets little time beside a fork bomb.
-fn are_too_many() -> bool {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return false };
-    let is_process = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    entries.flatten().filter(|entry| is_process(&entry.file_name())).nth(COMMAND_PROCESSES).is_some()
 }
 
 /// As shells write it.

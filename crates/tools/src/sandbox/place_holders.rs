@@ -4,14 +4,15 @@
 use std::fs::{DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, RenameFlags, flock, mknodat, renameat_with};
 use rustix::io::Errno;
 
-use super::protection::{Kind, Missing, PLACE_HOLDER_MODE, is_place_holder};
+use super::look::{Look, PLACE_HOLDER_MODE, Tree};
+use super::protection::{Form, Missing};
 
 /// Place-holders that stay while this value lives.
 ///
@@ -27,12 +28,12 @@ pub(super) struct PlaceHolders {
 }
 
 impl PlaceHolders {
-    /// `locks` is a directory that no command can reach.
+    /// `locks` is a directory that no command can reach. Told besides: directories in which one could not be made.
     pub(super) fn make(
         locks: &Path,
         root: &Path,
         missing: impl Iterator<Item = Missing>,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Vec<PathBuf>)> {
         let mut hasher = DefaultHasher::new();
         root.hash(&mut hasher);
         let lock = File::options()
@@ -45,14 +46,22 @@ impl PlaceHolders {
         DirBuilder::new().recursive(true).mode(0o700).create(&spares)?;
         let mut at_hand = spares.read_dir()?.flatten().map(|entry| entry.path());
         let mut holders = Self { lock, made: Vec::new(), spares };
+        let mut failed: Vec<PathBuf> = Vec::new();
         for one in missing {
-            make(&one, &mut at_hand).map_err(|error| {
-                let text = format!("{} can't be kept from being made: {error}", one.path.display());
-                io::Error::new(error.kind(), text)
-            })?;
-            holders.made.push(one);
+            let parent = one.path.parent().unwrap_or(root);
+            // Nobody tries again where the last one failed: a whole directory is held then.
+            if failed.last().is_some_and(|last| last == parent) {
+                continue;
+            }
+            match make(&one, &mut at_hand) {
+                Ok(()) => holders.made.push(one),
+                Err(error) => {
+                    tracing::debug!(path = %one.path.display(), %error, "no place-holder");
+                    failed.push(parent.to_owned());
+                }
+            }
         }
-        Ok(holders)
+        Ok((holders, failed))
     }
 }
 
@@ -70,9 +79,9 @@ impl Drop for PlaceHolders {
 }
 
 fn make(missing: &Missing, spares: &mut impl Iterator<Item = PathBuf>) -> io::Result<()> {
-    let made = match missing.kind {
-        Kind::Directory => make_directory(&missing.path, spares),
-        Kind::File => {
+    let made = match missing.form {
+        Form::Directory => make_directory(&missing.path, spares),
+        Form::File => {
             let mode = Mode::RUSR | Mode::WUSR;
             mknodat(CWD, &missing.path, FileType::Socket, mode, 0).map_err(io::Error::from)
         }
@@ -98,11 +107,13 @@ fn make_directory(path: &Path, spares: &mut impl Iterator<Item = PathBuf>) -> io
 
 fn remove(path: &Path, spares: &Path) -> io::Result<()> {
     let kind = path.symlink_metadata()?.file_type();
-    match is_place_holder(path, kind) {
-        true if kind.is_dir() => remove_directory(path, spares),
-        true => std::fs::remove_file(path),
+    if kind.is_socket() {
+        std::fs::remove_file(path)
+    } else if kind.is_dir() && Look.is_place_holder(path) {
+        remove_directory(path, spares)
+    } else {
         // Its owner has made something of it.
-        false => Ok(()),
+        Ok(())
     }
 }
 
@@ -147,11 +158,11 @@ mod tests {
         std::fs::create_dir(&locks).unwrap();
         std::fs::create_dir(&root).unwrap();
         let names = [".claude", ".zed"].map(|name| root.join(name));
-        let missing = || names.clone().map(|path| Missing { path, kind: Kind::Directory }).into_iter();
+        let missing = || names.clone().map(|path| Missing { path, form: Form::Directory }).into_iter();
         let spares = || locks.join("spare").read_dir().unwrap().count();
-        drop(PlaceHolders::make(&locks, &root, missing()).unwrap());
+        drop(PlaceHolders::make(&locks, &root, missing()).unwrap().0);
         assert_eq!((spares(), root.read_dir().unwrap().count()), (2, 0));
-        let held = PlaceHolders::make(&locks, &root, missing()).unwrap();
+        let (held, _) = PlaceHolders::make(&locks, &root, missing()).unwrap();
         assert_eq!((spares(), root.read_dir().unwrap().count()), (0, 2));
         std::fs::write(names[0].join("settings"), "own").unwrap();
         drop(held);
@@ -160,7 +171,7 @@ mod tests {
         // What somebody has put into a spare one stays out of the root.
         let spare = locks.join("spare").read_dir().unwrap().next().unwrap().unwrap().path();
         std::fs::write(spare.join("x"), "").unwrap();
-        let held = PlaceHolders::make(&locks, &root, missing()).unwrap();
+        let (held, _) = PlaceHolders::make(&locks, &root, missing()).unwrap();
         assert_eq!(names[1].read_dir().unwrap().count(), 0);
         drop(held);
         assert!(!names[1].exists() && names[0].exists());

@@ -1,11 +1,15 @@
 //! What a command of one call may write, see and reach, as real paths. Looks at the disk, changes nothing.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 use rustix::fs::Access;
+
+use super::look::{Kind, Listing, Look, Tree, is_closed};
+use super::places::{self, Followed, Remembered};
+use crate::limits::NESTED_DIRECTORIES;
 
 /// Variables that name a socket or a file through which others act for the user.
 const AGENTS: &[&str] =
@@ -19,50 +23,142 @@ pub(super) struct Policy {
     /// Roots and granted directories, outer ones first; none where writing is withheld. The scratch is not among them: it
     /// can always be written.
     pub(super) writable: Vec<PathBuf>,
-    /// Roots and granted directories that can't be written and would be missing: they lie in what a sandbox has of its own.
+    /// What may be read and would be missing: it lies in what a sandbox has of its own, above all in `/tmp`.
     pub(super) readable: Vec<PathBuf>,
     pub(super) scratch: PathBuf,
     /// None of them lies in another.
     pub(super) hidden: Vec<PathBuf>,
     pub(super) home: Option<PathBuf>,
     pub(super) network: NetworkGrant,
+    /// What is less than was asked for, and why; for the model.
+    pub(super) notes: Vec<String>,
 }
 
 impl Policy {
     /// Makes the scratch directory if it is not there yet.
-    pub(super) fn of(site: &Site, network: NetworkGrant, writes: WriteGrant) -> io::Result<Self> {
+    pub(super) fn of(
+        site: &Site,
+        network: NetworkGrant,
+        writes: WriteGrant,
+        remembered: &Remembered,
+    ) -> io::Result<Self> {
         let workspace = &site.workspace;
         make_private(&workspace.scratch)?;
         let scratch = workspace.scratch.canonicalize()?;
-        let agents = AGENTS
-            .iter()
-            .filter_map(std::env::var_os)
-            .flat_map(|value| agent_paths(&value.to_string_lossy()));
-        let mut hidden = outermost(workspace.guarded.hidden_paths().chain(agents));
-        let roots = std::iter::once(&workspace.root).chain(&workspace.additional).chain(site.granted.iter());
-        let mut roots: Vec<PathBuf> = roots.filter_map(|root| root.canonicalize().ok()).collect();
-        roots.sort();
-        roots.dedup();
-        let (writable, mut readable, network) = match writes {
-            WriteGrant::Granted => (roots, Vec::new(), network),
-            WriteGrant::Withheld => (Vec::new(), roots, NetworkGrant::Withheld),
+        let root = remembered.follow(&workspace.session_id, &workspace.root)?.real;
+        let others = workspace.additional.iter().chain(site.granted.iter());
+        let mut notes = Vec::new();
+        let mut candidates = vec![(workspace.root.clone(), Followed::of(&workspace.root)?)];
+        for named in others {
+            match remembered.follow(&workspace.session_id, named) {
+                Ok(followed) => candidates.push((named.clone(), followed)),
+                // What does not exist yet is nothing to be granted.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => notes.push(error.to_string()),
+            }
+        }
+        let places: Vec<PathBuf> = candidates.iter().map(|(_, followed)| followed.real.clone()).collect();
+        let (writable, network) = match writes {
+            WriteGrant::Granted => {
+                let (writable, refused) = places::writable(candidates);
+                notes.extend(refused);
+                (writable, network)
+            }
+            WriteGrant::Withheld => (Vec::new(), NetworkGrant::Withheld),
         };
-        let is_private =
-            |path: &PathBuf| ["/tmp", "/var/tmp", "/run"].iter().any(|own| path.starts_with(own));
-        readable.retain(is_private);
-        let directory = workspace.root.canonicalize()?;
-        if let Some(hidden) = hidden.iter().find(|hidden| directory.starts_with(hidden)) {
+        let hidden = hidden(site, &places, &scratch);
+        if let Some(hidden) = hidden.iter().find(|hidden| root.starts_with(hidden)) {
             let text = format!("{} is not shown to agents: it may hold keys or tokens", hidden.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        hidden.retain(|path| writable.iter().any(|root| path.starts_with(root)) || is_reachable(path));
+        let readable = readable(site, &places, &writable);
+        let directory = match can_be_entered(&root) {
+            true => root,
+            false => {
+                let root = root.display();
+                notes.push(format!("{root} can't be entered (see its mode): the command began in $TMPDIR"));
+                scratch.clone()
+            }
+        };
         let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
-        Ok(Self { directory, writable, readable, scratch, hidden, home, network })
+        Ok(Self { directory, writable, readable, scratch, hidden, home, network, notes })
     }
 
     pub(super) fn is_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root))
     }
+
+    /// The same, but for the roots themselves, which lie in no other.
+    pub(super) fn is_below_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|root| path.starts_with(root) && path != root)
+    }
+}
+
+/// A command has no rights beyond those of its user: not even root's.
+fn can_be_entered(directory: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let is_own = |found: &std::fs::Metadata| found.uid() == rustix::process::geteuid().as_raw();
+    let lacks_entry = |found: &std::fs::Metadata| found.permissions().mode() & 0o100 == 0;
+    let own = directory.metadata().ok().filter(is_own);
+    !own.is_some_and(|found| lacks_entry(&found)) && !is_closed(directory)
+}
+
+/// Keys, tokens, what is ours, and where agents listen; what no process of this user reaches needs no hiding.
+fn hidden(site: &Site, places: &[PathBuf], scratch: &Path) -> Vec<PathBuf> {
+    let guarded = &site.workspace.guarded;
+    let agents = AGENTS
+        .iter()
+        .filter_map(std::env::var_os)
+        .flat_map(|value| agent_paths(&value.to_string_lossy()).collect::<Vec<_>>());
+    // A link where commands write may be theirs, to hide what others need.
+    let is_plausible = |followed: &Followed| {
+        let is_needed = |path: &PathBuf| path.starts_with(&followed.real);
+        let is_at_home = guarded.home().is_some_and(|home| followed.real.starts_with(home));
+        !followed.leads_through(places)
+            || (is_at_home && !places.iter().chain([&scratch.to_owned()]).any(is_needed))
+    };
+    let found = guarded.hidden_paths().chain(agents).filter_map(|path| Followed::of(&path).ok());
+    let mut hidden = outermost(found.filter(is_plausible).map(|followed| followed.real));
+    hidden.retain(|path| places.iter().any(|root| path.starts_with(root)) || is_reachable(path));
+    hidden
+}
+
+/// Roots that are not writable, and what was judged and let pass.
+fn readable(site: &Site, places: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
+    let judged = site.judged.iter().flat_map(|judged| judged.iter());
+    let judged = judged.filter_map(|path| Followed::of(path).ok());
+    let judged = judged.filter(|followed| !followed.leads_through(places)).map(|followed| followed.real);
+    let judged = judged.filter(|path| is_quiet(path));
+    let is_missing = |path: &PathBuf| {
+        places::is_shown_on_purpose(path) && !writable.iter().any(|root| path.starts_with(root))
+    };
+    outermost(places.iter().cloned().chain(judged).filter(is_missing))
+}
+
+/// Whether nobody listens at a path or not far below: a socket can be connected to wherever it is mounted.
+fn is_quiet(path: &Path) -> bool {
+    match path.symlink_metadata().map(|found| found.file_type()) {
+        Ok(kind) if kind.is_file() => return true,
+        Ok(kind) if kind.is_dir() && !kind.is_socket() => {}
+        Ok(_) | Err(_) => return false,
+    }
+    let mut open = vec![path.to_owned()];
+    let mut looked_at = 0;
+    while let Some(directory) = open.pop() {
+        looked_at += 1;
+        if looked_at > NESTED_DIRECTORIES {
+            break;
+        }
+        let Listing::Entries(entries) = Look.list(&directory) else { continue };
+        for (name, kind) in entries {
+            match kind {
+                Kind::Socket => return false,
+                Kind::Directory => open.push(directory.join(name)),
+                Kind::Link | Kind::Other => {}
+            }
+        }
+    }
+    true
 }
 
 /// Whether the kernel would let this user in, now or after a change of the mode. What it would not needs no hiding: a
@@ -70,9 +166,10 @@ impl Policy {
 fn is_reachable(path: &Path) -> bool {
     let Ok(metadata) = path.metadata() else { return true };
     let access = |access| rustix::fs::access(path, access).is_ok();
-    metadata.uid() == rustix::process::getuid().as_raw()
+    let is_open = metadata.uid() == rustix::process::getuid().as_raw()
         || access(Access::READ_OK)
-        || (metadata.is_dir() && access(Access::EXEC_OK))
+        || (metadata.is_dir() && access(Access::EXEC_OK));
+    is_open && !path.parent().is_some_and(is_closed)
 }
 
 fn make_private(directory: &Path) -> io::Result<()> {
@@ -87,9 +184,9 @@ fn agent_paths(value: &str) -> impl Iterator<Item = PathBuf> + use<> {
     paths.into_iter()
 }
 
-/// Those that exist, as they really are. What the kernel makes up needs no hiding: a sandbox has its own or no rights in it.
+/// What the kernel makes up needs no hiding: a sandbox has its own or no rights in it.
 fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let mut real: Vec<PathBuf> = paths.filter_map(|path| path.canonicalize().ok()).collect();
+    let mut real: Vec<PathBuf> = paths.collect();
     real.retain(|path| !["/proc", "/dev", "/sys"].iter().any(|made_up| path.starts_with(made_up)));
     real.sort();
     let mut outermost: Vec<PathBuf> = Vec::new();
@@ -116,12 +213,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_exists_is_hidden_and_nothing_twice() {
-        let directory = tempfile::tempdir().unwrap();
-        let base = directory.path().canonicalize().unwrap();
-        std::fs::create_dir_all(base.join("a/b")).unwrap();
-        std::os::unix::fs::symlink(base.join("a"), base.join("link")).unwrap();
-        let paths = ["a/b", "link", "missing", "a"].map(|name| base.join(name));
-        assert_eq!(outermost(paths.into_iter()), [base.join("a")]);
+    fn nothing_is_hidden_twice() {
+        let paths = ["/a/b", "/a", "/a-b", "/proc/kcore", "/a"].map(PathBuf::from);
+        assert_eq!(outermost(paths.into_iter()), [PathBuf::from("/a"), "/a-b".into()]);
     }
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use attache_core::ports::tool::NetworkGrant;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::bubblewrap::Plan;
-use super::policy::Policy;
-use super::protection::Protection;
+use super::bubblewrap::Building;
+use super::plan::{Mount, What};
 use super::reexec::{Request, Stage};
+use super::resources::tree_memory;
+use super::verify::Expected;
 use super::{Level, Sandbox, Shortfall, Sockets};
 use crate::environment;
 use crate::limits::PROBE_TIME;
@@ -29,7 +30,10 @@ pub(super) fn best(helper: PathBuf) -> Sandbox {
             advice: INSTALL.to_owned(),
         },
         Some(bubblewrap) => match try_full(&bubblewrap, &helper) {
-            Ok(()) => return Sandbox { level: Level::Full, helper, bubblewrap, shortfalls: Vec::new() },
+            Ok(()) => {
+                let memory = tree_memory();
+                return Sandbox { level: Level::Full, helper, bubblewrap, memory, ..Sandbox::none() };
+            }
             Err(error) => Shortfall {
                 level: Level::Full,
                 reason: format!("bubblewrap does not work here: {error}"),
@@ -49,7 +53,7 @@ pub(super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbo
             Level::None
         }
     };
-    Sandbox { level, helper, bubblewrap: PathBuf::new(), shortfalls }
+    Sandbox { level, helper, shortfalls, ..Sandbox::none() }
 }
 
 fn find_bubblewrap() -> Option<PathBuf> {
@@ -61,27 +65,21 @@ fn find_bubblewrap() -> Option<PathBuf> {
 }
 
 fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
-    let root = PathBuf::from("/");
-    let policy = Policy {
-        directory: root.clone(),
-        writable: vec![],
-        readable: vec![],
-        // It has to exist; nothing but `true` could write there.
-        scratch: "/tmp".into(),
-        hidden: vec![],
-        home: None,
+    let root = Path::new("/");
+    // It has to exist; nothing but `true` could write there.
+    let mounts = [Mount { at: "/tmp".into(), what: What::Writable }];
+    let stage = Stage::Init { expected: Expected::of(&mounts)?, memory: u64::MAX };
+    let request = Request { stage, scratch: "/tmp".into(), line: vec!["true".into()] };
+    let building = Building {
+        mounts: &mounts,
         network: NetworkGrant::Withheld,
-    };
-    let request = Request { stage: Stage::Init, scratch: policy.scratch.clone(), line: vec!["true".into()] };
-    let plan = Plan {
-        policy: &policy,
-        protection: &Protection::default(),
+        directory: root,
         empty: Path::new("/dev/null"),
         helper,
         request: request.to_arguments(),
         environment: None,
     };
-    run_true(&Line { program: bubblewrap.into(), arguments: plan.arguments(), contact: Contact::Init })
+    run_true(&Line { program: bubblewrap.into(), arguments: building.arguments(), contact: Contact::Init })
 }
 
 fn try_reduced(helper: &Path) -> io::Result<()> {

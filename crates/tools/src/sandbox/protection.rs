@@ -1,22 +1,19 @@
-//! Finds in writable directories what no command may change: what is there, and what must not come into being. Looks,
-//! changes nothing.
+//! Finds in writable directories what no command may change: what is there, and what must not come into being. A pure
+//! function of the tree as it was read; follows no link.
 //!
 //! Covered: the names at the top of each root and of the home, and those that exist in directories not far below. Not
-//! covered: deeper directories, repositories that a command makes itself, and the name of a symbolic link (what it leads
-//! to is held, the link can be replaced).
+//! covered: deeper directories, repositories that a command makes itself, and what a link of a protected name leads to. The
+//! link itself is compared when the command has ended (`links.rs`).
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::FileType;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use attache_core::scope::Guarded;
 
+use super::look::{Kind, Listing, Tree};
 use super::policy::Policy;
-use crate::limits::{NESTED_DEPTH, NESTED_DIRECTORIES};
-
-/// Sticky and for directories only: no one else marks a directory of one of these names like that.
-pub(super) const PLACE_HOLDER_MODE: u32 = 0o1755;
+use crate::limits::{HELD_PATHS, NESTED_DEPTH, NESTED_DIRECTORIES};
 
 /// Never looked into for nested repositories: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build"];
@@ -27,24 +24,30 @@ const INERT_WHEN_NEW: &[&str] = &[".envrc"];
 /// The last parts of names that are files.
 const FILES: &[&str] = &["config", "config.worktree", ".mcp.json", ".gitconfig"];
 
-/// What a sandbox has to hold within what it lets write. Paths are real; none of them is a link.
+/// What of a repository is not git's to write.
+const OF_REPOSITORY: [(&str, Form); 3] =
+    [("hooks", Form::Directory), ("config", Form::File), ("config.worktree", Form::File)];
+
+/// What a sandbox has to hold within what it lets write. Paths are real; none of them was a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Protection {
     /// Directories that may be written, but neither moved nor removed: something below is held.
     pub(super) pinned: BTreeSet<PathBuf>,
     pub(super) read_only: BTreeSet<PathBuf>,
     pub(super) missing: BTreeSet<Missing>,
+    /// Protected names at the top of a root that are links: no mount can hold those.
+    pub(super) links: BTreeSet<PathBuf>,
 }
 
 /// A name that must not come into being.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Missing {
     pub(super) path: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) form: Form,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum Form {
     Directory,
     File,
 }
@@ -59,28 +62,71 @@ enum Place {
 }
 
 impl Protection {
-    pub(super) fn of(policy: &Policy) -> Self {
+    pub(super) fn of(policy: &Policy, tree: &dyn Tree) -> Self {
         let mut found = Self::default();
         let home = policy.home.as_ref().filter(|home| policy.is_writable(home));
         for root in policy.writable.iter().chain(home) {
             let place = if Some(root) == home { Place::Home } else { Place::Root };
-            found.search(root, place);
+            found.search(tree, root, place, &policy.writable);
         }
-        // What a whole directory holds needs nothing of its own.
-        let held = |path: &Path| path.ancestors().skip(1).any(|above| found.read_only.contains(above));
-        let read_only = found.read_only.iter().filter(|path| !held(path)).cloned().collect();
-        let missing = found.missing.iter().filter(|missing| !held(&missing.path)).cloned().collect();
-        let pinned = found
-            .pinned
-            .iter()
-            .filter(|path| !held(path) && !found.read_only.contains(*path))
-            .cloned()
-            .collect();
-        Self { pinned, read_only, missing }
+        found.pin_the_way_to(policy);
+        found.outermost()
     }
 
-    /// Breadth first, so that a bounded search sees what is near.
-    fn search(&mut self, root: &Path, place: Place) {
+    /// Holds whole directories as well: nothing below can be held one by one.
+    pub(super) fn with_read_only(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.read_only.extend(directories);
+        self.outermost()
+    }
+
+    /// With names that every client can pass on: what has another is held with the directory it lies in.
+    pub(super) fn in_unicode(self) -> Self {
+        let missing = self.missing.iter().map(|missing| &missing.path);
+        let all = self.pinned.iter().chain(&self.read_only).chain(missing);
+        let strange: Vec<PathBuf> = all.filter(|path| path.to_str().is_none()).cloned().collect();
+        let widened =
+            strange.iter().filter_map(|path| path.ancestors().find(|above| above.to_str().is_some()));
+        let widened: BTreeSet<PathBuf> = widened.map(Path::to_owned).collect();
+        self.with_read_only(widened)
+    }
+
+    /// What a whole directory holds needs nothing of its own.
+    fn outermost(self) -> Self {
+        let held = |path: &Path| path.ancestors().skip(1).any(|above| self.read_only.contains(above));
+        Self {
+            read_only: self.read_only.iter().filter(|path| !held(path)).cloned().collect(),
+            missing: self
+                .missing
+                .iter()
+                .filter(|missing| !held(&missing.path) && !self.read_only.contains(&missing.path))
+                .cloned()
+                .collect(),
+            pinned: self
+                .pinned
+                .iter()
+                .filter(|path| !held(path) && !self.read_only.contains(*path))
+                .cloned()
+                .collect(),
+            links: self.links.iter().filter(|path| !held(path)).cloned().collect(),
+        }
+    }
+
+    /// Whoever could move a directory above something hidden could show it to the next command under another name, and
+    /// one above a root could put a link in its place.
+    fn pin_the_way_to(&mut self, policy: &Policy) {
+        let inner = policy.hidden.iter().chain(&policy.writable).chain([&policy.scratch]);
+        for path in inner {
+            let above = path.ancestors().skip(1).take_while(|above| policy.is_below_writable(above));
+            self.pinned.extend(above.map(Path::to_owned));
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.pinned.len() + self.read_only.len() + self.missing.len()
+    }
+
+    /// Breadth first, so that a bounded search sees what is near. Roots within are searched for themselves.
+    fn search(&mut self, tree: &dyn Tree, root: &Path, place: Place, roots: &[PathBuf]) {
         let mut open = VecDeque::from([(root.to_owned(), 0)]);
         let mut looked_at = 0;
         while let Some((directory, depth)) = open.pop_front() {
@@ -89,112 +135,153 @@ impl Protection {
                 return;
             }
             let place = if depth == 0 { place } else { Place::Nested };
-            let Ok(entries) = directory.read_dir() else { continue };
-            let mut seen = BTreeSet::new();
-            for entry in entries.flatten() {
-                let Ok(kind) = entry.file_type() else { continue };
-                let name = entry.file_name();
-                // Most entries are files that nobody protects: they are not looked at any further.
-                if !kind.is_dir() && !name.as_encoded_bytes().starts_with(b".") {
+            let entries = match tree.list(&directory) {
+                Listing::Entries(entries) => entries,
+                Listing::Closed => continue,
+                Listing::Unreadable => {
+                    self.read_only.insert(directory);
                     continue;
                 }
-                let name = name.to_string_lossy().to_lowercase();
+            };
+            let mut seen = BTreeSet::new();
+            for (name, kind) in entries {
+                // Most entries are files that nobody protects: they are not looked at any further.
+                if kind != Kind::Directory && !name.as_encoded_bytes().starts_with(b".") {
+                    continue;
+                }
+                let path = directory.join(&name);
+                // `.GIT` is held like `.git`, but does not keep that from being made beside it.
+                let exact = name;
+                let name = lower(&exact);
                 if Guarded::protected_names().any(|sequence| first(sequence) == name) {
-                    self.hold(&entry.path(), kind, &name, place);
-                    seen.insert(name);
-                } else if kind.is_dir() && depth < NESTED_DEPTH && !SKIPPED.contains(&name.as_str()) {
-                    open.push_back((entry.path(), depth + 1));
+                    if self.count() >= HELD_PATHS {
+                        // Too many to be mounted one by one.
+                        self.read_only.insert(directory.clone());
+                        break;
+                    }
+                    self.hold(tree, &path, kind, &name, place);
+                    seen.insert(exact);
+                } else if kind == Kind::Directory
+                    && depth < NESTED_DEPTH
+                    && !SKIPPED.contains(&name.as_str())
+                    && !roots.contains(&path)
+                {
+                    open.push_back((path, depth + 1));
                 }
             }
             self.miss_names(&directory, &seen, place);
         }
     }
 
-    fn miss_names(&mut self, directory: &Path, seen: &BTreeSet<String>, place: Place) {
-        for sequence in Guarded::protected_names().filter(|sequence| !seen.contains(first(sequence))) {
+    fn miss_names(&mut self, directory: &Path, seen: &BTreeSet<OsString>, place: Place) {
+        for sequence in
+            Guarded::protected_names().filter(|sequence| !seen.contains(OsStr::new(first(sequence))))
+        {
             if needs_place_holder(sequence, place) {
-                let kind = if sequence.contains('/') { Kind::Directory } else { kind_of(sequence) };
-                self.missing.insert(Missing { path: directory.join(first(sequence)), kind });
+                let form = if sequence.contains('/') { Form::Directory } else { form_of(sequence) };
+                self.missing.insert(Missing { path: directory.join(first(sequence)), form });
             }
         }
     }
 
     /// An entry that one or several protected names begin with.
-    fn hold(&mut self, path: &Path, kind: FileType, name: &str, place: Place) {
-        if is_place_holder(path, kind) {
-            let sequence = Guarded::protected_names().find(|sequence| first(sequence) == name);
-            if sequence.is_some_and(|sequence| needs_place_holder(sequence, place)) {
-                let kind = if kind.is_dir() { Kind::Directory } else { Kind::File };
-                self.missing.insert(Missing { path: path.to_owned(), kind });
+    fn hold(&mut self, tree: &dyn Tree, path: &Path, kind: Kind, name: &str, place: Place) {
+        if let (Some(form), false) = (place_holder(tree, path, kind), place == Place::Nested) {
+            self.missing.insert(Missing { path: path.to_owned(), form });
+        } else if kind == Kind::Link {
+            if place != Place::Nested {
+                self.links.insert(path.to_owned());
             }
-        } else if kind.is_symlink() {
-            self.read_only.extend(path.canonicalize());
-        } else if name == ".git" && kind.is_dir() {
-            self.hold_repository(path);
-        } else if !kind.is_dir() || name != ".config" {
-            // `.cargo` as a whole: a place-holder for one of its two names would be read by cargo elsewhere.
+        } else if name == ".git" && kind == Kind::Directory {
+            self.hold_repository(tree, path);
+        } else if kind != Kind::Directory || name != ".config" {
+            // One of another session's place-holders, too. `.cargo` as a whole: a place-holder for one of its two names would be read by cargo elsewhere.
             self.read_only.insert(path.to_owned());
         } else {
             self.pinned.insert(path.to_owned());
             let place = if place == Place::Home { place } else { Place::Nested };
-            for rest in Guarded::protected_names().filter_map(|sequence| sequence.strip_prefix(".config/")) {
-                self.hold_leaf(&path.join(rest), Kind::Directory, place);
-            }
+            let names = Guarded::protected_names().filter_map(|sequence| sequence.strip_prefix(".config/"));
+            let names: Vec<_> = names.map(|name| (name, Form::Directory)).collect();
+            self.hold_leaves(tree, path, &names, place);
         }
     }
 
     /// Hooks and configuration of a repository and of the modules in it; the rest is git's to write.
-    fn hold_repository(&mut self, repository: &Path) {
+    fn hold_repository(&mut self, tree: &dyn Tree, repository: &Path) {
         let mut open = VecDeque::from([(repository.to_owned(), 0)]);
         let mut looked_at = 0;
         while let Some((directory, depth)) = open.pop_front() {
             looked_at += 1;
-            if looked_at > NESTED_DIRECTORIES {
-                return;
+            if looked_at > NESTED_DIRECTORIES || self.count() >= HELD_PATHS {
+                self.read_only.insert(directory);
+                continue;
             }
-            self.pinned.insert(directory.clone());
-            if directory == repository || directory.join("HEAD").exists() {
-                for (name, kind) in
-                    [("hooks", Kind::Directory), ("config", Kind::File), ("config.worktree", Kind::File)]
-                {
-                    self.hold_leaf(&directory.join(name), kind, Place::Root);
+            let entries = match tree.list(&directory) {
+                Listing::Entries(entries) => entries,
+                Listing::Closed => continue,
+                Listing::Unreadable => {
+                    self.read_only.insert(directory);
+                    continue;
                 }
-                let modules = ["modules", "worktrees"].map(|name| directory.join(name));
-                open.extend(modules.into_iter().filter(|path| path.is_dir()).map(|path| (path, depth + 1)));
-            } else if depth <= NESTED_DEPTH
-                && let Ok(entries) = directory.read_dir()
-            {
-                let is_directory =
-                    |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-                open.extend(entries.flatten().filter(is_directory).map(|entry| (entry.path(), depth + 1)));
+            };
+            self.pinned.insert(directory.clone());
+            let is_repository = directory == repository || entries.iter().any(|(name, _)| name == "HEAD");
+            if is_repository {
+                self.hold_leaves(tree, &directory, &OF_REPOSITORY, Place::Root);
+            }
+            for (name, kind) in entries {
+                let leads_on = !is_repository || matches!(lower(&name).as_str(), "modules" | "worktrees");
+                if kind == Kind::Directory && leads_on && depth <= NESTED_DEPTH {
+                    open.push_back((directory.join(name), depth + 1));
+                }
             }
         }
     }
 
-    fn hold_leaf(&mut self, path: &Path, kind: Kind, place: Place) {
-        match path.symlink_metadata() {
-            Ok(metadata) if is_place_holder(path, metadata.file_type()) => {
-                self.missing.insert(Missing { path: path.to_owned(), kind });
+    fn hold_leaves(&mut self, tree: &dyn Tree, directory: &Path, names: &[(&str, Form)], place: Place) {
+        let entries = match tree.list(directory) {
+            Listing::Entries(entries) => entries,
+            Listing::Closed => return,
+            Listing::Unreadable => {
+                self.read_only.insert(directory.to_owned());
+                return;
             }
-            Ok(metadata) if metadata.is_symlink() => self.read_only.extend(path.canonicalize()),
-            Ok(_) => {
-                self.read_only.insert(path.to_owned());
+        };
+        for (wanted, form) in names {
+            let mut is_there = false;
+            for (name, kind) in entries.iter().filter(|(name, _)| lower(name) == *wanted) {
+                is_there |= name == wanted;
+                let path = directory.join(name);
+                match (place_holder(tree, &path, *kind), kind) {
+                    (Some(_), _) => {
+                        self.missing.insert(Missing { path, form: *form });
+                    }
+                    (None, Kind::Link) => {
+                        self.links.insert(path);
+                    }
+                    (None, Kind::Directory | Kind::Socket | Kind::Other) => {
+                        self.read_only.insert(path);
+                    }
+                }
             }
-            Err(_) if place != Place::Nested => {
-                self.missing.insert(Missing { path: path.to_owned(), kind });
+            if !is_there && place != Place::Nested {
+                self.missing.insert(Missing { path: directory.join(wanted), form: *form });
             }
-            Err(_) => {}
         }
     }
+}
+
+fn lower(name: &OsStr) -> String {
+    name.to_string_lossy().to_lowercase()
 }
 
 fn first(sequence: &str) -> &str {
     sequence.split('/').next().unwrap_or(sequence)
 }
 
-fn kind_of(sequence: &str) -> Kind {
+fn form_of(sequence: &str) -> Form {
     let is_file = FILES.contains(&sequence) || Guarded::names_read_at_home().contains(&sequence);
-    if is_file { Kind::File } else { Kind::Directory }
+    if is_file { Form::File } else { Form::Directory }
 }
 
 fn needs_place_holder(sequence: &str, place: Place) -> bool {
@@ -209,14 +296,12 @@ fn needs_place_holder(sequence: &str, place: Place) -> bool {
 
 /// One of ours, of a command that runs now or that did when we died: a socket stands for a file, since it can hold nothing
 /// and git does not see it; an empty marked directory for a directory.
-pub(super) fn is_place_holder(path: &Path, kind: FileType) -> bool {
-    if kind.is_socket() {
-        return true;
+fn place_holder(tree: &dyn Tree, path: &Path, kind: Kind) -> Option<Form> {
+    match kind {
+        Kind::Socket => Some(Form::File),
+        Kind::Directory => tree.is_place_holder(path).then_some(Form::Directory),
+        Kind::Link | Kind::Other => None,
     }
-    let is_marked = |metadata: std::fs::Metadata| metadata.permissions().mode() & 0o1000 != 0;
-    kind.is_dir()
-        && path.symlink_metadata().is_ok_and(is_marked)
-        && path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use super::filter::{self, Sockets};
+use super::verify::{self, Expected};
 use super::{init, kernel_rules, resources};
 use crate::environment;
 use crate::process::{Pipes, Report, guard};
@@ -30,7 +31,12 @@ pub(super) struct Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The first process of a namespace that is set up already.
-    Init,
+    Init {
+        /// What has to be mounted.
+        expected: Vec<Expected>,
+        /// Bytes that all processes may have in memory together.
+        memory: u64,
+    },
     /// A process of this machine that gives up what it does not need.
     Restricted { writable: Vec<PathBuf>, hidden: Vec<PathBuf>, sockets: Sockets },
 }
@@ -39,7 +45,13 @@ impl Request {
     pub(super) fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![FLAG.into(), "--scratch".into(), self.scratch.clone().into()];
         match &self.stage {
-            Stage::Init => arguments.push("--init".into()),
+            Stage::Init { expected, memory } => {
+                arguments.extend(["--init".into(), memory.to_string().into()]);
+                for one in expected {
+                    arguments.push("--mounted".into());
+                    arguments.extend(one.to_words());
+                }
+            }
             Stage::Restricted { writable, hidden, sockets } => {
                 for (option, paths) in [("--write", writable), ("--hide", hidden)] {
                     arguments.extend(paths.iter().flat_map(|path| [option.into(), path.clone().into()]));
@@ -58,7 +70,8 @@ impl Request {
     /// `None` for what we never write ourselves.
     fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let (mut writable, mut hidden) = (Vec::new(), Vec::new());
-        let (mut scratch, mut sockets, mut is_init) = (None, Sockets::None, false);
+        let (mut scratch, mut sockets) = (None, Sockets::None);
+        let (mut memory, mut expected) = (None, Vec::new());
         loop {
             let option = arguments.next()?;
             match option.to_str()? {
@@ -66,12 +79,19 @@ impl Request {
                 "--write" => writable.push(arguments.next()?.into()),
                 "--hide" => hidden.push(arguments.next()?.into()),
                 "--sockets" => sockets = Sockets::Ordinary,
-                "--init" => is_init = true,
+                "--init" => memory = Some(arguments.next()?.to_str()?.parse().ok()?),
+                "--mounted" => {
+                    let what = arguments.next()?;
+                    expected.push(Expected::from_words(&what, arguments.next()?)?);
+                }
                 "--" => break,
                 _ => return None,
             }
         }
-        let stage = if is_init { Stage::Init } else { Stage::Restricted { writable, hidden, sockets } };
+        let stage = match memory {
+            Some(memory) => Stage::Init { expected, memory },
+            None => Stage::Restricted { writable, hidden, sockets },
+        };
         let line: Vec<OsString> = arguments.collect();
         (!line.is_empty()).then_some(Self { stage, scratch: scratch?, line })
     }
@@ -125,7 +145,10 @@ impl Contact {
 fn enter(request: &Request, contact: Option<&Contact>) -> io::Result<ExitCode> {
     resources::limit();
     match &request.stage {
-        Stage::Init => init::run(contact, || begin(request, contact, Sockets::Ordinary)),
+        Stage::Init { expected, memory } => {
+            verify::verify(expected)?;
+            init::run(contact, *memory, || begin(request, contact, Sockets::Ordinary))
+        }
         Stage::Restricted { writable, hidden, sockets } => {
             kernel_rules::drop_capabilities();
             kernel_rules::restrict(writable, hidden).map_err(io::Error::other)?;
@@ -188,6 +211,8 @@ pub(super) fn release_all_but(contact: &Contact) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::look::Identity;
+    use super::super::verify::Seen;
     use super::*;
 
     #[test]
@@ -198,7 +223,12 @@ mod tests {
             hidden: vec!["/h/.ssh".into()],
             sockets: Sockets::Ordinary,
         };
-        for stage in [Stage::Init, restricted] {
+        let identity = Identity { device: 1, inode: 2 };
+        let expected = vec![
+            Expected { at: "--".into(), what: Seen::Writable(identity) },
+            Expected { at: "/w".into(), what: Seen::Cover },
+        ];
+        for stage in [Stage::Init { expected, memory: 5 }, restricted] {
             let request = Request { stage, scratch: "/s".into(), line: line.clone() };
             let arguments = request.to_arguments();
             assert_eq!(arguments[0], FLAG);
@@ -208,9 +238,12 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        for wrong in
-            [&["--init"][..], &["--scratch", "/s", "--"], &["--init", "--", "ls"], &["--what", "--", "ls"]]
-        {
+        for wrong in [
+            &["--init", "1"][..],
+            &["--scratch", "/s", "--"],
+            &["--init", "1", "--", "ls"],
+            &["--what", "--", "ls"],
+        ] {
             assert_eq!(Request::from_arguments(wrong.iter().map(OsString::from)), None, "{wrong:?}");
         }
     }

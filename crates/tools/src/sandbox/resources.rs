@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::limits::{COMMAND_FILE_BYTES, COMMAND_TASKS};
+use crate::limits::{COMMAND_FILE_BYTES, COMMAND_MEMORY_QUARTERS, COMMAND_TASKS};
 
 /// Sets the limits of this process and of all it will start.
 pub(super) fn limit() {
@@ -28,10 +28,27 @@ fn lower(resource: Resource, limit: u64) {
     }
 }
 
+/// What all processes of a command may have in memory together.
+pub(super) fn tree_memory() -> u64 {
+    machine_memory().map_or(u64::MAX, |bytes| bytes / 4 * COMMAND_MEMORY_QUARTERS)
+}
+
+/// Of a container what it may have.
 fn machine_memory() -> Option<u64> {
-    // SAFETY: plain library calls.
-    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    Some(u64::try_from(pages).ok()?.saturating_mul(u64::try_from(size).ok()?))
+    let of_group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let of_group = of_group.and_then(|text| text.trim().parse().ok());
+    [physical_memory(), of_group].into_iter().flatten().min()
+}
+
+fn physical_memory() -> Option<u64> {
+    // SAFETY: a plain library call.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    Some(u64::try_from(pages).ok()?.saturating_mul(page_bytes()))
+}
+
+pub(super) fn page_bytes() -> u64 {
+    // SAFETY: a plain library call.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// When memory runs out, the kernel takes commands before editors.

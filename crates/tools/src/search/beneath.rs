@@ -13,8 +13,13 @@ const DIRECTORY: OFlags =
 const READING: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
 /// A directory by its real path: opened only if that is still its real path.
-pub(super) fn directory(real: &Path) -> Result<OwnedFd, Errno> {
+pub(crate) fn directory(real: &Path) -> Result<OwnedFd, Errno> {
     open(CWD, real, DIRECTORY)
+}
+
+/// Anything by its real path.
+pub(crate) fn anything(real: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    open(CWD, real, flags)
 }
 
 /// A file by its path below `directory`.

@@ -1,0 +1,313 @@
+//! What a command leaves behind for the next one's mounts: links, swaps, strange entries. Through real bubblewrap.
+
+mod random;
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use attache_core::ports::ToolOutcome;
+use attache_core::ports::tool::{Workspace, WriteGrant};
+use attache_tools::sandbox::Level;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde_json::json;
+
+use crate::trial::{Trial, names};
+
+const CANARY: &str = "canary-91c2";
+
+/// Everything that the model is told of a command, which has to begin whatever it finds.
+pub(crate) async fn told(trial: &Trial, command: &str) -> String {
+    told_with(trial, command, trial.runtime()).await
+}
+
+async fn told_with(trial: &Trial, command: &str, runtime: attache_core::ports::ToolRuntime) -> String {
+    match trial.tool("bash").run(json!({"command": command}), runtime).await {
+        ToolOutcome::Output { data, .. } => match data.get("output").and_then(|output| output.as_str()) {
+            Some(output) => format!("{output}[exit {}]", data["exit_code"]),
+            None => data.as_str().unwrap().to_owned(),
+        },
+        ToolOutcome::Error { text, .. } => {
+            assert!(!text.contains("could not be started"), "{command}: {text}");
+            text
+        }
+        picture @ ToolOutcome::Picture { .. } => panic!("{command}: {picture:?}"),
+    }
+}
+
+async fn runs(trial: &Trial) {
+    let told = told(trial, "echo runs").await;
+    assert!(told.contains("runs"), "{told}");
+}
+
+/// A home beside the root with a file of the user's and one that is hidden.
+fn with_home() -> (Trial, PathBuf) {
+    let trial = Trial::held(Level::Full);
+    let home = trial.base.join("home");
+    std::fs::create_dir_all(home.join(".ssh")).unwrap();
+    std::fs::write(home.join(".ssh/id_ed25519"), CANARY).unwrap();
+    std::fs::write(home.join("own"), "own").unwrap();
+    (trial, home)
+}
+
+/// Two commands in a row: the first plants, the second would write through it or see what is hidden.
+#[tokio::test]
+async fn no_link_that_a_command_plants_leads_a_mount_away() {
+    let plants = [
+        "mkdir -p .git && ln -s @HOME .git/modules",
+        "ln -s @HOME .git/worktrees",
+        "mkdir -p .git/modules && ln -s @HOME .git/modules/a",
+        "mkdir -p .git/modules/b && touch .git/modules/b/HEAD && ln -s @HOME .git/modules/b/hooks",
+        "mkdir -p sub && ln -s @HOME sub/.vscode",
+        "mkdir -p sub2/.git && ln -s @HOME/own sub2/.git/config && ln -s @HOME sub2/.git/hooks",
+        "mkdir -p sub3 && ln -s @HOME sub3/.git",
+        "mkdir -p sub4 && ln -s /run sub4/.claude && ln -s /proc sub4/.cursor && ln -s / sub4/.idea",
+        "mkdir -p sub5 && ln -s . sub5/.zed && ln -s .codex sub5/.codex && ln -s ../../.. sub5/.agents",
+        "mkdir -p sub6/.config && ln -s @HOME sub6/.config/fish",
+    ];
+    let (trial, home) = with_home();
+    std::fs::create_dir_all(trial.root.join(".git/objects")).unwrap();
+    std::fs::write(trial.root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    std::fs::write(trial.root.join(".git/config"), "").unwrap();
+    for plant in plants {
+        told(&trial, &plant.replace("@HOME", home.to_str().unwrap())).await;
+        let told = told(
+            &trial,
+            &format!(
+                "cat {0}/.ssh/*; echo x > {0}/own; echo x > {0}/new; find . -maxdepth 4 -name 'id_*' -exec cat {{}} +; \
+                 ls /run; echo done",
+                home.display()
+            ),
+        )
+        .await;
+        assert!(told.contains("done") && !told.contains(CANARY), "{plant}: {told}");
+        assert_eq!(names(&home), [".ssh", "own"], "{plant}");
+        assert_eq!(std::fs::read_to_string(home.join("own")).unwrap(), "own", "{plant}");
+    }
+}
+
+/// The user's own links at protected names: they can be replaced while a command runs, not for longer.
+#[tokio::test]
+async fn a_protected_link_is_put_back() {
+    let (trial, _) = with_home();
+    std::fs::create_dir(trial.root.join("shared")).unwrap();
+    symlink("shared", trial.root.join(".vscode")).unwrap();
+    let told_of = told(&trial, "rm .vscode && mkdir .vscode && echo evil > .vscode/tasks.json").await;
+    assert!(told_of.contains(".vscode is protected: the link is back"), "{told_of}");
+    assert_eq!(std::fs::read_link(trial.root.join(".vscode")).unwrap(), Path::new("shared"));
+    assert_eq!(trial.text(".vscode.undone-1/tasks.json"), "evil\n");
+    assert!(!told(&trial, "true").await.contains("protected"));
+}
+
+/// A root below another root, or below that of another session, by way of a link that was put in its place.
+#[tokio::test]
+async fn a_root_is_no_root_any_more_where_a_link_has_taken_its_place() {
+    let (mut trial, home) = with_home();
+    let inner = trial.root.join("packages/inner");
+    std::fs::create_dir_all(&inner).unwrap();
+    trial.workspace = Arc::new(Workspace { additional: vec![inner], ..(*trial.workspace).clone() });
+    runs(&trial).await;
+    // Within a sandbox the way there can't be moved.
+    let told_of = told(&trial, "mv packages p; mv packages/inner i").await;
+    assert!(told_of.contains("busy"), "{told_of}");
+    std::fs::rename(trial.root.join("packages"), trial.root.join("p")).unwrap();
+    std::fs::create_dir(trial.root.join("packages")).unwrap();
+    symlink(&home, trial.root.join("packages/inner")).unwrap();
+    let told_of = told(&trial, "echo x > packages/inner/new; echo x > in-root").await;
+    assert_eq!(names(&home), [".ssh", "own"], "{told_of}");
+    assert!(trial.root.join("in-root").exists(), "{told_of}");
+    // The main root itself.
+    std::fs::rename(&trial.root, trial.base.join("moved")).unwrap();
+    symlink(&home, &trial.root).unwrap();
+    let input = json!({"command": "echo x > new"});
+    let ToolOutcome::Error { text, .. } = trial.run("bash", input).await else { panic!("it ran") };
+    assert!(text.contains("when the session first used it"), "{text}");
+    assert_eq!(names(&home), [".ssh", "own"]);
+}
+
+/// A home that is a root: what is hidden in it can't be brought to light by moving what lies above.
+#[tokio::test]
+async fn what_is_hidden_stays_hidden_for_the_next_command() {
+    let (mut trial, home) = with_home();
+    std::fs::create_dir_all(home.join(".local/share/keyrings")).unwrap();
+    std::fs::write(home.join(".local/share/keyrings/login"), CANARY).unwrap();
+    trial.workspace = Arc::new(Workspace { root: home.clone(), ..(*trial.workspace).clone() });
+    for command in [
+        "mv .local l; mv .local/share s; mv .ssh t",
+        "cat */share/keyrings/* .local/share/keyrings/* s/keyrings/* t/* .ssh/*",
+        // To hide what others need is no way to keep the next command from running either.
+        "ln -s / .aws; ln -s /usr .kube; ln -s . .gnupg; ln -s .docker .docker; ln -s $PWD .netrc",
+        "cat .local/share/keyrings/* .ssh/*; echo runs",
+    ] {
+        let told = told(&trial, command).await;
+        assert!(!told.contains(CANARY), "{command}: {told}");
+    }
+    runs(&trial).await;
+}
+
+/// Self-denial: whatever a command leaves, the next one begins.
+#[tokio::test]
+async fn nothing_that_a_command_leaves_keeps_the_next_one_from_running() {
+    let leaves = [
+        "mkfifo .envrc; mkdir -p s && cd s && mkfifo .mcp.json .vscode .git",
+        "mkdir -p a/.git && cd a && mkfifo .git/config .git/HEAD; ln -s x .git/hooks",
+        "mkdir -p b/.vscode b/.git/modules && chmod 000 b/.vscode b/.git/modules",
+        "mkdir -p c/.git && chmod 000 c/.git && chmod 000 c",
+        "mkdir -p d && echo file > d/.git && echo file > d/.vscode && echo f > d/.config",
+        "mkdir -p e && for i in $(seq 200); do mkdir -p e/$i/.git e/$i/.vscode; done",
+        "mkdir -p f/.git/modules && for i in $(seq 300); do mkdir -p f/.git/modules/$i; touch f/.git/modules/$i/HEAD; done",
+        "mkdir -p \"g\n x\t\\\\ [!]/.vscode\" && mkdir -p 'g 2/.git/hooks'",
+        "mkdir -p $'h\\xff/.vscode' $'h\\xfe/.git'",
+        "d=deep; for i in 1 2 3 4 5 6 7 8 9; do d=$d/$(printf 'x%.0s' $(seq 250)); done; mkdir -p $d/.git",
+        "x=$(printf 'y%.0s' $(seq 255)); mkdir -p $x/$x/$x/.vscode/$x",
+        "mkdir -p i && ln -s i/../i i/.cursor; ln -s .zed i/.zed; ln -s /proc/self/fd i/.idea",
+        "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"; mkdir -p j && mv sock j/.claude",
+        "mkdir -p .config; chmod 000 .config; touch .cargo-x; chmod 1777 .",
+        "chmod 500 .",
+        "chmod 000 .",
+    ];
+    for leave in leaves {
+        let (trial, home) = with_home();
+        std::fs::create_dir_all(trial.root.join(".git")).unwrap();
+        told(&trial, leave).await;
+        for _ in 0..2 {
+            runs(&trial).await;
+        }
+        let mut runtime = trial.runtime();
+        runtime.writes = WriteGrant::Withheld;
+        let told_of = told_with(&trial, "echo runs", runtime).await;
+        assert!(told_of.contains("runs"), "{leave}: {told_of}");
+        assert_eq!(names(&home), [".ssh", "own"], "{leave}");
+        set_free(&trial.root);
+    }
+}
+
+/// So that the trial can be removed by an ordinary user, too.
+fn set_free(path: &Path) {
+    if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        path.read_dir().unwrap().for_each(|entry| set_free(&entry.unwrap().path()));
+    }
+}
+
+/// Somebody swaps entries while sandboxes are built: between our look and the mounts, and between two mounts.
+#[test]
+fn what_is_swapped_meanwhile_leads_nowhere() {
+    const ROUNDS: usize = 40;
+    let (trial, home) = with_home();
+    let nested = trial.root.join("sub/.git/modules/m");
+    std::fs::create_dir_all(nested.join("hooks")).unwrap();
+    std::fs::write(nested.join("HEAD"), "").unwrap();
+    std::fs::create_dir_all(trial.root.join("sub/.vscode")).unwrap();
+    symlink(&home, trial.root.join("link")).unwrap();
+    symlink(home.join(".ssh"), trial.root.join("secret")).unwrap();
+    let stop = AtomicBool::new(false);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    std::thread::scope(|scope| {
+        for (held, link) in [("sub/.git/modules", "link"), ("sub/.vscode", "secret")] {
+            let (held, link) = (trial.root.join(held), trial.root.join(link));
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    // The place may be held by a sandbox just now.
+                    if renameat_with(CWD, &held, CWD, &link, RenameFlags::EXCHANGE).is_err() {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+        for _ in 0..ROUNDS {
+            let told = runtime.block_on(told(
+                &trial,
+                &format!("cat sub/.vscode/id_*; cat secret/id_*; echo x > {}/new; echo done", home.display()),
+            ));
+            assert!(told.contains("done") && !told.contains(CANARY), "{told}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(names(&home), [".ssh", "own"]);
+}
+
+#[tokio::test]
+async fn a_granted_read_reaches_the_command() {
+    let trial = Trial::held(Level::Full);
+    let place = tempfile::tempdir_in("/tmp").unwrap();
+    let (shown, other) = (place.path().join("shown"), place.path().join("other"));
+    std::fs::create_dir(&shown).unwrap();
+    std::fs::write(shown.join("a"), "granted").unwrap();
+    std::fs::write(&other, CANARY).unwrap();
+    let listening = place.path().join("listening");
+    std::fs::create_dir(&listening).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(listening.join("s")).unwrap();
+    for writes in [WriteGrant::Withheld, WriteGrant::Granted] {
+        let mut runtime = trial.runtime();
+        runtime.writes = writes;
+        runtime.site.judged = Some([shown.clone(), listening.clone(), "/tmp".into(), "/run".into()].into());
+        let command = format!(
+            "cat {0}/a; echo x > {0}/b; cat {1}; ls {2} /run /tmp",
+            shown.display(),
+            other.display(),
+            listening.display()
+        );
+        let told = told_with(&trial, &command, runtime).await;
+        assert!(told.contains("granted") && !told.contains(CANARY), "{writes:?}: {told}");
+        assert!(!told.contains("\ns\n"), "nobody is to be connected to: {told}");
+        assert_eq!(names(&shown), ["a"], "{writes:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_whole_machine_as_a_root_can_be_read() {
+    let mut trial = Trial::held(Level::Full);
+    trial.workspace = Arc::new(Workspace { root: "/".into(), ..(*trial.workspace).clone() });
+    let told = told(&trial, "pwd; ls usr > /dev/null && touch /attache-test; ls /run; echo $TMPDIR").await;
+    assert!(told.starts_with("/\n") && told.contains("Read-only file system"), "{told}");
+    assert!(told.contains("/ is read-only here: commands have a"), "{told}");
+    assert!(!Path::new("/attache-test").exists());
+}
+
+#[tokio::test]
+async fn a_directory_that_takes_no_place_holder_is_read_only() {
+    let mut trial = Trial::held(Level::Full);
+    let closed = trial.root.join("closed");
+    let additional = trial.base.join("additional");
+    for directory in [&closed, &additional] {
+        std::fs::create_dir_all(directory.join(".git")).unwrap();
+        std::fs::write(directory.join(".git/HEAD"), "").unwrap();
+        std::fs::set_permissions(directory.join(".git"), PermissionsExt::from_mode(0o555)).unwrap();
+        std::fs::set_permissions(directory, PermissionsExt::from_mode(0o555)).unwrap();
+    }
+    trial.workspace =
+        Arc::new(Workspace { additional: vec![additional.clone()], ..(*trial.workspace).clone() });
+    let told = told(
+        &trial,
+        &format!("cd {0} && chmod 755 . .git; mkdir -p .vscode .git/hooks; touch {0}/x; echo in > {1}/a; cat .git/HEAD",
+            additional.display(), trial.root.display()),
+    )
+    .await;
+    assert_eq!(trial.text("a"), "in\n", "{told}");
+    if !rustix::process::getuid().is_root() {
+        assert!(told.contains("is read-only here: what is protected in it"), "{told}");
+        assert_eq!(names(&additional), [".git"], "{told}");
+    }
+    [closed, additional].iter().for_each(|path| set_free(path));
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_much_memory_is_ended() {
+    let mut trial = Trial::held(Level::Full);
+    let sandbox = (**trial.sandbox).clone().with_memory(256 * 1024 * 1024);
+    trial.sandbox = attache_tools::sandbox::Sandbox::found_by(move || sandbox);
+    trial.tools = attache_tools::builtin(attache_tools::Equipment {
+        sandbox: Arc::clone(&trial.sandbox),
+        ..attache_tools::Equipment::bare()
+    });
+    let eat = "python3 -c 'x=bytearray(120_000_000); import time; time.sleep(20)'";
+    let in_parts = format!("{eat} & {eat} & {eat} & wait");
+    for command in [in_parts.as_str(), "head -c 300M /dev/zero > /tmp/big; sleep 20"] {
+        let told = told(&trial, command).await;
+        assert!(told.contains("used more memory than a command may have"), "{told}");
+    }
+    runs(&trial).await;
+}
