@@ -38,6 +38,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
             judged: None,
             closed: None,
             client: None,
+            seen: Arc::default(),
         },
     }
 });

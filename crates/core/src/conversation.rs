@@ -10,6 +10,7 @@ use crate::estimate::{self, Size};
 use crate::ids::CallId;
 use crate::limits::HISTORY_BYTES;
 use crate::part::{Part, Passage};
+use crate::seen::{self, Sights};
 
 /// Passages in their order. A copy is cheap and shares them.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Conversation {
     weight: usize,
     /// Ids that calls have already. Why shared: the step under way looks at them.
     call_ids: Arc<HashSet<CallId>>,
+    /// What its calls say about files. Why shared: every turn begins with it.
+    seen: Arc<Sights>,
 }
 
 impl Conversation {
@@ -52,12 +55,21 @@ impl Conversation {
         &self.call_ids
     }
 
+    /// What the model has seen of files.
+    pub fn seen(&self) -> &Arc<Sights> {
+        &self.seen
+    }
+
     fn count(&mut self, passage: &Passage) {
         self.size = self.size + estimate::passage_size(passage);
         self.weight += weight(passage);
         let mut calls = passage.parts.iter().filter_map(Part::tool).peekable();
         if calls.peek().is_some() {
             Arc::make_mut(&mut self.call_ids).extend(calls.map(|tool| tool.call_id.clone()));
+        }
+        let sights = passage.parts.iter().filter_map(Part::tool).flat_map(seen::sights);
+        for sight in sights {
+            Arc::make_mut(&mut self.seen).insert(sight.path, sight.digest);
         }
     }
 }

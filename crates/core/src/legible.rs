@@ -2,6 +2,7 @@
 //! those are and writes them out; cuts and fences nothing.
 
 use std::fmt::Write;
+use std::path::Path;
 
 /// Characters that take no room, change direction, or stand for other blanks than the usual one. Line ends and tabs are
 /// control characters, too.
@@ -64,6 +65,11 @@ pub fn legible_line(text: &str) -> String {
         }
     }
     shown
+}
+
+/// A path for such a place.
+pub fn legible_path(path: &Path) -> String {
+    legible_line(&path.to_string_lossy())
 }
 
 fn show(character: char, shown: &mut String) {

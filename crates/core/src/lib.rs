@@ -22,6 +22,7 @@ pub mod ports;
 pub mod prompt;
 mod rows;
 pub mod scope;
+pub mod seen;
 mod session;
 pub mod system_prompt;
 pub mod turn;

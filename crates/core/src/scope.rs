@@ -4,6 +4,7 @@ mod guarded;
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::legible::legible_path;
 use crate::ports::tool::{Access, Workspace};
 
 pub use guarded::{Guarded, HiddenBelow};
@@ -30,7 +31,7 @@ pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Rea
         Access::Network { .. } => return Reach::Inside,
     };
     if path.components().any(|component| component == Component::ParentDir) {
-        return Reach::Protected(format!("{} is not a plain path", path.display()));
+        return Reach::Protected(format!("{} is not a plain path", legible_path(path)));
     }
     if let Some(reason) = refused {
         return Reach::Protected(reason);

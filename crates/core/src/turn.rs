@@ -19,6 +19,7 @@ use crate::ports::client::{Ask, Said};
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::store::StoreError;
 use crate::ports::tool::Tool;
+use crate::seen::SeenFiles;
 use crate::session::approval::InForce;
 use crate::session::setting::Setting;
 use crate::turn::calls::{Call, Repeats, Settled};
@@ -107,6 +108,8 @@ pub(crate) struct Turn {
     pub(crate) runtime_context: Arc<[(Option<String>, String)]>,
     /// What the client does itself; `None` when nobody who could is there.
     pub(crate) client: Option<Arc<dyn Delegate>>,
+    /// What the model has seen of files, also in this very step.
+    pub(crate) seen: Arc<SeenFiles>,
     pub(crate) cancel: CancellationToken,
     pub(crate) steps: u32,
     pub(crate) used: Used,

@@ -1,6 +1,7 @@
-//! The `apply_patch` tool: a unified diff over several files, all of it or nothing. Reading the patch and fitting its hunks
-//! is pure (`apply_patch/parse.rs`, `apply_patch/fit.rs`).
+//! The `apply_patch` tool: a patch over several files, all of it or nothing. Reading the patch (`apply_patch/parse.rs` for
+//! unified diffs, `apply_patch/envelope.rs` for `*** Begin Patch`) and fitting its hunks (`apply_patch/fit.rs`) is pure.
 
+mod envelope;
 mod fit;
 mod parse;
 
@@ -15,16 +16,16 @@ use serde_json::Value;
 
 use crate::arguments::{self, Visibility};
 use crate::diff::{self, Difference};
-use crate::fence::visible;
+use crate::fence::code_span;
 use crate::files::NewMode;
 use crate::limits::SHOWN_DIFF_BYTES;
 use crate::mutation::{Change, Mutation, Step};
-use crate::paths;
-use crate::texts::{Content, Original};
-use parse::{FilePatch, Hunk};
+use crate::paths::{self, told};
+use crate::texts::{Content, Knowledge, Original};
+use parse::{Deletion, FilePatch, Hunk};
 
-/// Applies a unified diff (as git or diff -u write it) to one or more text files: changes, new files, deletions, renames.
-/// All or nothing. Context must match exactly; line numbers may be off. For one small change use edit.
+/// Applies a unified diff, or a patch in the `*** Begin Patch` format, to one or more text files: changes, new files,
+/// deletions, renames. All or nothing. Context must match exactly; line numbers may be off.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -56,7 +57,7 @@ struct FileChange {
 enum ChangeKind {
     Make { file: usize, mode: NewMode },
     Modify { file: usize },
-    Delete { file: usize },
+    Delete { file: usize, deletion: Deletion },
     Rename { from: usize, to: usize },
 }
 
@@ -68,7 +69,7 @@ impl Request {
         };
         let kind = match (&patch.old, &patch.new) {
             (None, Some(new)) => ChangeKind::Make { file: index(new)?, mode: patch.new_mode },
-            (Some(old), None) => ChangeKind::Delete { file: index(old)? },
+            (Some(old), None) => ChangeKind::Delete { file: index(old)?, deletion: patch.deletion },
             (Some(old), Some(new)) if old == new => ChangeKind::Modify { file: index(new)? },
             (Some(old), Some(new)) => ChangeKind::Rename { from: index(old)?, to: index(new)? },
             (None, None) => return Err("field `patch` has a file without a name".to_owned()),
@@ -81,7 +82,7 @@ impl Request {
         let mut sorted: Vec<&PathBuf> = self.paths.iter().collect();
         sorted.sort();
         match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(format!("field `patch` names {} more than once", pair[0].display())),
+            Some(pair) => Err(format!("field `patch` names {} more than once", told(&pair[0]))),
             None => Ok(()),
         }
     }
@@ -95,7 +96,11 @@ impl Mutation for Request {
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
         let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
         let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
-        let patches = parse::parse(&input.patch).map_err(|error| rejected(error.to_string()))?;
+        let patches = match envelope::is_envelope(&input.patch) {
+            true => envelope::parse(&input.patch),
+            false => parse::parse(&input.patch),
+        };
+        let patches = patches.map_err(|error| rejected(error.to_string()))?;
         let mut request = Self { changes: Vec::new(), paths: Vec::new() };
         for patch in patches {
             request.add(patch, workspace).map_err(rejected)?;
@@ -108,9 +113,9 @@ impl Mutation for Request {
         self.paths.clone()
     }
 
-    fn presentation(&self) -> Presentation {
+    fn presentation(&self, workspace: &Workspace) -> Presentation {
         let title = match self.paths.as_slice() {
-            [path] => format!("Patch {}", visible(&path.display().to_string())),
+            [path] => format!("Patch {}", paths::titled(path, workspace)),
             paths => format!("Patch {} files", paths.len()),
         };
         let place = |path: &PathBuf| Location { path: path.clone(), line: None };
@@ -157,16 +162,16 @@ impl FileChange {
                 let path = &originals[file].path;
                 let difference = Difference::between(old, &body);
                 if difference.hunks.is_empty() {
-                    return Err(format!("the patch changes nothing in {}", path.display()));
+                    return Err(format!("the patch changes nothing in {}", told(path)));
                 }
                 Ok(Made {
                     steps: vec![Step::Put { file, like: file, body, mode: NewMode::Usual }],
-                    line: format!("changed {}: {}", path.display(), difference.stat()),
+                    line: format!("changed {}: {}", told(path), difference.stat()),
                     locations: difference.locations(path),
                     shown: difference.shown(path),
                 })
             }
-            ChangeKind::Delete { file } => self.delete(file, originals),
+            ChangeKind::Delete { file, deletion } => self.delete(file, deletion, originals),
             ChangeKind::Rename { from, to } => self.rename(from, to, originals),
         }
     }
@@ -176,26 +181,32 @@ impl FileChange {
         must_be_missing(&originals[file])?;
         let body = fit::fit("", &self.hunks).map_err(|conflict| conflict.about(path))?;
         Ok(Made {
-            line: format!("made {}: {}", path.display(), Difference::between("", &body).stat()),
+            line: format!("made {}: {}", told(path), Difference::between("", &body).stat()),
             locations: vec![Location { path: path.clone(), line: Some(1) }],
             shown: diff::new_file(path, &body),
             steps: vec![Step::Put { file, like: file, body, mode }],
         })
     }
 
-    fn delete(&self, file: usize, originals: &[Original]) -> Result<Made, String> {
+    fn delete(&self, file: usize, deletion: Deletion, originals: &[Original]) -> Result<Made, String> {
         let (old, rest) = self.fitted(&originals[file])?;
         let path = &originals[file].path;
-        if !rest.is_empty() {
+        if deletion == Deletion::Whole && originals[file].knowledge == Knowledge::Outdated {
+            return Err(format!(
+                "{} has changed since you last read or wrote it; read it again before you delete it. Nothing is changed",
+                told(path)
+            ));
+        }
+        if deletion == Deletion::OfNamedLines && !rest.is_empty() {
             return Err(format!(
                 "{} is deleted by the patch, but has lines that the patch does not name; nothing is changed",
-                path.display()
+                told(path)
             ));
         }
         let difference = Difference::between(old, "");
         Ok(Made {
             steps: vec![Step::Remove { file }],
-            line: format!("deleted {}: {}", path.display(), difference.stat()),
+            line: format!("deleted {}: {}", told(path), difference.stat()),
             locations: vec![Location { path: path.clone(), line: Some(1) }],
             shown: difference.shown(path),
         })
@@ -208,7 +219,7 @@ impl FileChange {
         let difference = Difference::between(old, &body);
         let mode = if originals[from].is_executable() { NewMode::Executable } else { NewMode::Usual };
         let mut shown = difference.shown(path);
-        let said = format!("renamed from {}", visible(&source.display().to_string()));
+        let said = format!("renamed from {}", code_span(&told(source)));
         shown.insert(0, Shown::Text { text: said });
         let mut locations = difference.locations(path);
         if locations.is_empty() {
@@ -216,7 +227,7 @@ impl FileChange {
         }
         Ok(Made {
             steps: vec![Step::Put { file: to, like: from, body, mode }, Step::Remove { file: from }],
-            line: format!("renamed {} to {}: {}", source.display(), path.display(), difference.stat()),
+            line: format!("renamed {} to {}: {}", told(source), told(path), difference.stat()),
             locations,
             shown,
         })
@@ -234,7 +245,7 @@ fn must_be_missing(original: &Original) -> Result<(), String> {
     match &original.content {
         Content::Missing(_) => Ok(()),
         Content::Text(_) | Content::Opaque(_) => {
-            Err(format!("{} exists already; nothing is changed", original.path.display()))
+            Err(format!("{} exists already; nothing is changed", told(&original.path)))
         }
     }
 }

@@ -6,6 +6,10 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::bounded::Bounded;
+use crate::fence::visible_block;
+use crate::limits::ERROR_BYTES;
+
 /// Whether clients get a tool call or see the tool's work by other means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
@@ -55,7 +59,9 @@ pub(crate) fn parse<Input: DeserializeOwned>(
 
 /// The one form of an argument error.
 pub(crate) fn rejected(spec: &ToolSpec, example: &str, problem: &str) -> String {
-    format!("{}: {problem}, for example {example}", spec.id)
+    // A name or value of the model's own may be of any length.
+    let problem = Bounded::whole(problem, ERROR_BYTES / 2);
+    format!("{}: {}, for example {example}", spec.id, visible_block(problem.text()))
 }
 
 /// Drops what costs tokens and tells the model nothing.

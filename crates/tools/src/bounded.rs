@@ -20,6 +20,17 @@ impl Bounded {
         Self::joined(&text[..head], &text[tail..], (tail - head) as u64, limit)
     }
 
+    /// Keeps the beginning, whole lines of it where there are any.
+    pub(crate) fn head(text: impl Into<String>, limit: usize) -> Self {
+        let text = text.into();
+        if text.len() <= limit {
+            return Self { text, left_out: 0 };
+        }
+        let end = text.floor_char_boundary(limit.saturating_sub(NOTE_BYTES));
+        let end = text[..end].rfind('\n').map_or(end, |at| at + 1);
+        Self::joined(text[..end].trim_end_matches('\n'), "", (text.len() - end) as u64, limit)
+    }
+
     /// For bytes that were never whole in memory: their beginning, their end, and how many there were in all.
     pub(crate) fn from_ends(head: &[u8], tail: &[u8], total: u64, limit: usize) -> Self {
         let missing = total.saturating_sub((head.len() + tail.len()) as u64);
@@ -109,6 +120,15 @@ mod tests {
             if !bounded.is_cut() {
                 prop_assert_eq!(bounded.text(), text);
             }
+        }
+
+        #[test]
+        fn a_beginning_is_one_and_what_is_missing_is_counted(text in "[aé\n]{0,200}", limit in 60usize..200) {
+            let bounded = Bounded::head(text.clone(), limit);
+            prop_assert!(bounded.text().len() <= limit);
+            let kept = bounded.text().split("\n[… ").next().unwrap_or_default();
+            prop_assert!(text.starts_with(kept));
+            prop_assert_eq!(bounded.is_cut(), text.len() > limit);
         }
 
         /// Cutting a valid text at any two bytes invents no replacement character and loses no byte uncounted.

@@ -14,10 +14,9 @@ use serde_json::Value;
 
 use crate::arguments::{self, Visibility};
 use crate::diff::Difference;
-use crate::fence::visible;
 use crate::files::NewMode;
 use crate::mutation::{Change, Mutation, Step};
-use crate::paths;
+use crate::paths::{self, told};
 use crate::texts::Original;
 
 use apply::{Occurrences, Replacement};
@@ -99,9 +98,9 @@ impl Mutation for Request {
         vec![self.path.clone()]
     }
 
-    fn presentation(&self) -> Presentation {
+    fn presentation(&self, workspace: &Workspace) -> Presentation {
         Presentation {
-            title: format!("Edit {}", visible(&self.path.display().to_string())),
+            title: format!("Edit {}", paths::titled(&self.path, workspace)),
             kind: Some(ToolKind::Edit),
             locations: vec![Location { path: self.path.clone(), line: None }],
             ..Presentation::default()
@@ -112,11 +111,11 @@ impl Mutation for Request {
         let [original] = originals else { return Err("one file was expected".to_owned()) };
         let old = original.text()?;
         let body = apply::apply(&old.body, &self.replacements)
-            .map_err(|conflict| format!("{conflict}; {} is unchanged", self.path.display()))?;
+            .map_err(|conflict| format!("{conflict}; {} is unchanged", told(&self.path)))?;
         let difference = Difference::between(&old.body, &body);
         Ok(Change {
             steps: vec![Step::Put { file: 0, like: 0, body, mode: NewMode::Usual }],
-            answer: format!("edited {}: {}", self.path.display(), difference.stat()),
+            answer: format!("edited {}: {}", told(&self.path), difference.stat()),
             locations: difference.locations(&self.path),
             shown: difference.shown(&self.path),
         })

@@ -13,38 +13,41 @@ use attache_core::ports::delegate::DelegateError;
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::limits::{EDIT_BYTES, RACE_TRIES};
+use crate::limits::{DIRECTORY_ENTRIES, EDIT_BYTES, RACE_TRIES};
+use crate::paths::told;
 use crate::reach::{DIRECTORY, Place, Presence, Reach};
 use crate::text::{NotText, Unencodable};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    #[error("{} does not exist{hint}", path.display())]
+    #[error("{} does not exist{hint}", told(path))]
     Missing { path: PathBuf, hint: String },
-    #[error("{} lies outside the session's directories", path.display())]
+    #[error("{} lies outside the session's directories", told(path))]
     Outside { path: PathBuf },
     #[error(
-        "{} leads to {} now, and that was not judged; nothing is done, call again if that is meant", path.display(), named.display()
+        "{} leads to {} now, and that was not judged; nothing is done, call again if that is meant",
+        told(path),
+        told(named)
     )]
     Unjudged { path: PathBuf, named: PathBuf },
     /// Protected or secret: no grant reaches it.
     #[error("{reason}")]
     Guarded { reason: String },
-    #[error("{} is a directory; list it with a command (ls)", path.display())]
+    #[error("{} is a directory", told(path))]
     Directory { path: PathBuf },
-    #[error("{} is not a regular file", path.display())]
+    #[error("{} is not a regular file", told(path))]
     Special { path: PathBuf },
-    #[error("{} has {size} bytes, more than the {EDIT_BYTES} that can be edited; use a command", path.display())]
+    #[error("{} has {size} bytes, more than the {EDIT_BYTES} that can be edited; use a command", told(path))]
     TooLarge { path: PathBuf, size: u64 },
-    #[error("{} {reason}", path.display())]
+    #[error("{} {reason}", told(path))]
     NotText { path: PathBuf, reason: NotText },
-    #[error("{reason}; {} is unchanged", path.display())]
+    #[error("{reason}; {} is unchanged", told(path))]
     Unencodable { path: PathBuf, reason: Unencodable },
-    #[error("{} can't be {action}: {source}", path.display())]
+    #[error("{} can't be {action}: {source}", told(path))]
     Client { path: PathBuf, action: &'static str, source: DelegateError },
-    #[error("cancelled; {} is unchanged", path.display())]
+    #[error("cancelled; {} is unchanged", told(path))]
     Cancelled { path: PathBuf },
-    #[error("{} can't be {action}: {source}", path.display())]
+    #[error("{} can't be {action}: {source}", told(path))]
     Io { path: PathBuf, action: &'static str, source: io::Error },
 }
 
@@ -79,6 +82,38 @@ pub(crate) fn open(path: &Path, reach: &Reach) -> Result<File, FileError> {
     Err(FileError::io(path, "opened", Errno::AGAIN))
 }
 
+/// What is in a directory.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    /// In order; directories end in a slash.
+    pub(crate) names: Vec<String>,
+    /// There are more than were looked at.
+    pub(crate) is_cut: bool,
+}
+
+/// The names in a directory that may be seen.
+pub(crate) fn entries(path: &Path, reach: &Reach) -> Result<Entries, FileError> {
+    let failed = |error: Errno| FileError::io(path, "listed", error);
+    let (handle, real) = reach.directory(path)?;
+    reach.may_show(&real)?;
+    let mut entries = Entries::default();
+    for entry in fs::Dir::new(handle).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == "." || name == ".." || reach.may_show(&real.join(&name)).is_err() {
+            continue;
+        }
+        if entries.names.len() == DIRECTORY_ENTRIES {
+            entries.is_cut = true;
+            break;
+        }
+        let end = if entry.file_type() == FileType::Directory { "/" } else { "" };
+        entries.names.push(name + end);
+    }
+    entries.names.sort_unstable();
+    Ok(entries)
+}
+
 /// The whole content of an opened file.
 pub(crate) fn load(file: File, path: &Path) -> Result<Vec<u8>, FileError> {
     let size = file.metadata().map_err(|error| FileError::io(path, "read", error))?.len();
@@ -96,8 +131,8 @@ pub(crate) fn load(file: File, path: &Path) -> Result<Vec<u8>, FileError> {
     }
 }
 
-/// What the lock of a file is named after.
-pub(crate) fn lock_key(path: &Path, reach: &Reach) -> PathBuf {
+/// A file's real name: what its lock is named after, and what is known of it.
+pub(crate) fn real_name(path: &Path, reach: &Reach) -> PathBuf {
     // A path that can't be resolved can't be written either; its own name will do until that is said.
     reach.resolve(path).map_or_else(|_| path.to_owned(), |place| place.real)
 }

@@ -14,11 +14,11 @@ use serde_json::Value;
 use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
 use crate::fence::{fenced, visible};
-use crate::limits::{GLOB_FILES, GLOB_KEPT_FILES, SEARCH_KEPT_BYTES, SHOWN_OUTPUT_BYTES};
+use crate::limits::{GLOB_BYTES, GLOB_FILES, GLOB_KEPT_FILES, IGNORED_TIME, SEARCH_KEPT_BYTES};
 use crate::look::{self, Answer, Look};
 use crate::outcome::Call;
 use crate::paths;
-use crate::search::{self, Place, PlaceError, Stop, Unseen, Wanted, path_order};
+use crate::search::{self, Ignored, Place, PlaceError, Stop, Unseen, Wanted, path_order};
 
 /// Lists files whose path matches a glob, in path order, up to 1,000. `*.rs` means names at any depth,
 /// `src/**/*.rs` paths below `path`. Hidden files are listed; ignored ones (.gitignore) and .git are not, nor are
@@ -41,7 +41,7 @@ static SPEC: LazyLock<ToolSpec> =
 pub(crate) struct Request {
     path: PathBuf,
     wanted: Wanted,
-    title: String,
+    presentation: Presentation,
 }
 
 impl Look for Request {
@@ -56,16 +56,17 @@ impl Look for Request {
         let path = paths::absolute(workspace, path).map_err(rejected)?;
         let wanted = Wanted::parse(&input.pattern, &path)
             .map_err(|problem| rejected(format!("field `pattern` {problem}")))?;
-        let title = search::title("glob", &input.pattern, input.path.as_deref());
-        Ok(Self { path, wanted, title })
+        let place = input.path.is_some().then_some(path.as_path());
+        let presentation = search::presentation("glob", &input.pattern, place, workspace);
+        Ok(Self { wanted, presentation, path })
     }
 
     fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
-    fn presentation(&self) -> Presentation {
-        search::presentation(&self.title, &self.path)
+    fn presentation(&self, _: &Workspace) -> Presentation {
+        self.presentation.clone()
     }
 
     async fn look(self, runtime: ToolRuntime) -> Result<Answer, String> {
@@ -79,9 +80,19 @@ impl Look for Request {
 impl Request {
     fn list(&self, site: &Site, stop: Stop) -> Result<Listing, PlaceError> {
         let place = Place::open_directory(&self.path, site)?;
-        let shares = Mutex::new(Vec::new());
         let unseen = Unseen::default();
-        search::walk(&place, Some(&self.wanted), &stop, &unseen, || {
+        let matching = self.matching(&place, Ignored::PassedBy, &stop, &unseen);
+        // Who looks for what a build has made wants to know that it is there.
+        let ignored = match matching.total {
+            0 => self.matching(&place, Ignored::Visited, &stop.sooner(IGNORED_TIME), &Unseen::default()),
+            _ => Matching::default(),
+        };
+        Ok(Listing { place, matching, ignored, unseen, stop })
+    }
+
+    fn matching(&self, place: &Place, ignored: Ignored, stop: &Stop, unseen: &Unseen) -> Matching {
+        let shares = Mutex::new(Vec::new());
+        search::walk(place, Some(&self.wanted), ignored, stop, unseen, || {
             let mut share = Share { files: Vec::new(), total: 0, shares: &shares };
             move |found| share.push(found.relative)
         });
@@ -91,7 +102,7 @@ impl Request {
         // Each share is sorted: the stable sort finds these runs and only merges them.
         files.sort_by(|left, right| path_order(left, right));
         files.truncate(GLOB_KEPT_FILES);
-        Ok(Listing { place, files, total, unseen, stop })
+        Matching { files, total }
     }
 }
 
@@ -122,39 +133,43 @@ impl Drop for Share<'_> {
     }
 }
 
-struct Listing {
-    place: Place,
+#[derive(Default)]
+struct Matching {
     /// In path order, the first ones.
     files: Vec<OsString>,
     /// Of all that match.
     total: usize,
+}
+
+struct Listing {
+    place: Place,
+    matching: Matching,
+    /// Looked for only when nothing else matches.
+    ignored: Matching,
     unseen: Unseen,
     stop: Stop,
 }
 
 impl Listing {
     fn finish(self, mut call: Call, workspace: &Workspace, call_id: &CallId) -> ToolOutcome {
-        let told = self.lines(GLOB_FILES, SHOWN_OUTPUT_BYTES);
+        let told = self.lines(GLOB_FILES, GLOB_BYTES);
         let shown = told.lines().count();
-        call.truncated = shown < self.total || self.stop.was_due();
-        if shown < self.total {
+        call.truncated = shown < self.matching.total || self.stop.was_due();
+        if shown < self.matching.total {
             let kept = self.lines(GLOB_KEPT_FILES, SEARCH_KEPT_BYTES);
             call.output_path = search::keep(&workspace.scratch, "glob", call_id, kept.as_bytes());
         }
-        // Without a file the call stays where it was looking.
         if !told.is_empty() {
-            call.presentation.locations =
-                search::locations(self.files.iter().map(|file| (self.place.absolute(Path::new(file)), None)));
             call.presentation.content = vec![Shown::Text { text: fenced(&told, "") }];
         }
         let note = self.note(shown, call.output_path.as_deref());
         call.presentation.note_bytes = note.len();
-        call.done(Bounded::whole(told, SHOWN_OUTPUT_BYTES).into_text() + &note)
+        call.done(Bounded::whole(told, GLOB_BYTES).into_text() + &note)
     }
 
     fn lines(&self, most: usize, bytes: usize) -> String {
         let mut text = String::new();
-        for file in self.files.iter().take(most) {
+        for file in self.matching.files.iter().take(most) {
             let name = self.place.told(Path::new(file));
             if text.len() + name.len() >= bytes {
                 break;
@@ -168,11 +183,18 @@ impl Listing {
     /// For the model alone.
     fn note(&self, shown: usize, output_path: Option<&Path>) -> String {
         let mut notes = Vec::new();
-        if self.total == 0 {
+        if self.matching.total == 0 {
             notes.push("no file matches".to_owned());
         }
-        if shown < self.total {
-            notes.push(format!("{shown} of {} files", self.total));
+        if let Some(first) = self.ignored.files.first() {
+            let (count, first) = (self.ignored.total, self.place.told(Path::new(first)));
+            let (are, them) = if count == 1 { ("file does", "it") } else { ("files do", "them") };
+            notes.push(format!(
+                "{count} ignored {are} (.gitignore), such as {first}: list {them} with a command (find)"
+            ));
+        }
+        if shown < self.matching.total {
+            notes.push(format!("{shown} of {} files", self.matching.total));
         }
         if let Some(path) = output_path {
             notes.push(format!("up to {GLOB_KEPT_FILES} are in {}", visible(&path.to_string_lossy())));

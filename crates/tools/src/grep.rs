@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
 use crate::fence::{fenced, visible, visible_block};
-use crate::limits::{GREP_BYTES, GREP_MATCHES, REGEX_BYTES};
+use crate::limits::{ERROR_BYTES, GREP_BYTES, GREP_MATCHES, REGEX_BYTES};
 use crate::look::{self, Answer, Look};
 use crate::outcome::Call;
 use crate::paths;
@@ -59,7 +59,8 @@ pub(crate) struct Request {
     wanted: Option<Wanted>,
     context: usize,
     limit: usize,
-    title: String,
+    presentation: Presentation,
+    hint: Option<&'static str>,
 }
 
 impl Look for Request {
@@ -77,15 +78,20 @@ impl Look for Request {
         let wanted = input.glob.as_deref().map(|glob| Wanted::parse(glob, &path)).transpose();
         let wanted = wanted.map_err(|problem| rejected(format!("field `glob` {problem}")))?;
         let matcher = matcher(&input).map_err(|error| {
+            let error = Bounded::whole(error, ERROR_BYTES / 2);
+            let error = error.text();
             format!("grep: field `pattern` can't be used: {error}\n(a literal `(`, `[`, `{{`, `.` or `\\` needs a `\\` before it)")
         })?;
+        let place = input.path.is_some().then_some(path.as_path());
+        let presentation = search::presentation("grep", &input.pattern, place, workspace);
         Ok(Self {
             path,
             matcher,
             wanted,
             context: input.context.map_or(0, |lines| usize::try_from(lines).unwrap_or(usize::MAX)),
             limit: input.limit.map_or(GREP_MATCHES, |limit| usize::try_from(limit).unwrap_or(GREP_MATCHES)),
-            title: search::title("grep", &input.pattern, input.path.as_deref()),
+            presentation,
+            hint: hint(&input.pattern),
         })
     }
 
@@ -93,8 +99,8 @@ impl Look for Request {
         self.path.clone()
     }
 
-    fn presentation(&self) -> Presentation {
-        search::presentation(&self.title, &self.path)
+    fn presentation(&self, _: &Workspace) -> Presentation {
+        self.presentation.clone()
     }
 
     async fn look(self, runtime: ToolRuntime) -> Result<Answer, String> {
@@ -123,6 +129,12 @@ fn matcher(input: &Input) -> Result<RegexMatcher, String> {
         .map_err(|error| error.to_string())
 }
 
+/// What may be wrong with a pattern that matches nothing.
+fn hint(pattern: &str) -> Option<&'static str> {
+    let is_bar = pattern.contains("\\|") && !pattern.contains("\\\\|");
+    is_bar.then_some("`\\|` means a bar here; `a|b` is either of both")
+}
+
 /// The text for the model; what clients see goes into the call.
 fn answer(report: &Report, limit: usize, call: &mut Call, workspace: &Workspace, call_id: &CallId) -> String {
     let head = report.kept.head(limit, GREP_BYTES, |file| report.place.told(file));
@@ -133,11 +145,7 @@ fn answer(report: &Report, limit: usize, call: &mut Call, workspace: &Workspace,
         let all = report.kept.whole(|file| report.place.told(file));
         call.output_path = search::keep(&workspace.scratch, "grep", call_id, all.as_bytes());
     }
-    // Without a match the call stays where it was looking.
     if !head.text.is_empty() {
-        let places = report.kept.places().take(head.matches);
-        call.presentation.locations =
-            search::locations(places.map(|(file, line)| (report.place.absolute(file), Some(line))));
         call.presentation.content = vec![Shown::Text { text: fenced(&visible_block(&head.text), "") }];
     }
     let note = note(report, &head, missing, call.output_path.as_deref());
@@ -149,7 +157,12 @@ fn answer(report: &Report, limit: usize, call: &mut Call, workspace: &Workspace,
 fn note(report: &Report, head: &Head, missing: Missing, output_path: Option<&Path>) -> String {
     let mut notes = Vec::new();
     if head.matches == 0 {
-        notes.push(format!("no match in {} files", report.searched));
+        notes.push(match report.searched {
+            0 => "no match: there was no file to search".to_owned(),
+            1 => "no match in 1 file".to_owned(),
+            files => format!("no match in {files} files"),
+        });
+        notes.extend(report.hint.map(str::to_owned));
     }
     match missing {
         Missing::Nothing => {}

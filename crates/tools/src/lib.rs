@@ -5,6 +5,7 @@ mod arguments;
 mod bash;
 mod bounded;
 mod diff;
+mod digest;
 mod edit;
 mod environment;
 mod fence;

@@ -5,11 +5,22 @@ use std::time::Duration;
 /// Lines of one `read` without a limit: most source files fit whole.
 pub(crate) const READ_LINES: u64 = 2_000;
 
-/// Bytes of one `read` without a limit: about 15,000 tokens, what a model can still use.
+/// Bytes of one `read`, whatever it asks for: about 15,000 tokens, what a model can still use.
 pub(crate) const READ_BYTES: usize = 50_000;
 
-/// Bytes of one `read` whatever it asks for; a single longer line is cut here.
-pub(crate) const READ_HARD_BYTES: usize = 200_000;
+/// Characters of a line that `read` shows: what is longer is data or minified code.
+pub(crate) const READ_LINE_CHARACTERS: usize = 2_000;
+
+/// Entries of a directory that one `read` lists, their bytes, and how many are looked at.
+pub(crate) const LISTED_ENTRIES: usize = 1_000;
+pub(crate) const LISTED_BYTES: usize = 16_000;
+pub(crate) const DIRECTORY_ENTRIES: usize = 100_000;
+
+/// What the kernel takes for a path.
+pub(crate) const PATH_BYTES: usize = 4_096;
+
+/// Characters of a pattern or query that a title shows.
+pub(crate) const TITLE_CHARACTERS: usize = 200;
 
 /// How much of a file decides whether it is text.
 pub(crate) const SNIFF_BYTES: usize = 8 * 1024;
@@ -37,6 +48,9 @@ pub(crate) const DIFF_TIME: Duration = Duration::from_millis(200);
 
 /// Error text for the model; enough for the reason and a few lines of the file.
 pub(crate) const ERROR_BYTES: usize = 4 * 1024;
+
+/// What a change of many files answers.
+pub(crate) const ANSWER_BYTES: usize = 16_000;
 
 /// Bytes of a file's line that an error repeats.
 pub(crate) const QUOTED_LINE_BYTES: usize = 200;
@@ -103,9 +117,15 @@ pub(crate) const GIT_HEAD_BYTES: u64 = 4 * 1024;
 pub(crate) const GLOB_FILES: usize = 1_000;
 pub(crate) const GLOB_KEPT_FILES: usize = 20_000;
 
-/// Matches one `grep` tells of, and their bytes: as much as one `read`.
+/// Bytes of them: paths of usual length fit, however many there are.
+pub(crate) const GLOB_BYTES: usize = 32_000;
+
+/// How long ignored files are looked for when no other matches.
+pub(crate) const IGNORED_TIME: Duration = Duration::from_secs(2);
+
+/// Matches one `grep` tells of, and their bytes: some 5,000 tokens.
 pub(crate) const GREP_MATCHES: usize = 200;
-pub(crate) const GREP_BYTES: usize = 50_000;
+pub(crate) const GREP_BYTES: usize = 16_000;
 
 /// A line of a match beyond this is shown around the match only: it is data or minified code.
 pub(crate) const GREP_LINE_BYTES: usize = 300;
@@ -122,8 +142,8 @@ pub(crate) const SEARCH_TIME: Duration = Duration::from_secs(60);
 /// What a compiled pattern may take, and its cache in each thread; the libraries' own limits are meant for people.
 pub(crate) const REGEX_BYTES: usize = 10 * 1024 * 1024;
 
-/// Places of a result that an editor is told of.
-pub(crate) const SHOWN_LOCATIONS: usize = 50;
+/// What a model gets of a page: as much as of a file.
+pub(crate) const WEB_TEXT_BYTES: usize = 50_000;
 
 /// What is read of a page: more is a download.
 pub(crate) const WEB_BYTES: usize = 5_000_000;
@@ -165,8 +185,8 @@ pub(crate) const SEARCH_TITLE_CHARACTERS: usize = 200;
 pub(crate) const SEARCH_SNIPPET_CHARACTERS: usize = 500;
 pub(crate) const SEARCH_URL_BYTES: usize = 2_000;
 
-/// Ten of the longest hits fit.
-pub(crate) const SEARCH_OUTPUT_BYTES: usize = 50_000;
+/// Ten hits of usual length fit.
+pub(crate) const SEARCH_OUTPUT_BYTES: usize = 16_000;
 
 /// What an error repeats of a service's own words.
 pub(crate) const SEARCH_SAID_CHARACTERS: usize = 200;

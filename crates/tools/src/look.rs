@@ -2,12 +2,13 @@
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use attache_core::ports::tool::{Access, Presentation, Site, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use serde_json::Value;
 
-use crate::outcome::{Call, refused};
+use crate::outcome::{Call, noted, refused};
 use crate::reach::touched;
 
 /// A call that looks at one path, understood. Errors are the answer to the model.
@@ -19,7 +20,7 @@ pub(crate) trait Look: std::fmt::Debug + Sized + Send + Sync + 'static {
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String>;
     /// Absolute and normal.
     fn path(&self) -> PathBuf;
-    fn presentation(&self) -> Presentation;
+    fn presentation(&self, workspace: &Workspace) -> Presentation;
     fn look(self, runtime: ToolRuntime) -> impl Future<Output = Result<Answer, String>> + Send;
 }
 
@@ -50,7 +51,7 @@ impl<L: Look> Tool for Looking<L> {
         Box::pin(async move {
             let look = look?;
             let accesses = touched(&site, vec![look.path()], Access::ReadPath).await;
-            Ok(ToolPlan::new(accesses, look.presentation()))
+            Ok(ToolPlan::new(accesses, look.presentation(&site.workspace)))
         })
     }
 
@@ -60,15 +61,15 @@ impl<L: Look> Tool for Looking<L> {
                 Ok(look) => look,
                 Err(text) => return refused(text),
             };
-            let call = Call::started(look.presentation());
-            let cancel = runtime.cancel.clone();
+            let call = Call::started(look.presentation(&runtime.site.workspace));
+            let (cancel, seen) = (runtime.cancel.clone(), Arc::clone(&runtime.site.seen));
             let answer = tokio::select! {
                 answer = look.look(runtime) => answer,
                 // A disk that does not answer keeps its thread, not the call.
                 () = cancel.cancelled() => Err("cancelled".to_owned()),
             };
             match answer {
-                Ok(answer) => answer(call),
+                Ok(answer) => noted(answer(call), &seen),
                 Err(problem) => call.failed(format!("{}: {problem}", L::spec().id)),
             }
         })

@@ -1,20 +1,23 @@
 //! What all tools that change files have in common: a preview, a turn at each path, and all of a change or nothing of it.
 
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use attache_core::ports::tool::{Access, Location, Presentation, Shown, Site, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::seen::Sight;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::bounded::Bounded;
 use crate::files::{self, FileError, NewMode};
-use crate::limits::CHANGE_BYTES;
+use crate::limits::{ANSWER_BYTES, CHANGE_BYTES, ERROR_BYTES};
 use crate::locks::PathLocks;
-use crate::outcome::{Call, refused};
-use crate::reach::touched;
-use crate::texts::{Deed, Original, Texts};
+use crate::outcome::{Call, noted, refused};
+use crate::paths::told;
+use crate::reach::{real, touched};
+use crate::texts::{Deed, Knowledge, Original, Texts};
 
 /// A change of one file or several, understood and not yet made. Errors are the answer to the model.
 pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
@@ -23,7 +26,7 @@ pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// Absolute and normal, each once.
     fn paths(&self) -> Vec<PathBuf>;
     /// How the call looks while nothing is known of the files.
-    fn presentation(&self) -> Presentation;
+    fn presentation(&self, workspace: &Workspace) -> Presentation;
     /// What is to be done to the files as they are now, in the order of `paths`. Pure.
     fn change(&self, originals: &[Original]) -> Result<Change, String>;
 }
@@ -96,24 +99,47 @@ impl<M: Mutation> Tool for Changing<M> {
     }
 }
 
+/// What was done, and what the model knows now.
+struct Done {
+    change: Change,
+    seen: Vec<Sight>,
+}
+
 async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String> {
-    let mut presentation = mutation.presentation();
+    let mut presentation = mutation.presentation(&site.workspace);
     let texts = Texts::for_changing(site, &CancellationToken::new());
-    let told = |problem: Problem| format!("{}: {problem}", M::spec().id);
+    let text =
+        |problem: Problem| Bounded::whole(format!("{}: {problem}", M::spec().id), ERROR_BYTES).into_text();
     match prepare(&mutation, &texts).await {
         Ok(mut prepared) => prepared.change.show(&mut presentation),
-        // Not ours to look at before it is granted; the call itself says what is wrong.
-        Err(Problem::File(FileError::Outside { .. })) => {}
+        // Not ours to tell the model of before it is granted; whoever is asked for the grant sees what it is for.
+        Err(Problem::File(FileError::Outside { .. })) => {
+            if let Ok(mut prepared) = prepare(&mutation, &preview_texts(&mutation, site)).await {
+                prepared.change.show(&mut presentation);
+            }
+        }
         // Refused by whoever reads the plan, which shows more than an error does. A link is told here.
         Err(Problem::File(FileError::Guarded { .. })) if names_guarded(&mutation, &site.workspace) => {}
         // It tells what the files hold.
         Err(problem @ Problem::Change(_)) => {
             let read = touched(site, mutation.paths(), Access::ReadPath).await;
-            return Ok(ToolPlan::failing(read, presentation, told(problem)));
+            return Ok(ToolPlan::failing(read, presentation, text(problem)));
         }
-        Err(problem) => return Err(told(problem)),
+        Err(problem) => return Err(text(problem)),
     }
     Ok(ToolPlan::new(touched(site, mutation.paths(), Access::WritePath).await, presentation))
+}
+
+/// The texts of a call as if its directories were granted already: only for what a person is shown. What is hidden from
+/// agents stays so.
+fn preview_texts(mutation: &impl Mutation, site: &Site) -> Texts {
+    let directory = |path: PathBuf| {
+        let path = real(&path).unwrap_or(path);
+        path.ancestors().skip(1).find(|ancestor| ancestor.is_dir()).map(Path::to_owned)
+    };
+    let outside = mutation.paths().into_iter().filter_map(directory);
+    let granted = site.granted.iter().cloned().chain(outside).collect();
+    Texts::for_changing(&Site { granted, ..site.clone() }, &CancellationToken::new())
 }
 
 fn names_guarded(mutation: &impl Mutation, workspace: &Workspace) -> bool {
@@ -122,13 +148,15 @@ fn names_guarded(mutation: &impl Mutation, workspace: &Workspace) -> bool {
 }
 
 async fn run<M: Mutation>(mutation: M, runtime: ToolRuntime, locks: Arc<PathLocks>) -> ToolOutcome {
-    let mut call = Call::started(mutation.presentation());
+    let mut call = Call::started(mutation.presentation(&runtime.site.workspace));
+    let seen = Arc::clone(&runtime.site.seen);
     // A task of its own: a change that is under way goes to its end, and keeps its turn, even when nobody waits for it.
     let made = tokio::spawn(async move { make(&mutation, &runtime, &locks).await });
     match made.await {
-        Ok(Ok(mut change)) => {
-            change.show(&mut call.presentation);
-            call.done(change.answer)
+        Ok(Ok(mut done)) => {
+            done.change.show(&mut call.presentation);
+            call.seen = done.seen;
+            noted(call.done(Bounded::head(done.change.answer, ANSWER_BYTES).into_text()), &seen)
         }
         Ok(Err(problem)) => call.failed(format!("{}: {problem}", M::spec().id)),
         Err(error) => call.failed(format!("{}: the change failed: {error}", M::spec().id)),
@@ -153,10 +181,10 @@ struct Prepared {
     deeds: Vec<(usize, Deed)>,
 }
 
-async fn make(mutation: &impl Mutation, runtime: &ToolRuntime, locks: &PathLocks) -> Result<Change, Problem> {
+async fn make(mutation: &impl Mutation, runtime: &ToolRuntime, locks: &PathLocks) -> Result<Done, Problem> {
     let texts = Texts::for_changing(&runtime.site, &runtime.cancel);
     let mut keys: Vec<PathBuf> =
-        mutation.paths().iter().map(|path| files::lock_key(path, texts.reach())).collect();
+        mutation.paths().iter().map(|path| files::real_name(path, texts.reach())).collect();
     // Always in the same order: two changes of the same files must not wait for each other.
     keys.sort();
     keys.dedup();
@@ -201,8 +229,10 @@ async fn prepare(mutation: &impl Mutation, texts: &Texts) -> Result<Prepared, Pr
     Ok(Prepared { originals, change, deeds })
 }
 
-async fn perform(prepared: Prepared, texts: &Texts) -> Result<Change, Problem> {
-    let Prepared { originals, change, deeds } = prepared;
+async fn perform(prepared: Prepared, texts: &Texts) -> Result<Done, Problem> {
+    let Prepared { originals, mut change, deeds } = prepared;
+    let of = |file: usize| deeds.iter().find(|(changed, _)| *changed == file).map(|(_, deed)| deed);
+    let seen = originals.iter().enumerate().filter_map(|(file, original)| original.sight(of(file))).collect();
     let mut done = Vec::new();
     for (file, deed) in deeds {
         match texts.perform(&originals[file], deed).await {
@@ -214,7 +244,13 @@ async fn perform(prepared: Prepared, texts: &Texts) -> Result<Change, Problem> {
             }
         }
     }
-    Ok(change)
+    for original in originals.iter().filter(|original| original.knowledge == Knowledge::Outdated) {
+        change.answer.push_str(&format!(
+            "\n{} had changed since you last read or wrote it; the change was made to what is there now",
+            told(&original.path)
+        ));
+    }
+    Ok(Done { change, seen })
 }
 
 /// Takes back what was done, the last first, and says how that went.

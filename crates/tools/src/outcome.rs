@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{FoundPicture, OutcomeMetadata, Presentation};
+use attache_core::seen::{SeenFiles, Sight};
 use serde_json::Value;
 
 use crate::bounded::Bounded;
@@ -17,11 +18,13 @@ pub(crate) struct Call {
     pub(crate) presentation: Presentation,
     pub(crate) truncated: bool,
     pub(crate) output_path: Option<PathBuf>,
+    /// Files it read or changed.
+    pub(crate) seen: Vec<Sight>,
 }
 
 impl Call {
     pub(crate) fn started(presentation: Presentation) -> Self {
-        Self { started: Instant::now(), presentation, truncated: false, output_path: None }
+        Self { started: Instant::now(), presentation, truncated: false, output_path: None, seen: Vec::new() }
     }
 
     pub(crate) fn done(mut self, data: impl Into<Value>) -> ToolOutcome {
@@ -52,8 +55,25 @@ impl Call {
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             truncated: self.truncated,
             output_path: self.output_path.clone(),
+            seen: self.seen.clone(),
         }
     }
+}
+
+/// Keeps in mind what a call has seen, for the calls behind it.
+pub(crate) fn noted(outcome: ToolOutcome, seen: &SeenFiles) -> ToolOutcome {
+    let presentation = match &outcome {
+        ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
+            Some(presentation)
+        }
+        ToolOutcome::Error { presentation, .. } => presentation.as_ref(),
+    };
+    let metadata = presentation.and_then(|presentation| presentation.metadata.as_ref());
+    metadata
+        .into_iter()
+        .flat_map(|metadata| metadata.seen.iter().cloned())
+        .for_each(|sight| seen.note(sight));
+    outcome
 }
 
 /// Arguments that were wrong already when the call was planned.

@@ -1,20 +1,123 @@
-//! Names of files: absolute, normal, nearest. Pure; where they lead is found in `reach`.
+//! Paths as models and clients write them, and as people are shown them. Where they lead is found in `reach`.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 use attache_core::ports::tool::Workspace;
 
-use crate::limits::NEAREST_NAMES;
+use crate::fence::{code_span, visible, visible_name};
+use crate::limits::{NEAREST_NAMES, PATH_BYTES};
 
-/// `path` against the workspace's root, without `.` and `..`. `~` is an ordinary name.
+/// The path an argument means: absolute, or relative to the workspace's root; `~`, `file://` and percent-encoding are
+/// understood. A file that really has the name as it is written wins over what the name could be decoded to.
 pub(crate) fn absolute(workspace: &Workspace, path: &str) -> Result<PathBuf, String> {
     if path.is_empty() {
         return Err("field `path` must not be empty".to_owned());
     }
-    if path.contains('\0') {
-        return Err("field `path` must not contain a NUL character".to_owned());
+    if path.len() > PATH_BYTES {
+        return Err(format!("field `path` must have at most {PATH_BYTES} bytes"));
     }
-    Ok(normal(&workspace.root.join(path)))
+    let written = match local_part(path)? {
+        Some(local) => return best(candidates_of_url(local)),
+        None => path,
+    };
+    let based = match at_home(workspace, written)? {
+        Some(at_home) => at_home,
+        None => workspace.root.join(written),
+    };
+    let as_written = based.into_os_string();
+    let decoded = decoded(&as_written.to_string_lossy());
+    best([Some(as_written), decoded].into_iter().flatten().collect())
+}
+
+/// What stands behind `file://` and the machine's name; `None` where it is no such address.
+fn local_part(path: &str) -> Result<Option<&str>, String> {
+    let Some(scheme) = path.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://")) else {
+        return Ok(None);
+    };
+    let rest = &path[scheme.len()..];
+    let rest = match rest.get(..9) {
+        Some(host) if host.eq_ignore_ascii_case("localhost") => &rest[9..],
+        Some(_) | None => rest,
+    };
+    match rest.starts_with('/') {
+        true => Ok(Some(rest)),
+        false => Err("field `path` names a file of another machine".to_owned()),
+    }
+}
+
+/// An address is decoded by definition, and ends before `?` and `#`; whoever did not encode it is understood, too.
+fn candidates_of_url(local: &str) -> Vec<OsString> {
+    let bare = local.split(['?', '#']).next().unwrap_or(local);
+    let mut candidates = Vec::new();
+    for text in [bare, local] {
+        candidates.extend(decoded(text));
+        candidates.push(text.into());
+    }
+    candidates
+}
+
+/// `~` and what is below it, unless the workspace has something of that very name.
+fn at_home(workspace: &Workspace, path: &str) -> Result<Option<PathBuf>, String> {
+    let Some(below) = path.strip_prefix('~').filter(|below| below.is_empty() || below.starts_with('/'))
+    else {
+        return Ok(None);
+    };
+    if workspace.root.join("~").symlink_metadata().is_ok() {
+        return Ok(None);
+    }
+    let home = workspace.guarded.home().ok_or("field `path`: the home directory is not known here")?;
+    Ok(Some(home.join(below.trim_start_matches('/'))))
+}
+
+/// With percent-encoding resolved; `None` where there is none.
+fn decoded(text: &str) -> Option<OsString> {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, behind)) = rest.split_first() {
+        let pair = behind.get(..2).filter(|_| *first == b'%');
+        let value = pair.and_then(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+        let is_encoded = value.is_some() && pair.is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit));
+        match value.filter(|_| is_encoded) {
+            Some(byte) => {
+                decoded.push(byte);
+                rest = &behind[2..];
+            }
+            None => {
+                decoded.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    (decoded != bytes).then(|| OsString::from_vec(decoded))
+}
+
+/// The candidate of which most is there; the first of several.
+fn best(candidates: Vec<OsString>) -> Result<PathBuf, String> {
+    let mut paths = Vec::new();
+    for candidate in candidates {
+        if candidate.as_encoded_bytes().contains(&0) {
+            return Err("field `path` must not contain a NUL character".to_owned());
+        }
+        let path = normal(Path::new(&candidate));
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    // Nothing is looked up for a path that can be read in one way only.
+    let best = match paths.len() {
+        0 | 1 => paths.pop(),
+        _ => paths.into_iter().rev().max_by_key(|path| existing_names(path)),
+    };
+    best.ok_or_else(|| "field `path` must not be empty".to_owned())
+}
+
+fn existing_names(path: &Path) -> usize {
+    let exists = |path: &&Path| path.symlink_metadata().is_ok();
+    path.ancestors().find(exists).map_or(0, |existing| existing.components().count())
 }
 
 /// Without `.` and `..`, as text: links are not looked at.
@@ -32,44 +135,38 @@ pub(crate) fn normal(path: &Path) -> PathBuf {
     result
 }
 
+/// A path in a title: relative to the root where it lies below it, in backticks so that Markdown leaves it alone.
+pub(crate) fn titled(path: &Path, workspace: &Workspace) -> String {
+    let below = path.strip_prefix(&workspace.root).unwrap_or(path);
+    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    code_span(&visible(&below.to_string_lossy()))
+}
+
+/// A path in a text: what can't be seen in it is written out.
+pub(crate) fn told(path: &Path) -> String {
+    visible_name(&path.to_string_lossy())
+}
+
 /// Ends the sentence "does not exist": the names most like the one that was wanted.
 pub(crate) fn nearest_names(wanted: &str, names: impl Iterator<Item = String>) -> String {
-    let wanted = wanted.to_lowercase();
+    let names: Vec<_> =
+        most_similar(wanted, names).take(NEAREST_NAMES).map(|name| visible_name(&name)).collect();
+    if names.is_empty() { String::new() } else { format!("; nearest names there: {}", names.join(", ")) }
+}
+
+/// Those that may have been meant, the most similar first.
+pub(crate) fn most_similar(
+    wanted: &str,
+    names: impl Iterator<Item = String>,
+) -> impl Iterator<Item = String> {
+    let wanted: Cow<'_, str> = wanted.to_lowercase().into();
     let mut scored: Vec<(f64, String)> = names
         .map(|name| (strsim::jaro_winkler(&wanted, &name.to_lowercase()), name))
         .filter(|(score, _)| *score > 0.6)
         .collect();
     scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
-    let names: Vec<_> = scored.into_iter().take(NEAREST_NAMES).map(|(_, name)| name).collect();
-    if names.is_empty() { String::new() } else { format!("; nearest names there: {}", names.join(", ")) }
+    scored.into_iter().map(|(_, name)| name)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use attache_core::ids::SessionId;
-
-    #[test]
-    fn relative_paths_stand_on_the_root_and_are_normal() {
-        let workspace = Workspace {
-            session_id: SessionId::new("ses_1"),
-            root: "/p".into(),
-            additional: vec![],
-            scratch: "/scratch".into(),
-            guarded: Default::default(),
-        };
-        assert_eq!(absolute(&workspace, "a/./b/../c").unwrap(), Path::new("/p/a/c"));
-        assert_eq!(absolute(&workspace, "/x//y").unwrap(), Path::new("/x/y"));
-        assert_eq!(absolute(&workspace, "../../../x").unwrap(), Path::new("/x"));
-        assert_eq!(absolute(&workspace, "~/x").unwrap(), Path::new("/p/~/x"));
-        assert!(absolute(&workspace, "").is_err());
-        assert!(absolute(&workspace, "a\0b").is_err());
-    }
-
-    #[test]
-    fn the_most_similar_names_come_first() {
-        let names = ["main.rs", "zzz", "domain.rs"].map(str::to_owned);
-        assert_eq!(nearest_names("mian.rs", names.into_iter()), "; nearest names there: main.rs, domain.rs");
-        assert_eq!(nearest_names("q", std::iter::empty()), "");
-    }
-}
+mod tests;

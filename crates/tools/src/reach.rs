@@ -18,9 +18,10 @@ use attache_core::scope::Guarded;
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::fence::visible_name;
 use crate::files::FileError;
-use crate::limits::NEAREST_ENTRIES;
-use crate::paths::{nearest_names, normal};
+use crate::limits::{NEAREST_ENTRIES, NEAREST_NAMES};
+use crate::paths::{most_similar, nearest_names, normal, told};
 
 pub(crate) use touched::{real, touched};
 
@@ -181,6 +182,23 @@ impl Reach {
         }
     }
 
+    /// A directory for reading, and where it really is.
+    pub(crate) fn directory(&self, path: &Path) -> Result<(OwnedFd, PathBuf), FileError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let failed = |error| FileError::io(path, "opened", error);
+        match self.follow(path)? {
+            Led::Root { real, .. } => {
+                let root = self.roots.iter().find(|root| root.real == real);
+                let root = root.ok_or_else(|| FileError::Outside { path: path.to_owned() })?;
+                Ok((fs::openat(&root.handle, ".", flags, Mode::empty()).map_err(failed)?, real))
+            }
+            Led::Below(place) => {
+                let opened = fs::openat(&place.directory, &place.name, flags, Mode::empty());
+                Ok((opened.map_err(failed)?, place.real))
+            }
+        }
+    }
+
     fn find(&self, path: &Path) -> Result<Led, FileError> {
         let direct = match self.route {
             Route::Kernel => self.direct(path),
@@ -242,12 +260,27 @@ impl Reach {
         let Some(directory) = place.real.ancestors().nth(place.missing.len() + 1) else {
             return String::new();
         };
-        if !place.missing.is_empty() {
-            return format!("; the path exists up to {}", directory.display());
-        }
         let Ok(names) = names_in(&place.directory) else { return String::new() };
-        let shown = names.filter(|name| self.may_show(&directory.join(name)).is_ok());
-        nearest_names(&place.name.to_string_lossy(), shown)
+        let mut shown = names.filter(|name| self.may_show(&directory.join(name)).is_ok());
+        let Some(missing) = place.missing.first() else {
+            return nearest_names(&place.name.to_string_lossy(), shown);
+        };
+        let below: PathBuf = place.missing.iter().skip(1).chain([&place.name]).collect();
+        let meant = |name: &String| directory.join(name).join(&below);
+        let wanted = missing.to_string_lossy();
+        let similar: Vec<String> = most_similar(&wanted, shown.by_ref()).take(NEAREST_NAMES).collect();
+        let there = similar.iter().map(meant).find(|path| path.exists() && self.may_show(path).is_ok());
+        match (there, similar.first()) {
+            (Some(path), _) => format!("; did you mean {}?", told(&path)),
+            (None, Some(name)) => {
+                format!(
+                    "; the path exists up to {}; the nearest name there is {}",
+                    told(directory),
+                    visible_name(name)
+                )
+            }
+            (None, None) => format!("; the path exists up to {}", told(directory)),
+        }
     }
 }
 

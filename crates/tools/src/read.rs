@@ -1,36 +1,38 @@
-//! The `read` tool: a text file, by lines, in portions a model can use. Streams; never holds a large file.
+//! The `read` tool: a text file, by lines, in portions a model can use; a directory, by names. Never holds a large file.
 
+mod excerpt;
 mod lines;
+mod listing;
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use attache_core::ports::delegate::Lines;
-use attache_core::ports::tool::{Effect, Location, Presentation, Shown, ToolKind, Workspace};
-use attache_core::ports::{ToolOutcome, ToolRuntime, ToolSpec};
+use attache_core::ports::tool::{Effect, Location, Presentation, ToolKind, Workspace};
+use attache_core::ports::{ToolRuntime, ToolSpec};
+use attache_core::seen::Sight;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{self, Visibility};
-use crate::bounded::Bounded;
-use crate::fence::{fenced, visible, visible_block};
+use crate::digest::{self, Digester};
 use crate::files::{self, FileError};
-use crate::limits::{READ_BYTES, READ_HARD_BYTES, READ_LINES, SNIFF_BYTES};
+use crate::limits::{EDIT_BYTES, READ_LINES, SNIFF_BYTES};
 use crate::look::{Answer, Look};
-use crate::outcome::Call;
 use crate::paths;
 use crate::reach::Reach;
 use crate::text::{Decoded, Layout, NotText, sniff};
 use crate::texts::{ClientLines, Texts};
-use lines::{Portion, Rest, skip_lines, take_lines};
+use excerpt::Excerpt;
+use lines::{Portion, Range, Total, Until, scan};
+use listing::Listing;
 
-/// Reads a text file: up to 2,000 lines or 50 KB, with `limit` up to 200 KB. A note at the end tells where to
-/// go on. Not for directories, images or binary files.
+/// Reads a text file as `line:text`, up to 2,000 lines and 50 KB; longer lines than 2,000 characters are cut. A note tells
+/// where to go on. Lists a directory. Not for images or binary files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -72,7 +74,7 @@ impl Look for Request {
         self.path.clone()
     }
 
-    fn presentation(&self) -> Presentation {
+    fn presentation(&self, workspace: &Workspace) -> Presentation {
         let first = self.offset.saturating_add(1);
         let range = match (self.offset, self.limit) {
             (offset, Some(limit)) => format!(" ({first} - {})", offset.saturating_add(limit)),
@@ -80,7 +82,7 @@ impl Look for Request {
             (_, None) => format!(" (from line {first})"),
         };
         Presentation {
-            title: format!("Read {}{range}", visible(&self.path.display().to_string())),
+            title: format!("Read {}{range}", paths::titled(&self.path, workspace)),
             kind: Some(ToolKind::Read),
             locations: vec![Location { path: self.path.clone(), line: Some(line_number(first)) }],
             ..Presentation::default()
@@ -89,77 +91,124 @@ impl Look for Request {
 
     async fn look(self, runtime: ToolRuntime) -> Result<Answer, String> {
         let texts = Texts::for_reading(&runtime.site, &runtime.cancel);
-        let excerpt = Arc::new(self).excerpt(&texts, &runtime.cancel).await;
-        let excerpt = excerpt.map_err(|error| error.to_string())?;
-        Ok(Box::new(|call| excerpt.finish(call)))
+        let request = Arc::new(self);
+        match Arc::clone(&request).excerpt(&texts, &runtime.cancel).await {
+            Ok((excerpt, digest)) => {
+                let sight = digest.map(|digest| request.sight(&texts, digest));
+                Ok(Box::new(move |mut call| {
+                    call.seen.extend(sight);
+                    excerpt.finish(call)
+                }))
+            }
+            Err(FileError::Directory { .. }) => {
+                let listing = request.listing(&texts).await.map_err(|error| error.to_string())?;
+                Ok(Box::new(|call| listing.finish(call)))
+            }
+            // Whoever makes the file meanwhile makes something that the model has not seen.
+            Err(error @ FileError::Missing { .. }) => {
+                let sight = request.sight(&texts, digest::ABSENT.to_owned());
+                Ok(Box::new(move |mut call| {
+                    call.seen.push(sight);
+                    call.failed(format!("read: {error}"))
+                }))
+            }
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 
+/// Lines of a text, and the name of all that it holds.
+type Read = (Excerpt, Option<String>);
+
 impl Request {
+    fn sight(&self, texts: &Texts, digest: String) -> Sight {
+        Sight { path: files::real_name(&self.path, texts.reach()), digest }
+    }
+
     /// From wherever the text is kept.
-    async fn excerpt(
-        self: Arc<Self>,
-        texts: &Texts,
-        cancel: &CancellationToken,
-    ) -> Result<Excerpt, FileError> {
+    async fn excerpt(self: Arc<Self>, texts: &Texts, cancel: &CancellationToken) -> Result<Read, FileError> {
+        // What the model asks for is passed on as it is.
         let asked = Lines {
             first: (self.offset > 0).then(|| line_number(self.offset.saturating_add(1))),
-            // One more than is told, to know whether there is more; what the model asks for is passed on as it is.
-            count: Some(line_number(self.limit.unwrap_or(READ_LINES + 1))),
+            count: self.limit.map(line_number),
         };
         if let Some(client) = texts.lines_of_client(&self.path, asked).await? {
-            return self.of_client(client);
+            return self.of_client(client, cancel);
         }
         let (request, reach, cancel) = (Arc::clone(&self), texts.reach().clone(), cancel.clone());
         let reading = tokio::task::spawn_blocking(move || request.of_disk(&reach, &cancel));
         reading.await.unwrap_or_else(|error| Err(self.failed(io::Error::other(error))))
     }
 
-    fn of_client(&self, client: ClientLines) -> Result<Excerpt, FileError> {
+    async fn listing(self: Arc<Self>, texts: &Texts) -> Result<Listing, FileError> {
+        let (request, reach) = (Arc::clone(&self), texts.reach().clone());
+        let listing = tokio::task::spawn_blocking(move || {
+            let entries = files::entries(&request.path, &reach)?;
+            Ok(Listing { entries, skip: request.offset, limit: request.limit })
+        });
+        listing.await.unwrap_or_else(|error| Err(self.failed(io::Error::other(error))))
+    }
+
+    fn of_client(&self, client: ClientLines, cancel: &CancellationToken) -> Result<Read, FileError> {
         if let Some(mut file) = client.file {
             judge(&mut file).map_err(|error| self.failed(error))?.map_err(|reason| self.not_text(reason))?;
         }
-        let mut portion = self.portion(&mut client.text.as_bytes())?;
-        if portion.rest == Rest::Nothing && self.limit.is_some_and(|limit| portion.lines >= limit) {
-            portion.rest = Rest::Unknown;
-        }
-        self.decoded(portion, None)
+        let range = Range { skip: 0, most: self.most(), until: Until::TheEnd };
+        let mut portion =
+            scan(&mut client.text.as_bytes(), range, cancel, |_| {}).map_err(|error| self.failed(error))?;
+        portion.total = match (client.whole, portion.total, self.limit) {
+            (Some(whole), ..) => Total::Lines(whole.split_inclusive('\n').count() as u64),
+            (None, Total::Lines(count), Some(limit)) if count == 0 || count >= limit => Total::Unknown,
+            (None, Total::Lines(count), _) => Total::Lines(self.offset.saturating_add(count)),
+            (None, total @ (Total::More | Total::Unknown), _) => total,
+        };
+        Ok((self.decoded(portion)?, client.digest))
     }
 
-    fn of_disk(&self, reach: &Reach, cancel: &CancellationToken) -> Result<Excerpt, FileError> {
+    fn of_disk(&self, reach: &Reach, cancel: &CancellationToken) -> Result<Read, FileError> {
         let mut file = files::open(&self.path, reach)?;
         let layout = judge(&mut file).map_err(|error| self.failed(error))?;
         match layout.map_err(|reason| self.not_text(reason))? {
-            Layout::Bytes => self.skipped_and_taken(&mut BufReader::with_capacity(64 * 1024, file), cancel),
+            Layout::Bytes => {
+                let metadata = file.metadata().map_err(|error| self.failed(error))?;
+                let mut reader = BufReader::with_capacity(64 * 1024, file);
+                if metadata.len() > EDIT_BYTES {
+                    let excerpt = self.scanned(&mut reader, Until::TheLastWanted, cancel, |_| {})?;
+                    return Ok((excerpt, Some(digest::stamp(&metadata))));
+                }
+                let mut digester = Digester::new();
+                let excerpt =
+                    self.scanned(&mut reader, Until::TheEnd, cancel, |piece| digester.update(piece))?;
+                Ok((excerpt, Some(digester.finish())))
+            }
             // Rare, and seldom large: whole, so that lines can be told.
             Layout::Wide(..) => {
-                let decoded = Decoded::from_bytes(files::load(file, &self.path)?);
-                let body = decoded.map_err(|reason| self.not_text(reason))?.body;
-                self.skipped_and_taken(&mut body.as_bytes(), cancel)
+                let bytes = files::load(file, &self.path)?;
+                let digest = digest::digest(&bytes);
+                let body = Decoded::from_bytes(bytes).map_err(|reason| self.not_text(reason))?.body;
+                Ok((self.scanned(&mut body.as_bytes(), Until::TheEnd, cancel, |_| {})?, Some(digest)))
             }
         }
     }
 
-    fn skipped_and_taken(
+    fn scanned(
         &self,
         reader: &mut impl BufRead,
+        until: Until,
         cancel: &CancellationToken,
+        passed: impl FnMut(&[u8]),
     ) -> Result<Excerpt, FileError> {
-        let mut skipped = 0;
-        skip_lines(reader, self.offset, &mut skipped, cancel).map_err(|error| self.failed(error))?;
-        let portion = self.portion(reader)?;
-        self.decoded(portion, Some(skipped))
+        let range = Range { skip: self.offset, most: self.most(), until };
+        let portion = scan(reader, range, cancel, passed).map_err(|error| self.failed(error))?;
+        self.decoded(portion)
     }
 
-    fn portion(&self, reader: &mut impl BufRead) -> Result<Portion, FileError> {
-        let most_bytes = if self.limit.is_some() { READ_HARD_BYTES } else { READ_BYTES };
-        take_lines(reader, self.limit.unwrap_or(READ_LINES), most_bytes).map_err(|error| self.failed(error))
+    fn most(&self) -> u64 {
+        self.limit.unwrap_or(READ_LINES).min(READ_LINES)
     }
 
-    fn decoded(&self, portion: Portion, skipped: Option<u64>) -> Result<Excerpt, FileError> {
-        let Portion { bytes, lines, rest } = portion;
-        let text = Decoded::from_narrow(bytes).map_err(|reason| self.not_text(reason))?.body;
-        Ok(Excerpt { text, first: self.offset, skipped, lines, rest })
+    fn decoded(&self, portion: Portion) -> Result<Excerpt, FileError> {
+        Excerpt::of(portion, self.offset).map_err(|reason| self.not_text(reason))
     }
 
     fn not_text(&self, reason: NotText) -> FileError {
@@ -168,64 +217,6 @@ impl Request {
 
     fn failed(&self, error: io::Error) -> FileError {
         FileError::io(&self.path, "read", error)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Excerpt {
-    text: String,
-    /// 0-based first line asked for.
-    first: u64,
-    /// Lines there were to skip: fewer than asked for when the file is shorter. Unknown where a client skipped them.
-    skipped: Option<u64>,
-    lines: u64,
-    rest: Rest,
-}
-
-impl Excerpt {
-    fn finish(self, mut call: Call) -> ToolOutcome {
-        // An empty file counts as one line, so there is nothing behind it either.
-        let has_lines = self.lines > 0 || self.first == 0;
-        if !has_lines {
-            let first = self.first;
-            return call.failed(match self.skipped {
-                Some(skipped) => format!(
-                    "read: nothing is left: the file has {} lines, all of them skipped by offset {first}",
-                    skipped.max(1)
-                ),
-                None => format!("read: nothing is left behind the {first} lines skipped by offset"),
-            });
-        }
-        call.truncated = matches!(self.rest, Rest::Lines | Rest::Line);
-        if !self.text.is_empty() {
-            call.presentation.content = vec![Shown::Text { text: fenced(&visible_block(&self.text), "") }];
-        }
-        let note = self.note();
-        call.presentation.note_bytes = note.len();
-        let mut data = Bounded::whole(self.text, READ_HARD_BYTES).into_text();
-        data.push_str(&note);
-        call.done(data)
-    }
-
-    fn note(&self) -> String {
-        if self.first == 0 && self.rest == Rest::Nothing {
-            return String::new();
-        }
-        let last = self.first + self.lines.max(1);
-        let mut note = format!("\n\n<file-read-info>Lines {} - {last}", self.first + 1);
-        let told = match self.rest {
-            Rest::Nothing => write!(note, ", the end of the file."),
-            Rest::Lines => write!(note, "; there is more, go on with offset {last}."),
-            Rest::Unknown => write!(note, "; if there is more, it is at offset {last}."),
-            Rest::Line => write!(
-                note,
-                ": the line is longer than {READ_HARD_BYTES} bytes and cut there. For the rest of it use a command; \
-                 the next line is at offset {last}."
-            ),
-        };
-        debug_assert!(told.is_ok(), "writing to a string");
-        note.push_str("</file-read-info>");
-        note
     }
 }
 

@@ -7,16 +7,17 @@ mod wanted;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use attache_core::ports::tool::{Location, Presentation, ToolKind};
+use attache_core::ports::tool::{Presentation, ToolKind, Workspace};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
-use crate::fence::visible;
-use crate::limits::{SEARCH_TIME, SHOWN_LOCATIONS};
+use crate::fence::quoted;
+use crate::limits::SEARCH_TIME;
+use crate::paths::titled;
 
 pub(crate) use place::{Place, PlaceError, Shape};
 pub(crate) use spill::keep;
@@ -49,6 +50,12 @@ impl Stop {
         Self { cancel, deadline: Instant::now() + SEARCH_TIME, out_of_time: AtomicBool::new(false) }
     }
 
+    /// Of a second look that must not take long.
+    pub(crate) fn sooner(&self, time: Duration) -> Self {
+        let deadline = self.deadline.min(Instant::now() + time);
+        Self { cancel: self.cancel.clone(), deadline, out_of_time: AtomicBool::new(false) }
+    }
+
     pub(crate) fn is_due(&self) -> bool {
         if Instant::now() >= self.deadline {
             self.out_of_time.store(true, Ordering::Relaxed);
@@ -72,20 +79,33 @@ pub(crate) struct Unseen {
     closed: AtomicU64,
 }
 
-/// Calls `visit` for every wanted file and link below the directory that is not ignored, hidden from agents, kept by a
+/// What becomes of files that `.gitignore` and its like name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ignored {
+    PassedBy,
+    Visited,
+}
+
+/// Calls `visit` for every wanted file and link below the directory that is not hidden from agents, kept by a
 /// rule or below `.git`. Each thread has a visitor of its own. Adds to `unseen` what could not be looked at.
 ///
 /// Names that begin with a dot are no secret and are walked; links are never followed.
 pub(crate) fn walk<'s, Visit>(
     place: &'s Place,
     wanted: Option<&'s Wanted>,
+    ignored: Ignored,
     stop: &'s Stop,
     unseen: &'s Unseen,
     visitor: impl Fn() -> Visit,
 ) where
     Visit: FnMut(Found<'_>) + Send + 's,
 {
-    let walk = WalkBuilder::new(place.real()).hidden(false).follow_links(false).build_parallel();
+    let mut walk = WalkBuilder::new(place.real());
+    let walk = match ignored {
+        Ignored::PassedBy => &mut walk,
+        Ignored::Visited => walk.standard_filters(false),
+    };
+    let walk = walk.hidden(false).follow_links(false).build_parallel();
     walk.run(|| {
         let mut visit = visitor();
         Box::new(move |entry| {
@@ -143,18 +163,17 @@ pub(crate) fn path_order(left: &OsStr, right: &OsStr) -> std::cmp::Ordering {
     }
 }
 
-/// What a client shows for a call: `grep "pat" in src`.
-pub(crate) fn title(tool: &str, pattern: &str, path: Option<&str>) -> String {
-    let place = path.map(|path| format!(" in {}", visible(path))).unwrap_or_default();
-    format!("{tool} \"{}\"{place}", visible(pattern))
-}
-
-/// How a search looks before it has found anything.
-pub(crate) fn presentation(title: &str, path: &Path) -> Presentation {
+/// How a search looks: ``grep "pat" in `src` ``. It names no places: editors open each as a buffer.
+pub(crate) fn presentation(
+    tool: &str,
+    pattern: &str,
+    path: Option<&Path>,
+    workspace: &Workspace,
+) -> Presentation {
+    let place = path.map(|path| format!(" in {}", titled(path, workspace))).unwrap_or_default();
     Presentation {
-        title: title.to_owned(),
+        title: format!("{tool} {}{place}", quoted(pattern)),
         kind: Some(ToolKind::Search),
-        locations: locations([(path.to_owned(), None)].into_iter()),
         ..Presentation::default()
     }
 }
@@ -178,11 +197,6 @@ pub(crate) fn shortfall(stop: &Stop, unseen: &Unseen) -> Vec<String> {
 /// Notes for the model, behind a result.
 pub(crate) fn bracketed(notes: &[String]) -> String {
     if notes.is_empty() { String::new() } else { format!("[{}]", notes.join("; ")) }
-}
-
-/// What an editor may jump to.
-pub(crate) fn locations(hits: impl Iterator<Item = (PathBuf, Option<u32>)>) -> Vec<Location> {
-    hits.take(SHOWN_LOCATIONS).map(|(path, line)| Location { path, line }).collect()
 }
 
 #[cfg(test)]

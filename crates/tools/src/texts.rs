@@ -7,8 +7,10 @@ use std::sync::Arc;
 use attache_core::ports::Delegate;
 use attache_core::ports::delegate::{DelegateError, Lines};
 use attache_core::ports::tool::Site;
+use attache_core::seen::{SeenFiles, Sight};
 use tokio_util::sync::CancellationToken;
 
+use crate::digest::{ABSENT, digest, stamp};
 use crate::files::{self, FileError, NewMode, Parents, Target};
 use crate::reach::Reach;
 use crate::text::{Decoded, Encoding};
@@ -37,15 +39,31 @@ pub(crate) struct Texts {
     reader: Keeper,
     writer: Keeper,
     cancel: CancellationToken,
+    seen: Arc<SeenFiles>,
+}
+
+/// What the model knows of a file before it is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    /// It never read or wrote it.
+    None,
+    Current,
+    /// Somebody else changed it since.
+    Outdated,
 }
 
 /// A file before a change.
 #[derive(Debug)]
 pub(crate) struct Original {
     pub(crate) path: PathBuf,
+    /// Every link followed.
+    real: PathBuf,
     pub(crate) content: Content,
+    /// Of what it holds.
+    digest: String,
+    pub(crate) knowledge: Knowledge,
     /// As it is on the disk, to be put back should a later change fail.
-    disk: Option<OnDisk>,
+    disk: Option<Kept>,
     /// Directories on the way that are not there yet.
     missing_directories: usize,
     reader: Keeper,
@@ -53,9 +71,23 @@ pub(crate) struct Original {
 }
 
 #[derive(Debug)]
-struct OnDisk {
+struct Kept {
     bytes: Vec<u8>,
     mode: u32,
+}
+
+/// What the disk says about a file.
+#[derive(Debug)]
+struct OnDisk {
+    content: Content,
+    digest: String,
+    bytes: Option<Kept>,
+}
+
+impl OnDisk {
+    fn missing(error: FileError) -> Self {
+        Self { content: Content::Missing(error), digest: ABSENT.to_owned(), bytes: None }
+    }
 }
 
 /// What a file holds. The errors are what a tool says that needs a text.
@@ -75,9 +107,35 @@ pub(crate) enum Deed {
 }
 
 impl Original {
-    fn on_disk(path: &Path, content: Content, disk: Option<OnDisk>, missing_directories: usize) -> Self {
-        let (reader, writer) = (Keeper::Disk, Keeper::Disk);
-        Self { path: path.to_owned(), content, disk, missing_directories, reader, writer }
+    fn on_disk(path: &Path, real: PathBuf, found: OnDisk, missing_directories: usize) -> Self {
+        Self {
+            path: path.to_owned(),
+            real,
+            content: found.content,
+            digest: found.digest,
+            knowledge: Knowledge::None,
+            disk: found.bytes,
+            missing_directories,
+            reader: Keeper::Disk,
+            writer: Keeper::Disk,
+        }
+    }
+
+    /// What the model knows of it from now on: its own change, or that there was nothing to change. A change of somebody
+    /// else's stays unknown until it is read.
+    pub(crate) fn sight(&self, deed: Option<&Deed>) -> Option<Sight> {
+        let digest = match (deed, self.knowledge) {
+            (Some(_), Knowledge::Outdated) => return None,
+            (Some(Deed::Put { bytes, body, .. }), Knowledge::None | Knowledge::Current) => {
+                match self.writer {
+                    Keeper::Disk => digest(bytes),
+                    Keeper::Client(_) => digest(body.as_bytes()),
+                }
+            }
+            (Some(Deed::Remove), Knowledge::None | Knowledge::Current) => ABSENT.to_owned(),
+            (None, _) => self.digest.clone(),
+        };
+        Some(Sight { path: self.real.clone(), digest })
     }
 
     /// The text, or why there is none.
@@ -108,6 +166,17 @@ impl Original {
         Ok(Deed::Put { bytes, body, mode })
     }
 
+    /// A client's text with the end that the file has: some clients take the last line feed away, others add one.
+    fn with_its_end(&self, body: String) -> String {
+        let Content::Text(disk) = &self.content else { return body };
+        let bare = |text: &str| {
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            text.strip_suffix('\r').unwrap_or(text).len()
+        };
+        let same = body[..bare(&body)] == disk.body[..bare(&disk.body)];
+        if same { disk.body.clone() } else { body }
+    }
+
     /// Whether the user may run it.
     pub(crate) fn is_executable(&self) -> bool {
         self.disk.as_ref().is_some_and(|disk| disk.mode & 0o100 != 0)
@@ -123,7 +192,9 @@ impl Texts {
     /// For looking only.
     pub(crate) fn for_reading(site: &Site, cancel: &CancellationToken) -> Self {
         let reader = Keeper::of(site, |offers| offers.reads_texts);
-        Self { reach: Reach::of(site), reader, writer: Keeper::Disk, cancel: cancel.clone() }
+        // What a change would start from is what counts as seen.
+        let writer = Keeper::of(site, |offers| offers.writes_texts);
+        Self { reach: Reach::of(site), reader, writer, cancel: cancel.clone(), seen: site.seen.clone() }
     }
 
     /// For changes. A client that writes nothing is not asked for its texts either: what it has not saved would end up on
@@ -131,7 +202,7 @@ impl Texts {
     pub(crate) fn for_changing(site: &Site, cancel: &CancellationToken) -> Self {
         let writer = Keeper::of(site, |offers| offers.writes_texts);
         let reader = Keeper::of(site, |offers| offers.writes_texts && offers.reads_texts);
-        Self { reach: Reach::of(site), reader, writer, cancel: cancel.clone() }
+        Self { reach: Reach::of(site), reader, writer, cancel: cancel.clone(), seen: site.seen.clone() }
     }
 
     pub(crate) fn reach(&self) -> &Reach {
@@ -150,6 +221,8 @@ impl Texts {
             let asked = client.read_text(&found.named, Lines::default());
             match self.until_cancelled(path, asked).await? {
                 Ok(body) => {
+                    let body = found.original.with_its_end(body);
+                    found.original.digest = digest(body.as_bytes());
                     found.original.content = Content::Text(Decoded { encoding: Encoding::UTF_8, body });
                 }
                 // It knows as little of the file as the disk does.
@@ -157,6 +230,11 @@ impl Texts {
                 Err(source) => return Err(client_error(path, "read", source)),
             }
         }
+        found.original.knowledge = match self.seen.digest(&found.original.real) {
+            None => Knowledge::None,
+            Some(digest) if digest == found.original.digest => Knowledge::Current,
+            Some(_) => Knowledge::Outdated,
+        };
         Ok(found.original)
     }
 
@@ -233,9 +311,34 @@ impl Texts {
         }
         let asked = client.read_text(&named, lines);
         match (self.until_cancelled(path, asked).await?, file) {
-            (Ok(text), file) => Ok(Some(ClientLines { text, file: file.ok() })),
+            (Ok(text), file) => {
+                let whole = match lines == Lines::default() {
+                    true => Some(text.clone()),
+                    // How long it is, and what else it holds. A client that gives no more is left alone.
+                    false => {
+                        self.until_cancelled(path, client.read_text(&named, Lines::default())).await?.ok()
+                    }
+                };
+                let file = file.ok();
+                let digest = match &self.writer {
+                    Keeper::Client(_) => whole.as_ref().map(|whole| digest(whole.as_bytes())),
+                    Keeper::Disk => self.digest_of_disk(path).await,
+                };
+                Ok(Some(ClientLines { text, whole, digest, file }))
+            }
             (Err(DelegateError::Refused(_)), Err(missing)) => Err(missing),
             (Err(source), _) => Err(client_error(path, "read", source)),
+        }
+    }
+
+    /// What the disk holds, where a client shows another text but writes none.
+    async fn digest_of_disk(&self, path: &Path) -> Option<String> {
+        let (reach, owned) = (self.reach.clone(), path.to_owned());
+        let read = blocking(path, "read", move || on_disk(files::open(&owned, &reach)?, &owned)).await;
+        match read {
+            Ok(found) => Some(found.digest),
+            Err(FileError::Missing { .. }) => Some(ABSENT.to_owned()),
+            Err(_) => None,
         }
     }
 
@@ -254,7 +357,12 @@ impl Texts {
 /// What a client says a file holds.
 #[derive(Debug)]
 pub(crate) struct ClientLines {
+    /// The lines that were asked for.
     pub(crate) text: String,
+    /// All of them.
+    pub(crate) whole: Option<String>,
+    /// Of what a change would start from.
+    pub(crate) digest: Option<String>,
     /// The same file on the disk, if it is there: it tells what is no text at all.
     pub(crate) file: Option<File>,
 }
@@ -268,34 +376,36 @@ struct Found {
 fn find(path: &Path, reach: &Reach) -> Result<Found, FileError> {
     if reach.lacks_scratch_for(path) {
         let missing = FileError::Missing { path: path.to_owned(), hint: String::new() };
-        let original = Original::on_disk(path, Content::Missing(missing), None, 0);
+        let original = Original::on_disk(path, path.to_owned(), OnDisk::missing(missing), 0);
         return Ok(Found { original, named: path.to_owned(), is_scratch: true });
     }
     let place = reach.resolve(path)?;
     reach.may_change(&place.real)?;
     let is_scratch = reach.is_scratch(&place.real) || reach.is_scratch(path);
-    let (content, disk) = match files::open(path, reach) {
+    let found = match files::open(path, reach) {
         Ok(file) => on_disk(file, path)?,
-        Err(error @ FileError::Missing { .. }) => (Content::Missing(error), None),
+        Err(error @ FileError::Missing { .. }) => OnDisk::missing(error),
         Err(error) => return Err(error),
     };
-    let original = Original::on_disk(path, content, disk, place.missing.len());
+    let original = Original::on_disk(path, place.real, found, place.missing.len());
     Ok(Found { original, named: place.named, is_scratch })
 }
 
-fn on_disk(file: File, path: &Path) -> Result<(Content, Option<OnDisk>), FileError> {
+fn on_disk(file: File, path: &Path) -> Result<OnDisk, FileError> {
     let metadata = file.metadata().map_err(|error| FileError::io(path, "read", error))?;
     let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777;
     let bytes = match files::load(file, path) {
         Ok(bytes) => bytes,
-        Err(error @ FileError::TooLarge { .. }) => return Ok((Content::Opaque(error), None)),
+        Err(error @ FileError::TooLarge { .. }) => {
+            return Ok(OnDisk { content: Content::Opaque(error), digest: stamp(&metadata), bytes: None });
+        }
         Err(error) => return Err(error),
     };
     let content = match Decoded::from_bytes(bytes.clone()) {
         Ok(decoded) => Content::Text(decoded),
         Err(reason) => Content::Opaque(FileError::NotText { path: path.to_owned(), reason }),
     };
-    Ok((content, Some(OnDisk { bytes, mode })))
+    Ok(OnDisk { content, digest: digest(&bytes), bytes: Some(Kept { bytes, mode }) })
 }
 
 /// Removes a file that was made, and as many directories above it.

@@ -12,11 +12,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::arguments::{self, Visibility};
-use crate::fence::visible;
 use crate::files::{self, FileError};
 use crate::limits::IMAGE_BYTES;
 use crate::look::{self, Answer, Look};
-use crate::paths;
+use crate::paths::{self, told};
 use crate::reach::Reach;
 use crate::text::image_type;
 
@@ -38,9 +37,12 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 enum ViewError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{} is no PNG, JPEG, GIF or WebP image; convert other images with a command", path.display())]
+    #[error("{} is no PNG, JPEG, GIF or WebP image; convert other images with a command", told(path))]
     NoImage { path: PathBuf },
-    #[error("{} has {size} bytes, more than the {IMAGE_BYTES} that can be shown; scale it down with a command", path.display())]
+    #[error(
+        "{} has {size} bytes, more than the {IMAGE_BYTES} that can be shown; scale it down with a command",
+        told(path)
+    )]
     TooLarge { path: PathBuf, size: u64 },
 }
 
@@ -69,9 +71,9 @@ impl Look for Request {
         self.path.clone()
     }
 
-    fn presentation(&self) -> Presentation {
+    fn presentation(&self, workspace: &Workspace) -> Presentation {
         Presentation {
-            title: format!("View {}", visible(&self.path.display().to_string())),
+            title: format!("View {}", paths::titled(&self.path, workspace)),
             kind: Some(ToolKind::Read),
             locations: vec![Location { path: self.path.clone(), line: None }],
             ..Presentation::default()

@@ -11,9 +11,10 @@ use url::Url;
 
 use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
-use crate::fence::{fenced, visible, visible_block};
-use crate::limits::{OUTPUT_BYTES, SHOWN_OUTPUT_BYTES, WEB_BYTES, WEB_TIME};
+use crate::fence::{code_span, fenced, visible, visible_block};
+use crate::limits::{SHOWN_OUTPUT_BYTES, WEB_BYTES, WEB_TEXT_BYTES, WEB_TIME};
 use crate::outcome::{Call, refused};
+use crate::paths::told;
 use crate::search;
 use crate::web::{self, Names};
 
@@ -105,20 +106,20 @@ fn parse(input: &Value) -> Result<Url, String> {
 
 fn presentation(url: &Url) -> Presentation {
     Presentation {
-        title: format!("Fetch {}", visible(url.as_str())),
+        title: format!("Fetch {}", code_span(&visible(url.as_str()))),
         kind: Some(ToolKind::Fetch),
         ..Presentation::default()
     }
 }
 
 fn finish(mut call: Call, page: Page, runtime: &ToolRuntime) -> ToolOutcome {
-    let bounded = Bounded::whole(page.text.as_str(), OUTPUT_BYTES);
+    let bounded = Bounded::head(page.text.as_str(), WEB_TEXT_BYTES);
     call.truncated = bounded.is_cut() || page.is_cut;
     let mut notes = Vec::new();
     if bounded.is_cut() {
         let scratch = &runtime.site.workspace.scratch;
         call.output_path = search::keep(scratch, "web_fetch", &runtime.call_id, page.text.as_bytes());
-        notes.extend(call.output_path.iter().map(|path| format!("the whole text is in {}", path.display())));
+        notes.extend(call.output_path.iter().map(|path| format!("the whole text is in {}", told(path))));
     }
     if page.is_cut {
         notes.push(format!("the page is longer than the {WEB_BYTES} bytes that were read"));

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::arguments::{self, Visibility};
 use crate::bounded::Bounded;
-use crate::fence::{fenced, visible, visible_block};
+use crate::fence::{fenced, quoted, visible_block};
 use crate::limits::{
     SEARCH_CALLS, SEARCH_OUTPUT_BYTES, SEARCH_QUERY_CHARACTERS, SEARCH_RESULTS, SHOWN_OUTPUT_BYTES,
 };
@@ -111,7 +111,7 @@ fn parse(input: &Value) -> Result<Wanted, String> {
 
 fn presentation(wanted: &Wanted) -> Presentation {
     Presentation {
-        title: format!("web_search \"{}\"", visible(&wanted.query)),
+        title: format!("web_search {}", quoted(&wanted.query)),
         kind: Some(ToolKind::Fetch),
         ..Presentation::default()
     }
@@ -121,7 +121,7 @@ fn finish(mut call: Call, hits: &[Hit]) -> ToolOutcome {
     if hits.is_empty() {
         return call.done("nothing was found; other words may find more");
     }
-    let bounded = Bounded::whole(list(hits), SEARCH_OUTPUT_BYTES);
+    let bounded = Bounded::head(list(hits), SEARCH_OUTPUT_BYTES);
     call.truncated = bounded.is_cut();
     let shown = Bounded::whole(visible_block(bounded.text()), SHOWN_OUTPUT_BYTES);
     call.presentation.content = vec![Shown::Text { text: fenced(shown.text(), "") }];

@@ -11,12 +11,11 @@ use serde_json::Value;
 
 use crate::arguments::{self, Visibility};
 use crate::diff::{self, Difference};
-use crate::fence::visible;
 use crate::files::NewMode;
 use crate::mutation::{Change, Mutation, Step};
-use crate::paths;
+use crate::paths::{self, told};
 use crate::text::{Encoding, Ending, Mark};
-use crate::texts::{Content, Original};
+use crate::texts::{Content, Knowledge, Original};
 
 /// Makes a file, with missing parent directories, or replaces its whole content. To change a part of a file use edit.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -54,9 +53,9 @@ impl Mutation for Request {
         vec![self.path.clone()]
     }
 
-    fn presentation(&self) -> Presentation {
+    fn presentation(&self, workspace: &Workspace) -> Presentation {
         Presentation {
-            title: format!("Write {}", visible(&self.path.display().to_string())),
+            title: format!("Write {}", paths::titled(&self.path, workspace)),
             kind: Some(ToolKind::Edit),
             locations: vec![Location { path: self.path.clone(), line: Some(1) }],
             ..Presentation::default()
@@ -89,6 +88,12 @@ impl Mutation for Request {
                 (format!("replaced a file that is not text, {stat}"), Vec::new(), vec![shown])
             }
         };
+        if originals.first().is_some_and(|original| original.knowledge == Knowledge::Outdated) {
+            return Err(format!(
+                "{} has changed since you last read or wrote it; read it again before you replace it. It is unchanged",
+                told(&self.path)
+            ));
+        }
         let steps = vec![Step::Put { file: 0, like: 0, body, mode: NewMode::Usual }];
         Ok(Change { steps, answer: self.answer(&summary), locations, shown })
     }
@@ -114,6 +119,6 @@ impl Request {
     }
 
     fn answer(&self, summary: &str) -> String {
-        format!("wrote {}: {summary}", self.path.display())
+        format!("wrote {}: {summary}", told(&self.path))
     }
 }

@@ -36,13 +36,10 @@ async fn failed(edited: &Edited, tool: &str, input: Value) -> String {
 async fn an_unsaved_buffer_is_what_is_read() {
     let Edited { trial, editor } = unsaved();
     let (data, presentation) = trial.done("read", json!({"path": "a.txt"})).await;
-    assert_eq!(data, "one\ntwo\nthree\n");
+    assert_eq!(data, "1:one\n2:two\n3:three\n");
     assert_eq!(shown_text(&presentation), "```\none\ntwo\nthree\n```");
     let (data, _) = trial.done("read", json!({"path": "a.txt", "offset": 1, "limit": 1})).await;
-    assert_eq!(
-        data,
-        "two\n\n\n<file-read-info>Lines 2 - 2; if there is more, it is at offset 2.</file-read-info>"
-    );
+    assert_eq!(data, "2:two\n<file-read-info>Lines 2 - 2 of 3; go on with offset 2.</file-read-info>");
     let asked = Lines { first: Some(2), count: Some(1) };
     assert_eq!(editor.asked()[1], Asked::Read(trial.root.join("a.txt"), asked));
 }
@@ -53,12 +50,10 @@ async fn a_portion_of_a_buffer_ends_as_one_of_a_file() {
     edited.editor.open(edited.trial.root.join("a.txt"), &"x\n".repeat(2_100));
     let (data, _) = edited.trial.done("read", json!({"path": "a.txt"})).await;
     assert!(
-        data.as_str()
-            .unwrap()
-            .ends_with("Lines 1 - 2000; there is more, go on with offset 2000.</file-read-info>")
+        data.as_str().unwrap().ends_with("Lines 1 - 2000 of 2100; go on with offset 2000.</file-read-info>")
     );
     let error = failed(&edited, "read", json!({"path": "a.txt", "offset": 9_000})).await;
-    assert!(error.contains("nothing is left"), "{error}");
+    assert!(error.contains("the file has 2100 lines"), "{error}");
 }
 
 #[tokio::test]
@@ -174,7 +169,7 @@ async fn a_client_that_only_reads_changes_nothing_in_its_buffers() {
     let edited = edited(FakeEditor::offering(Offers { reads_texts: true, ..Offers::default() }));
     edited.editor.open(edited.trial.root.join("a.txt"), "unsaved\n");
     let (data, _) = edited.trial.done("read", json!({"path": "a.txt"})).await;
-    assert_eq!(data, "unsaved\n");
+    assert_eq!(data, "1:unsaved\n");
     edited.trial.done("edit", json!({"path": "a.txt", "old_string": "on disk", "new_string": "x"})).await;
     assert_eq!(edited.trial.text("a.txt"), "x\n");
     assert_eq!(edited.editor.buffer(edited.trial.root.join("a.txt")).unwrap(), "unsaved\n");
@@ -187,7 +182,7 @@ async fn scratch_is_always_local() {
     trial.done("write", json!({"path": path, "content": "x\n"})).await;
     trial.done("edit", json!({"path": path, "old_string": "x", "new_string": "y"})).await;
     let (data, _) = trial.done("read", json!({"path": path})).await;
-    assert_eq!(data, "y\n");
+    assert_eq!(data, "1:y\n");
     assert_eq!(editor.asked(), []);
 }
 
@@ -201,4 +196,26 @@ async fn a_patch_that_the_client_refuses_in_the_middle_is_taken_back() {
     let error = trial.failed("apply_patch", json!({"patch": patch})).await;
     assert!(error.contains("the client refused") && error.contains("as it was before"), "{error}");
     assert_eq!(editor.buffer(trial.root.join("a.txt")).unwrap(), "one\ntwo\nthree\n");
+}
+
+/// Clients take the last line feed away or add one; the file keeps what it has.
+#[tokio::test]
+async fn the_end_of_a_file_stays_as_the_disk_has_it() {
+    for (disk, buffer, expected) in [
+        ("one\ntwo\n", "one\ntwo", "1\ntwo\n"),
+        ("one\ntwo", "one\ntwo\n", "1\ntwo"),
+        ("one\r\ntwo\r\n", "one\r\ntwo", "1\r\ntwo\r\n"),
+        ("one\ntwo\n", "one\nother", "1\nother"),
+    ] {
+        let edited = edited(FakeEditor::with_texts());
+        let path = edited.trial.root.join("a.txt");
+        std::fs::write(&path, disk).unwrap();
+        edited.editor.open(path.clone(), buffer);
+        let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** End Patch";
+        edited.trial.done("apply_patch", json!({"patch": patch})).await;
+        assert_eq!(edited.editor.buffer(&path).unwrap(), expected, "{disk:?} {buffer:?}");
+        edited.editor.open(path.clone(), buffer);
+        edited.trial.done("edit", json!({"path": "a.txt", "old_string": "one", "new_string": "1"})).await;
+        assert_eq!(edited.editor.buffer(&path).unwrap(), expected, "{disk:?} {buffer:?}");
+    }
 }

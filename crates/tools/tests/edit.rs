@@ -35,7 +35,7 @@ async fn the_plan_shows_what_the_call_will_do() {
             new_text: "002\n003\n004\nfive\n006\n007\n008\n".into()
         }]
     );
-    assert_eq!(presentation.title, format!("Edit {}", path.display()));
+    assert_eq!(presentation.title, format!("Edit `{}`", path.file_name().unwrap().to_str().unwrap()));
 }
 
 #[tokio::test]
@@ -182,4 +182,39 @@ async fn what_the_encoding_can_not_hold_is_refused_and_nothing_is_lost() {
     assert!(planned.contains("'→' in line 2") && planned.contains("is unchanged"), "{planned}");
     assert_eq!(trial.failed("edit", edit("x", "→")).await, planned);
     assert_eq!(std::fs::read(trial.root.join("a.txt")).unwrap(), b"caf\xe9\nx\n");
+}
+
+/// Whoever is asked for a grant sees what it is for; the model learns nothing from it.
+#[tokio::test]
+async fn an_edit_outside_the_roots_shows_its_diff_when_it_asks() {
+    let trial = Trial::new();
+    std::fs::write(trial.base.join("out.txt"), "s3cret one\n").unwrap();
+    std::fs::write(trial.base.join("id_rsa"), "s3cret one\n").unwrap();
+    std::os::unix::fs::symlink("../out.txt", trial.root.join("link")).unwrap();
+    let patch =
+        |name: &str| format!("*** Begin Patch\n*** Update File: {name}\n@@\n-s3cret one\n+x\n*** End Patch");
+    for name in ["../out.txt", "link"] {
+        for (tool, input) in [
+            ("edit", json!({"path": name, "old_string": "one", "new_string": "1"})),
+            ("write", json!({"path": name, "content": "x\n"})),
+            ("apply_patch", json!({"patch": patch(name)})),
+        ] {
+            let plan = trial.plan(tool, input.clone()).await.unwrap();
+            let shown = plan.presentation.content.as_slice();
+            assert!(matches!(shown, [Shown::Diff { old_text: Some(_), .. }]), "{tool} {name}: {plan:?}");
+            assert!(matches!(plan.accesses.as_slice(), [Access::WritePath(_), ..]), "{plan:?}");
+            assert_eq!(plan.problem, None);
+            assert!(trial.failed(tool, input).await.contains("outside"), "it runs only with the grant");
+        }
+    }
+    let new = trial.plan("write", json!({"path": "../new/dir/x.txt", "content": "x\n"})).await.unwrap();
+    assert!(matches!(new.presentation.content.as_slice(), [Shown::Diff { old_text: None, .. }]), "{new:?}");
+    // What does not fit would tell the model what the file holds, and a key is nobody's to see.
+    let misfit = json!({"path": "../out.txt", "old_string": "two", "new_string": "2"});
+    let key = json!({"path": "../id_rsa", "old_string": "one", "new_string": "1"});
+    for input in [misfit, key] {
+        let planned = format!("{:?}", trial.plan("edit", input).await);
+        assert!(!planned.contains("s3cret"), "{planned}");
+    }
+    assert_eq!(std::fs::read_to_string(trial.base.join("out.txt")).unwrap(), "s3cret one\n");
 }

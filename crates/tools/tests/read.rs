@@ -19,14 +19,15 @@ async fn title(input: serde_json::Value) -> String {
 #[tokio::test]
 async fn titles_name_the_range() {
     let path = "/p/large.txt";
-    assert_eq!(title(json!({"path": path})).await, "Read /p/large.txt");
-    assert_eq!(title(json!({"path": path, "limit": 100})).await, "Read /p/large.txt (1 - 100)");
+    assert_eq!(title(json!({"path": path})).await, "Read `/p/large.txt`");
+    assert_eq!(title(json!({"path": path, "limit": 100})).await, "Read `/p/large.txt` (1 - 100)");
     assert_eq!(
         title(json!({"path": path, "offset": 50, "limit": 100})).await,
-        "Read /p/large.txt (51 - 150)"
+        "Read `/p/large.txt` (51 - 150)"
     );
-    assert_eq!(title(json!({"path": path, "offset": 200})).await, "Read /p/large.txt (from line 201)");
-    assert_eq!(title(json!({"path": path, "offset": 0})).await, "Read /p/large.txt");
+    assert_eq!(title(json!({"path": path, "offset": 200})).await, "Read `/p/large.txt` (from line 201)");
+    assert_eq!(title(json!({"path": "src/__init__.py"})).await, "Read `src/__init__.py`");
+    assert_eq!(title(json!({"path": path, "offset": 0})).await, "Read `/p/large.txt`");
 }
 
 #[tokio::test]
@@ -40,7 +41,7 @@ async fn the_plan_names_the_path_absolutely() {
 async fn a_small_file_comes_whole_and_without_a_note() {
     let trial = Trial::with_file("a.txt", "one\ntwo");
     let (data, presentation) = trial.done("read", json!({"path": "a.txt"})).await;
-    assert_eq!(data, "one\ntwo");
+    assert_eq!(data, "1:one\n2:two\n");
     assert_eq!(shown_text(&presentation), "```\none\ntwo\n```");
     assert_eq!(presentation.locations[0].path, trial.root.join("a.txt"));
     assert_eq!(presentation.locations[0].line, Some(1));
@@ -53,75 +54,97 @@ async fn the_note_is_for_the_model_alone() {
     let (data, presentation) = trial.done("read", json!({"path": "a.txt", "offset": 50, "limit": 2})).await;
     assert_eq!(
         data,
-        "line 51\nline 52\n\n\n<file-read-info>Lines 51 - 52; there is more, go on with offset 52.</file-read-info>"
+        "51:line 51\n52:line 52\n<file-read-info>Lines 51 - 52 of 500; go on with offset 52.</file-read-info>"
     );
     assert_eq!(shown_text(&presentation), "```\nline 51\nline 52\n```");
     assert_eq!(presentation.locations[0].line, Some(51));
     let (data, _) = trial.done("read", json!({"path": "a.txt", "offset": 499})).await;
-    assert!(data.as_str().unwrap().ends_with("Lines 500 - 500, the end of the file.</file-read-info>"));
+    assert!(
+        data.as_str().unwrap().ends_with("Lines 500 - 500 of 500, the end of the file.</file-read-info>")
+    );
+}
+
+/// What `read` makes of a text that it shows whole.
+fn lined(text: &str) -> String {
+    text.lines().enumerate().map(|(index, line)| format!("{}:{line}\n", index + 1)).collect()
 }
 
 #[tokio::test]
 async fn two_thousand_lines_are_a_portion() {
     let trial = Trial::with_file("a.txt", "x\n".repeat(2_001));
-    let (data, presentation) = trial.done("read", json!({"path": "a.txt"})).await;
-    assert!(data.as_str().unwrap().starts_with(&"x\n".repeat(2_000)));
-    assert!(data.as_str().unwrap().contains("go on with offset 2000"));
-    assert!(presentation.metadata.unwrap().truncated);
+    for input in [json!({"path": "a.txt"}), json!({"path": "a.txt", "limit": 9_999})] {
+        let (data, presentation) = trial.done("read", input).await;
+        assert!(data.as_str().unwrap().starts_with(&lined(&"x\n".repeat(2_000))));
+        assert!(data.as_str().unwrap().contains("Lines 1 - 2000 of 2001; go on with offset 2000"));
+        assert!(presentation.metadata.unwrap().truncated);
+    }
     let trial = Trial::with_file("a.txt", "x\n".repeat(2_000));
     let (data, _) = trial.done("read", json!({"path": "a.txt"})).await;
-    assert_eq!(data, "x\n".repeat(2_000));
+    assert_eq!(data, lined(&"x\n".repeat(2_000)));
 }
 
 #[tokio::test]
-async fn fifty_kilobytes_are_a_portion_of_whole_lines() {
-    let line = format!("{}\n", "x".repeat(999));
-    let trial = Trial::with_file("a.txt", line.repeat(60));
-    let (data, _) = trial.done("read", json!({"path": "a.txt"})).await;
-    let expected = line.repeat(50);
-    assert!(data.as_str().unwrap().starts_with(&expected));
-    assert!(
-        data.as_str().unwrap()[expected.len()..]
-            .starts_with("\n\n<file-read-info>Lines 1 - 50; there is more")
-    );
-}
-
-#[tokio::test]
-async fn a_limit_raises_the_portion_to_the_hard_cap() {
+async fn fifty_kilobytes_are_a_portion_whatever_is_asked_for() {
     let line = format!("{}\n", "x".repeat(999));
     let trial = Trial::with_file("a.txt", line.repeat(300));
-    let (data, _) = trial.done("read", json!({"path": "a.txt", "limit": 5_000})).await;
-    assert!(data.as_str().unwrap().contains("Lines 1 - 200; there is more"));
+    for input in [json!({"path": "a.txt"}), json!({"path": "a.txt", "limit": 300})] {
+        let (data, _) = trial.done("read", input).await;
+        let data = data.as_str().unwrap();
+        assert!(data.starts_with(&lined(&line.repeat(49))));
+        assert!(data.contains("Lines 1 - 49 of 300; go on with offset 49."), "{}", &data[data.len() - 200..]);
+        assert!(data.len() <= 50_000 + 200, "{}", data.len());
+    }
 }
 
 #[tokio::test]
-async fn there_is_always_at_least_one_line() {
-    let long = "é".repeat(40_000);
-    let trial = Trial::with_file("a.txt", format!("{long}\nnext\n"));
+async fn one_long_line_costs_little() {
+    for (long, characters) in
+        [("x".repeat(200_000), 2_000), ("€".repeat(100_000), 2_000), ("é".repeat(2_001), 2_000)]
+    {
+        let trial = Trial::with_file("a.js", format!("{long}\nnext\n"));
+        let (data, presentation) = trial.done("read", json!({"path": "a.js"})).await;
+        let text = data.as_str().unwrap();
+        let kept: String = long.chars().take(characters).collect();
+        let expected = format!("1:{kept}… [cut: the line has {} bytes]\n2:next\n", long.len());
+        assert!(text.starts_with(&expected), "{}", &text[text.len() - 300..]);
+        assert!(
+            text.ends_with("Lines are cut at 2000 characters; use a command for the rest.</file-read-info>")
+        );
+        assert!(text.len() <= kept.len() + 200);
+        assert!(presentation.metadata.unwrap().truncated);
+        let (data, _) = trial.done("read", json!({"path": "a.js", "offset": 1})).await;
+        assert!(data.as_str().unwrap().starts_with("2:next\n"));
+    }
+    let trial = Trial::with_file("a.txt", "é".repeat(2_000));
     let (data, _) = trial.done("read", json!({"path": "a.txt"})).await;
-    assert!(data.as_str().unwrap().starts_with(&format!("{long}\n")));
-    assert!(data.as_str().unwrap().contains("go on with offset 1."));
+    assert_eq!(data, format!("1:{}\n", "é".repeat(2_000)));
 }
 
 #[tokio::test]
-async fn a_line_beyond_the_hard_cap_is_cut_at_a_character() {
-    let trial = Trial::with_file("a.txt", format!("a{}\nnext\n", "€".repeat(100_000)));
-    let (data, presentation) = trial.done("read", json!({"path": "a.txt"})).await;
-    let text = data.as_str().unwrap();
-    assert!(text.contains("the line is longer than 200000 bytes"), "{}", &text[text.len() - 300..]);
-    assert!(presentation.metadata.unwrap().truncated);
-    let (data, _) = trial.done("read", json!({"path": "a.txt", "offset": 1})).await;
-    assert!(data.as_str().unwrap().starts_with("next\n"));
+async fn no_file_makes_a_result_longer_than_its_bound() {
+    let wide: String = (0..400).map(|line| "😀".repeat(line * 13) + "\n").collect();
+    let bytes: Vec<u8> = (0..3_000).flat_map(|line| [vec![0xe9; line % 700], vec![b'\n']].concat()).collect();
+    for content in [wide.into_bytes(), bytes, vec![b'\n'; 100_000], vec![b'x'; 3_000_000]] {
+        let trial = Trial::with_file("a.txt", content);
+        for offset in [0, 1_000] {
+            let data =
+                match trial.run("read", json!({"path": "a.txt", "offset": offset, "limit": 100_000})).await {
+                    attache_core::ports::ToolOutcome::Output { data, .. } => data,
+                    _ => continue,
+                };
+            assert!(data.as_str().unwrap().len() <= 50_400, "{}", data.as_str().unwrap().len());
+        }
+    }
 }
 
 #[tokio::test]
-async fn an_empty_file_counts_as_one_line() {
+async fn an_empty_file_is_called_that() {
     let trial = Trial::with_file("a.txt", "");
     let (data, presentation) = trial.done("read", json!({"path": "a.txt"})).await;
-    assert_eq!(data, "");
+    assert_eq!(data, "<file-read-info>The file is empty.</file-read-info>");
     assert!(presentation.content.is_empty());
     let error = trial.failed("read", json!({"path": "a.txt", "offset": 1})).await;
-    assert!(error.contains("the file has 1 lines"), "{error}");
+    assert!(error.contains("the file has 0 lines"), "{error}");
 }
 
 #[tokio::test]
@@ -142,7 +165,7 @@ async fn a_fence_in_the_file_does_not_break_out() {
 async fn the_byte_order_mark_is_not_text() {
     let trial = Trial::with_file("a.txt", "\u{feff}hello\r\n");
     let (data, _) = trial.done("read", json!({"path": "a.txt"})).await;
-    assert_eq!(data, "hello\r\n");
+    assert_eq!(data, "1:hello\n");
 }
 
 #[tokio::test]
@@ -154,9 +177,9 @@ async fn other_encodings_are_shown_as_text() {
     ] {
         let trial = Trial::with_file("a.txt", content);
         let (data, _) = trial.done("read", json!({"path": "a.txt"})).await;
-        assert_eq!(data, "café\r\nx\n");
+        assert_eq!(data, "1:café\n2:x\n");
         let (data, _) = trial.done("read", json!({"path": "a.txt", "offset": 1})).await;
-        assert!(data.as_str().unwrap().starts_with("x\n"), "{data}");
+        assert!(data.as_str().unwrap().starts_with("2:x\n"), "{data}");
     }
 }
 
@@ -175,10 +198,50 @@ async fn what_is_not_text_is_refused_with_what_to_use() {
 }
 
 #[tokio::test]
-async fn directories_and_missing_files_are_told_apart() {
+async fn directories_are_listed() {
     let trial = Trial::with_file("main.rs", "x");
-    let error = trial.failed("read", json!({"path": "."})).await;
-    assert!(error.contains("is a directory"), "{error}");
+    trial.put("src/a.rs", "");
+    trial.put("id_rsa", "key");
+    symlink("src", trial.root.join("link")).unwrap();
+    let (data, presentation) = trial.done("read", json!({"path": "."})).await;
+    assert_eq!(data, "link\nmain.rs\nsrc/\n");
+    assert_eq!(shown_text(&presentation), "```\nlink\nmain.rs\nsrc/\n```");
+    let (data, _) = trial.done("read", json!({"path": "link"})).await;
+    assert_eq!(data, "a.rs\n");
+    let (data, _) = trial.done("read", json!({"path": ".", "offset": 1, "limit": 1})).await;
+    assert_eq!(data, "main.rs\n<file-read-info>Entries 2 - 2 of 3; go on with offset 2.</file-read-info>");
+    std::fs::create_dir(trial.root.join("empty")).unwrap();
+    let (data, _) = trial.done("read", json!({"path": "empty"})).await;
+    assert_eq!(data, "<file-read-info>The directory is empty.</file-read-info>");
+    for number in 0..3_000 {
+        trial.put(&format!("many/{number:0>40}"), "");
+    }
+    let (data, presentation) = trial.done("read", json!({"path": "many"})).await;
+    assert!(data.as_str().unwrap().len() < 16_200 && presentation.metadata.unwrap().truncated);
+    assert!(data.as_str().unwrap().contains(" of 3000; go on with offset "), "{data}");
+}
+
+#[tokio::test]
+async fn missing_files_are_told_with_what_may_have_been_meant() {
+    let trial = Trial::with_file("main.rs", "x");
+    trial.put("crates/tools/src/read.rs", "x");
+    let error = trial.failed("read", json!({"path": "crates/tool/src/read.rs"})).await;
+    assert!(
+        error.ends_with(
+            "; did you mean $ROOT/crates/tools/src/read.rs?"
+                .replace("$ROOT", trial.root.to_str().unwrap())
+                .as_str()
+        ),
+        "{error}"
+    );
+    let error = trial.failed("read", json!({"path": "crate/x"})).await;
+    assert!(error.ends_with("; the nearest name there is crates"), "{error}");
+    for tool in ["glob", "grep"] {
+        let error = trial.failed(tool, json!({"pattern": "x", "path": "crates/tols"})).await;
+        assert!(error.ends_with("does not exist; nearest names there: tools"), "{error}");
+        let error = trial.failed(tool, json!({"pattern": "x", "path": "crates/tols/src"})).await;
+        assert!(error.contains("did you mean") && error.ends_with("crates/tools/src?"), "{error}");
+    }
     let error = trial.failed("read", json!({"path": "mian.rs"})).await;
     assert!(error.contains("does not exist; nearest names there: main.rs"), "{error}");
 }
@@ -195,7 +258,7 @@ async fn nothing_outside_is_read_unless_granted() {
     let mut runtime = trial.runtime();
     runtime.site.granted = [trial.base.clone()].into();
     let outcome = trial.tool("read").run(json!({"path": "link"}), runtime).await;
-    assert!(matches!(outcome, attache_core::ports::ToolOutcome::Output { data, .. } if data == "s3cret"));
+    assert!(matches!(outcome, attache_core::ports::ToolOutcome::Output { data, .. } if data == "1:s3cret\n"));
 }
 
 #[tokio::test]
@@ -230,7 +293,7 @@ async fn a_huge_file_is_streamed() {
     std::io::Write::write_all(&mut file, b"\nlast\n").unwrap();
     let before = peak_kilobytes();
     let (data, _) = trial.done("read", json!({"path": "huge", "offset": 1})).await;
-    assert!(data.as_str().unwrap().starts_with("last\n"));
+    assert!(data.as_str().unwrap().starts_with("2:last\n"));
     trial.done("read", json!({"path": "huge"})).await;
     assert!(peak_kilobytes() < before + 16 * 1024, "{before} → {}", peak_kilobytes());
 }

@@ -7,6 +7,7 @@ use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Site, Workspace, WriteGrant};
 use attache_core::ports::{Delegate, Tool, ToolOutcome, ToolPlan, ToolRuntime};
 use attache_core::scope::Guarded;
+use attache_core::seen::SeenFiles;
 use attache_core::watchdog::Closed;
 use attache_tools::Equipment;
 use attache_tools::sandbox::{Found, Level, Sandbox};
@@ -40,6 +41,7 @@ pub(crate) struct Trial {
     pub(crate) cancel: CancellationToken,
     pub(crate) closed: Option<Closed>,
     pub(crate) client: Option<Arc<dyn Delegate>>,
+    pub(crate) seen: Arc<SeenFiles>,
 }
 
 impl Trial {
@@ -71,6 +73,7 @@ impl Trial {
             cancel: CancellationToken::new(),
             closed: None,
             client: None,
+            seen: Arc::default(),
         }
     }
 
@@ -127,7 +130,8 @@ impl Trial {
 
     pub(crate) fn site(&self) -> Site {
         let (workspace, client) = (Arc::clone(&self.workspace), self.client.clone());
-        Site { workspace, granted: Arc::new([]), judged: None, closed: self.closed.clone(), client }
+        let (closed, seen) = (self.closed.clone(), Arc::clone(&self.seen));
+        Site { workspace, granted: Arc::new([]), judged: None, closed, client, seen }
     }
 
     pub(crate) fn runtime(&self) -> ToolRuntime {

@@ -32,7 +32,7 @@ async fn the_plan_names_the_path_and_is_a_read() {
     let trial = Trial::new();
     let plan = trial.plan("view_image", json!({"path": "img/../a.png"})).await.unwrap();
     let path = trial.root.join("a.png");
-    assert_eq!(plan.presentation.title, format!("View {}", path.display()));
+    assert_eq!(plan.presentation.title, "View `a.png`");
     assert_eq!(plan.presentation.kind, Some(ToolKind::Read));
     assert_eq!(plan.presentation.locations[0].path, path);
     assert_eq!(plan.accesses, [Access::ReadPath(path)]);

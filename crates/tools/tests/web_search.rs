@@ -241,7 +241,7 @@ async fn a_plan_names_the_host_and_the_words() {
     trial.tools = attache_tools::builtin(equipment(SearchProvider::Brave, "https://API.search.brave.com"));
     let plan = trial.plan("web_search", json!({ "query": " rust\u{202e} 2024 " })).await.unwrap();
     assert_eq!(plan.accesses, [Access::Network { host: "api.search.brave.com".to_owned() }]);
-    assert_eq!(plan.presentation.title, "web_search \"rust\\u{202e} 2024\"");
+    assert_eq!(plan.presentation.title, "web_search `\"rust\\u{202e} 2024\"`");
     assert_eq!(plan.presentation.kind, Some(ToolKind::Fetch));
     for (input, expected) in [
         (json!({ "query": " " }), "web_search: field `query` must not be empty, for example "),

@@ -12,6 +12,7 @@ use super::client::Question;
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
+use crate::seen::{SeenFiles, Sight};
 use crate::watchdog::{Closed, Verdict};
 
 /// How an editor draws a call.
@@ -205,6 +206,9 @@ pub struct OutcomeMetadata {
     pub truncated: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_path: Option<PathBuf>,
+    /// The files it read or changed, as they were when it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<Sight>,
 }
 
 /// The envelope: one result per call.
@@ -267,6 +271,8 @@ pub struct Site {
     pub closed: Option<Closed>,
     /// Who does for the session what its editor keeps to itself; `None`: everything happens on this machine.
     pub client: Option<Arc<dyn Delegate>>,
+    /// What the model has seen of files; tools that read or change one add to it.
+    pub seen: Arc<SeenFiles>,
 }
 
 /// How far a call may reach over the network, the least first.

@@ -16,6 +16,7 @@ use crate::part::Role;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::{LiveRun, ModelRef};
 use crate::ports::tool::{ToolSpec, Workspace};
+use crate::seen::SeenFiles;
 use crate::system_prompt::{self, SystemPrompt};
 use crate::turn::calls::Repeats;
 use crate::turn::usage::Used;
@@ -118,6 +119,7 @@ impl Session {
             setting,
             approval: self.in_force.clone(),
             granted: self.granted.clone().into(),
+            seen: Arc::new(SeenFiles::of(passages.seen().clone())),
             passages,
             runtime_context: Arc::new([]),
             client: None,

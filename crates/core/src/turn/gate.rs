@@ -95,7 +95,8 @@ impl Turn {
         let client = self.client.clone().filter(|client| client.offers() != Offers::default());
         let workspace = self.setting.workspace.clone();
         let closed = Closed::of(&self.rules, self.approval.get());
-        Site { workspace, granted: self.granted.clone(), judged: None, closed, client }
+        let (granted, seen) = (self.granted.clone(), self.seen.clone());
+        Site { workspace, granted, judged: None, closed, client, seen }
     }
 
     /// Where one call works: also in the directories granted to it alone. A process could write wherever it is granted

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::Approval;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Rule, Scope};
+use crate::legible::legible_path;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -95,7 +96,7 @@ impl Reason {
             }
             Self::Approval { approval } => format!("approval is `{approval}`"),
             Self::Outside { directory } => {
-                format!("{} is outside of the session's directories", directory.display())
+                format!("{} is outside of the session's directories", legible_path(directory))
             }
             Self::Unclear { why } => format!("not understood: {why}"),
             Self::Person { why } => format!("the user's answer (asked because: {why})"),

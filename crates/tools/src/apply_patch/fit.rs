@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use super::parse::{End, Hunk, Line, Side};
+use super::parse::{End, Hunk, Line, Side, Spot};
+use crate::bounded::Bounded;
 use crate::edit::nearest;
-use crate::limits::LISTED_MATCHES;
+use crate::limits::{LISTED_MATCHES, QUOTED_LINE_BYTES};
+use crate::paths::told;
 use crate::text::Ending;
 
 /// A hunk that can't be placed.
@@ -19,7 +21,7 @@ pub(super) struct Conflict {
 impl Conflict {
     pub(super) fn about(&self, path: &Path) -> String {
         let Self { number, header, problem } = self;
-        format!("hunk {number} (`{header}`) of {}: {problem}; nothing is changed", path.display())
+        format!("hunk {number} (`{header}`) of {}: {problem}; nothing is changed", told(path))
     }
 }
 
@@ -33,11 +35,19 @@ pub(super) fn fit(text: &str, hunks: &[Hunk]) -> Result<String, Conflict> {
         let conflict = |problem: String| Conflict { number: index + 1, header: hunk.header.clone(), problem };
         let old: Vec<&str> =
             hunk.lines.iter().filter(|line| line.side != Side::New).map(|line| &*line.text).collect();
-        // A hunk without old lines stands behind the line it names.
-        let named = if old.is_empty() { hunk.old_start } else { hunk.old_start.saturating_sub(1) };
-        let expected = named.saturating_add_signed(drift);
-        let at = place(&lines, next, expected, &old).map_err(|problem| conflict(problem.told(text, &old)))?;
-        drift = at as isize - named as isize;
+        let misfit = |problem: Misfit| conflict(problem.told(text, &old));
+        let at = match &hunk.spot {
+            Spot::Line(start) => {
+                // A hunk without old lines stands behind the line it names.
+                let named = if old.is_empty() { *start } else { start.saturating_sub(1) };
+                let expected = named.saturating_add_signed(drift);
+                let at = place(&lines, next, expected, &old).map_err(misfit)?;
+                drift = at as isize - named as isize;
+                at
+            }
+            Spot::Behind { anchors, is_end: false } => behind(&lines, next, anchors, &old).map_err(misfit)?,
+            Spot::Behind { anchors, is_end: true } => at_end(&lines, next, anchors, &old).map_err(misfit)?,
+        };
         result.keep(&lines[next..at]);
         next = at;
         for line in &hunk.lines {
@@ -52,12 +62,20 @@ pub(super) fn fit(text: &str, hunks: &[Hunk]) -> Result<String, Conflict> {
         }
     }
     result.keep(&lines[next..]);
+    // Such a patch can't say that the last line has no end: it stays as it was.
+    let is_silent = hunks.iter().any(|hunk| matches!(hunk.spot, Spot::Behind { .. }));
+    if is_silent && !text.is_empty() && !text.ends_with('\n') {
+        result.text.truncate(bare(&result.text).len());
+    }
     Ok(result.text)
 }
 
 enum Misfit {
     Nowhere,
     Several(Vec<usize>),
+    /// This line is not there, or only before the last place.
+    NoAnchor(String),
+    NotAtTheEnd,
     /// Nothing to look for, and fewer lines than the hunk names.
     BehindTheEnd(usize),
 }
@@ -77,6 +95,16 @@ impl Misfit {
                 let lines = lines.join(", ");
                 format!(
                     "its old lines occur more than once, at lines {lines}, and none is where it says; add context"
+                )
+            }
+            Self::NoAnchor(anchor) => {
+                let anchor = Bounded::whole(anchor.as_str(), QUOTED_LINE_BYTES);
+                format!("there is no line `{}` behind the hunks before it", anchor.text())
+            }
+            Self::NotAtTheEnd => {
+                format!(
+                    "its old lines are not the last of the file{}",
+                    nearest::nearest(text, &old.join("\n"))
                 )
             }
             Self::BehindTheEnd(count) => format!("the file has only {count} lines"),
@@ -106,6 +134,45 @@ fn place(lines: &[&str], from: usize, expected: usize, old: &[&str]) -> Result<u
         [only] => Ok(from + only),
         [..] => Err(Misfit::Several(places.iter().map(|at| from + at).collect())),
     }
+}
+
+/// The index of the line where `old` stands behind the anchors: there the first place, without anchors the only one.
+fn behind(lines: &[&str], from: usize, anchors: &[String], old: &[&str]) -> Result<usize, Misfit> {
+    let anchor = anchored(lines, from, anchors)?;
+    if old.is_empty() {
+        return Ok(anchor.map_or(lines.len(), |anchor| anchor + 1));
+    }
+    // The anchor itself may stand among the lines once more.
+    let from = anchor.unwrap_or(from);
+    let places = occurrences(&lines[from.min(lines.len())..], old);
+    match (places.as_slice(), anchor) {
+        ([], _) => Err(Misfit::Nowhere),
+        ([only], _) | ([only, ..], Some(_)) => Ok(from + only),
+        ([..], None) => Err(Misfit::Several(places.iter().map(|at| from + at).collect())),
+    }
+}
+
+/// The same for lines that are the file's last.
+fn at_end(lines: &[&str], from: usize, anchors: &[String], old: &[&str]) -> Result<usize, Misfit> {
+    let from = anchored(lines, from, anchors)?.unwrap_or(from);
+    let at = lines.len().checked_sub(old.len()).filter(|at| *at >= from).ok_or(Misfit::NotAtTheEnd)?;
+    let is_there = lines[at..].iter().zip(old).all(|(line, old)| bare(line) == bare(old));
+    if is_there { Ok(at) } else { Err(Misfit::NotAtTheEnd) }
+}
+
+/// The line of the last anchor; `None` without anchors. Anchors are often written without their indentation or their end.
+fn anchored(lines: &[&str], from: usize, anchors: &[String]) -> Result<Option<usize>, Misfit> {
+    let mut at = None;
+    for anchor in anchors {
+        let from = at.map_or(from, |at: usize| at + 1);
+        let find = |fits: &dyn Fn(&str) -> bool| {
+            lines.iter().skip(from).position(|line| fits(line.trim())).map(|found| from + found)
+        };
+        let found =
+            find(&|line| line == anchor.trim()).or_else(|| find(&|line| line.starts_with(anchor.trim())));
+        at = Some(found.ok_or_else(|| Misfit::NoAnchor(anchor.clone()))?);
+    }
+    Ok(at)
 }
 
 /// All places of `old` in `lines`, in time that is linear in both (Knuth, Morris and Pratt).
@@ -211,7 +278,39 @@ mod tests {
         assert_eq!(patched("a\n", "@@ -1 +1 @@\n-a\n+a\n\\ No newline at end of file\n").unwrap(), "a");
     }
 
+    fn enveloped(old: &str, hunks: &str) -> Result<String, String> {
+        let patch = format!("*** Begin Patch\n*** Update File: x\n{hunks}*** End Patch");
+        let files = super::super::envelope::parse(&patch).map_err(|error| error.to_string())?;
+        fit(old, &files[0].hunks).map_err(|conflict| conflict.about(Path::new("/x")))
+    }
+
+    #[test]
+    fn anchors_tell_places_apart() {
+        let old = "class A:\n    def f():\n        pass\nclass B:\n    def f():\n        pass\n";
+        let error = enveloped(old, "@@\n-        pass\n+        return\n").unwrap_err();
+        assert!(error.contains("more than once, at lines 3, 6"), "{error}");
+        let new = enveloped(old, "@@ class B:\n@@ def f():\n-        pass\n+        return\n").unwrap();
+        assert_eq!(new, "class A:\n    def f():\n        pass\nclass B:\n    def f():\n        return\n");
+        let new = enveloped(old, "@@ class B\n-        pass\n+        return\n").unwrap();
+        assert!(new.ends_with("return\n"));
+        let error = enveloped(old, "@@ class C:\n-        pass\n+x\n").unwrap_err();
+        assert!(error.contains("no line `class C:`"), "{error}");
+        assert_eq!(enveloped("a\nb\n", "@@ a\n+x\n").unwrap(), "a\nx\nb\n");
+        assert_eq!(enveloped("a\nb\n", "@@\n+x\n").unwrap(), "a\nb\nx\n");
+        assert_eq!(enveloped("a\nb", "@@\n-b\n+x\n").unwrap(), "a\nx", "the file's own end");
+        assert_eq!(enveloped("x\ny\nx\n", "@@\n-x\n+z\n*** End of File\n").unwrap(), "x\ny\nz\n");
+        assert!(enveloped("x\ny\n", "@@\n-x\n+z\n*** End of File\n").unwrap_err().contains("not the last"));
+    }
+
     proptest! {
+        /// A patch in the other format, with all lines as context, makes the second text out of the first.
+        #[test]
+        fn enveloped_patches_apply(old in "([abc]{0,2}\n){1,20}", new in "([abc]{0,2}\n){1,20}") {
+            let diff = similar::TextDiff::from_lines(&old, &new);
+            let patch: String = diff.iter_all_changes().map(|change| format!("{}{change}", change.tag())).collect();
+            prop_assert_eq!(enveloped(&old, &format!("@@\n{patch}")), Ok(new));
+        }
+
         /// A patch written by another library from two texts makes the second out of the first.
         #[test]
         fn patches_of_others_apply(old in "([abc]{0,2}\n){0,30}[ab]?", new in "([abc]{0,2}\n){0,30}[ab]?") {

@@ -9,16 +9,33 @@ pub(super) struct FilePatch {
     pub(super) new: Option<String>,
     /// Of a new file.
     pub(super) new_mode: NewMode,
+    pub(super) deletion: Deletion,
     pub(super) hunks: Vec<Hunk>,
+}
+
+/// What a deleted file must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deletion {
+    /// The lines of its hunks and nothing else.
+    OfNamedLines,
+    Whole,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hunk {
     /// As it stands in the patch, for errors.
     pub(super) header: String,
-    /// 1-based line in the old file where the hunk begins; 0 in an empty one.
-    pub(super) old_start: usize,
+    pub(super) spot: Spot,
     pub(super) lines: Vec<Line>,
+}
+
+/// Where a hunk says that it belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Spot {
+    /// At the 1-based line of the old file where the hunk begins; 0 in an empty one. A hint.
+    Line(usize),
+    /// Behind lines that are like these, one after the other.
+    Behind { anchors: Vec<String>, is_end: bool },
 }
 
 /// A line without its end.
@@ -45,7 +62,7 @@ pub(super) enum End {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PatchError {
-    #[error("field `patch` has no file header (`--- a/path`, `+++ b/path`)")]
+    #[error("field `patch` has no file header (`--- a/path` and `+++ b/path`, or `*** Update File: path`)")]
     NoFile,
     #[error("line {line} of the patch is {found:?}, but {wanted} was expected")]
     Unexpected { line: usize, found: String, wanted: &'static str },
@@ -53,6 +70,12 @@ pub(super) enum PatchError {
     Unsupported { line: usize, what: &'static str },
     #[error("line {line} of the patch: {name:?} is not a valid file name")]
     Name { line: usize, name: String },
+}
+
+impl PatchError {
+    pub(super) fn unexpected(line: usize, found: Option<&str>, wanted: &'static str) -> Self {
+        Self::Unexpected { line, found: found.unwrap_or("the end").chars().take(80).collect(), wanted }
+    }
 }
 
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
@@ -107,8 +130,7 @@ impl<'patch> Reader<'patch> {
     }
 
     fn unexpected(&self, wanted: &'static str) -> PatchError {
-        let found = self.peek().unwrap_or("the end").chars().take(80).collect();
-        PatchError::Unexpected { line: self.at + 1, found, wanted }
+        PatchError::unexpected(self.at + 1, self.peek(), wanted)
     }
 
     fn plain_file(&mut self) -> Result<FilePatch, PatchError> {
@@ -117,7 +139,7 @@ impl<'patch> Reader<'patch> {
         if hunks.is_empty() {
             return Err(self.unexpected("a hunk (`@@ -1,2 +1,2 @@`)"));
         }
-        Ok(FilePatch { old, new, new_mode: NewMode::Usual, hunks })
+        Ok(FilePatch { old, new, new_mode: NewMode::Usual, deletion: Deletion::OfNamedLines, hunks })
     }
 
     fn git_file(&mut self) -> Result<FilePatch, PatchError> {
@@ -131,7 +153,8 @@ impl<'patch> Reader<'patch> {
             let (old, new) = self.names()?;
             let is_this_file = same_name(header).is_none_or(|name| [&old, &new].contains(&&Some(name)));
             if is_this_file {
-                return Ok(FilePatch { old, new, new_mode, hunks: self.hunks()? });
+                let (deletion, hunks) = (Deletion::OfNamedLines, self.hunks()?);
+                return Ok(FilePatch { old, new, new_mode, deletion, hunks });
             }
             // The header of the next file, which came without a line of git's.
             self.at = before;
@@ -148,7 +171,7 @@ impl<'patch> Reader<'patch> {
         if old == new {
             return Err(self.unexpected("`---` and `+++` lines with hunks"));
         }
-        Ok(FilePatch { old, new, new_mode, hunks: Vec::new() })
+        Ok(FilePatch { old, new, new_mode, deletion: Deletion::OfNamedLines, hunks: Vec::new() })
     }
 
     fn extended(&mut self) -> Result<Extended, PatchError> {
@@ -214,7 +237,7 @@ impl<'patch> Reader<'patch> {
                 ranges(header).ok_or_else(|| self.unexpected("`@@ -start,count +start,count @@`"))?;
             self.at += 1;
             let lines = self.body(old_count, new_count)?;
-            hunks.push(Hunk { header: header.to_owned(), old_start, lines });
+            hunks.push(Hunk { header: header.to_owned(), spot: Spot::Line(old_start), lines });
         }
         Ok(hunks)
     }
@@ -254,7 +277,7 @@ impl<'patch> Reader<'patch> {
 }
 
 /// `@@ -3,4 +3,5 @@` gives 3, 4 and 5.
-fn ranges(header: &str) -> Option<(usize, usize, usize)> {
+pub(super) fn ranges(header: &str) -> Option<(usize, usize, usize)> {
     let mut words = header.strip_prefix("@@ ")?.split(' ');
     let range = |word: &str| {
         let (start, count) = word.split_once(',').unwrap_or((word, "1"));

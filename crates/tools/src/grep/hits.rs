@@ -23,8 +23,6 @@ pub(super) struct Hits {
 pub(super) struct Hit {
     /// Where in the text this match begins, the lines before it included: what comes before belongs to others.
     pub(super) start: usize,
-    /// 1-based.
-    pub(super) line: u32,
 }
 
 /// Fills the hits of one file.
@@ -81,8 +79,7 @@ impl Sink for Collect<'_> {
             self.hits.is_cut = true;
             return Ok(false);
         }
-        let line = found.line_number().map_or(u32::MAX, |line| u32::try_from(line).unwrap_or(u32::MAX));
-        self.hits.matches.push(Hit { start: self.lead.take().unwrap_or(self.hits.text.len()), line });
+        self.hits.matches.push(Hit { start: self.lead.take().unwrap_or(self.hits.text.len()) });
         self.push(found.line_number(), ':', found.bytes());
         Ok(true)
     }

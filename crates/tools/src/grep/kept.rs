@@ -93,13 +93,6 @@ impl Kept {
         }
     }
 
-    /// File and line of every match.
-    pub(super) fn places(&self) -> impl Iterator<Item = (&Path, u32)> {
-        self.files
-            .iter()
-            .flat_map(|(file, hits)| hits.matches.iter().map(|hit| (Path::new(&file.0), hit.line)))
-    }
-
     /// The first matches with their lines, within both limits; a match that does not fit ends it.
     pub(super) fn head(&self, matches: usize, bytes: usize, told: impl Fn(&Path) -> String) -> Head {
         let mut head = Head { text: String::new(), matches: 0 };

@@ -14,7 +14,7 @@ use super::Request;
 use super::hits::{Collect, Hits};
 use super::kept::Kept;
 use crate::files::FileError;
-use crate::search::{self, Link, Place, Shape, Stop, Unseen};
+use crate::search::{self, Ignored, Link, Place, Shape, Stop, Unseen};
 
 /// What a search has found.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub(super) struct Report {
     pub(super) binary: u64,
     pub(super) unseen: Unseen,
     pub(super) stop: Stop,
+    pub(super) hint: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Scan {
             Shape::File => self.file(Path::new(""), &mut self.searcher()),
             Shape::Directory => {
                 let wanted = self.request.wanted.as_ref();
-                search::walk(&self.place, wanted, &self.stop, &self.unseen, || {
+                search::walk(&self.place, wanted, Ignored::PassedBy, &self.stop, &self.unseen, || {
                     let mut searcher = self.searcher();
                     let scan = &self;
                     move |found| {
@@ -79,6 +80,7 @@ impl Scan {
             unseen: self.unseen,
             place: self.place,
             stop: self.stop,
+            hint: self.request.hint,
         }
     }
 

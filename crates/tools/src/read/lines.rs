@@ -1,111 +1,191 @@
-//! Lines out of a stream, in portions: skipped without collecting, taken while they fit. Knows no encoding but bytes.
+//! Lines out of a stream: those that are wanted, each up to a bound, and how many there are. Knows no encoding but bytes.
 
 use std::io::{self, BufRead};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::READ_HARD_BYTES;
+use crate::limits::{READ_BYTES, READ_LINE_CHARACTERS};
 
-/// What of the file lies behind a portion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Rest {
-    #[default]
-    Nothing,
-    Lines,
-    /// The one line of the portion did not fit.
-    Line,
-    /// Whoever has the file gave as many lines as were asked for.
-    Unknown,
+/// Enough for as many characters as are shown of a line, whatever they are.
+const LINE_BYTES: usize = READ_LINE_CHARACTERS * 4;
+
+/// Enough for as many bytes as are shown in all, whatever is left out of the lines.
+const TAKEN_BYTES: usize = READ_BYTES * 4;
+
+/// A line without its end, as far as it may be shown.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub(super) bytes: Vec<u8>,
+    /// Of the whole line.
+    pub(super) length: u64,
+    /// Whether something stands in it that no text has.
+    pub(super) has_zero: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Portion {
-    pub(super) bytes: Vec<u8>,
-    pub(super) lines: u64,
-    pub(super) rest: Rest,
+    pub(super) lines: Vec<Line>,
+    /// Of the whole text.
+    pub(super) total: Total,
 }
 
-/// Whole lines while they fit; the first one always, up to the hard cap.
-pub(super) fn take_lines(
+/// How many lines there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Total {
+    Lines(u64),
+    /// More than were wanted.
+    More,
+    /// Whoever has the text gave as many as were asked for.
+    #[default]
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The rest is counted.
+    TheEnd,
+    /// The rest is not even looked at.
+    TheLastWanted,
+}
+
+/// Which lines are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    pub(super) skip: u64,
+    pub(super) most: u64,
+    pub(super) until: Until,
+}
+
+/// Goes through `reader` once. Every byte that is passed is shown to `passed`.
+pub(super) fn scan(
     reader: &mut impl BufRead,
-    most_lines: u64,
-    most_bytes: usize,
-) -> io::Result<Portion> {
-    let mut portion = Portion::default();
-    while portion.lines < most_lines {
-        let before = portion.bytes.len();
-        let room = if before == 0 { READ_HARD_BYTES } else { most_bytes - before.min(most_bytes) };
-        match take_line(reader, &mut portion.bytes, room)? {
-            Line::End => return Ok(portion),
-            Line::Whole => portion.lines += 1,
-            Line::TooLong if before == 0 => {
-                portion.bytes.truncate(whole_characters(&portion.bytes));
-                portion.lines += 1;
-                portion.rest = Rest::Line;
-                return Ok(portion);
-            }
-            Line::TooLong => {
-                portion.bytes.truncate(before);
-                portion.rest = Rest::Lines;
-                return Ok(portion);
-            }
-        }
-    }
-    if !reader.fill_buf()?.is_empty() {
-        portion.rest = Rest::Lines;
-    }
-    Ok(portion)
-}
-
-enum Line {
-    Whole,
-    /// `taken` holds its first bytes, the reader stands somewhere inside it.
-    TooLong,
-    End,
-}
-
-fn take_line(reader: &mut impl BufRead, taken: &mut Vec<u8>, room: usize) -> io::Result<Line> {
-    let start = taken.len();
-    // One more than fits tells a line that is too long from one that just fits.
-    io::Read::take(&mut *reader, room as u64 + 1).read_until(b'\n', taken)?;
-    let length = taken.len() - start;
-    if length > room {
-        taken.truncate(start + room);
-        return Ok(Line::TooLong);
-    }
-    Ok(if length == 0 { Line::End } else { Line::Whole })
-}
-
-/// Skips without collecting, however long the lines are. Counts into `skipped` how many there were.
-pub(super) fn skip_lines(
-    reader: &mut impl BufRead,
-    lines: u64,
-    skipped: &mut u64,
+    range: Range,
     cancel: &CancellationToken,
-) -> io::Result<()> {
-    let mut inside_line = false;
-    while *skipped < lines {
+    mut passed: impl FnMut(&[u8]),
+) -> io::Result<Portion> {
+    let mut scan = Scan { range, at: 0, inside: false, lines: Vec::new(), bytes: 0 };
+    loop {
         if cancel.is_cancelled() {
             return Err(io::ErrorKind::Interrupted.into());
         }
+        if range.until == Until::TheLastWanted && scan.is_done() {
+            return Ok(Portion { lines: scan.lines, total: Total::More });
+        }
         let buffer = reader.fill_buf()?;
         if buffer.is_empty() {
-            *skipped += u64::from(inside_line);
-            break;
+            let total = Total::Lines(scan.at + u64::from(scan.inside));
+            return Ok(Portion { lines: scan.lines, total });
         }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let used = end.map_or(buffer.len(), |index| index + 1);
-        *skipped += u64::from(end.is_some());
-        inside_line = end.is_none();
+        passed(buffer);
+        scan.take(buffer);
+        let used = buffer.len();
         reader.consume(used);
     }
-    Ok(())
 }
 
-/// The length up to a last character that is cut in two; invalid text is left as it is, to be told as such.
-fn whole_characters(bytes: &[u8]) -> usize {
-    match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        Ok(_) | Err(_) => bytes.len(),
+struct Scan {
+    range: Range,
+    /// Lines that have ended.
+    at: u64,
+    /// Whether the line `at` has begun.
+    inside: bool,
+    lines: Vec<Line>,
+    bytes: usize,
+}
+
+impl Scan {
+    fn take(&mut self, buffer: &[u8]) {
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', buffer) {
+            self.piece(&buffer[start..end]);
+            self.at += 1;
+            self.inside = false;
+            start = end + 1;
+        }
+        if start < buffer.len() {
+            self.piece(&buffer[start..]);
+            self.inside = true;
+        }
+    }
+
+    fn piece(&mut self, piece: &[u8]) {
+        if self.at < self.range.skip || (!self.inside && self.is_full()) {
+            return;
+        }
+        if !self.inside {
+            self.lines.push(Line::default());
+        } else if self.lines.len() as u64 + self.range.skip != self.at + 1 {
+            // A line behind the last that was taken goes on.
+            return;
+        }
+        let Some(line) = self.lines.last_mut() else { return };
+        line.length += piece.len() as u64;
+        line.has_zero |= memchr::memchr(0, piece).is_some();
+        let room = LINE_BYTES.saturating_sub(line.bytes.len()).min(piece.len());
+        line.bytes.extend_from_slice(&piece[..room]);
+        self.bytes += room;
+    }
+
+    /// Whether no further line is begun.
+    fn is_full(&self) -> bool {
+        self.lines.len() as u64 >= self.range.most || self.bytes > TAKEN_BYTES
+    }
+
+    /// Whether the last wanted line has come to its end.
+    fn is_done(&self) -> bool {
+        self.is_full() && self.at >= self.range.skip.saturating_add(self.lines.len() as u64)
+    }
+}
+
+impl Line {
+    /// What was taken, without a character that the bound cut in two; invalid text is left as it is, to be told as such.
+    pub(super) fn whole_characters(&self) -> &[u8] {
+        let is_cut = self.length > self.bytes.len() as u64;
+        match std::str::from_utf8(&self.bytes) {
+            Err(error) if is_cut && error.error_len().is_none() => &self.bytes[..error.valid_up_to()],
+            Ok(_) | Err(_) => &self.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::BufReader;
+
+    fn scanned(text: &str, range: Range, buffer: usize) -> (Vec<String>, Total) {
+        let mut reader = BufReader::with_capacity(buffer, text.as_bytes());
+        let mut seen = Vec::new();
+        let cancel = CancellationToken::new();
+        let portion = scan(&mut reader, range, &cancel, |piece| seen.extend_from_slice(piece)).unwrap();
+        if range.until == Until::TheEnd {
+            assert_eq!(seen, text.as_bytes());
+        }
+        let lines = portion.lines.iter().map(|line| String::from_utf8(line.bytes.clone()).unwrap());
+        (lines.collect(), portion.total)
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_lines_as_by_splitting(text in "[ab\n]{0,40}", skip in 0u64..6, most in 1u64..6, buffer in 1usize..9) {
+            let all: Vec<&str> = text.split_inclusive('\n').map(|line| line.trim_end_matches('\n')).collect();
+            let wanted: Vec<_> =
+                all.iter().skip(skip as usize).take(most as usize).map(|line| (*line).to_owned()).collect();
+            let range = Range { skip, most, until: Until::TheEnd };
+            prop_assert_eq!(scanned(&text, range, buffer), (wanted.clone(), Total::Lines(all.len() as u64)));
+            let range = Range { until: Until::TheLastWanted, ..range };
+            prop_assert_eq!(scanned(&text, range, buffer).0, wanted);
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_taken_in_part_and_measured_whole() {
+        let text = format!("{}\nnext\n", "x".repeat(100_000));
+        let range = Range { skip: 0, most: 9, until: Until::TheEnd };
+        let cancel = CancellationToken::new();
+        let portion = scan(&mut text.as_bytes(), range, &cancel, |_| {}).unwrap();
+        assert_eq!((portion.lines[0].bytes.len(), portion.lines[0].length), (LINE_BYTES, 100_000));
+        assert_eq!(portion.lines[1].bytes, b"next");
     }
 }

@@ -14,13 +14,14 @@ use attache_core::watchdog::Closed;
 use super::beneath;
 use crate::fence::visible_name;
 use crate::files::FileError;
+use crate::paths::told;
 use crate::reach::{Led, Presence, Reach};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlaceError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{} is a file; `path` must be a directory", path.display())]
+    #[error("{} is a file; `path` must be a directory", told(path))]
     NoDirectory { path: PathBuf },
 }
 
@@ -75,7 +76,7 @@ impl Place {
         let hidden = workspace.guarded.hidden_below(directory, &scratch);
         Ok(Self {
             named: named.to_owned(),
-            told: told(named, workspace),
+            told: below_root(named, workspace),
             real,
             shape,
             handle,
@@ -136,13 +137,9 @@ impl Place {
     pub(crate) fn told(&self, relative: &Path) -> String {
         visible_name(&joined(&self.told, relative).to_string_lossy())
     }
-
-    pub(crate) fn absolute(&self, relative: &Path) -> PathBuf {
-        joined(&self.named, relative)
-    }
 }
 
-fn told(named: &Path, workspace: &Workspace) -> PathBuf {
+fn below_root(named: &Path, workspace: &Workspace) -> PathBuf {
     named.strip_prefix(&workspace.root).unwrap_or(named).to_owned()
 }
 

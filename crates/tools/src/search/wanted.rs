@@ -63,7 +63,9 @@ fn below<'a>(pattern: &'a str, directory: &Path) -> Result<&'a str, String> {
     while let Some(rest) = pattern.strip_prefix("./") {
         pattern = rest;
     }
-    let inside = if pattern.starts_with('/') {
+    let inside = if pattern.starts_with("~/") || pattern.starts_with("file:") {
+        None
+    } else if pattern.starts_with('/') {
         let directory = directory.to_str().map(|directory| directory.trim_end_matches('/'));
         directory.and_then(|directory| pattern.strip_prefix(directory)?.strip_prefix('/'))
     } else {
@@ -106,7 +108,19 @@ mod tests {
 
     #[test]
     fn what_can_match_nothing_is_refused() {
-        for pattern in ["../x/*.rs", "a/../../b", "/etc/*", "/w/srcs/*", "/w/src", "", "./", "[a", "{a"] {
+        for pattern in [
+            "../x/*.rs",
+            "a/../../b",
+            "/etc/*",
+            "/w/srcs/*",
+            "/w/src",
+            "~/x",
+            "file:///w/src/*",
+            "",
+            "./",
+            "[a",
+            "{a",
+        ] {
             assert!(Wanted::parse(pattern, Path::new("/w/src")).is_err(), "{pattern}");
         }
     }

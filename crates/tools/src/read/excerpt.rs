@@ -1,0 +1,133 @@
+//! A portion of a text as the model gets it and as clients see it, with the note about what is left. Reads nothing.
+
+use std::fmt::Write as _;
+
+use attache_core::ports::ToolOutcome;
+use attache_core::ports::tool::Shown;
+
+use super::lines::{Line, Portion, Total};
+use crate::fence::{fenced, visible_block};
+use crate::limits::{READ_BYTES, READ_LINE_CHARACTERS};
+use crate::outcome::Call;
+use crate::text::{Decoded, NotText};
+
+#[derive(Debug)]
+pub(super) struct Excerpt {
+    /// Lines that were skipped, as they were asked for.
+    skip: u64,
+    /// Without their ends.
+    lines: Vec<String>,
+    /// Whether one of them was too long.
+    has_cut_lines: bool,
+    /// Of the whole text.
+    total: Total,
+}
+
+impl Excerpt {
+    pub(super) fn of(portion: Portion, skip: u64) -> Result<Self, NotText> {
+        if portion.lines.iter().any(|line| line.has_zero) {
+            return Err(NotText::Binary);
+        }
+        let mut bytes = Vec::new();
+        for line in &portion.lines {
+            bytes.extend_from_slice(line.whole_characters());
+            bytes.push(b'\n');
+        }
+        let text = Decoded::from_narrow(bytes)?.body;
+        let mut excerpt = Self { skip, lines: Vec::new(), has_cut_lines: false, total: portion.total };
+        let mut room = READ_BYTES;
+        for (text, line) in text.split('\n').zip(&portion.lines) {
+            let (shown, is_cut) = shortened(text.strip_suffix('\r').unwrap_or(text), line);
+            let number = excerpt.last() + 1;
+            let size = number.to_string().len() + 1 + shown.len() + 1;
+            // The first line is always shown.
+            if size > room && !excerpt.lines.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(size);
+            excerpt.has_cut_lines |= is_cut;
+            excerpt.lines.push(shown);
+        }
+        Ok(excerpt)
+    }
+
+    /// The number of the last line that is shown.
+    fn last(&self) -> u64 {
+        self.skip + self.lines.len() as u64
+    }
+
+    pub(super) fn finish(self, mut call: Call) -> ToolOutcome {
+        if self.lines.is_empty() && self.skip > 0 {
+            return call.failed(match self.total {
+                Total::Lines(1) => {
+                    format!("read: offset {} skips everything: the file has 1 line", self.skip)
+                }
+                Total::Lines(lines) => {
+                    format!("read: offset {} skips everything: the file has {lines} lines", self.skip)
+                }
+                Total::More | Total::Unknown => {
+                    format!("read: nothing is left behind the {} lines skipped by offset", self.skip)
+                }
+            });
+        }
+        let is_end = |total: u64| self.last() >= total;
+        call.truncated = self.has_cut_lines
+            || match self.total {
+                Total::Lines(total) => !is_end(total),
+                Total::More => true,
+                Total::Unknown => false,
+            };
+        let mut data = String::new();
+        let mut shown = String::new();
+        for (line, number) in self.lines.iter().zip(self.skip + 1..) {
+            // Writing to a string can't fail.
+            writeln!(data, "{number}:{line}").unwrap_or_default();
+            shown.push_str(line);
+            shown.push('\n');
+        }
+        if !self.lines.is_empty() {
+            call.presentation.content = vec![Shown::Text { text: fenced(&visible_block(&shown), "") }];
+        }
+        let note = self.note();
+        call.presentation.note_bytes = note.len();
+        data.push_str(&note);
+        call.done(data)
+    }
+
+    /// For the model alone.
+    fn note(&self) -> String {
+        let last = self.last();
+        let range = format!("Lines {} - {last}", self.skip + 1);
+        let mut said = match self.total {
+            Total::Lines(0) => "The file is empty.".to_owned(),
+            Total::Lines(total) if self.skip == 0 && last >= total => String::new(),
+            Total::Lines(total) if last >= total => format!("{range} of {total}, the end of the file."),
+            Total::Lines(total) => format!("{range} of {total}; go on with offset {last}."),
+            Total::More => format!("{range}; there is more, go on with offset {last}."),
+            Total::Unknown => format!("{range}; if there is more, it is at offset {last}."),
+        };
+        if self.has_cut_lines {
+            let gap = if said.is_empty() { "" } else { " " };
+            // Writing to a string can't fail.
+            write!(
+                said,
+                "{gap}Lines are cut at {READ_LINE_CHARACTERS} characters; use a command for the rest."
+            )
+            .unwrap_or_default();
+        }
+        if said.is_empty() { said } else { format!("<file-read-info>{said}</file-read-info>") }
+    }
+}
+
+/// A line as it is shown, and whether something is missing in it.
+fn shortened(text: &str, line: &Line) -> (String, bool) {
+    let end = text.char_indices().nth(READ_LINE_CHARACTERS).map(|(at, _)| at);
+    let is_cut = end.is_some() || line.length > line.bytes.len() as u64;
+    match is_cut {
+        true => (
+            format!("{}… [cut: the line has {} bytes]", &text[..end.unwrap_or(text.len())], line.length),
+            true,
+        ),
+        false => (text.to_owned(), false),
+    }
+}

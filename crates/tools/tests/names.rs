@@ -1,0 +1,104 @@
+//! Paths in every form that models write, and names that can't be seen, through every tool that takes a path.
+
+use std::sync::Arc;
+
+use attache_core::legible::{is_invisible, is_odd_blank};
+use attache_core::ports::ToolOutcome;
+use attache_core::ports::tool::{Access, Shown, Workspace};
+use attache_core::scope::Guarded;
+use serde_json::{Value, json};
+
+use crate::trial::Trial;
+
+/// A call of every tool that takes a path.
+fn calls(path: &str) -> Vec<(&'static str, Value)> {
+    let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-one\n+1\n*** End Patch");
+    let unified = format!("--- {path}\n+++ {path}\n@@ -1 +1 @@\n-one\n+1\n");
+    vec![
+        ("read", json!({"path": path})),
+        ("view_image", json!({"path": path})),
+        ("write", json!({"path": path, "content": "x"})),
+        ("edit", json!({"path": path, "old_string": "one", "new_string": "1"})),
+        ("apply_patch", json!({"patch": patch})),
+        ("apply_patch", json!({"patch": unified})),
+        ("glob", json!({"pattern": "*", "path": path})),
+        ("grep", json!({"pattern": "one", "path": path})),
+    ]
+}
+
+#[tokio::test]
+async fn every_tool_understands_every_form_of_a_path() {
+    let mut trial = Trial::with_file("a b.txt", "one\n");
+    let home = trial.base.join("home");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("x"), "one\n").unwrap();
+    let guarded = Arc::new(Guarded::new(Some(home.clone()), vec![]));
+    trial.workspace = Arc::new(Workspace { guarded, ..(*trial.workspace).clone() });
+    let root = trial.root.to_str().unwrap();
+    for (written, meant) in [
+        ("a%20b.txt".to_owned(), trial.root.join("a b.txt")),
+        (format!("file://{root}/a%20b.txt"), trial.root.join("a b.txt")),
+        (format!("file://localhost{root}/a b.txt"), trial.root.join("a b.txt")),
+        ("~/x".to_owned(), home.join("x")),
+    ] {
+        for (tool, input) in calls(&written) {
+            let plan = trial.plan(tool, input).await.unwrap();
+            let (Access::ReadPath(path) | Access::WritePath(path)) = &plan.accesses[0] else {
+                panic!("no path")
+            };
+            assert_eq!(path, &meant, "{tool} {written}");
+        }
+    }
+}
+
+fn texts(outcome: ToolOutcome) -> Vec<String> {
+    let (text, presentation) = match outcome {
+        ToolOutcome::Output { data, presentation } => (data.to_string(), Some(presentation)),
+        ToolOutcome::Picture { presentation, .. } => (String::new(), Some(presentation)),
+        ToolOutcome::Error { text, presentation } => (text, presentation),
+    };
+    let shown =
+        presentation.iter().flat_map(|presentation| &presentation.content).filter_map(|shown| match shown {
+            Shown::Text { text } => Some(text.clone()),
+            Shown::Diff { .. } | Shown::Terminal { .. } | Shown::Image { .. } | Shown::Link { .. } => None,
+        });
+    let title = presentation.iter().map(|presentation| presentation.title.clone());
+    shown.chain(title).chain([text]).collect()
+}
+
+/// Titles and texts show what can't be seen; the paths themselves stay what they are.
+#[tokio::test]
+async fn what_is_invisible_in_a_name_is_seen_everywhere() {
+    let name = "a\u{202e}b\u{200b}c\x1b[2J\rd";
+    let seen = |character: char| {
+        matches!(character, '\n' | '\t') || is_odd_blank(character) || !is_invisible(character)
+    };
+    for setup in ["missing", "text", "binary", "directory", "link"] {
+        let mut trial = Trial::new();
+        let path = trial.root.join(name);
+        match setup {
+            "text" => std::fs::write(&path, "one\n").unwrap(),
+            "binary" => std::fs::write(&path, b"\0\x01").unwrap(),
+            "directory" => trial.put(&format!("{name}/{name}"), "one\n"),
+            "link" => std::os::unix::fs::symlink("/etc", &path).unwrap(),
+            _ => {}
+        }
+        trial.put(&format!("{name}x"), "one\n");
+        for (tool, input) in calls(name).into_iter().chain(calls(&format!("{name}/{name}/{name}"))) {
+            let mut told = match trial.plan(tool, input.clone()).await {
+                Ok(plan) => {
+                    if let Some(location) = plan.presentation.locations.first() {
+                        assert!(location.path.to_str().unwrap().contains(name), "the path stays exact");
+                    }
+                    vec![plan.presentation.title, plan.problem.unwrap_or_default()]
+                }
+                Err(text) => vec![text],
+            };
+            told.extend(texts(trial.run(tool, input).await));
+            for text in told {
+                assert!(text.chars().all(seen), "{setup} {tool}: {text:?}");
+            }
+        }
+        trial.seen = Arc::default();
+    }
+}
