@@ -1,5 +1,7 @@
 //! Where texts are kept: on the disk, or by the client's editor. The same paths, the same checks, another capability.
 
+mod original;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,13 +9,16 @@ use std::sync::Arc;
 use attache_core::ports::Delegate;
 use attache_core::ports::delegate::{DelegateError, Lines};
 use attache_core::ports::tool::Site;
-use attache_core::seen::{SeenFiles, Sight};
+use attache_core::seen::SeenFiles;
 use tokio_util::sync::CancellationToken;
 
-use crate::digest::{ABSENT, digest, stamp};
+use crate::digest::{ABSENT, digest};
 use crate::files::{self, FileError, NewMode, Parents, Target};
 use crate::reach::Reach;
 use crate::text::{Decoded, Encoding};
+
+use original::OnDisk;
+pub(crate) use original::{Content, Deed, Knowledge, Original};
 
 /// Who has a text.
 #[derive(Clone, Debug)]
@@ -40,152 +45,6 @@ pub(crate) struct Texts {
     writer: Keeper,
     cancel: CancellationToken,
     seen: Arc<SeenFiles>,
-}
-
-/// What the model knows of a file before it is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Knowledge {
-    /// It never read or wrote it.
-    None,
-    Current,
-    /// Somebody else changed it since.
-    Outdated,
-}
-
-/// A file before a change.
-#[derive(Debug)]
-pub(crate) struct Original {
-    pub(crate) path: PathBuf,
-    /// Every link followed.
-    real: PathBuf,
-    pub(crate) content: Content,
-    /// Of what it holds.
-    digest: String,
-    pub(crate) knowledge: Knowledge,
-    /// As it is on the disk, to be put back should a later change fail.
-    disk: Option<Kept>,
-    /// Directories on the way that are not there yet.
-    missing_directories: usize,
-    reader: Keeper,
-    writer: Keeper,
-}
-
-#[derive(Debug)]
-struct Kept {
-    bytes: Vec<u8>,
-    mode: u32,
-}
-
-/// What the disk says about a file.
-#[derive(Debug)]
-struct OnDisk {
-    content: Content,
-    digest: String,
-    bytes: Option<Kept>,
-}
-
-impl OnDisk {
-    fn missing(error: FileError) -> Self {
-        Self { content: Content::Missing(error), digest: ABSENT.to_owned(), bytes: None }
-    }
-}
-
-/// What a file holds. The errors are what a tool says that needs a text.
-#[derive(Debug)]
-pub(crate) enum Content {
-    Missing(FileError),
-    Text(Decoded),
-    /// Binary, or too large to compare.
-    Opaque(FileError),
-}
-
-/// What becomes of a file.
-#[derive(Debug)]
-pub(crate) enum Deed {
-    Put { bytes: Vec<u8>, body: String, mode: NewMode },
-    Remove,
-}
-
-impl Original {
-    fn on_disk(path: &Path, real: PathBuf, found: OnDisk, missing_directories: usize) -> Self {
-        Self {
-            path: path.to_owned(),
-            real,
-            content: found.content,
-            digest: found.digest,
-            knowledge: Knowledge::None,
-            disk: found.bytes,
-            missing_directories,
-            reader: Keeper::Disk,
-            writer: Keeper::Disk,
-        }
-    }
-
-    /// What the model knows of it from now on: its own change, or that there was nothing to change. A change of somebody
-    /// else's stays unknown until it is read.
-    pub(crate) fn sight(&self, deed: Option<&Deed>) -> Option<Sight> {
-        let digest = match (deed, self.knowledge) {
-            (Some(_), Knowledge::Outdated) => return None,
-            (Some(Deed::Put { bytes, body, .. }), Knowledge::None | Knowledge::Current) => {
-                match self.writer {
-                    Keeper::Disk => digest(bytes),
-                    Keeper::Client(_) => digest(body.as_bytes()),
-                }
-            }
-            (Some(Deed::Remove), Knowledge::None | Knowledge::Current) => ABSENT.to_owned(),
-            (None, _) => self.digest.clone(),
-        };
-        Some(Sight { path: self.real.clone(), digest })
-    }
-
-    /// The text, or why there is none.
-    pub(crate) fn text(&self) -> Result<&Decoded, String> {
-        match &self.content {
-            Content::Text(decoded) => Ok(decoded),
-            Content::Missing(error) | Content::Opaque(error) => Err(error.to_string()),
-        }
-    }
-
-    /// What its text is written in; new files are UTF-8.
-    pub(crate) fn encoding(&self) -> Encoding {
-        match &self.content {
-            Content::Text(decoded) => decoded.encoding,
-            Content::Missing(_) | Content::Opaque(_) => Encoding::UTF_8,
-        }
-    }
-
-    /// The file with this text instead.
-    pub(crate) fn put(&self, body: String, mode: NewMode, encoding: Encoding) -> Result<Deed, FileError> {
-        let encoding = match self.writer {
-            Keeper::Disk => encoding,
-            // How a client writes its files is its own business.
-            Keeper::Client(_) => Encoding::UTF_8,
-        };
-        let encoded = encoding.encode(&body);
-        let bytes = encoded.map_err(|reason| FileError::Unencodable { path: self.path.clone(), reason })?;
-        Ok(Deed::Put { bytes, body, mode })
-    }
-
-    /// A client's text with the end that the file has: some clients take the last line feed away, others add one.
-    fn with_its_end(&self, body: String) -> String {
-        let Content::Text(disk) = &self.content else { return body };
-        let bare = |text: &str| {
-            let text = text.strip_suffix('\n').unwrap_or(text);
-            text.strip_suffix('\r').unwrap_or(text).len()
-        };
-        let same = body[..bare(&body)] == disk.body[..bare(&disk.body)];
-        if same { disk.body.clone() } else { body }
-    }
-
-    /// Whether the user may run it.
-    pub(crate) fn is_executable(&self) -> bool {
-        self.disk.as_ref().is_some_and(|disk| disk.mode & 0o100 != 0)
-    }
-
-    /// What a change of it holds in memory.
-    pub(crate) fn size(&self) -> usize {
-        self.disk.as_ref().map_or(0, |disk| disk.bytes.len())
-    }
 }
 
 impl Texts {
@@ -334,7 +193,7 @@ impl Texts {
     /// What the disk holds, where a client shows another text but writes none.
     async fn digest_of_disk(&self, path: &Path) -> Option<String> {
         let (reach, owned) = (self.reach.clone(), path.to_owned());
-        let read = blocking(path, "read", move || on_disk(files::open(&owned, &reach)?, &owned)).await;
+        let read = blocking(path, "read", move || OnDisk::of(files::open(&owned, &reach)?, &owned)).await;
         match read {
             Ok(found) => Some(found.digest),
             Err(FileError::Missing { .. }) => Some(ABSENT.to_owned()),
@@ -383,29 +242,12 @@ fn find(path: &Path, reach: &Reach) -> Result<Found, FileError> {
     reach.may_change(&place.real)?;
     let is_scratch = reach.is_scratch(&place.real) || reach.is_scratch(path);
     let found = match files::open(path, reach) {
-        Ok(file) => on_disk(file, path)?,
+        Ok(file) => OnDisk::of(file, path)?,
         Err(error @ FileError::Missing { .. }) => OnDisk::missing(error),
         Err(error) => return Err(error),
     };
     let original = Original::on_disk(path, place.real, found, place.missing.len());
     Ok(Found { original, named: place.named, is_scratch })
-}
-
-fn on_disk(file: File, path: &Path) -> Result<OnDisk, FileError> {
-    let metadata = file.metadata().map_err(|error| FileError::io(path, "read", error))?;
-    let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777;
-    let bytes = match files::load(file, path) {
-        Ok(bytes) => bytes,
-        Err(error @ FileError::TooLarge { .. }) => {
-            return Ok(OnDisk { content: Content::Opaque(error), digest: stamp(&metadata), bytes: None });
-        }
-        Err(error) => return Err(error),
-    };
-    let content = match Decoded::from_bytes(bytes.clone()) {
-        Ok(decoded) => Content::Text(decoded),
-        Err(reason) => Content::Opaque(FileError::NotText { path: path.to_owned(), reason }),
-    };
-    Ok(OnDisk { content, digest: digest(&bytes), bytes: Some(Kept { bytes, mode }) })
 }
 
 /// Removes a file that was made, and as many directories above it.

@@ -59,6 +59,7 @@ impl Excerpt {
     pub(super) fn finish(self, mut call: Call) -> ToolOutcome {
         if self.lines.is_empty() && self.skip > 0 {
             return call.failed(match self.total {
+                Total::Lines(0) => format!("read: offset {} skips everything: the file is empty", self.skip),
                 Total::Lines(1) => {
                     format!("read: offset {} skips everything: the file has 1 line", self.skip)
                 }
