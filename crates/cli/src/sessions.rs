@@ -11,6 +11,7 @@ use attache_core::export::{ExportError, Format, export};
 use attache_core::ids::SessionId;
 use attache_core::journal::replay::parts_of;
 use attache_core::legible::legible_line;
+use attache_core::notice;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::store::{
     MessageRow, Owner, RowRange, SessionQuery, SessionRecord, SessionRow, Store,
@@ -214,6 +215,7 @@ fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
             }
             Ok(())
         }
+        notice::PART_NAME => writeln!(text, "  ! {}", plain(&notice::line(data))),
         _ => writeln!(text, "  [{}]", plain(name)),
     }
 }

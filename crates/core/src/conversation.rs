@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::estimate::{self, Size};
 use crate::ids::CallId;
-use crate::limits::HISTORY_BYTES;
 use crate::part::{Part, Passage};
 use crate::seen::{self, Sights};
 
@@ -45,9 +44,9 @@ impl Conversation {
         self.size
     }
 
-    /// Whether it is small enough to be kept between turns.
-    pub fn is_worth_keeping(&self) -> bool {
-        self.weight <= HISTORY_BYTES
+    /// Bytes it takes in memory, roughly.
+    pub fn weight(&self) -> usize {
+        self.weight
     }
 
     /// The ids of all its calls.

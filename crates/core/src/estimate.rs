@@ -63,6 +63,16 @@ pub fn passage_size(passage: &Passage) -> Size {
     passage.parts.iter().map(part_size).fold(Size::default(), Size::add)
 }
 
+/// What the calls of a passage gave.
+pub fn results_size(passage: &Passage) -> Size {
+    let result = |tool: &ToolPart| {
+        let asked = tool.input.as_ref().map_or(0, json_bytes);
+        let whole = call_size(tool);
+        Size { bytes: whole.bytes.saturating_sub(asked), ..whole }
+    };
+    passage.parts.iter().filter_map(Part::tool).map(result).fold(Size::default(), Size::add)
+}
+
 fn part_size(part: &Part) -> Size {
     let bytes = match part {
         Part::Text { text, .. } | Part::Reasoning { text, .. } => text.len() as u64,

@@ -16,7 +16,7 @@ use crate::export::{ExportError, Format, export};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
-use crate::limits::{EVENTS_BEHIND, OPEN_TRIES, SHUTDOWN};
+use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES, SHUTDOWN};
 use crate::ports::model::ModelInfo;
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
@@ -26,11 +26,15 @@ use crate::session::{self, Command};
 use crate::turn::TurnEnd;
 
 mod handle;
+pub(crate) mod histories;
 mod removal;
 mod settings;
+mod stored;
 
 pub use handle::SessionHandle;
+use histories::Histories;
 pub use settings::{Parts, People, Settings};
+pub use stored::Found;
 
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum HubError {
@@ -146,6 +150,7 @@ pub(crate) struct Shared {
     /// sessions: schemas are the largest thing a session would hold.
     offers: OnceLock<Offers>,
     pub(crate) events: broadcast::Sender<Event>,
+    pub(crate) histories: Histories,
     /// Why a lock: connections open and close sessions at the same time. Held for look-ups only.
     open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Command>>>,
     /// Set by `shutdown`, under the lock of `open`: a session opened after that would have two tasks.
@@ -206,6 +211,7 @@ impl Hub {
                 choices,
                 offers: OnceLock::new(),
                 events,
+                histories: Histories::new(HISTORIES_BYTES),
                 open: Mutex::default(),
                 ending: AtomicBool::new(false),
             }),

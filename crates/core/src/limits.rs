@@ -26,8 +26,9 @@ pub const FOLD_BYTES: usize = 4 * 1024;
 /// Parts of a running message that stay in memory; beyond it finished ones are read back from their rows when a request needs them.
 pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// History that an idle session keeps for its next turn; a larger one is read again.
-pub const HISTORY_BYTES: usize = 2 * 1024 * 1024;
+/// Conversations that all idle sessions together keep for their next turns: one of 10 MB and a few of the usual size. What
+/// goes beyond is read again from the store.
+pub const HISTORIES_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes of text per token when nobody counted: prose and code of the usual tokenizers lie between 3 and 5.
 pub const BYTES_PER_TOKEN: u64 = 4;
@@ -37,6 +38,9 @@ pub const FILE_TOKENS: u64 = 1_600;
 
 /// Tokens of a context that are kept free for the answer, at most: more than any answer needs before it is compacted.
 pub const CONTEXT_RESERVE: u64 = 20_000;
+
+/// Percent of a context at which people are told that it fills up: room for a few more turns.
+pub const CONTEXT_WARNED_PERCENT: u64 = 80;
 
 /// How long a turn waits for what the machine says of its workspace: a file or two.
 pub const LOOK_AROUND: Duration = Duration::from_millis(200);
@@ -50,6 +54,9 @@ pub const INLINE_ATTACHMENT_BYTES: usize = 1024 * 1024;
 
 /// How long an aborted tool may take to clean up: TERM, two seconds, KILL, and a little for the way back.
 pub const TOOL_ABORT: Duration = Duration::from_millis(2_400);
+
+/// How long a cancelled call that only reads may take to end: it leaves nothing behind, and the user waits.
+pub const READ_ABORT: Duration = Duration::from_millis(200);
 
 /// What is kept of a provider's reason for not taking an attachment.
 pub const REJECTION_CHARACTERS: usize = 200;

@@ -8,7 +8,6 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::choices::Chosen;
-use crate::conversation::Conversation;
 use crate::events::{Event, EventKind, RunState, Status};
 use crate::hub::{self, AttachFrom, Attachment, HubError, QueuedMessage, TurnOutcome};
 use crate::ids::{MessageId, SessionId};
@@ -35,6 +34,7 @@ mod end;
 pub(crate) mod history;
 mod lease;
 mod leave;
+pub(crate) mod queue;
 mod recover;
 mod remains;
 mod run;
@@ -147,8 +147,6 @@ pub(crate) struct Session {
     pub(crate) asking: Option<Asking>,
     /// A turn of another process that we follow through the log.
     pub(crate) following: Option<LiveRun>,
-    /// The conversation for the next request; `None` until it is needed, and again when it is stale or too large.
-    pub(crate) history: Option<Conversation>,
     /// Kept while agent and model stay the same.
     pub(crate) setting: Option<Arc<Setting>>,
     pub(crate) titling: Titling,
@@ -200,7 +198,6 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         running: None,
         asking: None,
         following: None,
-        history: None,
         setting: None,
         titling: Titling::default(),
         missed: None,
@@ -284,12 +281,10 @@ impl Session {
             }
             Command::QueueCancel { message_id, reply } => {
                 let cancelled = self.queue_cancel(&message_id).await;
-                self.go_on().await;
                 answer(reply, cancelled);
             }
             Command::QueueEdit { message_id, prompt, reply } => {
                 let edited = self.queue_edit(&message_id, prompt).await;
-                self.go_on().await;
                 answer(reply, edited);
             }
             Command::Notice { severity, title, description } => {
@@ -319,7 +314,7 @@ impl Session {
         self.last_seq = record.last_seq;
         // While somebody holds the lease more may be written under the same epoch.
         self.known = (record.owner == Owner::Nobody).then_some(record.epoch);
-        self.history = None;
+        self.hub.histories.forget(&self.id);
         // It was made from the row as it was.
         self.setting = None;
     }

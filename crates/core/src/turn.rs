@@ -13,6 +13,7 @@ use crate::events::RunState;
 use crate::hub;
 use crate::ids::MessageId;
 use crate::journal::{Journal, Voice};
+use crate::notice;
 use crate::part::{Passage, Role};
 use crate::ports::Delegate;
 use crate::ports::client::{Ask, Said};
@@ -22,7 +23,8 @@ use crate::ports::tool::Tool;
 use crate::seen::SeenFiles;
 use crate::session::approval::InForce;
 use crate::session::setting::Setting;
-use crate::turn::calls::{Call, Repeats, Settled};
+use crate::turn::calls::{Call, Settled};
+use crate::turn::repeats::Repeats;
 use crate::turn::usage::{Spent, Used};
 use crate::watchdog::Rulebook;
 
@@ -33,6 +35,7 @@ pub(crate) mod close;
 mod gate;
 mod incoming;
 mod progress;
+pub(crate) mod repeats;
 mod results;
 mod retry;
 mod room;
@@ -124,6 +127,8 @@ pub(crate) struct Turn {
     pub(crate) reason: FinishReason,
     /// Set while the model is tried again. Why shared: the session answers `status` from it.
     pub(crate) retrying: Retrying,
+    /// What the next requests go without, because a provider would not take it.
+    pub(crate) left_out: Option<LeftOut>,
     /// The last step was too large to keep and no request needed it: it is not among the passages.
     pub(crate) last_step_left_out: bool,
 }
@@ -133,6 +138,15 @@ pub(crate) struct Turn {
 enum After {
     AnotherStep,
     TheEnd,
+}
+
+/// What is left out of the next requests, so that one message can't make a session useless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeftOut {
+    /// The prompt of the turn, and with it the answer.
+    Prompt,
+    /// What the calls of this step gave; steps of a message are counted from 0.
+    Results(u32),
 }
 
 /// The state of a turn that waits between two tries.
@@ -159,12 +173,22 @@ impl Turn {
         match self.steps(entrance).await {
             Ok(result) => result,
             Err(stop) => {
+                self.tell_refusal(&stop).await;
                 let end = self.end_of(stop);
                 TurnResult::Ended(match self.close_step(&end).await {
                     Ok(()) => end,
                     Err(stop) => self.end_of(stop),
                 })
             }
+        }
+    }
+
+    /// A refusal ends the turn as finished: the provider's words would be lost.
+    async fn tell_refusal(&self, stop: &Stop) {
+        let Stop::Model(ModelError::Refused(words)) = stop else { return };
+        let said = notice::declined(Some(words));
+        if let Err(Stop::Store(error)) = self.record(said).await {
+            tracing::debug!(%error, "the words of a refusal were lost");
         }
     }
 
@@ -277,7 +301,8 @@ impl Turn {
             Stop::Model(
                 error @ (ModelError::Transient { .. }
                 | ModelError::Permanent(_)
-                | ModelError::AttachmentRejected(_)),
+                | ModelError::AttachmentRejected(_)
+                | ModelError::Unreadable(_)),
             ) => TurnEnd::Failed { kind: FailureKind::Model, message: error.to_string() },
         }
     }

@@ -51,9 +51,9 @@ fn is_result(chunk: &Chunk) -> bool {
     }
 }
 
-/// Chunks that may not come twice in a row.
+/// Chunks that may not come twice in a row. The whole input may: it is told again once the call is understood.
 fn is_single(chunk: &Chunk) -> bool {
-    is_needed(chunk)
+    (is_needed(chunk) && !matches!(chunk, Chunk::ToolInputAvailable { .. }))
         || matches!(
             chunk,
             Chunk::ToolInputStart { .. } | Chunk::ToolInputError { .. } | Chunk::ToolApprovalRequest { .. }
@@ -79,7 +79,7 @@ fn too_late(chunk: &Chunk) -> Vec<Chunk> {
     match chunk {
         Chunk::TextEnd { id, .. } => vec![Chunk::text_delta(id, "late")],
         Chunk::ReasoningEnd { id, .. } => vec![Chunk::reasoning_delta(id, "late")],
-        Chunk::ToolInputAvailable { call_id, .. } => late(call_id.as_str()).drain(..2).collect(),
+        Chunk::ToolInputAvailable { call_id, .. } => late(call_id.as_str()).drain(..1).collect(),
         Chunk::ToolInputStart { call_id, .. } => late(call_id.as_str()).drain(2..).collect(),
         Chunk::ToolOutputAvailable { call_id, preliminary: Some(true), .. } => {
             late(call_id.as_str()).drain(..3).collect()
@@ -232,7 +232,7 @@ fn each_rule_is_named() {
             "tool-input-delta `c`: input deltas come between the start of the input and the whole input",
         ),
         (
-            vec![start(), step(), whole(), whole()],
+            vec![start(), step(), whole(), ask(), whole()],
             Rule::OneInput,
             "tool-input-available `c`: a call has one input",
         ),

@@ -66,6 +66,7 @@ impl Endpoint {
             ModelError::Refused(text) => ModelError::Refused(hide(text)),
             ModelError::Overflow(text) => ModelError::Overflow(hide(text)),
             ModelError::AttachmentRejected(text) => ModelError::AttachmentRejected(hide(text)),
+            ModelError::Unreadable(text) => ModelError::Unreadable(hide(text)),
         }
     }
 }
@@ -122,6 +123,7 @@ impl Said {
             "input token count",
             "too many tokens",
             "model_max_prompt_tokens_exceeded",
+            "request_too_large",
         ];
         const ATTACHMENT: &[&str] = &["image", "audio", "pdf", "document", "media", "provided url"];
         const BAD: &[&str] = &[
@@ -138,6 +140,8 @@ impl Said {
             "must be",
             "cannot fetch",
         ];
+        /// How providers name a place in the conversation.
+        const CONVERSATION: &[&str] = &["messages.", "messages[", "contents[", "'content'", "input["];
         const PASSING: &[&str] = &[
             "overloaded",
             "slow_down",
@@ -153,6 +157,8 @@ impl Said {
             ModelError::Overflow(about)
         } else if has(ATTACHMENT) && has(BAD) {
             ModelError::AttachmentRejected(about)
+        } else if has(CONVERSATION) && has(BAD) {
+            ModelError::Unreadable(about)
         } else if has(PASSING) && !self.is_quota() {
             ModelError::Transient { message: about, retry_after: None }
         } else {

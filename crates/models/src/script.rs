@@ -21,7 +21,7 @@
 //!   finish length                      # stop, length, content-filter, tool-calls, other
 //!   ---                                # next step of the same turn
 //!   error transient "overloaded" retry_after=2s times=2     # or permanent, auth, refused, overflow,
-//!                                      # attachment
+//!                                      # attachment, unreadable
 //!   cut                                # the stream ends without an end
 //!   panic                              # the task that reads the stream panics
 //! ```
@@ -142,6 +142,8 @@ pub enum ErrorKind {
     Overflow,
     /// An attachment is rejected.
     Attachment,
+    /// The request can't be read.
+    Unreadable,
 }
 
 /// Which step of a script a conversation has reached.

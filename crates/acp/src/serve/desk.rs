@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_core::choices::Chosen;
-use attache_core::hub::{AttachFrom, HubError, SessionHandle};
+use attache_core::hub::{AttachFrom, Found, HubError, SessionHandle};
 use attache_core::ids::SessionId;
 use attache_core::ports::delegate::Offers;
 use attache_core::ports::model::ThoughtLevel;
@@ -143,8 +143,8 @@ impl Shared {
             Request::SetConfigOption { session_id, config_id, value } => {
                 self.set_config_option(&session_id, &config_id, value, responder);
             }
-            Request::Status { session_id } => self.with_session(session_id, responder, |handle| async move {
-                Ok(status_result(&handle.status().await?))
+            Request::Status { session_id } => self.with_session(session_id, responder, |found| async move {
+                Ok(status_result(&found.status().await?))
             }),
             Request::Export { session_id, format } => {
                 let hub = self.agent.hub.clone();
@@ -158,20 +158,20 @@ impl Shared {
                 });
             }
             Request::QueueList { session_id } => {
-                self.with_session(session_id, responder, |handle| async move {
-                    let queued = handle.queued().await?;
+                self.with_session(session_id, responder, |found| async move {
+                    let queued = found.queued().await?;
                     Ok(json!({ "queued": queued.iter().map(queue_entry).collect::<Vec<_>>() }))
                 })
             }
             Request::QueueCancel { session_id, message_id } => {
-                self.with_session(session_id, responder, move |handle| async move {
-                    handle.cancel_queued(message_id).await?;
+                self.with_session(session_id, responder, move |found| async move {
+                    found.cancel_queued(message_id).await?;
                     Ok(json!({}))
                 });
             }
             Request::QueueEdit { session_id, message_id, prompt } => {
-                self.with_session(session_id, responder, move |handle| async move {
-                    handle.edit_queued(message_id, prompt).await?;
+                self.with_session(session_id, responder, move |found| async move {
+                    found.edit_queued(message_id, prompt).await?;
                     Ok(json!({}))
                 });
             }
@@ -219,24 +219,26 @@ impl Shared {
         }
     }
 
-    /// For any session: in order with what this connection does in it if it is open here, by itself if not.
+    /// For any session: in order with what this connection does in it if it is open here, by itself if not. Nothing is
+    /// opened by it.
     fn with_session<F>(
         self: &Arc<Self>,
         session_id: SessionId,
         responder: Responder,
-        ask: impl FnOnce(SessionHandle) -> F + Send + 'static,
+        ask: impl FnOnce(Found) -> F + Send + 'static,
     ) where
         F: Future<Output = Result<serde_json::Value, HubError>> + Send + 'static,
     {
+        let hub = self.agent.hub.clone();
         let mut state = self.lock();
         if let Some(link) = state.links.get_mut(&session_id) {
+            let ask = move |handle| ask(hub.found(handle));
             return self.order(&session_id, link, Order::ask(responder, ask));
         }
         drop(state);
-        let hub = self.agent.hub.clone();
         tokio::spawn(async move {
-            let result = match hub.open(&session_id).await {
-                Ok(handle) => ask(handle).await,
+            let result = match hub.find(&session_id).await {
+                Ok(found) => ask(found).await,
                 Err(error) => Err(error),
             };
             match result {

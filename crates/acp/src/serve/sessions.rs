@@ -212,8 +212,8 @@ impl Shared {
         drop(state);
         let hub = self.agent.hub.clone();
         tokio::spawn(async move {
-            let closed = match hub.open(&session_id).await {
-                Ok(handle) => handle.close().await,
+            let closed = match hub.find(&session_id).await {
+                Ok(found) => found.close().await,
                 Err(error) => Err(error),
             };
             match closed {

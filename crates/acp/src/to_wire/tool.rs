@@ -86,17 +86,20 @@ pub(super) fn completed(entry: Entry<'_>, call: Call<'_>, output: &Value, out: &
 
 /// Notes at the end of a text are for the model.
 fn without_notes(output: &Value, shown: &Presentation) -> Value {
-    let text = output.as_str().filter(|_| shown.note_bytes > 0);
-    let end = text.and_then(|text| text.len().checked_sub(shown.note_bytes));
-    match text.zip(end).and_then(|(text, end)| text.get(..end)) {
-        Some(text) => Value::String(text.to_owned()),
+    match output.as_str().filter(|_| shown.note_bytes > 0) {
+        Some(text) => Value::String(text_without_notes(text, shown).to_owned()),
         None => output.clone(),
     }
 }
 
+fn text_without_notes<'a>(text: &'a str, shown: &Presentation) -> &'a str {
+    let end = text.len().checked_sub(shown.note_bytes);
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
 pub(super) fn failed(entry: Entry<'_>, call: Call<'_>, error_text: &str, out: &mut Vec<u8>) -> Written {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
-    write(entry, call.id, failure(&shown, call.marks, error_text), &shown, out)
+    write(entry, call.id, failure(&shown, call.marks, text_without_notes(error_text, &shown)), &shown, out)
 }
 
 pub(super) fn denied(entry: Entry<'_>, call_id: &CallId, rest: &Rest, out: &mut Vec<u8>) -> Written {
@@ -104,6 +107,7 @@ pub(super) fn denied(entry: Entry<'_>, call_id: &CallId, rest: &Rest, out: &mut 
     let Some(shown) = presentation(rest) else { return Ok(()) };
     let shown = Presentation { content: Vec::new(), ..shown };
     let reason = rest.0.as_ref().and_then(|rest| rest.unknown.get("errorText")?.as_str());
+    let reason = reason.map(|reason| text_without_notes(reason, &shown));
     let text = reason.map_or_else(|| "denied".to_owned(), |reason| format!("denied: {reason}"));
     write(entry, call_id, failure(&shown, &ToolMarks::default(), &text), &shown, out)
 }

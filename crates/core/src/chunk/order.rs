@@ -208,11 +208,16 @@ impl OrderChecker {
         demand(self.streams(kind).remove(id), Rule::InsideStream, chunk, Some(id))
     }
 
-    /// The whole input, which may come without having streamed.
+    /// The whole input, which may come without having streamed. It may be told again, with more of what it means, until
+    /// the call is asked about or runs.
     fn input(&mut self, call_id: &CallId, then: CallStage, chunk: &Chunk) -> Checked {
         self.demand_step(chunk)?;
-        let first = matches!(self.calls.get(call_id), None | Some(CallStage::InputStreaming));
-        demand(first, Rule::OneInput, chunk, Some(call_id.as_str()))?;
+        let fits = match self.calls.get(call_id) {
+            None | Some(CallStage::InputStreaming) => true,
+            Some(CallStage::InputWhole) => then == CallStage::InputWhole,
+            Some(CallStage::Asked | CallStage::Progress | CallStage::Settled) => false,
+        };
+        demand(fits, Rule::OneInput, chunk, Some(call_id.as_str()))?;
         self.calls.insert(call_id.clone(), then);
         Ok(())
     }

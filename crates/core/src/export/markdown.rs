@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::calendar::iso_8601;
+use crate::notice;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
 use crate::ports::tool::{Presentation, Shown};
@@ -96,6 +97,7 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
             let title = data.get("name").and_then(Value::as_str).unwrap_or(uri);
             writeln!(out, "[{title}]({uri})\n")
         }
+        notice::PART_NAME => writeln!(out, "> **{}**\n", notice::line(data).replace(['\n', '\r'], " ")),
         // Numbers for machines; the JSON forms have them.
         _ => Ok(()),
     }

@@ -86,6 +86,9 @@ pub enum ModelError {
     /// The provider can't take an attachment (too large, broken, of a kind it does not know).
     #[error("an attachment was rejected: {0}")]
     AttachmentRejected(String),
+    /// The provider could not read what it was sent, and no attachment is to blame.
+    #[error("the provider could not read the request: {0}")]
+    Unreadable(String),
 }
 
 /// How much a model should think before it speaks. Dialects map it to an effort or a budget.
@@ -167,6 +170,11 @@ impl ModelInfo {
             thought_levels: Vec::new(),
             price: None,
         }
+    }
+
+    /// Nobody said how much it takes: the figure is a guess.
+    pub fn has_guessed_context(&self) -> bool {
+        *self == Self::undescribed(self.model.clone())
     }
 }
 

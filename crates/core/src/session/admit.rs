@@ -5,15 +5,16 @@ use tokio::sync::oneshot;
 
 use super::choose::aside;
 use super::lease::LeaseAfter;
-use super::run::{Firing, patch_message};
+use super::queue::tombstone;
+use super::run::Firing;
 use super::{ClientSide, Queued, Reply, Session};
-use crate::chunk::Chunk;
 use crate::environment::is_news;
 use crate::events::RunState;
-use crate::hub::{HubError, QueuedMessage, TurnOutcome};
+use crate::hub::{HubError, TurnOutcome};
 use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
 use crate::limits::QUEUED_MESSAGES;
+use crate::notice;
 use crate::part::{Part, Role};
 use crate::ports::model::ModelInfo;
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
@@ -91,7 +92,7 @@ impl Session {
     }
 
     /// Before anything is stored. A model that is still to be found is held to it when the message fires.
-    fn check_media(&self, parts: &[Part]) -> Result<(), HubError> {
+    pub(super) fn check_media(&self, parts: &[Part]) -> Result<(), HubError> {
         match self.current_model() {
             Some(model) => self.check_media_for(parts, &model),
             None => Ok(()),
@@ -206,12 +207,8 @@ impl Session {
 
     /// Nobody waits for its answer, so everybody is told.
     fn tell_withdrawn(&self, error: &HubError) {
-        let said = json!({
-            "severity": "error",
-            "title": "A waiting message could not be sent",
-            "description": error.to_string(),
-        });
-        let notice = Chunk::transient_data("notice", said);
+        let why = error.to_string();
+        let notice = notice::passing("error", "A waiting message could not be sent", Some(&why));
         if let Err(error) = self.journal.record_with(&aside(), vec![notice], Vec::new()) {
             tracing::warn!(%error, "a notice was lost");
         }
@@ -236,16 +233,12 @@ impl Session {
 
     /// Takes withdrawn messages from the stored queue.
     pub(super) async fn bury_withdrawn(&mut self) -> Result<(), HubError> {
-        let changes: Vec<_> = self.withdrawn.iter().map(|message_id| self.tombstone(message_id)).collect();
+        let changes: Vec<_> =
+            self.withdrawn.iter().map(|message_id| tombstone(&self.hub, message_id)).collect();
         self.journal.change(changes)?;
         self.journal.settle().await?;
         self.withdrawn.clear();
         Ok(())
-    }
-
-    fn tombstone(&self, message_id: &MessageId) -> Change {
-        let now = self.hub.parts.clock.now_ms();
-        patch_message(message_id, json!({ "queue_canceled_at": now, "hidden_at": now }), now)
     }
 
     fn last_end(&self) -> TurnEnd {
@@ -310,77 +303,6 @@ impl Session {
         } else if let Err(error) = self.queue_cancel(&message_id).await {
             tracing::debug!(%error, "nothing to cancel");
         }
-    }
-
-    pub(super) async fn queue_list(&self) -> Result<Vec<QueuedMessage>, HubError> {
-        let mut listed = Vec::with_capacity(self.waiting.len());
-        for queued in &self.waiting {
-            if let Some((_, rows)) = self.hub.parts.store.message(&queued.message_id).await? {
-                listed.push(QueuedMessage {
-                    message_id: queued.message_id.clone(),
-                    queued_at: queued.queued_at,
-                    parts: parts_of(&rows)?,
-                });
-            }
-        }
-        Ok(listed)
-    }
-
-    /// Leaves a hidden tombstone. One that has fired already can't be cancelled here: exactly one of the two wins.
-    pub(super) async fn queue_cancel(&mut self, message_id: &MessageId) -> Result<(), HubError> {
-        self.queued_at(message_id)?;
-        self.take_lease().await?;
-        // Taking the lease may have read the queue anew.
-        self.queued_at(message_id)?;
-        self.journal.change(vec![self.tombstone(message_id)])?;
-        self.journal.settle().await?;
-        self.waiting.retain(|queued| queued.message_id != *message_id);
-        let after_index = self.journal.durable();
-        self.answer_callers(message_id, |message_id| {
-            Ok(TurnOutcome { message_id, end: TurnEnd::Aborted, after_index })
-        });
-        Ok(())
-    }
-
-    pub(super) async fn queue_edit(
-        &mut self,
-        message_id: &MessageId,
-        prompt: Prompt,
-    ) -> Result<(), HubError> {
-        self.queued_at(message_id)?;
-        self.take_lease().await?;
-        self.queued_at(message_id)?;
-        let Some((_, old)) = self.hub.parts.store.message(message_id).await? else {
-            return Err(HubError::Invalid(format!("no message {message_id} is waiting")));
-        };
-        let mut parts = prompt.parts;
-        self.check_media(&parts)?;
-        shelve(&mut parts, &self.id, &*self.hub.parts.blobs).await?;
-        if parts.len() < old.len() {
-            return Err(HubError::Invalid(format!(
-                "an edit may not drop blocks: the waiting message has {}, the edit {}",
-                old.len(),
-                parts.len()
-            )));
-        }
-        let now = self.hub.parts.clock.now_ms();
-        let mut rows = self.part_rows(message_id, &parts, now)?;
-        for (row, known) in rows.iter_mut().zip(old) {
-            row.id = known.id;
-        }
-        self.journal.change(rows.into_iter().map(Change::PutPart).collect())?;
-        self.journal.settle().await?;
-        let queued = self.waiting.iter_mut().find(|queued| queued.message_id == *message_id);
-        if let Some(queued) = queued.filter(|_| !prompt.runtime_context.is_empty()) {
-            queued.runtime_context = prompt.runtime_context;
-        }
-        Ok(())
-    }
-
-    fn queued_at(&self, message_id: &MessageId) -> Result<i64, HubError> {
-        let queued = self.waiting.iter().find(|queued| queued.message_id == *message_id);
-        let queued_at = queued.map(|queued| queued.queued_at);
-        queued_at.ok_or_else(|| HubError::Invalid(format!("no message {message_id} is waiting")))
     }
 
     pub(super) fn answer_callers(

@@ -77,7 +77,8 @@ impl Session {
                 return;
             }
         };
-        let orphaned = record.owner == Owner::Dead && record.live_run.is_some();
+        // Nobody holds the lease of a dead owner's turn after somebody else wrote to its queue.
+        let orphaned = record.owner != Owner::Other && record.live_run.is_some();
         self.look_at(record);
         if orphaned && let Err(error) = self.recover().await {
             tracing::warn!(%error, "a dead owner's turn could not be settled");

@@ -7,12 +7,13 @@ use super::{Command, Session};
 use crate::agents::{Agent, DEFAULT_AGENT};
 use crate::choices::Chosen;
 use crate::chunk::Chunk;
-use crate::hub::HubError;
+use crate::hub::{self, HubError};
 use crate::ids::MessageId;
 use crate::journal::Voice;
+use crate::notice;
 use crate::part::Role;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
-use crate::ports::store::{Change, ModelRef, SessionPatch};
+use crate::ports::store::{Change, ModelRef, SessionPatch, SessionRow};
 
 /// Whether something is worth saying that was said before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,19 @@ pub(super) enum Telling {
     News,
     /// Somebody new is listening.
     Again,
+}
+
+/// The model of a session's next turn, by its row.
+pub(super) fn model_of(hub: &hub::Shared, row: &SessionRow) -> Option<ModelInfo> {
+    let chosen = row.model.as_ref().and_then(|model| describe(hub, model));
+    chosen
+        .or_else(|| hub.parts.settings.model.as_ref().and_then(|model| describe(hub, model)))
+        .or_else(|| hub.choices.get().models.first().cloned())
+}
+
+fn describe(hub: &hub::Shared, model: &ModelRef) -> Option<ModelInfo> {
+    let info = hub.parts.model.describe(model)?;
+    Some(ModelInfo { model: info.model.without_variant(), ..info })
 }
 
 impl Session {
@@ -48,16 +62,11 @@ impl Session {
 
     /// The model of the next turn: the chosen one while it can be used, else the configured one, else the host's first.
     pub(super) fn current_model(&self) -> Option<ModelInfo> {
-        let parts = &self.hub.parts;
-        let chosen = self.row.model.as_ref().and_then(|model| self.describe(model));
-        chosen
-            .or_else(|| parts.settings.model.as_ref().and_then(|model| self.describe(model)))
-            .or_else(|| self.hub.choices.get().models.first().cloned())
+        model_of(&self.hub, &self.row)
     }
 
     fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
-        let info = self.hub.parts.model.describe(model)?;
-        Some(ModelInfo { model: info.model.without_variant(), ..info })
+        describe(&self.hub, model)
     }
 
     /// The level that was chosen, if this model has it.
@@ -219,10 +228,9 @@ impl Session {
         title: String,
         description: Option<String>,
     ) {
-        let said = json!({ "severity": severity, "title": title, "description": description });
         let recorded = match self.take_lease().await {
             Ok(()) => {
-                let chunk = Chunk::transient_data("notice", said);
+                let chunk = notice::passing(severity, &title, description.as_deref());
                 self.journal.record_with(&aside(), vec![chunk], Vec::new()).map_err(HubError::from)
             }
             Err(error) => Err(error),

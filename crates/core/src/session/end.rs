@@ -5,15 +5,16 @@ use serde_json::{Map, json};
 use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::run::patch_message;
-use super::{Session, title};
+use super::{Session, history, title};
 use crate::chunk::{Chunk, FinishReason};
 use crate::events::{EventKind, FinishedBy, RunState};
 use crate::hub::TurnOutcome;
 use crate::journal::Voice;
+use crate::notice;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{Change, LiveRun, SessionPatch, StoreError};
 use crate::turn::close::{OpenApprovals, close_message};
-use crate::turn::{FailureKind, TurnEnd};
+use crate::turn::{FailureKind, LeftOut, TurnEnd};
 
 impl Session {
     pub(super) async fn end_crashed(&mut self, live: LiveRun, lease: LeaseAfter) {
@@ -45,7 +46,7 @@ impl Session {
         let (end, after_index) = match stored {
             Ok(index) => (end, index),
             Err(error) => {
-                self.history = None;
+                self.hub.histories.forget(&self.id);
                 (TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() }, durable)
             }
         };
@@ -79,15 +80,23 @@ impl Session {
     ) -> Result<u64, StoreError> {
         let now = self.hub.parts.clock.now_ms();
         let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        if let TurnEnd::Failed { message, .. } = end {
+            // With the answer: whoever reads it later learns why it stops here.
+            let why = notice::kept("error", "The turn failed", Some(message));
+            self.journal.record_with(&voice, vec![why], Vec::new())?;
+        }
         let mut changes = Vec::new();
         let rest = self.journal.with_fold(|fold| fold.take_step(now, &mut changes));
         self.journal.close_fold();
         let mut metadata = Map::new();
         let refused = *end == TurnEnd::Finished(FinishReason::ContentFilter);
         let mut answered = json!({ "turn_end": end.to_json() });
-        if refused {
+        if refused || remains.left_out == Some(LeftOut::Prompt) {
             metadata.insert("refused".into(), json!(true));
             answered["refused"] = json!(true);
+        }
+        if let Some(LeftOut::Results(step)) = remains.left_out {
+            metadata.insert(history::RESULTS_LEFT_OUT.into(), json!(step));
         }
         changes.push(patch_message(&live.user_message_id, answered, now));
         changes.push(Change::PatchMessage {
@@ -114,27 +123,24 @@ impl Session {
         said.push(end.chunk());
         self.journal.record_with(&voice, said, changes)?;
         let index = self.journal.settle().await?;
-        self.keep_history(live, remains, rest.flatten(), refused);
+        self.hub.histories.forget(&self.id);
+        if !refused {
+            self.keep_history(live, remains, rest.flatten());
+        }
         Ok(index)
     }
 
-    /// Keeps the conversation for the next turn if it is small, complete and agreed upon.
-    fn keep_history(&mut self, live: &LiveRun, remains: Remains, rest: Option<Vec<Part>>, refused: bool) {
-        self.history = None;
-        if remains.last_step_left_out {
+    /// Keeps the conversation for the next turn if it is complete and agreed upon.
+    fn keep_history(&mut self, live: &LiveRun, remains: Remains, rest: Option<Vec<Part>>) {
+        if remains.last_step_left_out || remains.left_out.is_some() {
             return;
         }
         let (Some(mut passages), Some(rest)) = (remains.passages, rest) else { return };
-        if refused {
-            return;
-        }
         if !rest.is_empty() {
             let passage = Passage::new(live.message_id.clone(), Role::Assistant, rest);
             passages.push(passage);
         }
-        if passages.is_worth_keeping() {
-            self.history = Some(passages);
-        }
+        self.hub.histories.put(&self.id, passages);
     }
 
     /// A title for a session that has none: the first line of its first prompt.

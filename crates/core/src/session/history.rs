@@ -11,6 +11,9 @@ use crate::limits::PAGE_BYTES;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{MessageRow, RowRange, Store, StoreResult};
 
+/// The key of an answer whose calls gave more than the model takes: the step, counted from 0, that is sent without it.
+pub(crate) const RESULTS_LEFT_OUT: &str = "results_left_out";
+
 /// Reads the visible conversation before `before_seq`. A prompt the model refused is left out, with its answer.
 pub(crate) async fn load(
     store: &dyn Store,
@@ -68,5 +71,16 @@ pub(crate) fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
             step.push(part);
         }
     }
+    let left_out = row.metadata.get(RESULTS_LEFT_OUT).and_then(Value::as_u64);
+    if let Some(step) = left_out.and_then(|step| steps.get_mut(usize::try_from(step).ok()?)) {
+        step.iter_mut().for_each(leave_out_result);
+    }
     steps.into_iter().map(passage).collect()
+}
+
+/// The row keeps what the call gave; the model is told that it was too much.
+fn leave_out_result(part: &mut Part) {
+    if let Some(tool) = part.tool_mut().filter(|tool| tool.output.is_some()) {
+        tool.output = Some("(left out: it did not fit the model's context; ask for less of it)".into());
+    }
 }

@@ -86,6 +86,7 @@ impl Session {
                 tracing::warn!(%error, "the lease of a closed session could not be given back");
             }
         }
+        self.hub.histories.forget(&self.id);
         let mut open = self.hub.open_sessions();
         // Only our own entry: a session opened anew under the same id has a task of its own.
         if open

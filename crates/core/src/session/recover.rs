@@ -190,7 +190,8 @@ impl Session {
 
     async fn ask_again(&mut self, mut turn: Box<Turn>, live: LiveRun, part: ToolPart) {
         let input = part.input.clone().unwrap_or_default();
-        let mut call = Call::understand(&turn, part.call_id, part.tool_name, input).await;
+        let mut call = Call::new(&turn, part.call_id, part.tool_name, input, 1);
+        call.plan = Call::understood(&turn, &call.tool_name, &call.input).await;
         let approval_id = part.approval.map(|approval| approval.id).unwrap_or_default();
         let ask = turn.question_again(&mut call, approval_id);
         debug_assert_eq!(call.state, CallState::Open);

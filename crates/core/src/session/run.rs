@@ -212,7 +212,7 @@ impl Session {
     }
 
     async fn take_history(&mut self) -> Result<Conversation, HubError> {
-        match self.history.take() {
+        match self.hub.histories.take(&self.id) {
             Some(history) => Ok(history),
             None => Ok(history::load(&*self.hub.parts.store, &self.id, None).await?),
         }

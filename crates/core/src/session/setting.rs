@@ -18,7 +18,7 @@ use crate::ports::store::{LiveRun, ModelRef};
 use crate::ports::tool::{ToolSpec, Workspace};
 use crate::seen::SeenFiles;
 use crate::system_prompt::{self, SystemPrompt};
-use crate::turn::calls::Repeats;
+use crate::turn::repeats::Repeats;
 use crate::turn::usage::Used;
 use crate::turn::{Retrying, Turn};
 use crate::watchdog::{Ground, Rulebook};
@@ -132,6 +132,7 @@ impl Session {
             repeats: Repeats::default(),
             reason: FinishReason::Stop,
             retrying: Retrying::default(),
+            left_out: None,
             last_step_left_out: false,
         })
     }

@@ -56,28 +56,31 @@ impl Turn {
     /// Records the answer before anything is done because of it.
     pub(super) async fn take_answer(&mut self, answered: Answered) -> Result<(), Stop> {
         let Answered { ask, decision } = answered;
+        let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
         let (approved, reason) = match decision {
             Decision::Allow | Decision::Said(_) | Decision::Unsaid => (true, None),
-            Decision::Reject => (false, Some("the user rejected this call")),
-            Decision::End(reason) => (false, Some(reason)),
+            Decision::Reject => {
+                let text = "the user rejected this call";
+                (false, Some(index.map_or_else(|| text.to_owned(), |index| self.calls[index].warned(text))))
+            }
+            Decision::End(reason) => (false, Some(reason.to_owned())),
         };
-        let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
         if let (About::Permission { .. }, Some(index)) = (&ask.about, index) {
             let action = if approved { Action::Allow } else { Action::Deny };
             let asked = self.calls[index].decision.take();
             self.calls[index].decision = asked.map(|asked| asked.answered(action));
         }
         let verdict = index.and_then(|index| self.calls[index].decision.as_ref());
-        self.record(approval(&ask, approved, reason, verdict)).await?;
+        self.record(approval(&ask, approved, reason.as_deref(), verdict)).await?;
         let Some(index) = index else { return Ok(()) };
         if !approved {
-            let denial = self.calls[index].denial(reason.unwrap_or_default());
+            let denial = self.calls[index].denial(&reason.unwrap_or_default());
             self.settle(index, denial).await?;
             return if decision == Decision::Reject { Ok(()) } else { Err(Stop::Aborted) };
         }
         if let (Decision::Said(answers), About::Questions(questions)) = (&decision, &ask.about) {
             let call = &self.calls[index];
-            let result = finished(self, call, said(call, questions, answers), None).await?;
+            let result = finished(self, call, said(call, questions, answers)).await?;
             return self.settle(index, result).await;
         }
         self.let_run(index).await
@@ -85,7 +88,7 @@ impl Turn {
 
     /// A person has allowed it.
     async fn let_run(&mut self, index: usize) -> Result<(), Stop> {
-        let Ok(planned) = &self.calls[index].plan else { return Ok(()) };
+        let Some(planned) = self.calls[index].planned() else { return Ok(()) };
         let judged = self.judged(planned);
         // The rules may have become stricter while the question was open, above all over a restart.
         if judged.verdict.action == Action::Deny {

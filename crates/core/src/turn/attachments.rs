@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
-
 use super::{Stop, Turn};
-use crate::chunk::Chunk;
 use crate::journal::replay;
+use crate::notice;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{Change, PartRow, StoreError};
 use crate::prompt::media;
@@ -39,12 +37,9 @@ impl Turn {
             // A passage of its own: nothing that was written for a provider before is kept with it.
             self.passages.replace(place, passage);
         }
-        let said = json!({
-            "severity": "warning",
-            "title": "An attachment was rejected and is only described to the model",
-            "description": format!("{}: {reason}", names.join(", ")),
-        });
-        self.journal.record_with(&self.voice, vec![Chunk::transient_data("notice", said)], changes)?;
+        let title = "An attachment was rejected and is only described to the model";
+        let said = notice::kept("warning", title, Some(&format!("{}: {reason}", names.join(", "))));
+        self.journal.record_with(&self.voice, vec![said], changes)?;
         Ok(Remedy::TryAgain)
     }
 
@@ -105,7 +100,7 @@ fn is_given(role: Role, part: &Part) -> bool {
 }
 
 /// Whether the model got to say something there; a turn that failed at once leaves an empty answer.
-fn is_answer(passage: &Passage) -> bool {
+pub(super) fn is_answer(passage: &Passage) -> bool {
     let says = |part: &Part| matches!(part, Part::Text { .. } | Part::Reasoning { .. } | Part::Tool(_));
     passage.role == Role::Assistant && passage.parts.iter().any(says)
 }

@@ -1,22 +1,23 @@
-//! Settles the calls of one step: understand, have them judged, run, record the one result of each. `gate` decides.
+//! The calls of one step, in the order the model made them. Each is understood when its turn comes, judged, run, and has
+//! its one result recorded. `gate` decides what may run.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
-use super::close::failed;
 use super::gate::Gate;
 use super::progress::Recorder;
 use super::results::{finished, preliminary};
 use super::step::as_object;
-use super::{Answered, Stop, Turn};
-use crate::chunk::{Chunk, Rest};
+use super::{Answered, Stop, Turn, repeats};
+use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
-use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED, TOOL_ABORT};
+use crate::limits::{READ_ABORT, TOOL_ABORT};
 use crate::ports::client::Ask;
 use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, ToolRuntime, WriteGrant};
 use crate::watchdog::Verdict;
@@ -29,11 +30,26 @@ pub(crate) struct Call {
     pub(crate) input: Value,
     /// How it looks as long as nobody has understood it.
     bare: Presentation,
-    /// The error is the answer to the model.
-    pub(crate) plan: Result<Planned, String>,
+    /// Known before it is understood: it decides which calls run side by side.
+    effect: Effect,
+    pub(crate) plan: Plan,
     pub(crate) state: CallState,
     /// Why it runs or does not, as soon as that is known.
     pub(super) decision: Option<Verdict>,
+    /// How often the model made this very call in a row.
+    repeated: u32,
+    /// What the model sent with it, to tell it again once it is understood. Only for a call that is understood later.
+    announced: Option<Box<(ToolMarks, Rest)>>,
+}
+
+/// What is understood of a call.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    /// Nothing so far: a call before it may change what it finds.
+    Later,
+    Made(Planned),
+    /// The error is the answer to the model.
+    Failed(String),
 }
 
 #[derive(Clone, Debug)]
@@ -66,35 +82,25 @@ pub(crate) enum Settled {
     Repeating(String),
 }
 
-/// Counts identical calls in a row.
-#[derive(Debug, Default)]
-pub(crate) struct Repeats {
-    last: Option<(String, Value)>,
-    count: u32,
-}
-
-impl Repeats {
-    fn count(&mut self, call: &Call) -> u32 {
-        let same =
-            self.last.as_ref().is_some_and(|(name, input)| *name == call.tool_name && *input == call.input);
-        if !same {
-            self.last = Some((call.tool_name.clone(), call.input.clone()));
-            self.count = 0;
-        }
-        self.count += 1;
-        self.count
-    }
-}
-
 impl Call {
-    /// Finds the tool and lets it read the arguments; nothing is changed by this.
-    pub(crate) async fn understand(turn: &Turn, call_id: CallId, tool_name: String, input: Value) -> Self {
-        let plan = Self::plan(turn, &tool_name, &input).await;
-        let bare = match turn.tool(&tool_name) {
-            Some(tool) => tool.spec().presentation(),
-            None => bare(&tool_name),
+    /// A call as the model made it; `repeated` as `Repeats` counted it.
+    pub(crate) fn new(turn: &Turn, call_id: CallId, tool_name: String, input: Value, repeated: u32) -> Self {
+        let tool = turn.tool(&tool_name);
+        let (bare, effect) = match &tool {
+            Some(tool) => (tool.spec().presentation(), tool.spec().effect),
+            // It will fail, which changes nothing.
+            None => (bare(&tool_name), Effect::ReadOnly),
         };
-        Self { call_id, tool_name, input, bare, plan, state: CallState::Open, decision: None }
+        let (plan, state, decision) = (Plan::Later, CallState::Open, None);
+        Self { call_id, tool_name, input, bare, effect, plan, state, decision, repeated, announced: None }
+    }
+
+    /// Finds the tool and lets it read the arguments; nothing is changed by this.
+    pub(crate) async fn understood(turn: &Turn, tool_name: &str, input: &Value) -> Plan {
+        match Self::plan(turn, tool_name, input).await {
+            Ok(planned) => Plan::Made(planned),
+            Err(text) => Plan::Failed(text),
+        }
     }
 
     async fn plan(turn: &Turn, tool_name: &str, input: &Value) -> Result<Planned, String> {
@@ -118,17 +124,50 @@ impl Call {
     }
 
     /// A call whose arguments could not be read: it has its answer already.
-    pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String) -> Self {
+    pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String, repeated: u32) -> Self {
         let bare = bare(&tool_name);
-        let (input, state) = (Value::Null, CallState::Settled);
-        Self { call_id, tool_name, input, bare, plan: Err(why), state, decision: None }
+        let (input, plan, state) = (Value::Null, Plan::Failed(why), CallState::Settled);
+        let (effect, decision, announced) = (Effect::ReadOnly, None, None);
+        Self { call_id, tool_name, input, bare, effect, plan, state, decision, repeated, announced }
+    }
+
+    pub(crate) fn planned(&self) -> Option<&Planned> {
+        match &self.plan {
+            Plan::Made(planned) => Some(planned),
+            Plan::Later | Plan::Failed(_) => None,
+        }
+    }
+
+    /// Leaves the understanding to the moment when its turn comes; of what was found now only how it looks is kept, without
+    /// the preview, which may come to be wrong.
+    fn understand_later(&mut self, marks: &ToolMarks, rest: &Rest) {
+        self.bare = Presentation { content: Vec::new(), ..self.presentation() };
+        self.plan = Plan::Later;
+        self.announced = Some(Box::new((marks.clone(), rest.clone())));
+    }
+
+    /// The chunk that tells its arguments and how it looks now.
+    fn announcement(&self, marks: ToolMarks, mut rest: Rest) -> Chunk {
+        rest.set_tool_metadata(json!({ "attache": self.presentation() }));
+        let (call_id, tool_name, input) = (self.call_id.clone(), self.tool_name.clone(), self.input.clone());
+        Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }
+    }
+
+    /// A word to the model when it goes round in circles.
+    pub(super) fn warning(&self) -> Option<String> {
+        repeats::warning(self.repeated)
+    }
+
+    /// This with the word to the model, if there is one.
+    pub(super) fn warned(&self, text: &str) -> String {
+        repeats::warned(text, self.repeated).0
     }
 
     /// How the call looks before it runs.
     pub(crate) fn presentation(&self) -> Presentation {
         let planned = match &self.plan {
-            Ok(planned) => &planned.plan.presentation,
-            Err(_) => &self.bare,
+            Plan::Made(planned) => &planned.plan.presentation,
+            Plan::Later | Plan::Failed(_) => &self.bare,
         };
         Presentation { decision: self.decision.clone(), ..planned.clone() }
     }
@@ -145,26 +184,22 @@ impl Call {
         }
     }
 
-    fn is_read_only(&self) -> bool {
-        self.plan.as_ref().is_ok_and(|planned| planned.tool.spec().effect == Effect::ReadOnly)
-    }
-
-    /// What travels with a failure: how to show the call, without the preview of what did not happen.
-    fn failure_marks(&self) -> Rest {
-        let presentation = Presentation { content: Vec::new(), ..self.presentation() };
-        Rest::with_tool_metadata(json!({ "attache": presentation }))
-    }
-
     pub(super) fn failure(&self, text: &str) -> Chunk {
-        let mut chunk = failed(self.call_id.clone(), text);
-        if let Chunk::ToolOutputError { rest, .. } = &mut chunk {
-            *rest = self.failure_marks();
-        }
-        chunk
+        // Without the preview of what did not happen.
+        self.failure_shown(text, Presentation { content: Vec::new(), ..self.presentation() })
+    }
+
+    pub(super) fn failure_shown(&self, text: &str, mut shown: Presentation) -> Chunk {
+        let (error_text, note_bytes) = repeats::warned(text, self.repeated);
+        shown.note_bytes = note_bytes;
+        let (call_id, marks) = (self.call_id.clone(), ToolMarks::default());
+        let rest = Rest::with_tool_metadata(json!({ "attache": shown }));
+        Chunk::ToolOutputError { call_id, error_text, marks, rest }
     }
 
     pub(super) fn denial(&self, reason: &str) -> Chunk {
-        let mut rest = self.failure_marks();
+        let shown = Presentation { content: Vec::new(), ..self.presentation() };
+        let mut rest = Rest::with_tool_metadata(json!({ "attache": shown }));
         let fields = rest.0.get_or_insert_default();
         fields.unknown.insert("errorText".into(), json!(reason));
         Chunk::ToolOutputDenied { call_id: self.call_id.clone(), rest }
@@ -172,64 +207,137 @@ impl Call {
 }
 
 impl Turn {
+    /// Takes a call whose arguments are whole, and tells how it looks. It is understood at once, unless a call before it
+    /// may change what it finds.
+    pub(super) async fn take_call(
+        &mut self,
+        call_id: CallId,
+        tool_name: String,
+        input: Value,
+        (marks, rest): (ToolMarks, Rest),
+    ) -> Result<(), Stop> {
+        let repeated = self.repeats.count(&tool_name, &input);
+        let mut call = Call::new(self, call_id, tool_name, input, repeated);
+        call.plan = self.plan(&call).await?;
+        if self.calls.iter().any(|before| before.effect == Effect::Mutates) {
+            call.understand_later(&marks, &rest);
+        }
+        let announcement = call.announcement(marks, rest);
+        self.calls.push(call);
+        self.record(announcement).await
+    }
+
+    /// Understands a call. A cancel ends the wait: a client may owe the tool an answer.
+    async fn plan(&self, call: &Call) -> Result<Plan, Stop> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Stop::Aborted),
+            plan = Call::understood(self, &call.tool_name, &call.input) => Ok(plan),
+        }
+    }
+
     /// Gives every call of the step its one result, or stops at the first that needs an answer.
     pub(super) async fn settle_calls(&mut self, answered: Option<Box<Answered>>) -> Result<Settled, Stop> {
         if let Some(answered) = answered {
             self.take_answer(*answered).await?;
+            // Much may have changed while the question was open.
+            for call in self.calls.iter_mut().filter(|call| call.state == CallState::Open) {
+                call.plan = Plan::Later;
+            }
         }
-        let side_by_side = self.calls.len() > 1 && self.calls.iter().all(Call::is_read_only);
-        for index in 0..self.calls.len() {
+        let mut first = 0;
+        while first < self.calls.len() {
+            // Calls that only read run side by side; one that changes something waits for those before it.
+            let reads = self.calls[first..].iter().take_while(|call| call.effect == Effect::ReadOnly).count();
+            let end = first + reads.max(1);
+            if let Some(ask) = self.settle_some(first, end).await? {
+                return Ok(Settled::Waiting(ask));
+            }
+            first = end;
+        }
+        let stop = self.calls.iter().find_map(|call| repeats::stop(&call.tool_name, call.repeated));
+        Ok(stop.map_or(Settled::All, Settled::Repeating))
+    }
+
+    /// Settles calls that may run side by side; gives the question at which the turn has to wait, if there is one.
+    async fn settle_some(&mut self, first: usize, end: usize) -> Result<Option<Arc<Ask>>, Stop> {
+        let mut question = None;
+        for index in first..end {
             if self.cancel.is_cancelled() {
                 return Err(Stop::Aborted);
             }
-            if self.calls[index].state == CallState::Open {
-                match self.gate(index) {
-                    Gate::Open(grant) => self.calls[index].state = CallState::Allowed(grant),
-                    Gate::Ask(ask) => {
-                        self.record_ask(&ask).await?;
-                        return Ok(Settled::Waiting(ask));
-                    }
-                    Gate::Refused(text) => {
-                        let chunk = self.calls[index].failure(&text);
-                        self.settle(index, chunk).await?;
-                    }
+            if self.calls[index].state != CallState::Open {
+                continue;
+            }
+            self.understand(index).await?;
+            match self.gate(index) {
+                Gate::Open(grant) => self.calls[index].state = CallState::Allowed(grant),
+                Gate::Refused(text) => {
+                    let chunk = self.calls[index].failure(&text);
+                    self.settle(index, chunk).await?;
+                }
+                Gate::Ask(ask) => {
+                    question = Some(ask);
+                    break;
                 }
             }
-            if !side_by_side {
-                self.run_call(index).await?;
+        }
+        self.run_side_by_side(first, end).await?;
+        let Some(ask) = question else { return Ok(None) };
+        if self.cancel.is_cancelled() {
+            return Err(Stop::Aborted);
+        }
+        self.record_ask(&ask).await?;
+        Ok(Some(ask))
+    }
+
+    /// Understands a call whose turn has come, and tells what is known of it by now.
+    async fn understand(&mut self, index: usize) -> Result<(), Stop> {
+        let call = &self.calls[index];
+        if !matches!(call.plan, Plan::Later) {
+            return Ok(());
+        }
+        let plan = self.plan(call).await?;
+        let call = &mut self.calls[index];
+        call.plan = plan;
+        match call.announced.take() {
+            Some(announced) if call.planned().is_some() => {
+                let announcement = call.announcement(announced.0, announced.1);
+                self.record(announcement).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Runs what was allowed. Each result is recorded as it lands.
+    async fn run_side_by_side(&mut self, first: usize, end: usize) -> Result<(), Stop> {
+        let mut landed = Vec::new();
+        {
+            let turn = &*self;
+            let allowed = (first..end).filter_map(|index| match &turn.calls[index].state {
+                CallState::Allowed(grant) => Some((index, grant.clone())),
+                CallState::Open | CallState::Settled => None,
+            });
+            let run = |(index, grant)| async move { (index, turn.execute(&turn.calls[index], grant).await) };
+            let mut running: FuturesUnordered<_> = allowed.map(run).collect();
+            while let Some((index, result)) = running.next().await {
+                turn.record(result?).await?;
+                landed.push(index);
             }
         }
-        if side_by_side {
-            self.run_side_by_side().await?;
-        }
-        Ok(self.check_repeats())
-    }
-
-    async fn run_call(&mut self, index: usize) -> Result<(), Stop> {
-        let CallState::Allowed(grant) = self.calls[index].state.clone() else { return Ok(()) };
-        let result = self.execute(&self.calls[index], grant).await?;
-        self.settle(index, result).await
-    }
-
-    async fn run_side_by_side(&mut self) -> Result<(), Stop> {
-        let running = self.calls.iter().enumerate().filter_map(|(index, call)| match &call.state {
-            CallState::Allowed(grant) => Some((index, self.execute(call, grant.clone()))),
-            CallState::Open | CallState::Settled => None,
-        });
-        let (indexes, futures): (Vec<_>, Vec<_>) = running.unzip();
-        let results = join_all(futures).await;
-        for (index, result) in indexes.into_iter().zip(results) {
-            self.settle(index, result?).await?;
+        for index in landed {
+            self.calls[index].state = CallState::Settled;
         }
         Ok(())
     }
 
     /// Runs one allowed call. The intent is stored first, so that a crash never leads to a second run.
     async fn execute(&self, call: &Call, grant: Grant) -> Result<Chunk, Stop> {
-        let Ok(planned) = &call.plan else { return Ok(call.failure("not understood")) };
+        let Some(planned) = call.planned() else { return Ok(call.failure("not understood")) };
+        let effect = planned.tool.spec().effect;
         let started = Presentation { content: Vec::new(), ..call.presentation() };
         self.record(preliminary(&call.call_id, &started)).await?;
-        if planned.tool.spec().effect == Effect::Mutates {
+        if effect == Effect::Mutates {
             self.journal.settle().await?;
         }
         let cancel = self.cancel.child_token();
@@ -250,7 +358,7 @@ impl Turn {
         let outcome = tokio::select! {
             biased;
             outcome = &mut running => outcome,
-            () = cancel.cancelled() => match tokio::time::timeout(TOOL_ABORT, &mut running).await {
+            () = cancel.cancelled() => match tokio::time::timeout(time_to_stop(effect), &mut running).await {
                 Ok(outcome) => outcome,
                 Err(_) => {
                     running.abort();
@@ -261,7 +369,7 @@ impl Turn {
         };
         recorder.close();
         match outcome {
-            Ok(outcome) => Ok(finished(self, call, outcome, self.repeat_warning(call)).await?),
+            Ok(outcome) => Ok(finished(self, call, outcome).await?),
             Err(_) => Ok(call.failure("internal error: the tool crashed; its outcome is unknown")),
         }
     }
@@ -271,31 +379,13 @@ impl Turn {
         self.calls[index].state = CallState::Settled;
         Ok(())
     }
+}
 
-    fn check_repeats(&mut self) -> Settled {
-        let Self { calls, repeats, .. } = self;
-        for call in calls.iter() {
-            if repeats.count(call) >= REPEATS_STOPPED {
-                return Settled::Repeating(format!(
-                    "the model made the same `{}` call {REPEATS_STOPPED} times in a row; the turn was stopped",
-                    call.tool_name
-                ));
-            }
-        }
-        Settled::All
-    }
-
-    /// A word to the model when it goes round in circles; it rides on the result of the call.
-    fn repeat_warning(&self, call: &Call) -> Option<String> {
-        let (name, input) = self.repeats.last.as_ref()?;
-        let repeated =
-            *name == call.tool_name && *input == call.input && self.repeats.count + 1 >= REPEATS_WARNED;
-        repeated.then(|| {
-            format!(
-                "You have made this very call {} times in a row; do something else.",
-                self.repeats.count + 1
-            )
-        })
+/// How long a call that was cancelled may take to end: one that only reads has nothing to clean up.
+fn time_to_stop(effect: Effect) -> Duration {
+    match effect {
+        Effect::ReadOnly => READ_ABORT,
+        Effect::Mutates => TOOL_ABORT,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Turn, TurnEnd};
+use super::{Turn, TurnEnd, repeats};
 use crate::chunk::reduce::StreamKind;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
@@ -21,13 +21,16 @@ impl Turn {
         close_streams(&self.journal, &self.voice).await
     }
 
-    /// Fails the calls whose arguments are still streaming; gives them with their tools.
-    pub(crate) async fn close_inputs(&self, reason: &str) -> StoreResult<Vec<(CallId, String)>> {
+    /// Fails the calls whose arguments are still streaming; gives them with their tools, and how often each was repeated.
+    pub(crate) async fn close_inputs(&mut self, reason: &str) -> StoreResult<Vec<(CallId, String, u32)>> {
         let mut closed = Vec::new();
         for open in open_calls(&self.journal) {
             if open.state == ToolState::InputStreaming {
-                closed.push((open.call_id.clone(), open.tool_name.clone()));
-                self.journal.record(&self.voice, cut_input(open, reason)).await?;
+                let input = open.input.clone().unwrap_or_default();
+                let repeated = self.repeats.count(&open.tool_name, &input);
+                closed.push((open.call_id.clone(), open.tool_name.clone(), repeated));
+                let (text, _) = repeats::warned(reason, repeated);
+                self.journal.record(&self.voice, cut_input(open, &text)).await?;
             }
         }
         Ok(closed)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Turn;
-use super::calls::{Call, Grant, Planned};
+use super::calls::{Call, Grant, Plan, Planned};
 use crate::hub::People;
 use crate::ports::client::{About, Ask};
 use crate::ports::delegate::Offers;
@@ -45,8 +45,9 @@ impl Turn {
     pub(super) fn gate(&mut self, index: usize) -> Gate {
         let call = &self.calls[index];
         let planned = match &call.plan {
-            Ok(planned) => planned,
-            Err(text) => return Gate::Refused(text.clone()),
+            Plan::Made(planned) => planned,
+            Plan::Failed(text) => return Gate::Refused(text.clone()),
+            Plan::Later => return Gate::Refused("internal error: the call was not understood".to_owned()),
         };
         let judged = self.judged(planned);
         let verdict = judged.verdict.clone();
@@ -68,14 +69,14 @@ impl Turn {
 
     /// The question that an earlier process left open, about the call as it is understood now.
     pub(crate) fn question_again(&self, call: &mut Call, approval_id: String) -> Arc<Ask> {
-        let judged = call.plan.as_ref().ok().map(|planned| self.judged(planned));
+        let judged = call.planned().map(|planned| self.judged(planned));
         let (verdict, outside) = judged.map(|judged| (judged.verdict, judged.outside)).unzip();
         call.decision = verdict;
-        let about = match &call.plan {
-            Ok(planned) if !planned.plan.questions.is_empty() => {
+        let about = match call.planned() {
+            Some(planned) if !planned.plan.questions.is_empty() => {
                 About::Questions(planned.plan.questions.as_slice().into())
             }
-            Ok(_) | Err(_) => self.about_permission(call, outside.unwrap_or_default()),
+            Some(_) | None => self.about_permission(call, outside.unwrap_or_default()),
         };
         self.ask_about(call, approval_id, about)
     }
@@ -86,7 +87,7 @@ impl Turn {
 
     /// What an "always" answer about this call means; `None` where it would mean nothing.
     pub(crate) fn always(&self, call: &Call) -> Option<Always> {
-        self.judge().always(&call.plan.as_ref().ok()?.matter())
+        self.judge().always(&call.planned()?.matter())
     }
 
     /// Where calls are understood: the session's directories and those granted to it.

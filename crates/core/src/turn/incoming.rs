@@ -27,7 +27,7 @@ pub(super) struct Incoming {
     given: HashSet<CallId>,
     /// What a call of this step is called here, by the model's id for it.
     names: HashMap<CallId, Named>,
-    /// Bytes of text, reasoning and arguments.
+    /// Bytes of text, reasoning, arguments and notices.
     said: u64,
     /// Parts that were opened and are still silent. They are not recorded yet: a stream that breaks now can be tried again
     /// without leaving a trace. `None` once something was said.

@@ -38,12 +38,8 @@ pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chun
 }
 
 /// The one result of a call that ran. A picture is kept before it is told.
-pub(super) async fn finished(
-    turn: &Turn,
-    call: &Call,
-    outcome: ToolOutcome,
-    warning: Option<String>,
-) -> StoreResult<Chunk> {
+pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> StoreResult<Chunk> {
+    let warning = call.warning();
     Ok(match outcome {
         ToolOutcome::Output { data, presentation } => output(call, data, presentation, warning),
         ToolOutcome::Picture { found, mut presentation } => {
@@ -53,13 +49,10 @@ pub(super) async fn finished(
             let digest = turn.hub.parts.blobs.put(session_id, found.bytes).await?;
             output(call, picture::output(&found.path, found.mime, size, &digest), presentation, warning)
         }
-        ToolOutcome::Error { text, presentation } => {
-            let mut chunk = call.failure(&text);
-            if let (Chunk::ToolOutputError { rest, .. }, Some(presentation)) = (&mut chunk, presentation) {
-                *rest = Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) }));
-            }
-            chunk
+        ToolOutcome::Error { text, presentation: Some(presentation) } => {
+            call.failure_shown(&text, call.complete(presentation))
         }
+        ToolOutcome::Error { text, presentation: None } => call.failure(&text),
     })
 }
 

@@ -2,21 +2,27 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::Value;
 
-use super::{Stop, Turn};
+use super::{LeftOut, Stop, Turn};
 use crate::chunk::Chunk;
+use crate::conversation::Conversation;
 use crate::estimate;
-use crate::limits::{BYTES_PER_TOKEN, CONTEXT_RESERVE};
+use crate::limits::{BYTES_PER_TOKEN, CONTEXT_RESERVE, CONTEXT_WARNED_PERCENT};
+use crate::notice;
+use crate::part::Part;
 use crate::ports::compaction::Crowded;
 use crate::ports::model::{ModelError, ModelRequest};
 
 type Item = (Option<String>, String);
 
+/// Of the item that tells the model what is missing.
+const CUT_TITLE: &str = "cut to fit";
+
 impl Turn {
     /// Before a request: cuts the context of this turn to what the model has room for beside the conversation.
     pub(super) fn fit_runtime_context(&mut self) -> Result<(), Stop> {
-        if self.runtime_context.is_empty() {
+        if self.runtime_context.iter().all(|(title, _)| title.as_deref() == Some(CUT_TITLE)) {
             return Ok(());
         }
         let info = &self.setting.model;
@@ -31,11 +37,12 @@ impl Turn {
 
     /// After the provider said that the request is too long. `Ok` when another try may fit.
     pub(super) async fn make_room(&mut self, reason: String) -> Result<(), Stop> {
-        if !self.runtime_context.is_empty() {
+        let is_note = |(title, _): &Item| title.as_deref() == Some(CUT_TITLE);
+        if !self.runtime_context.iter().all(is_note) {
             return self.replace_runtime_context(Vec::new());
         }
         let compaction = self.hub.parts.compaction.clone().filter(|_| !self.asked_for_room);
-        let Some(compaction) = compaction else { return Err(Stop::Model(ModelError::Overflow(reason))) };
+        let Some(compaction) = compaction else { return self.leave_out(ModelError::Overflow(reason)) };
         self.asked_for_room = true;
         let crowded = Crowded {
             session_id: self.setting.workspace.session_id.clone(),
@@ -59,11 +66,60 @@ impl Turn {
                 self.passages = room.passages.into();
                 Ok(())
             }
-            Ok(None) => Err(Stop::Model(ModelError::Overflow(reason))),
+            Ok(None) => self.leave_out(ModelError::Overflow(reason)),
             Err(error) => {
-                Err(Stop::Model(ModelError::Overflow(format!("{reason}; making room failed: {error}"))))
+                self.leave_out(ModelError::Overflow(format!("{reason}; making room failed: {error}")))
             }
         }
+    }
+
+    /// Before a request: one that can't fit is not sent. By the provider's own figure for what went before, so that only the
+    /// new part is estimated; without one, or with a window nobody told us, the provider is asked.
+    pub(super) async fn check_room(&mut self) -> Result<(), Stop> {
+        let info = &self.setting.model;
+        if self.asked_for_room || info.has_guessed_context() {
+            return Ok(());
+        }
+        let Some(expected) = expected_tokens(&self.passages, info.context) else { return Ok(()) };
+        let context = estimate::tokens(estimate::context_bytes(&self.request()));
+        if expected + context < info.context {
+            return Ok(());
+        }
+        let reason =
+            format!("about {} tokens of the {} that {} takes", expected + context, info.context, info.model);
+        self.make_room(reason).await
+    }
+
+    /// Ends the turn with this error; what it could not be sent with is left out of the next requests.
+    pub(super) fn leave_out(&mut self, error: ModelError) -> Result<(), Stop> {
+        let last = self.passages.last();
+        let answers = last.is_some_and(|last| last.message_id == self.voice.message_id);
+        let (left_out, title) = match answers {
+            true => {
+                let step = self.steps.saturating_sub(2);
+                (LeftOut::Results(step), "The last results are left out of the next requests")
+            }
+            false => (LeftOut::Prompt, "This prompt is left out of the next requests"),
+        };
+        self.left_out = Some(left_out);
+        let said = notice::kept("warning", title, None);
+        self.journal.record_with(&self.voice, vec![said], Vec::new())?;
+        Err(Stop::Model(error))
+    }
+
+    /// Tells people once when the context fills up: at the step that crosses the mark.
+    pub(super) fn crowding(&self, used: u64) -> Option<Chunk> {
+        let context = self.setting.model.context;
+        let is_crowded =
+            |used: u64| used.saturating_mul(100) >= context.saturating_mul(CONTEXT_WARNED_PERCENT);
+        let before = last_figure(&self.passages, Counted::ByAnyone).map_or(0, |(_, used)| used);
+        if context == 0 || !is_crowded(used) || is_crowded(before) {
+            return None;
+        }
+        let percent = used.saturating_mul(100) / context;
+        let title = format!("{percent} % of the model's context is used");
+        let advice = format!("{used} of {context} tokens. When it is full, {}.", self.overflow_advice());
+        Some(notice::kept("warning", &title, Some(&advice)))
     }
 
     /// What a person can do about a conversation that does not fit.
@@ -79,16 +135,52 @@ impl Turn {
     }
 
     fn replace_runtime_context(&mut self, kept: Vec<Item>) -> Result<(), Stop> {
-        let bytes = |items: &[Item]| items.iter().map(|(_, text)| text.len()).sum::<usize>();
+        let bytes = |items: &[Item]| {
+            let theirs = items.iter().filter(|(title, _)| title.as_deref() != Some(CUT_TITLE));
+            theirs.map(|(_, text)| text.len()).sum::<usize>()
+        };
         let (before, after) = (bytes(&self.runtime_context), bytes(&kept));
+        // The model must not take a part for the whole.
+        let mut kept = kept;
+        let note = format!("The context of this turn did not fit: {after} of its {before} bytes are shown.");
+        kept.push((Some(CUT_TITLE.to_owned()), note));
         self.runtime_context = kept.into();
-        let said = json!({
-            "severity": "warning",
-            "title": "The runtime context was cut to fit the model",
-            "description": format!("{after} of {before} bytes are sent"),
-        });
-        Ok(self.journal.record_with(&self.voice, vec![Chunk::transient_data("notice", said)], Vec::new())?)
+        let how_much = format!("{after} of {before} bytes are sent");
+        let said = notice::kept("warning", "The runtime context was cut to fit the model", Some(&how_much));
+        Ok(self.journal.record_with(&self.voice, vec![said], Vec::new())?)
     }
+}
+
+/// What the conversation takes, by the last figure of a provider and a guess at what came after it. `None` without a figure,
+/// and when the provider took more already than the window is said to hold.
+fn expected_tokens(passages: &Conversation, window: u64) -> Option<u64> {
+    let (place, used) = last_figure(passages, Counted::ByTheProvider)?;
+    let mut new = passages.get(place).map(|passage| estimate::results_size(passage)).unwrap_or_default();
+    for passage in passages.iter().skip(place + 1) {
+        new = new + estimate::passage_size(passage);
+    }
+    (used < window).then(|| used + new.tokens())
+}
+
+/// Whose figures count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    ByTheProvider,
+    /// Estimates too.
+    ByAnyone,
+}
+
+/// Where the context was last counted, and what was found.
+fn last_figure(passages: &Conversation, counted: Counted) -> Option<(usize, u64)> {
+    let figure = |part: &Part| match part {
+        Part::Data { name, data, .. } if name == "usage" => {
+            let counts = counted == Counted::ByAnyone || data.get("estimated").is_none();
+            data.get("context_used").and_then(Value::as_u64).filter(|_| counts)
+        }
+        _ => None,
+    };
+    let mut backwards = passages.iter().enumerate().rev();
+    backwards.find_map(|(place, passage)| Some((place, passage.parts.iter().rev().find_map(figure)?)))
 }
 
 /// The items as far as they fit, in order, the last one cut; `None` when all fit.

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use super::attachments::Remedy;
 use super::calls::Call;
 use super::incoming::Incoming;
-use super::{Stop, Turn};
-use crate::chunk::{Chunk, Rest, StreamId};
+use super::{Stop, Turn, repeats};
+use crate::chunk::{Chunk, FinishReason, Rest, StreamId};
 use crate::estimate;
 use crate::limits::PART_BYTES;
+use crate::notice;
 use crate::ports::model::{ModelError, StepEvent};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,7 @@ impl Turn {
     pub(super) async fn stream_step(&mut self) -> Result<(), Stop> {
         let mut tries = 0;
         self.fit_runtime_context()?;
+        self.check_room().await?;
         loop {
             let mut spoken = Spoken::Nothing;
             let error = match self.stream_once(&mut spoken).await {
@@ -38,9 +40,12 @@ impl Turn {
                 }
                 ModelError::AttachmentRejected(reason) => match self.leave_out_attachments(&reason).await? {
                     Remedy::TryAgain => {}
-                    Remedy::Nothing => return Err(Stop::Model(ModelError::AttachmentRejected(reason))),
+                    Remedy::Nothing => {
+                        return self.leave_out(ModelError::AttachmentRejected(reason));
+                    }
                 },
                 ModelError::Overflow(reason) => self.make_room(reason).await?,
+                error @ ModelError::Unreadable(_) => return self.leave_out(error),
                 error @ (ModelError::Permanent(_) | ModelError::Auth(_) | ModelError::Refused(_)) => {
                     return Err(Stop::Model(error));
                 }
@@ -73,6 +78,9 @@ impl Turn {
                     self.close_streams().await?;
                     self.fail_unfinished_inputs().await?;
                     self.record_usage(usage, incoming.said())?;
+                    if reason == FinishReason::ContentFilter && incoming.said() == 0 {
+                        self.record(notice::declined(None)).await?;
+                    }
                     self.reason = reason;
                     return Ok(());
                 }
@@ -120,16 +128,21 @@ impl Turn {
             Chunk::ToolInputAvailable { ref marks, .. } if marks.provider_executed == Some(true) => {
                 self.record(chunk).await
             }
-            Chunk::ToolInputAvailable { call_id, tool_name, input, marks, mut rest } => {
+            Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest } => {
                 incoming.heard(estimate::json_bytes(&input));
-                let call = Call::understand(self, call_id.clone(), tool_name.clone(), input.clone()).await;
-                rest.set_tool_metadata(json!({ "attache": call.presentation() }));
-                self.calls.push(call);
-                self.record(Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }).await
+                self.take_call(call_id, tool_name, input, (marks, rest)).await
             }
-            Chunk::ToolInputError { ref call_id, ref tool_name, ref error_text, .. } => {
+            Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, rest } => {
+                let repeated = self.repeats.count(&tool_name, &input);
+                let (error_text, _) = repeats::warned(&error_text, repeated);
                 // An answer in itself; the model has to see it, so the turn goes on.
-                self.calls.push(Call::unreadable(call_id.clone(), tool_name.clone(), error_text.clone()));
+                let unreadable = (call_id.clone(), tool_name.clone(), error_text.clone());
+                self.calls.push(Call::unreadable(unreadable.0, unreadable.1, unreadable.2, repeated));
+                self.record(Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, rest })
+                    .await
+            }
+            Chunk::Data { ref data, .. } => {
+                incoming.heard(estimate::json_bytes(data));
                 self.record(chunk).await
             }
             other => self.record(other).await,
@@ -139,8 +152,8 @@ impl Turn {
     /// Arguments that began and never became whole: such a call is never run, and the model is told.
     async fn fail_unfinished_inputs(&mut self) -> Result<(), Stop> {
         let text = "the arguments of this call never became complete; it was not run";
-        for (call_id, tool_name) in self.close_inputs(text).await? {
-            self.calls.push(Call::unreadable(call_id, tool_name, text.into()));
+        for (call_id, tool_name, repeated) in self.close_inputs(text).await? {
+            self.calls.push(Call::unreadable(call_id, tool_name, text.into(), repeated));
         }
         Ok(())
     }

@@ -104,8 +104,10 @@ impl Turn {
         if let Some(cost) = self.spent.add(step.cost_usd) {
             data["cost_usd"] = cost.into();
         }
+        let crowding = data["context_used"].as_u64().and_then(|used| self.crowding(used));
         let (name, id) = ("usage".into(), Some("usage".into()));
-        let chunk = Chunk::Data { name, id, data, transient: None, rest: Rest::none() };
+        let mut chunks = vec![Chunk::Data { name, id, data, transient: None, rest: Rest::none() }];
+        chunks.extend(crowding);
         let now = self.hub.parts.clock.now_ms();
         let patch =
             SessionPatch { add_usage: Some(step.totals()), updated_at: now, ..SessionPatch::default() };
@@ -116,7 +118,7 @@ impl Turn {
             metadata: self.used.metadata(),
             updated_at: now,
         };
-        self.journal.record_with(&self.voice, vec![chunk], vec![Change::PatchSession(patch), message])
+        self.journal.record_with(&self.voice, chunks, vec![Change::PatchSession(patch), message])
     }
 }
 

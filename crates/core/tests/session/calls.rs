@@ -2,8 +2,12 @@
 
 use attache_core::chunk::{Chunk, FinishReason};
 use attache_core::events::RunState;
-use attache_core::part::ToolState;
+use attache_core::hub::People;
+use attache_core::part::{Part, ToolState};
+use attache_core::ports::client::Answer;
 use attache_core::turn::{FailureKind, TurnEnd};
+use attache_core::watchdog::Approval;
+use serde_json::json;
 
 use crate::world::*;
 
@@ -73,6 +77,120 @@ async fn the_same_call_for_ever_is_stopped() {
     let tools = tools_of(&world.answers(session.id())[0]);
     assert_eq!(tools.len(), 10);
     assert!(tools[2].output.as_ref().unwrap().as_str().unwrap().contains("3 times"));
+    world.check_rest(session.id());
+}
+
+/// Failing, refused, misspelt: what comes of a call does not matter, only that it is the same again.
+#[tokio::test(start_paused = true)]
+async fn the_same_call_for_ever_is_stopped_whatever_comes_of_it() {
+    for call in [
+        "change {\"path\":\"nowhere\"}",
+        "boom {\"path\":\"a\"}",
+        "nothing {}",
+        "look not-json",
+        "touch {\"path\":\"a\"}",
+        "touch {\"path\":\"/etc/a\"}",
+    ] {
+        let script = format!("on *\n{} text \"never\"", format!(" call {call}\n ---\n").repeat(15));
+        let world = World::new(&script).with_settings(|settings| settings.people = People::Absent);
+        let (_process, session) = world.session().await;
+        let end = say(&session, "go").await;
+        assert!(matches!(end, TurnEnd::Failed { kind: FailureKind::Model, .. }), "{call}: {end:?}");
+        let tools = tools_of(&world.answers(session.id())[0]);
+        assert_eq!(tools.len(), 10, "{call}");
+        let error = |index: usize| tools[index].error_text.clone().unwrap();
+        assert!(!error(1).contains("in a row"), "{call}: {}", error(1));
+        assert!(error(2).contains("3 times in a row"), "{call}: {}", error(2));
+        world.check_rest(session.id());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_person_rejects_again_and_again_is_warned_of() {
+    let script = format!("on *\n{} text \"on\"", " call touch {\"path\":\"a\"}\n ---\n".repeat(3));
+    let world = World::new(&script);
+    let (_process, session) = world.session().await;
+    let _seat =
+        seat(&session, answering(&[Answer::RejectOnce, Answer::RejectOnce, Answer::RejectOnce])).await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    let tools = tools_of(&world.answers(session.id())[0]);
+    let told: Vec<_> =
+        tools.iter().map(|tool| serde_json::to_string(&Part::Tool(Box::new(tool.clone())))).collect();
+    assert!(!told[1].as_ref().unwrap().contains("in a row"));
+    assert!(told[2].as_ref().unwrap().contains("3 times in a row"), "{told:?}");
+}
+
+/// What `touch` makes is there when `change` is understood, whether it was asked about or not.
+#[tokio::test(start_paused = true)]
+async fn a_call_is_understood_when_its_turn_comes() {
+    let script =
+        "on *\n call id=t touch {\"path\":\"a\"}\n call id=c change {\"path\":\"a\"}\n ---\n text \"on\"";
+    for approval in [Approval::Ask, Approval::Edits] {
+        let world = World::new(script).with_settings(|settings| settings.approval = approval);
+        let (_process, session) = world.session().await;
+        let client = answering(&[Answer::AllowOnce, Answer::AllowOnce]);
+        let _seat = seat(&session, client.clone()).await;
+        assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+        let tools = tools_of(&world.answers(session.id())[0]);
+        assert_eq!(tools[1].output, Some("change done".into()), "{approval:?}");
+        let titles: Vec<_> = client.asked().iter().map(|ask| ask.presentation.title.clone()).collect();
+        match approval {
+            Approval::Ask => assert_eq!(titles, ["touch", "change a"]),
+            Approval::Edits | Approval::All => assert_eq!(titles, [""; 0]),
+        }
+        // How it looks is told once it is known, before anything is done about it.
+        let message = world.disk.lock().unwrap().conversation(session.id())[1].id.clone();
+        let chunks = world.chunks_of(session.id(), &message);
+        let told = chunks.iter().filter_map(|chunk| match chunk {
+            Chunk::ToolInputAvailable { call_id, rest, .. } if call_id.as_str() == "c" => {
+                Some(json!(rest.tool_metadata())["attache"]["title"].clone())
+            }
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["change", "change a"]);
+        world.check_rest(session.id());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_changes_something_waits_for_those_before_it_and_is_waited_for() {
+    let script = "on *\n call id=l look {\"path\":\"b\",\"ms\":300}\n call id=m look {\"path\":\"b\",\"ms\":200}\n \
+                  call id=t touch {\"path\":\"a\",\"ms\":200}\n call id=n look {\"path\":\"a\",\"ms\":5}\n ---\n text \"on\"";
+    let world = World::new(script).with_settings(|settings| settings.approval = Approval::Edits);
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("go"));
+    until_stored(&world, |_| world.runs.of("m") == 1).await;
+    assert_eq!((world.runs.of("l"), world.runs.of("t")), (1, 0));
+    pause(250).await;
+    assert_eq!(world.runs.of("t"), 0, "`l` still runs");
+    until_stored(&world, |_| world.runs.of("t") == 1).await;
+    assert_eq!(world.runs.of("n"), 0);
+    assert_eq!(end_of(ticket).await, TurnEnd::Finished(FinishReason::Stop));
+    assert!(world.runs.all().values().all(|runs| *runs == 1), "{:?}", world.runs.all());
+    world.check_rest(session.id());
+}
+
+/// The short one has its result on disk while the long one runs.
+#[tokio::test(start_paused = true)]
+async fn results_of_calls_side_by_side_are_recorded_as_each_lands() {
+    let script = "on *\n call id=long look {\"path\":\"a\",\"ms\":5000}\n call id=short look {\"path\":\"b\"}\n ---\n text \"x\"";
+    let world = World::new(script);
+    let (process, session) = world.session().await;
+    let _ticket = session.prompt(prompt("go"));
+    until_stored(&world, |_| world.runs.of("short") == 1).await;
+    pause(100).await;
+    let message = world.disk.lock().unwrap().conversation(session.id())[1].id.clone();
+    let chunks = world.chunks_of(session.id(), &message);
+    let done = chunks.iter().any(|chunk| {
+        matches!(chunk, Chunk::ToolOutputAvailable { call_id, preliminary: None, .. } if call_id.as_str() == "short")
+    });
+    assert!(done, "{chunks:#?}");
+    // A crash now costs only the call that had not landed.
+    process.kill();
+    let again = world.process().hub.open(session.id()).await.unwrap();
+    let tools = tools_of(&world.answers(again.id())[0]);
+    assert_eq!(tools[0].error_text.as_deref(), Some("aborted by host restart"));
+    assert_eq!(tools[1].output, Some("look done".into()));
     world.check_rest(session.id());
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use attache_core::chunk::{Chunk, FinishReason, Rest};
 use attache_core::events::RunState;
 use attache_core::part::ToolState;
+use attache_core::ports::client::Answer;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
 use attache_core::turn::TurnEnd;
@@ -83,6 +84,38 @@ async fn in_the_pause_between_two_tries() {
     session.cancel();
     assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
     assert!(started.elapsed().as_millis() <= 100);
+    world.check_rest(session.id());
+}
+
+/// As when the client owes the tool the text of a file: live, behind a question, and behind a call that changes something.
+#[tokio::test(start_paused = true)]
+async fn while_a_call_is_being_understood() {
+    let hangs = " call id=p hang_in_plan {\"path\":\"a\"}\n";
+    for before in ["", " call touch {\"path\":\"a\"}\n"] {
+        let world = World::new(&format!("on *\n{before}{hangs} ---\n text \"on\""));
+        let (_process, session) = world.session().await;
+        let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+        let ticket = session.prompt(prompt("go"));
+        pause(2_000).await;
+        let started = tokio::time::Instant::now();
+        session.cancel();
+        assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+        assert!(started.elapsed().as_millis() <= 500, "{:?}", started.elapsed());
+        assert_eq!(world.runs.of("p"), 0);
+        world.check_rest(session.id());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_call_that_only_reads_and_does_not_listen() {
+    let world = World::new("on *\n call id=d deaf {\"path\":\"a\"}");
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("go"));
+    until_stored(&world, |_| world.runs.of("d") == 1).await;
+    let started = tokio::time::Instant::now();
+    session.cancel();
+    assert_eq!(end_of(ticket).await, TurnEnd::Aborted);
+    assert!(started.elapsed().as_millis() <= 500, "{:?}", started.elapsed());
     world.check_rest(session.id());
 }
 

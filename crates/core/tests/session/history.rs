@@ -1,5 +1,7 @@
 //! The history a model gets: the same whether the session stayed in memory, was read again, or had to spill.
 
+use std::sync::Arc;
+
 use attache_core::part::{Part, Passage};
 use attache_core::ports::client::Answer;
 
@@ -43,6 +45,22 @@ fn without_approval_ids(passage: &Passage) -> Vec<Part> {
 #[tokio::test(start_paused = true)]
 async fn read_again_it_is_what_it_was_in_memory() {
     assert_eq!(last_request(true).await, last_request(false).await);
+}
+
+/// The very passages, not copies that were read again.
+#[tokio::test(start_paused = true)]
+async fn a_large_one_is_kept_for_the_next_turn() {
+    let piece = "x".repeat(64 * 1024);
+    let world = World::new(&format!("on *\n stream 24 \"{piece}\""));
+    let (_process, session) = world.session().await;
+    for _ in 0..5 {
+        say(&session, "go").await;
+    }
+    let requests = world.model.requests();
+    let [.., before, last] = &requests[..] else { panic!() };
+    let bytes: usize = before.passages.iter().map(|passage| text_of(&passage.parts).len()).sum();
+    assert!(bytes > 4 * 1024 * 1024, "{bytes}");
+    assert!(before.passages.iter().zip(last.passages.iter()).all(|(a, b)| Arc::ptr_eq(a, b)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -108,12 +108,15 @@ async fn what_the_model_has_no_room_for_is_cut_and_told() {
     let prompted = session.prompt(Prompt { runtime_context: items, ..prompt("go") });
     assert_eq!(end_of(prompted).await, TurnEnd::Finished(FinishReason::Stop));
     let sent = contexts(&world).remove(0);
+    // The model is told as well.
+    let (sent, note) = sent.split_once("The context of this turn did not fit").unwrap();
+    assert!(note.contains(&format!("{} of its 40010 bytes", sent.len())), "{note}");
     assert!(
         sent.starts_with("shorté") && sent.len() < 3_000 * 4 && !sent.contains("never"),
         "{}",
         sent.len()
     );
-    assert_eq!(notices(&world, session.id()), [format!("{} of 40010 bytes are sent", sent.len())]);
+    assert_eq!(notices(&world, session.id())[0], format!("{} of 40010 bytes are sent", sent.len()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +124,8 @@ async fn it_gives_way_before_the_turn_fails() {
     let world = World::new("on *\n error overflow \"too long\" times=1\n text \"x\"");
     let (_process, session) = world.session().await;
     assert_eq!(end_of(session.prompt(with_context("go"))).await, TurnEnd::Finished(FinishReason::Stop));
-    assert_eq!(contexts(&world), [SECRET, ""]);
+    let note = "The context of this turn did not fit: 0 of its 16 bytes are shown.";
+    assert_eq!(contexts(&world), [SECRET, note]);
     assert_eq!(notices(&world, session.id()), ["0 of 16 bytes are sent"]);
     world.check_rest(session.id());
 }

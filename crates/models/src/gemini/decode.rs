@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use attache_core::chunk::{Chunk, FinishReason, Rest, StreamId, ToolMarks};
 use attache_core::ids::CallId;
+use attache_core::notice;
 use attache_core::ports::{ModelError, ModelRequest, StepEvent};
 use serde_json::{Map, Value};
 
@@ -84,7 +85,7 @@ impl Decoder for GeminiDecoder {
             self.usage.push_str(usage.get());
         }
         if let Some(reason) = prompt_feedback.and_then(|feedback| feedback.block_reason) {
-            tracing::debug!(reason = &*reason.0, "the prompt was blocked");
+            out.push(StepEvent::Chunk(notice::declined(Some(&shortened(&reason.0)))));
             self.finish.get_or_insert(FinishReason::ContentFilter);
         }
         if let Some(candidate) = candidates {
@@ -275,7 +276,12 @@ impl GeminiDecoder {
         };
         match Ending::of(reason) {
             Ending::GoesOn => {}
-            Ending::Ends(finish) => self.finish = Some(finish),
+            Ending::Ends(finish) => {
+                if finish == FinishReason::ContentFilter && self.finish != Some(finish) {
+                    out.push(StepEvent::Chunk(notice::declined(Some(&words))));
+                }
+                self.finish = Some(finish);
+            }
             Ending::UnreadableCall if self.finish.is_none() => {
                 self.unreadable_call(&words, response_id, out);
                 self.finish = Some(FinishReason::ToolCalls);

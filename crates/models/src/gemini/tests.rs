@@ -150,6 +150,18 @@ fn endings_that_are_no_end_of_an_answer_are_errors() {
 }
 
 #[test]
+fn a_refusal_says_why() {
+    for (heard, words) in [
+        (json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } }), "PROHIBITED_CONTENT"),
+        (json!({ "candidates": [{ "finishReason": "SAFETY", "finishMessage": "too hot" }] }), "too hot"),
+    ] {
+        let told = hear(&mut decoder(), &heard).unwrap();
+        let expected = StepEvent::Chunk(attache_core::notice::declined(Some(words)));
+        assert!(told.contains(&expected), "{told:?}");
+    }
+}
+
+#[test]
 fn a_call_that_could_not_be_read_is_told_once_and_named_after_the_tool_it_was_meant_for() {
     for (message, name) in [
         ("Malformed function call: print(default_api.edit(path='a'))", "edit"),

@@ -266,6 +266,7 @@ fn error(line: &mut Line<'_>) -> Result<ScriptedError, ScriptError> {
         "refused" => ErrorKind::Refused,
         "overflow" => ErrorKind::Overflow,
         "attachment" => ErrorKind::Attachment,
+        "unreadable" => ErrorKind::Unreadable,
         other => return Err(line.error_at(KINDS, other)),
     };
     let message = line.string("the message as a JSON string")?;

@@ -316,6 +316,7 @@ fn model_error(error: &ScriptedError) -> ModelError {
         ErrorKind::Refused => ModelError::Refused(message),
         ErrorKind::Overflow => ModelError::Overflow(message),
         ErrorKind::Attachment => ModelError::AttachmentRejected(message),
+        ErrorKind::Unreadable => ModelError::Unreadable(message),
     }
 }
 

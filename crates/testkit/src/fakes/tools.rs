@@ -1,7 +1,7 @@
 //! A small family of tools that act on nothing but a counter: one that looks, one that changes, one that hangs, one that
 //! panics, one that gives a picture. Arguments: `{"path": "a", "ms": 3}`; a path that starts with `/` is taken as it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -13,26 +13,38 @@ use attache_core::ports::tool::{
 };
 use serde_json::{Value, json};
 
-/// How often each call has been run, over all processes that share it.
+/// How often each call has been run, over all processes that share it, and which paths `touch` has made.
 #[derive(Clone, Debug, Default)]
-pub struct Runs(Arc<Mutex<BTreeMap<CallId, u32>>>);
+pub struct Runs {
+    counts: Arc<Mutex<BTreeMap<CallId, u32>>>,
+    touched: Arc<Mutex<BTreeSet<String>>>,
+}
 
 impl Runs {
     pub fn of(&self, call: &str) -> u32 {
-        self.0.lock().unwrap().get(&CallId::new(call)).copied().unwrap_or_default()
+        self.counts.lock().unwrap().get(&CallId::new(call)).copied().unwrap_or_default()
     }
 
     pub fn all(&self) -> BTreeMap<CallId, u32> {
-        self.0.lock().unwrap().clone()
+        self.counts.lock().unwrap().clone()
     }
 
     pub fn count(&self, call: &CallId) {
-        *self.0.lock().unwrap().entry(call.clone()).or_default() += 1;
+        *self.counts.lock().unwrap().entry(call.clone()).or_default() += 1;
+    }
+
+    fn touch(&self, path: &str) {
+        self.touched.lock().unwrap().insert(path.to_owned());
+    }
+
+    fn is_touched(&self, path: &str) -> bool {
+        self.touched.lock().unwrap().contains(path)
     }
 }
 
 /// The family: `look` (reads), `touch` (writes, asks), `hang` (until cancelled), `deaf` (ignores cancel), `boom` (panics),
-/// `show` (gives a picture; only for models that take some).
+/// `show` (gives a picture; only for models that take some), `change` (understands only a path that was touched),
+/// `hang_in_plan` (is never understood).
 pub fn family(runs: &Runs) -> Arc<[Arc<dyn Tool>]> {
     let behaviours = [
         Behaviour::Look,
@@ -42,6 +54,8 @@ pub fn family(runs: &Runs) -> Arc<[Arc<dyn Tool>]> {
         Behaviour::Boom,
         Behaviour::BoomInPlan,
         Behaviour::Show,
+        Behaviour::Change,
+        Behaviour::HangInPlan,
     ];
     behaviours.into_iter().map(|does| Arc::new(Fake { does, runs: runs.clone() }) as Arc<dyn Tool>).collect()
 }
@@ -55,6 +69,8 @@ enum Behaviour {
     Boom,
     BoomInPlan,
     Show,
+    Change,
+    HangInPlan,
 }
 
 #[derive(Debug)]
@@ -63,8 +79,8 @@ struct Fake {
     runs: Runs,
 }
 
-fn specs() -> &'static [ToolSpec; 7] {
-    static SPECS: OnceLock<[ToolSpec; 7]> = OnceLock::new();
+fn specs() -> &'static [ToolSpec; 9] {
+    static SPECS: OnceLock<[ToolSpec; 9]> = OnceLock::new();
     let spec = |id, kind, effect| ToolSpec {
         id,
         description: "A tool for tests.",
@@ -82,6 +98,8 @@ fn specs() -> &'static [ToolSpec; 7] {
             spec("boom", ToolKind::Other, Effect::ReadOnly),
             spec("boom_in_plan", ToolKind::Other, Effect::ReadOnly),
             spec("show", ToolKind::Read, Effect::ReadOnly),
+            spec("change", ToolKind::Edit, Effect::Mutates),
+            spec("hang_in_plan", ToolKind::Read, Effect::ReadOnly),
         ]
     })
 }
@@ -96,12 +114,21 @@ impl Tool for Fake {
     }
 
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let path = input.get("path").and_then(Value::as_str).map(|path| site.workspace.root.join(path));
+        let name = input.get("path").and_then(Value::as_str).map(str::to_owned);
+        let root = site.workspace.root.clone();
         Box::pin(async move {
-            let path = path.ok_or_else(|| "`path` is missing".to_string())?;
+            let name = name.ok_or_else(|| "`path` is missing".to_string())?;
+            let path = root.join(&name);
             let accesses = match self.does {
                 Behaviour::Look | Behaviour::Show => vec![Access::ReadPath(path)],
                 Behaviour::Touch => vec![Access::WritePath(path)],
+                Behaviour::Change if self.runs.is_touched(&name) => {
+                    let title = format!("change {name}");
+                    let presentation = Presentation { title, ..Presentation::default() };
+                    return Ok(ToolPlan::new(vec![Access::WritePath(path)], presentation));
+                }
+                Behaviour::Change => return Err(format!("{name} does not exist")),
+                Behaviour::HangInPlan => std::future::pending().await,
                 Behaviour::Hang | Behaviour::Deaf | Behaviour::Boom => Vec::new(),
                 Behaviour::BoomInPlan => panic!("the tool panics while it plans, as the test wants"),
             };
@@ -116,7 +143,7 @@ impl Tool for Fake {
             let pause = Duration::from_millis(input.get("ms").and_then(Value::as_u64).unwrap_or_default());
             let shown = Presentation { title: self.spec().id.into(), ..Presentation::default() };
             match self.does {
-                Behaviour::Look | Behaviour::Touch => {
+                Behaviour::Look | Behaviour::Touch | Behaviour::Change | Behaviour::HangInPlan => {
                     if !pause.is_zero() {
                         runtime.progress.show(shown.clone());
                     }
@@ -126,6 +153,9 @@ impl Tool for Fake {
                         () = runtime.cancel.cancelled() => {
                             return ToolOutcome::Error { text: "stopped".into(), presentation: None };
                         }
+                    }
+                    if self.does == Behaviour::Touch {
+                        self.runs.touch(input["path"].as_str().unwrap_or_default());
                     }
                 }
                 Behaviour::Hang => {

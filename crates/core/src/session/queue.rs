@@ -1,0 +1,177 @@
+//! The queue as clients see and change it: listed, cancelled, edited. What fires is `admit`'s business; nothing here fires,
+//! recovers or starts anything. A session that is not open is served from the store, by the same functions.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Session;
+use super::choose::model_of;
+use super::run::patch_message;
+use crate::hub::{self, HubError, QueuedMessage, TurnOutcome, commit};
+use crate::ids::{MessageId, SessionId};
+use crate::journal::replay::parts_of;
+use crate::part::Part;
+use crate::ports::store::{Batch, Change, LeaseGrant, SessionRecord};
+use crate::prompt::{Prompt, media, shelve};
+use crate::turn::TurnEnd;
+
+impl Session {
+    pub(super) async fn queue_list(&self) -> Result<Vec<QueuedMessage>, HubError> {
+        list(&self.hub, self.waiting.iter().map(|queued| &queued.message_id)).await
+    }
+
+    /// Leaves a hidden tombstone. One that has fired already can't be cancelled here: exactly one of the two wins.
+    pub(super) async fn queue_cancel(&mut self, message_id: &MessageId) -> Result<(), HubError> {
+        self.demand_waiting(message_id)?;
+        self.write_to_queue(message_id, vec![tombstone(&self.hub, message_id)]).await?;
+        self.waiting.retain(|queued| queued.message_id != *message_id);
+        let after_index = self.journal.durable();
+        self.answer_callers(message_id, |message_id| {
+            Ok(TurnOutcome { message_id, end: TurnEnd::Aborted, after_index })
+        });
+        Ok(())
+    }
+
+    pub(super) async fn queue_edit(
+        &mut self,
+        message_id: &MessageId,
+        prompt: Prompt,
+    ) -> Result<(), HubError> {
+        self.demand_waiting(message_id)?;
+        let Prompt { parts, runtime_context, .. } = prompt;
+        self.check_media(&parts)?;
+        let changes = edited(&self.hub, &self.id, message_id, parts).await?;
+        self.write_to_queue(message_id, changes).await?;
+        let queued = self.waiting.iter_mut().find(|queued| queued.message_id == *message_id);
+        if let Some(queued) = queued.filter(|_| !runtime_context.is_empty()) {
+            queued.runtime_context = runtime_context;
+        }
+        Ok(())
+    }
+
+    /// Under our own lease while we hold one; else under one for this write alone, which settles nothing.
+    async fn write_to_queue(&mut self, message_id: &MessageId, changes: Vec<Change>) -> Result<(), HubError> {
+        if self.lease.is_some() && self.journal.failure().is_none() {
+            self.journal.change(changes)?;
+            self.journal.settle().await?;
+            return Ok(());
+        }
+        write(&self.hub, &self.id, message_id, changes).await
+    }
+
+    fn demand_waiting(&self, message_id: &MessageId) -> Result<(), HubError> {
+        let waits = self.waiting.iter().any(|queued| queued.message_id == *message_id);
+        if waits { Ok(()) } else { Err(not_waiting(message_id)) }
+    }
+}
+
+/// The messages that wait in a session that is not open.
+pub(crate) async fn list_stored(
+    hub: &Arc<hub::Shared>,
+    record: &SessionRecord,
+) -> Result<Vec<QueuedMessage>, HubError> {
+    list(hub, record.queued.iter()).await
+}
+
+pub(crate) async fn cancel_stored(
+    hub: &Arc<hub::Shared>,
+    record: &SessionRecord,
+    message_id: &MessageId,
+) -> Result<(), HubError> {
+    write(hub, &record.row.id, message_id, vec![tombstone(hub, message_id)]).await
+}
+
+pub(crate) async fn edit_stored(
+    hub: &Arc<hub::Shared>,
+    record: &SessionRecord,
+    message_id: &MessageId,
+    prompt: Prompt,
+) -> Result<(), HubError> {
+    if !record.queued.contains(message_id) {
+        return Err(not_waiting(message_id));
+    }
+    if let Some(model) = model_of(hub, &record.row) {
+        media::check(&prompt.parts, &model, &hub.choices.get().models)
+            .map_err(|error| HubError::Invalid(error.to_string()))?;
+    }
+    let changes = edited(hub, &record.row.id, message_id, prompt.parts).await?;
+    write(hub, &record.row.id, message_id, changes).await
+}
+
+async fn list(
+    hub: &Arc<hub::Shared>,
+    waiting: impl Iterator<Item = &MessageId>,
+) -> Result<Vec<QueuedMessage>, HubError> {
+    let mut listed = Vec::new();
+    for message_id in waiting {
+        if let Some((row, rows)) = hub.parts.store.message(message_id).await? {
+            let queued_at = row.metadata.get("queued_at").and_then(Value::as_i64).unwrap_or_default();
+            listed.push(QueuedMessage { message_id: message_id.clone(), queued_at, parts: parts_of(&rows)? });
+        }
+    }
+    Ok(listed)
+}
+
+pub(super) fn tombstone(hub: &Arc<hub::Shared>, message_id: &MessageId) -> Change {
+    let now = hub.parts.clock.now_ms();
+    patch_message(message_id, json!({ "queue_canceled_at": now, "hidden_at": now }), now)
+}
+
+/// The rows of a waiting message with other content.
+async fn edited(
+    hub: &Arc<hub::Shared>,
+    session_id: &SessionId,
+    message_id: &MessageId,
+    mut parts: Vec<Part>,
+) -> Result<Vec<Change>, HubError> {
+    let stored = hub.parts.store.message(message_id).await?;
+    let Some((_, old)) = stored else { return Err(not_waiting(message_id)) };
+    if parts.len() < old.len() {
+        return Err(HubError::Invalid(format!(
+            "an edit may not drop blocks: the waiting message has {}, the edit {}",
+            old.len(),
+            parts.len()
+        )));
+    }
+    shelve(&mut parts, session_id, &*hub.parts.blobs).await?;
+    let now = hub.parts.clock.now_ms();
+    let mut rows = crate::rows::of_message(session_id, message_id, &parts, now, &hub.parts.ids)?;
+    for (row, known) in rows.iter_mut().zip(old) {
+        row.id = known.id;
+    }
+    Ok(rows.into_iter().map(Change::PutPart).collect())
+}
+
+/// One write to a waiting message, fenced against whoever may fire it. The lease is for this write alone: what a dead owner
+/// left stays as it is for the next one who opens the session.
+async fn write(
+    hub: &Arc<hub::Shared>,
+    session_id: &SessionId,
+    message_id: &MessageId,
+    mut changes: Vec<Change>,
+) -> Result<(), HubError> {
+    let epoch = match hub.parts.leases.acquire(session_id, None).await? {
+        LeaseGrant::Granted { epoch, .. } => epoch,
+        LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(session_id.clone())),
+        LeaseGrant::UnknownSession => return Err(HubError::UnknownSession(session_id.clone())),
+    };
+    // Looked at under the lease: from now on nobody else can fire it.
+    let record = hub.parts.store.session(session_id).await;
+    let waits = record.map(|record| record.is_some_and(|record| record.queued.contains(message_id)));
+    let waits = match waits {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(not_waiting(message_id)),
+        Err(error) => Err(error.into()),
+    };
+    if waits.is_err() {
+        changes.clear();
+    }
+    changes.push(Change::ReleaseLease);
+    commit(&*hub.parts.store, Batch { session_id: session_id.clone(), fence: Some(epoch), changes }).await?;
+    waits
+}
+
+fn not_waiting(message_id: &MessageId) -> HubError {
+    HubError::Invalid(format!("no message {message_id} is waiting"))
+}
