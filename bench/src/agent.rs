@@ -8,7 +8,10 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::aims::{DELTA, LONG_STREAM, PARTS_PER_TURN, SHORT_STREAM, TOOL_ROUNDS, WRITTEN_DELTAS};
+use super::aims::{
+    DELTA, LARGE_ANSWER_DELTA, LARGE_ANSWER_DELTAS, LONG_STREAM, PARTS_PER_TURN, SHORT_STREAM, TOOL_ROUNDS,
+    WRITTEN_DELTAS,
+};
 use super::driven::{Driven, Exchange, Until};
 use super::tools::{NEEDLE, SAMPLE};
 use super::usage::Usage;
@@ -37,6 +40,8 @@ pub(crate) enum Prompt {
     DeltasThenSilence(u64),
     ToolRounds,
     Parts,
+    /// An answer as long as a large file.
+    LargeAnswer,
     Glob,
     Grep,
     Read,
@@ -54,6 +59,7 @@ impl Prompt {
             Self::DeltasThenSilence(count) => format!("{count} deltas, then silence"),
             Self::ToolRounds => "rounds of tools".to_owned(),
             Self::Parts => "many parts".to_owned(),
+            Self::LargeAnswer => "a large answer".to_owned(),
             Self::Glob => "list files".to_owned(),
             Self::Grep => "search files".to_owned(),
             Self::Read => "read a file".to_owned(),
@@ -205,6 +211,8 @@ fn script() -> String {
     }
     text += "  text \"read\"\n";
     text += &tool_calls();
+    text += &format!("on \"{}\"\n", Prompt::LargeAnswer.text());
+    text += &format!("  stream {LARGE_ANSWER_DELTAS} \"{LARGE_ANSWER_DELTA}\"\n");
     text += &format!("on \"{}\"\n", Prompt::Parts.text());
     for pair in 1..=PARTS_PER_TURN / 2 {
         text += &format!(

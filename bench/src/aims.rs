@@ -102,6 +102,12 @@ pub(crate) const PART_LOADS: usize = 3;
 
 pub(crate) const HISTORY_TURNS: usize = 1_000;
 
+/// Answers of 64 KiB that make a history of 10 MB: as many as a long day of reading files leaves.
+pub(crate) const LARGE_TURNS: usize = 160;
+pub(crate) const LARGE_ANSWER_DELTAS: usize = 1_024;
+pub(crate) const LARGE_ANSWER_DELTA: &str =
+    "sixty-four bytes of an answer that is as long as a large file is. ";
+
 /// Turns compared at the start and at the end of a long history. Odd, so that the median is one of them.
 pub(crate) const COMPARED_TURNS: usize = 51;
 

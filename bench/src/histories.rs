@@ -9,7 +9,8 @@ use memchr::memmem;
 
 use super::agent::{Agent, Home, Prompt};
 use super::aims::{
-    self, Aim, COMPARED_TURNS, HISTORY_TURNS, LOADED_TURNS, LOADS, PART_LOADS, PART_TURNS, PARTS_PER_TURN,
+    self, Aim, COMPARED_TURNS, HISTORY_TURNS, LARGE_TURNS, LOADED_TURNS, LOADS, PART_LOADS, PART_TURNS,
+    PARTS_PER_TURN,
 };
 use super::driven::Until;
 use super::figures::{median, median_ms, megabytes, milliseconds};
@@ -48,7 +49,8 @@ pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
         aim: aims::LOAD_PARTS_MS,
     };
     loads(&home, &parts, table)?;
-    growth(&home, Floor::measure(place)?, table)
+    growth(&home, Floor::measure(place)?, table)?;
+    large_history(&home, table)
 }
 
 fn many_turns(home: &Home, turns: usize) -> Result<String> {
@@ -153,6 +155,33 @@ fn growth(home: &Home, floor: Floor, table: &mut Table) -> Result<()> {
     let growth = last / first;
     let limit = Limit::new(1.0, "no growth");
     table.push(row("growth of a turn over 1,000 turns", "times", growth, limit, Some(aims::TURN_GROWTH)));
+    Ok(())
+}
+
+/// The same process: turns of an empty session against turns of one that holds 10 MB, taken in turns so that both meet the
+/// same machine.
+fn large_history(home: &Home, table: &mut Table) -> Result<()> {
+    let mut agent = home.start()?;
+    let (large, _) = agent.new_session()?;
+    for _ in 0..LARGE_TURNS {
+        agent.prompt(&large, Prompt::LargeAnswer)?;
+    }
+    settle();
+    let (mut empty_times, mut large_times) = (Vec::new(), Vec::new());
+    for _ in 0..COMPARED_TURNS {
+        let (empty, _) = agent.new_session()?;
+        // The first turn of a session also assembles its prompt, whatever the history.
+        agent.prompt(&empty, Prompt::OneToken)?;
+        empty_times.push(agent.prompt(&empty, Prompt::OneToken)?.time);
+        large_times.push(agent.prompt(&large, Prompt::OneToken)?.time);
+    }
+    agent.finish()?;
+    let (empty, large) = (median_ms(&empty_times)?, median_ms(&large_times)?);
+    let limit = Limit::new(empty, "turn of an empty session beside it");
+    let figure = "turn at a history of 10 MB".into();
+    table.push(Row { figure, unit: "ms", value: large, limit, aim: Some(aims::TURN_MS) });
+    let (figure, limit) = ("growth of a turn at 10 MB".into(), Limit::new(1.0, "no growth"));
+    table.push(Row { figure, unit: "times", value: large / empty, limit, aim: Some(aims::TURN_GROWTH) });
     Ok(())
 }
 
