@@ -10,6 +10,7 @@ use crate::debian;
 use crate::house::{House, output};
 use crate::limits::{
     FUZZ_INPUT_BYTES, FUZZ_INPUT_TIMEOUT_SECONDS, FUZZ_MEMORY_MB, FUZZ_SECONDS, QUICK_FUZZ_SECONDS,
+    SOAK_FUZZ_SECONDS,
 };
 
 /// How long a run may take.
@@ -17,6 +18,7 @@ use crate::limits::{
 pub(crate) enum Effort {
     Full,
     Quick,
+    Soak,
 }
 
 /// What cargo-fuzz would pass, without its nightly sanitizers: coverage counters, their table, and comparisons, so
@@ -35,6 +37,7 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     let seconds = match effort {
         Effort::Full => FUZZ_SECONDS,
         Effort::Quick => QUICK_FUZZ_SECONDS,
+        Effort::Soak => SOAK_FUZZ_SECONDS,
     };
     let side_by_side = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failures = Vec::new();

@@ -1,4 +1,4 @@
-//! Guards the house: `cargo xtask test | tidy | bench | peers | fuzz | picture | catalogue`. Knows the repository, not the product.
+//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | picture | catalogue`. Knows the repository, not the product.
 
 use std::process::ExitCode;
 
@@ -21,12 +21,13 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--quick]   everything: format, lints, tidy, peers, tests, fuzzing, demo
+  soak             the long hunts: fuzzing for minutes, many seeds, kills and generated cases; an hour or more
   tidy             rules of the house that no compiler checks
   bench [WORD ...] figures of the release binary beside their limits; with words, of the sections that name one
   peers            installs the programs of others that the tests talk to
   picture          draws the demo into docs/demo.svg
   catalogue [FILE] makes the embedded catalogue of models anew, from FILE (api.json of models.dev) or a pinned crate
-  fuzz [--quick]   builds the fuzz targets and runs each for a minute (--quick: 5 s)
+  fuzz [--quick]   builds the fuzz targets and runs each for 15 s (--quick: 5 s)
 
 example: cargo xtask test --quick
 ";
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["test"] => test::run(&house, Effort::Full),
         ["test", "--quick"] => test::run(&house, Effort::Quick),
+        ["soak"] => test::soak(&house),
         ["tidy"] => tidy::run(&house),
         ["bench", words @ ..] => bench::run(&house, words),
         ["catalogue"] => catalogue::make(&house),

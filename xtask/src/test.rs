@@ -1,9 +1,11 @@
-//! `cargo xtask test`: everything that must hold before a change lands, from a clean clone on.
+//! `cargo xtask test`: everything that must hold before a change lands, from a clean clone on. `cargo xtask soak`: the same
+//! hunts for longer.
 
 use anyhow::Result;
 
 use crate::fuzz::{self, Effort};
 use crate::house::{self, House, is_installed};
+use crate::limits::SOAK_SEEDS;
 use crate::steps::Steps;
 use crate::{peers, tidy};
 
@@ -39,6 +41,20 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     steps.step("demo", || {
         house::run(house.cargo().args(["run", "--quiet", "--package", "attache", "--", "demo"]))
     });
+    steps.finish()
+}
+
+/// Tests that generate their cases read these variables and go on for longer.
+pub(crate) fn soak(house: &House) -> Result<()> {
+    let mut steps = Steps::default();
+    steps.step("peers", || peers::install(house).map(drop));
+    steps.step("tests", || {
+        let seeds = SOAK_SEEDS.to_string();
+        let mut command = house.cargo();
+        command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
+        house::run(command.env("TEST_SOAK", "1").env("TEST_SIM_SEEDS", &seeds).env("PROPTEST_CASES", "20000"))
+    });
+    steps.step("fuzzing", || fuzz::run(house, Effort::Soak));
     steps.finish()
 }
 

@@ -30,6 +30,17 @@ pub(crate) fn is_seen() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether a person types what the program reads.
+pub(crate) fn is_typed() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// The width of the terminal that shows the answer; `None` where there is none.
+pub(crate) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0 && is_seen()).then_some(usize::from(size.ws_col))
+}
+
 /// A closed pipe ends the answer, not the program.
 pub(crate) fn forgive(result: io::Result<()>) -> io::Result<()> {
     match result {

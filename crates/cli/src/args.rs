@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
-#[command(name = "attache", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "attache", version, arg_required_else_help = true)]
 #[command(after_help = "Example:\n  attache demo")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -155,20 +155,26 @@ pub(crate) struct SessionsArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// List sessions, the latest first
-    #[command(after_help = "Example:\n  attache sessions list")]
-    List,
+    #[command(after_help = "Example:\n  attache sessions list --limit 10")]
+    List(ListArgs),
     /// Show one session
-    #[command(after_help = "Example:\n  attache sessions show ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
+    #[command(after_help = "Example:\n  attache sessions show ses_019a2b3c4d5e6fAbCdEfGhIjKl --full")]
     Show {
-        /// Session id
+        /// Session id, or its beginning
         id: String,
+        /// Also the arguments and the output of each tool call
+        #[arg(long)]
+        full: bool,
+        /// Everything that is stored, as JSON
+        #[arg(long, conflicts_with = "full")]
+        json: bool,
     },
     /// Write one session out
     #[command(
         after_help = "Example:\n  attache sessions export ses_019a2b3c4d5e6fAbCdEfGhIjKl --format md -o session.md"
     )]
     Export {
-        /// Session id
+        /// Session id, or its beginning
         id: String,
         #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
         format: ExportFormat,
@@ -176,6 +182,19 @@ pub(crate) enum SessionsCommand {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// How many, the newest first
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Every session
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+    /// For programs: a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::demo::agent::Agent;
@@ -13,7 +13,7 @@ use crate::demo::seen::Seen;
 use crate::demo::stage::Stage;
 
 mod agent;
-mod paint;
+
 mod seen;
 mod stage;
 
@@ -26,15 +26,23 @@ const STILL_THERE: &str = "Are you still there? Write down what happened.";
 const KILLED_AFTER: usize = 60;
 
 /// No step takes a second on a healthy machine; a hang must end the demo, not the user's patience.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run() -> Result<()> {
     let mut stage = Stage::new();
     stage.title("attache demo: one session, two processes, nothing lost");
     let place = tempfile::tempdir().context("can't make a temporary directory")?;
     let workspace = prepare(place.path())?;
-    let played = tokio::time::timeout(PATIENCE, play(&mut stage, place.path(), &workspace)).await;
-    played.context("the demo did not end in time")??;
+    // Dropped on an interrupt: that ends the agent and all it started, and removes the directory.
+    let interrupted = async {
+        tokio::signal::ctrl_c().await.context("can't wait for an interrupt")?;
+        bail!("interrupted; the demo's files are removed")
+    };
+    let playing = tokio::time::timeout(PATIENCE, play(&mut stage, place.path(), &workspace));
+    tokio::select! {
+        played = playing => played.context("the demo did not end in time")??,
+        interrupted = interrupted => interrupted?,
+    }
     stage.closing();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `attache doctor`: looks at everything a user could have wrong and says what to do next. Changes nothing.
+//! `attache doctor`: tries everything a user could have wrong and says what to do next. Leaves nothing behind.
 //!
 //! Each check is a function from what was found to findings; a new one is a line in `run`.
 
@@ -15,6 +15,7 @@ use crate::setup::Sources;
 mod commands;
 mod files;
 mod model;
+mod prompt;
 mod store;
 mod web_search;
 
@@ -57,6 +58,7 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     }
     let mut findings = vec![files::configuration(&sources.config)];
     findings.extend(files::modes(&sources.dirs));
+    findings.push(files::room(&sources.dirs));
     findings.push(files::keys(&sources.credentials));
     findings.push(store::check(&sources.config));
     findings.push(commands::check(&sources.config));

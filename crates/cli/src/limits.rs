@@ -33,3 +33,10 @@ pub(crate) const MAX_LEDGER_BYTES: u64 = 1024 * 1024;
 
 /// How long a login waits for another one that writes at the same time.
 pub(crate) const LEDGER_WAIT: Duration = Duration::from_secs(5);
+
+/// A word from a model that has to be loaded first; a person waits for it.
+pub(crate) const DOCTOR_ANSWER: Duration = Duration::from_secs(30);
+
+/// Below the first a session may end in the middle of an answer; below the second it will soon.
+pub(crate) const SPACE_NEEDED: u64 = 16 * 1024 * 1024;
+pub(crate) const SPACE_WANTED: u64 = 512 * 1024 * 1024;

@@ -25,6 +25,7 @@ mod limits;
 mod logging;
 mod memory;
 mod models;
+mod paint;
 mod print_config;
 mod providers;
 mod sandbox;
@@ -85,11 +86,8 @@ fn run(args: &Args) -> Result<ExitCode> {
 async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
     match &args.command {
         Some(Command::Sessions(sessions)) => {
-            let (store, set_aside) = setup::open_store(&sources.config, &sources.dirs)?;
-            tell_set_aside(set_aside.as_deref());
-            let done = sessions::run(&store, &sources.config, sessions.command.clone()).await;
-            store.shutdown();
-            done?;
+            let store = setup::look_into_store(&sources.config, &sources.dirs)?;
+            sessions::run(store.as_ref(), &sources.config, sessions.command.clone()).await?;
         }
         Some(Command::Demo) => demo::run().await?,
         Some(Command::Models(models)) => models::run(sources, models).await?,
@@ -99,6 +97,9 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             auth::Desk::new(sources).login_to_any(provider.as_deref()).await?;
         }
         Some(Command::Acp(acp_args)) => {
+            if answer::is_typed() {
+                answer::note(ACP_ON_A_TERMINAL);
+            }
             let setup = Setup::open(sources, acp_args.agent.as_deref())?;
             tell_set_aside(setup.set_aside.as_deref());
             acp::run(setup, sources, acp_args).await?;
@@ -107,6 +108,13 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// Whoever types the command by hand most likely wanted something else.
+const ACP_ON_A_TERMINAL: &str = "\
+attache acp is what an editor starts: it waits for ACP messages, one JSON object per line, on standard input.
+  attache doctor --editors    what to write into your editor's settings
+  attache demo                see a whole session in this terminal
+Ctrl-D ends it.";
 
 /// One for the turn, one for the connection: the store and the pipes have threads of their own.
 const WORKERS: usize = 2;

@@ -1,4 +1,6 @@
-//! `attache sessions`: looks at stored sessions without opening them. Reads only.
+//! `attache sessions`: looks at stored sessions without opening them. Reads only, and makes no file but the one asked for.
+
+mod show;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -6,33 +8,51 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use attache_core::agents::Agents;
+use attache_core::calendar;
 use attache_core::export::{ExportError, Format, export};
 use attache_core::ids::SessionId;
-use attache_core::journal::replay::parts_of;
 use attache_core::legible::legible_line;
-use attache_core::notice;
-use attache_core::part::{Part, Role, ToolPart, ToolState};
-use attache_core::ports::store::{
-    MessageRow, Owner, RowRange, SessionQuery, SessionRecord, SessionRow, Store,
-};
-use attache_core::ports::tool::Presentation;
-use attache_core::watchdog::{Firmness, Reason, Rule, Rules, Verdict};
-use serde_json::Value;
+use attache_core::ports::store::{SessionQuery, SessionRow, Store};
+use serde_json::{Value, json};
 
 use crate::answer;
-use crate::args::{ExportFormat, SessionsCommand};
+use crate::args::{ExportFormat, ListArgs, SessionsCommand};
 use crate::config::Config;
+use crate::paint::{Colour, Paint};
 use crate::when;
 
-/// Sessions fetched at a time, and bytes of parts: a screenful and more, never everything.
-const PAGE_SESSIONS: usize = 200;
-const PAGE_BYTES: usize = 256 * 1024;
+use show::{Detail, Printer};
 
-pub(crate) async fn run(store: &dyn Store, config: &Config, command: SessionsCommand) -> Result<()> {
+/// Sessions fetched at a time.
+const PAGE_SESSIONS: usize = 200;
+
+/// How many ids are named where a prefix fits several.
+const CANDIDATES: usize = 5;
+
+/// `store` is `None` as long as nothing was ever stored.
+pub(crate) async fn run(
+    store: Option<&attache_store::ReadOnlyStore>,
+    config: &Config,
+    command: SessionsCommand,
+) -> Result<()> {
+    let Some(store) = store else {
+        return match command {
+            SessionsCommand::List(arguments) => list_none(&arguments),
+            SessionsCommand::Show { id, .. } | SessionsCommand::Export { id, .. } => bail!(unknown(&id)),
+        };
+    };
     match command {
-        SessionsCommand::List => list(store).await,
-        SessionsCommand::Show { id } => show(store, config, &SessionId::new(id)).await,
+        SessionsCommand::List(arguments) => list(store, &arguments).await,
+        SessionsCommand::Show { id, json: true, .. } => {
+            let id = find(store, &id).await?;
+            write_export(store, &id, Format::Json, None).await
+        }
+        SessionsCommand::Show { id, full, json: false } => {
+            let id = find(store, &id).await?;
+            let Some(record) = store.session(&id).await? else { bail!(unknown(id.as_str())) };
+            let detail = if full { Detail::Full } else { Detail::Outline };
+            Printer { config, detail, paint: Paint::for_answers() }.session(store, &record).await
+        }
         SessionsCommand::Export { id, format, output } => {
             let format = match format {
                 ExportFormat::Jsonl => Format::Jsonl,
@@ -40,212 +60,145 @@ pub(crate) async fn run(store: &dyn Store, config: &Config, command: SessionsCom
                 ExportFormat::Md => Format::Markdown,
                 ExportFormat::Csv => Format::Csv,
             };
-            write_export(store, &SessionId::new(id), format, output.as_deref()).await
+            // Before the file is made: a mistyped id must not empty an older export.
+            let id = find(store, &id).await?;
+            write_export(store, &id, format, output.as_deref()).await
         }
     }
 }
 
-async fn list(store: &dyn Store) -> Result<()> {
-    let mut after = None;
-    let mut listed = 0;
-    loop {
-        let query = SessionQuery { after, limit: PAGE_SESSIONS, ..SessionQuery::default() };
-        let rows = store.list_sessions(query).await?;
-        let Some(last) = rows.last() else { break };
-        after = Some((last.updated_at, last.id.clone()));
-        listed += rows.len();
+fn list_none(arguments: &ListArgs) -> Result<()> {
+    if arguments.json {
+        answer::write("[]\n")?;
+    }
+    answer::note("no sessions yet; they appear here after their first prompt");
+    Ok(())
+}
+
+async fn list(store: &dyn Store, arguments: &ListArgs) -> Result<()> {
+    let limit = if arguments.all { usize::MAX } else { arguments.limit };
+    let mut pages = Pages::new(store);
+    let (mut listed, mut more) = (0, false);
+    let paint = Paint::for_answers();
+    let mut separator = "[\n";
+    'pages: while let Some(rows) = pages.next().await? {
         let mut text = String::new();
         for row in &rows {
-            writeln!(
-                text,
-                "{}  {}  {}  {}",
-                row.id,
-                when::minutes(row.updated_at),
-                title(row),
-                plain(&row.workspace_root.to_string_lossy())
-            )?;
+            if listed == limit {
+                more = true;
+                answer::write_painted(&text)?;
+                break 'pages;
+            }
+            listed += 1;
+            if arguments.json {
+                write!(text, "{separator}  {}", as_json(row))?;
+                separator = ",\n";
+            } else {
+                writeln!(text, "{}", as_line(row, paint))?;
+            }
         }
-        answer::write(&text)?;
-        if rows.len() < PAGE_SESSIONS {
-            break;
-        }
+        answer::write_painted(&text)?;
     }
-    if listed == 0 {
-        eprintln!("no sessions yet; they appear here after their first prompt");
+    match (listed, arguments.json) {
+        (0, _) => return list_none(arguments),
+        (_, true) => answer::write("\n]\n")?,
+        (_, false) => {}
+    }
+    if more {
+        answer::note(&format!("the newest {listed}; `--all` lists every session, `--limit N` the newest N"));
     }
     Ok(())
 }
 
-async fn show(store: &dyn Store, config: &Config, id: &SessionId) -> Result<()> {
-    let Some(record) = store.session(id).await? else { bail!(unknown(id)) };
-    answer::write(&head(&record)?)?;
-    answer::write(&rules_in_force(&record.row, config)?)?;
-    let mut after = None;
-    let mut shown: Option<MessageRow> = None;
-    loop {
-        let page = store.read_rows(id, RowRange { after, before_seq: None, max_bytes: PAGE_BYTES }).await?;
-        let mut text = String::new();
-        for (message, rows) in page.messages {
-            if shown.as_ref().is_none_or(|before| before.id != message.id) {
-                writeln!(text, "\n{}", message_line(&message))?;
-            }
-            for part in parts_of(&rows)? {
-                part_lines(&mut text, &part)?;
-            }
-            shown = Some(message);
-        }
-        answer::write(&text)?;
-        match page.next {
-            Some(cursor) => after = Some(cursor),
-            None => return Ok(()),
-        }
-    }
+fn as_line(row: &SessionRow, paint: Paint) -> String {
+    let (when, place) = (when::minutes(row.updated_at), plain(&row.workspace_root.to_string_lossy()));
+    format!(
+        "{}  {}  {}  {}",
+        row.id,
+        paint.paint(Colour::Grey, &when),
+        paint.paint(Colour::Bold, &title(row)),
+        paint.paint(Colour::Grey, &place)
+    )
 }
 
-fn head(record: &SessionRecord) -> Result<String> {
-    let row = &record.row;
-    let mut text = String::new();
-    writeln!(text, "session    {}", row.id)?;
-    writeln!(text, "title      {}", title(row))?;
-    writeln!(text, "workspace  {}", plain(&row.workspace_root.to_string_lossy()))?;
-    writeln!(text, "agent      {}", plain(&row.agent.to_string()))?;
-    if let Some(model) = &row.model {
-        writeln!(text, "model      {}", plain(&model.to_string()))?;
-    }
-    writeln!(text, "made       {}", when::minutes(row.created_at))?;
-    writeln!(text, "changed    {}", when::minutes(row.updated_at))?;
-    let state = match (&record.live_run, record.owner) {
-        (None, _) => "idle",
-        (Some(_), Owner::Other | Owner::Us) => "running",
-        (Some(_), Owner::Nobody | Owner::Dead) => "interrupted; the next load settles it",
-    };
-    writeln!(text, "state      {state}, {} waiting", record.queued.len())?;
+/// For programs: exact values, times as ISO 8601.
+fn as_json(row: &SessionRow) -> Value {
     let totals = &row.totals;
-    writeln!(
-        text,
-        "tokens     {} input, {} output, {} reasoning, {} cache read, {} cache write",
-        totals.prompt_tokens,
-        totals.completion_tokens,
-        totals.reasoning_tokens,
-        totals.cache_read,
-        totals.cache_write
-    )?;
-    if totals.cost_usd > 0.0 {
-        writeln!(text, "cost       {}", dollars(totals.cost_usd))?;
-    }
-    Ok(text)
+    json!({
+        "id": row.id.as_str(),
+        "title": row.metadata.get("title"),
+        "workspace": row.workspace_root,
+        "agent": row.agent.to_string(),
+        "model": row.model.as_ref().map(ToString::to_string),
+        "createdAt": calendar::iso_8601(row.created_at),
+        "updatedAt": calendar::iso_8601(row.updated_at),
+        "tokens": {
+            "input": totals.prompt_tokens,
+            "output": totals.completion_tokens,
+            "reasoning": totals.reasoning_tokens,
+            "cacheRead": totals.cache_read,
+            "cacheWrite": totals.cache_write,
+        },
+        "costUsd": totals.cost_usd,
+    })
 }
 
-/// Two digits that tell something, also of what costs less than a cent.
-fn dollars(amount: f64) -> String {
-    match amount {
-        amount if amount >= 1.0 => format!("${amount:.2}"),
-        amount if amount >= 0.01 => format!("${amount:.3}"),
-        amount => format!("${amount:.6}"),
+/// The session of this id, or the only one whose id begins like this, with or without `ses_`.
+async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
+    let exact = SessionId::new(typed);
+    if store.session(&exact).await?.is_some() {
+        return Ok(exact);
     }
-}
-
-/// Of all scopes. Which of them decided about a call stands with the call.
-fn rules_in_force(row: &SessionRow, config: &Config) -> Result<String> {
-    let mut text = String::new();
-    let mut line = |rule: &Rule, scope: &str| {
-        writeln!(text, "rule       {} {} ({scope})", rule.action.as_str(), plain(&rule.to_string()))
+    let bare = typed.strip_prefix("ses_").unwrap_or(typed);
+    let fits = |id: &SessionId| {
+        let id = id.as_str();
+        !bare.is_empty() && id.strip_prefix("ses_").unwrap_or(id).starts_with(bare)
     };
-    for own in Agents::builtin().get(&row.agent).into_iter().flat_map(|agent| &agent.permissions) {
-        let scope = match own.firmness {
-            Firmness::Plain => "agent",
-            Firmness::Pinned => "agent, pinned",
-        };
-        line(&own.rule, scope)?;
+    let mut pages = Pages::new(store);
+    let mut found: Vec<SessionId> = Vec::new();
+    while found.len() <= CANDIDATES
+        && let Some(rows) = pages.next().await?
+    {
+        found.extend(rows.into_iter().map(|row| row.id).filter(|id| fits(id)));
     }
-    for configured in &config.rules {
-        line(&configured.value.rule, "configuration")?;
-    }
-    for rule in Rules::from_json(&row.permissions).iter() {
-        line(rule, "session")?;
-    }
-    for directory in row.metadata.get("granted_directories").and_then(Value::as_array).into_iter().flatten() {
-        writeln!(text, "granted    {} (session)", plain(directory.as_str().unwrap_or_default()))?;
-    }
-    Ok(text)
-}
-
-fn message_line(message: &MessageRow) -> String {
-    let mut line = format!("{}  {}", message.role.as_str(), when::minutes(message.created_at));
-    if let Some(model) = message.metadata.get("model").and_then(Value::as_str) {
-        line.push_str(&format!("  {}", plain(model)));
-    }
-    if let Some(usage) = message.metadata.get("usage") {
-        let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
-        line.push_str(&format!("  {} in, {} out", count("input"), count("output")));
-    }
-    if let Some(cost) = message.metadata.get("cost_usd").and_then(Value::as_f64) {
-        line.push_str(&format!("  {}", dollars(cost)));
-    }
-    if message.role == Role::Assistant && message.metadata.get("refused").is_some() {
-        line.push_str("  refused");
-    }
-    line
-}
-
-fn part_lines(text: &mut String, part: &Part) -> std::fmt::Result {
-    match part {
-        Part::Text { text: said, .. } => indented(text, "  ", said),
-        Part::Reasoning { text: thought, .. } => indented(text, "  ~ ", thought),
-        Part::Tool(tool) => call_line(text, tool),
-        Part::File { media_type, filename, .. } => {
-            writeln!(text, "  [{} {}]", plain(filename.as_deref().unwrap_or("file")), plain(media_type))
+    match found.as_slice() {
+        [] => bail!(unknown(typed)),
+        [only] => Ok(only.clone()),
+        several => {
+            let named: Vec<&str> = several.iter().take(CANDIDATES).map(SessionId::as_str).collect();
+            let dots = if several.len() > CANDIDATES { ", …" } else { "" };
+            bail!(
+                "several sessions begin with {}: {}{dots}; type more of the id",
+                plain(typed),
+                named.join(", ")
+            )
         }
-        Part::SourceUrl { url, .. } => writeln!(text, "  [source {}]", plain(url)),
-        Part::SourceDocument { title, .. } => writeln!(text, "  [source {}]", plain(title)),
-        Part::Data { name, data, .. } => data_lines(text, name, data),
-        Part::StepStart => Ok(()),
     }
 }
 
-fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
-    match name {
-        // Summed up in the line of the message.
-        "usage" => Ok(()),
-        "plan" => {
-            for entry in data.get("entries").and_then(Value::as_array).into_iter().flatten() {
-                let field = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-                let mark = if field("status") == "completed" { "x" } else { " " };
-                writeln!(text, "    [{mark}] {}", plain(field("content")))?;
-            }
-            Ok(())
+/// All sessions, the latest first, page by page.
+struct Pages<'a> {
+    store: &'a dyn Store,
+    after: Option<(i64, SessionId)>,
+    is_done: bool,
+}
+
+impl<'a> Pages<'a> {
+    fn new(store: &'a dyn Store) -> Self {
+        Self { store, after: None, is_done: false }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<SessionRow>>> {
+        if self.is_done {
+            return Ok(None);
         }
-        notice::PART_NAME => writeln!(text, "  ! {}", plain(&notice::line(data))),
-        _ => writeln!(text, "  [{}]", plain(name)),
+        let query =
+            SessionQuery { after: self.after.take(), limit: PAGE_SESSIONS, ..SessionQuery::default() };
+        let rows = self.store.list_sessions(query).await?;
+        self.is_done = rows.len() < PAGE_SESSIONS;
+        self.after = rows.last().map(|last| (last.updated_at, last.id.clone()));
+        Ok((!rows.is_empty()).then_some(rows))
     }
-}
-
-fn call_line(text: &mut String, tool: &ToolPart) -> std::fmt::Result {
-    let shown = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache"));
-    let shown: Presentation =
-        shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
-    let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
-    writeln!(text, "  * {}  {}", plain(title), tool.state.in_words())?;
-    let rejected = tool.approval.as_ref().filter(|_| tool.state == ToolState::OutputDenied);
-    match (&shown.decision, rejected.and_then(|approval| approval.reason.as_deref())) {
-        (Some(Verdict { reason: Reason::Person { why }, .. }), Some(reason)) => {
-            writeln!(text, "    deny: {} (asked because: {})", plain(reason), plain(why))?;
-        }
-        (_, Some(reason)) => writeln!(text, "    deny: {}", plain(reason))?,
-        (Some(decision), None) => writeln!(text, "    {}", plain(&decision.in_words()))?,
-        (None, None) => {}
-    }
-    match &tool.error_text {
-        Some(error) => indented(text, "    ", error),
-        None => Ok(()),
-    }
-}
-
-fn indented(text: &mut String, indent: &str, said: &str) -> std::fmt::Result {
-    for line in said.lines() {
-        writeln!(text, "{indent}{}", plain(line))?;
-    }
-    Ok(())
 }
 
 /// What a model, a client or a file said, on one line and without what a terminal would obey.
@@ -265,22 +218,18 @@ async fn write_export(
 ) -> Result<()> {
     let result = match output {
         Some(path) => {
-            // Before the file is made: a mistyped id must not empty an older export.
-            if store.session(id).await?.is_none() {
-                bail!(unknown(id));
-            }
             let file = File::create(path).with_context(|| format!("can't write {}", path.display()))?;
             export(store, id, format, &mut BufWriter::new(file)).await
         }
         None => export(store, id, format, &mut answer::stream()).await,
     };
     match result {
-        Err(ExportError::UnknownSession(id)) => bail!(unknown(&id)),
+        Err(ExportError::UnknownSession(id)) => bail!(unknown(id.as_str())),
         Err(ExportError::Write(error)) => Ok(answer::forgive(Err(error))?),
         other => Ok(other?),
     }
 }
 
-fn unknown(id: &SessionId) -> String {
-    format!("there is no session {id}; `attache sessions list` shows the ones there are")
+fn unknown(id: &str) -> String {
+    format!("there is no session {}; `attache sessions list` shows the ones there are", plain(id))
 }

@@ -13,7 +13,7 @@ use attache_core::ports::Clock;
 use attache_core::scope::Guarded;
 use attache_core::watchdog::Hold;
 use attache_models::Http;
-use attache_store::{FileBlobs, Location, SqliteStore};
+use attache_store::{FileBlobs, Location, ReadOnlyStore, SqliteStore};
 use attache_tools::{Equipment, ScratchDirectories};
 use jiff::tz::TimeZone;
 
@@ -144,6 +144,11 @@ fn guarded(config: &Config, dirs: &Dirs) -> Guarded {
 pub(crate) fn open_store(config: &Config, dirs: &Dirs) -> Result<(SqliteStore, Option<PathBuf>)> {
     let opened = SqliteStore::open(&store_location(config, dirs), durability(config))?;
     Ok((opened.store, opened.set_aside))
+}
+
+/// The same to look at only; `None` when nothing was ever stored.
+pub(crate) fn look_into_store(config: &Config, dirs: &Dirs) -> Result<Option<ReadOnlyStore>> {
+    Ok(ReadOnlyStore::open(&store_location(config, dirs))?)
 }
 
 fn store_location(config: &Config, dirs: &Dirs) -> Location {

@@ -123,6 +123,156 @@ async fn a_rejected_call_is_shown_with_who_decided_and_why_it_was_asked_for() {
 }
 
 #[tokio::test]
+async fn a_session_is_found_by_the_beginning_of_its_id() {
+    let (home, session) = home_with_a_session().await;
+    let whole = answer(&home, &["sessions", "show", &session]).await;
+    for beginning in [&session[..12], &session[4..16]] {
+        assert_eq!(answer(&home, &["sessions", "show", beginning]).await, whole);
+    }
+    let agent = home.start();
+    let other = agent.open_session(&home).await;
+    agent.prompt(&other, "Say hello").await.unwrap();
+    agent.finish(&home).await;
+    let told = failure(&home, &["sessions", "show", &session[..6]]).await;
+    assert!(told.contains("several sessions") && told.contains(&session) && told.contains(&other), "{told}");
+}
+
+#[tokio::test]
+async fn a_list_has_a_limit_and_programs_get_json() {
+    let (home, first) = home_with_a_session().await;
+    let agent = home.start();
+    let second = agent.open_session(&home).await;
+    agent.prompt(&second, "Say hello").await.unwrap();
+    agent.finish(&home).await;
+    let output = run(&home, &["sessions", "list", "--limit", "1"]).await;
+    let (list, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(list.contains(&second) && !list.contains(&first), "{list}");
+    assert!(told.contains("--all"), "{told}");
+    let json: Value = serde_json::from_str(&answer(&home, &["sessions", "list", "--json"]).await).unwrap();
+    let ids: Vec<&str> = json.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [second.as_str(), first.as_str()]);
+    assert!(json[0]["updatedAt"].as_str().unwrap().ends_with('Z'), "{json}");
+    let shown: Value =
+        serde_json::from_str(&answer(&home, &["sessions", "show", &first, "--json"]).await).unwrap();
+    assert!(shown.to_string().contains("Made it."), "{shown}");
+    let empty = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    assert_eq!(run(&empty, &["sessions", "list", "--json"]).await.stdout, b"[]\n");
+}
+
+#[tokio::test]
+async fn the_arguments_and_outputs_of_calls_are_shown_when_asked_for() {
+    let (home, session) = home_with_a_session().await;
+    let outline = answer(&home, &["sessions", "show", &session]).await;
+    let full = answer(&home, &["sessions", "show", &session, "--full"]).await;
+    let input = r#"    > {"path":"made.txt","content":"x\n"}"#;
+    assert!(full.lines().any(|line| line == input) && !outline.contains(input), "{full}");
+    assert!(full.lines().any(|line| line.starts_with("    | ")), "{full}");
+    no_terminal_codes(&full);
+}
+
+/// Whoever only looks leaves no trace, and a file of another program stays as it is whatever is asked of it.
+#[tokio::test]
+async fn commands_that_read_make_nothing() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let fresh = home.workspace().join("fresh");
+    let lines: [&[&str]; 8] = [
+        &["sessions", "list"],
+        &["sessions", "show", "ses_0"],
+        &["sessions", "export", "ses_0"],
+        &["models"],
+        &["auth", "status"],
+        &["doctor"],
+        &["--print-config"],
+        &["completions", "bash"],
+    ];
+    for arguments in lines {
+        let mut command = home.command();
+        command.args(arguments).env("ATTACHE_HOME", &fresh).stdin(Stdio::null()).output().await.unwrap();
+        assert!(
+            !fresh.exists(),
+            "{arguments:?} made {:?}",
+            std::fs::read_dir(&fresh).unwrap().collect::<Vec<_>>()
+        );
+    }
+    let notes = home.workspace().join("notes.txt");
+    std::fs::write(&notes, "not a database\n").unwrap();
+    let store = notes.to_str().unwrap();
+    for arguments in [&["sessions", "list", "--store", store][..], &["acp", "--store", store][..]] {
+        let output = run(&home, arguments).await;
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("is not a session database of attache"), "{arguments:?}: {told}");
+        assert_eq!(std::fs::read_to_string(&notes).unwrap(), "not a database\n");
+    }
+    let made: Vec<_> =
+        std::fs::read_dir(home.workspace()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(made, [notes]);
+}
+
+/// `session/delete` is an erasure: nothing that was said, read or made can be found below the home afterwards.
+#[tokio::test]
+async fn a_deleted_session_leaves_nothing_behind() {
+    const SECRET: &str = "the launch code is 0000";
+    let script = format!(
+        "on *\n  text \"{SECRET}\"\n  call bash {{\"command\":\"echo '{SECRET}' > $TMPDIR/kept\"}}\n  ---\n  text \"Done.\"\n"
+    );
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), &script);
+    let agent = home.start();
+    agent.client.always_choose("allow_once");
+    let session = agent.open_session(&home).await;
+    agent.prompt(&session, SECRET).await.unwrap();
+    agent.prompt(&session, "once more").await.unwrap();
+    let data = home.database().parent().unwrap().to_owned();
+    let found = |text: &str| files_with(&data, text.as_bytes());
+    assert!(!found(SECRET).is_empty());
+    let deleted = serde_json::json!({"sessionId": session});
+    agent.client.expect("session/delete", deleted).await;
+    let script_itself =
+        |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "txt" || end == "script");
+    let left: Vec<_> = found(SECRET).into_iter().filter(|path| !script_itself(path)).collect();
+    assert_eq!(left, Vec::<std::path::PathBuf>::new());
+    let named: Vec<_> = found(&session).into_iter().filter(|path| !path.ends_with("attache.log")).collect();
+    assert_eq!(named, Vec::<std::path::PathBuf>::new());
+    agent.finish(&home).await;
+}
+
+/// Files whose name or content holds these bytes.
+fn files_with(directory: &Path, bytes: &[u8]) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let holds = |text: &[u8]| text.windows(bytes.len()).any(|window| window == bytes);
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(files_with(&path, bytes));
+        }
+        let name = path.file_name().unwrap().as_encoded_bytes();
+        if holds(name) || std::fs::read(&path).is_ok_and(|content| holds(&content)) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Some editors start their agents with nothing but `PATH`.
+#[tokio::test]
+async fn without_home_the_account_tells_where_files_are() {
+    let bare = |arguments: &[&str]| {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_attache"));
+        command.args(arguments).env_clear().stdin(Stdio::null());
+        command
+    };
+    let output = bare(&["--print-config"]).output().await.unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let account = std::process::Command::new("sh")
+        .args(["-c", "getent passwd \"$(id -u)\" | cut -d: -f6"])
+        .output()
+        .unwrap();
+    let account = String::from_utf8(account.stdout).unwrap();
+    assert!(shown.contains(&format!("{}/.local/share/attache/sessions.db", account.trim())), "{shown}");
+}
+
+#[tokio::test]
 async fn an_empty_home_says_so_and_succeeds() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
     let output = run(&home, &["sessions", "list"]).await;

@@ -129,12 +129,27 @@ fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionP
     Ok(())
 }
 
-/// Messages, parts and the lease follow by their foreign keys.
+/// Messages, parts and the lease follow by their foreign keys. System prompts are shared by their digest: one goes with
+/// the last session that was given it.
 fn delete_session(transaction: &Connection, session: &SessionId) -> Result<(), Failure> {
+    const DIGEST: &str = "json_extract(metadata_json, '$.system_prompt_digest')";
+    let own =
+        format!("SELECT DISTINCT {DIGEST} FROM chat_messages WHERE session_id = ?1 AND {DIGEST} IS NOT NULL");
+    let mut prompts = transaction.prepare(&own)?;
+    let prompts: Vec<String> =
+        prompts.query_map([session.as_str()], |row| row.get(0))?.collect::<Result<_, _>>()?;
     transaction
         .prepare_cached("DELETE FROM run_chunks WHERE session_id = ?1")?
         .execute([session.as_str()])?;
     transaction.prepare_cached("DELETE FROM chat_sessions WHERE id = ?1")?.execute([session.as_str()])?;
+    // Reads the messages of all sessions: rare enough not to pay for an index with every message.
+    let unused = format!(
+        "DELETE FROM system_prompts WHERE digest = ?1 \
+         AND NOT EXISTS (SELECT 1 FROM chat_messages WHERE {DIGEST} = ?1)"
+    );
+    for digest in prompts {
+        transaction.prepare_cached(&unused)?.execute([digest])?;
+    }
     Ok(())
 }
 

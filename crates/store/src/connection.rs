@@ -18,6 +18,13 @@ pub enum Durability {
     Full,
 }
 
+/// Whether the write-ahead log still holds what was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Erased {
+    All,
+    NotYet,
+}
+
 /// Where and how to connect; shared by the writer and the readers.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
@@ -47,7 +54,7 @@ impl Connector {
         write_ahead(&connection)?;
         connection.execute_batch(&format!(
             "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; \
-             PRAGMA cache_size = -{}; PRAGMA journal_size_limit = {};",
+             PRAGMA secure_delete = ON; PRAGMA cache_size = -{}; PRAGMA journal_size_limit = {};",
             limits::WRITER_CACHE_KIB,
             limits::WAL_KEEP_BYTES,
         ))?;
@@ -83,6 +90,15 @@ impl Connector {
         }
         self.synchronize(connection)?;
         connection.execute_batch("BEGIN IMMEDIATE")
+    }
+
+    /// Folds the write-ahead log into the database and empties it, so that nothing of what was deleted is left in it.
+    /// Does not wait for readers: while one is at work it is not done, and has to be tried again.
+    pub(crate) fn erase_log(&self, connection: &mut Connection) -> rusqlite::Result<Erased> {
+        connection.busy_handler(None::<fn(i32) -> bool>)?;
+        let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        wait_when_busy(connection)?;
+        Ok(if busy? == 0 { Erased::All } else { Erased::NotYet })
     }
 
     fn log_is_empty(&self) -> bool {

@@ -21,6 +21,8 @@ pub enum Diagnosis {
         found: i64,
         supported: i64,
     },
+    /// A file of another program.
+    Foreign(String),
     Damaged(String),
     /// The disk, the rights or another process stand in the way.
     Unusable(String),
@@ -36,16 +38,15 @@ pub fn diagnose(database: &Path) -> Diagnosis {
     match look(database) {
         Ok(sound) => sound,
         Err(Trouble::Newer { found }) => Diagnosis::Newer { found, supported: SUPPORTED },
+        Err(Trouble::Foreign(reason)) => Diagnosis::Foreign(reason),
         Err(Trouble::Damaged(reason)) => Diagnosis::Damaged(reason),
         Err(Trouble::Unusable(reason)) => Diagnosis::Unusable(reason),
     }
 }
 
 fn look(database: &Path) -> Result<Diagnosis, Trouble> {
-    examine::header(database)?;
     let connector = Connector { path: database.to_owned(), durability: Durability::Normal, vfs: None };
-    let connection = connector.observer()?;
-    examine::schema(&connection)?;
+    let connection = examine::look(&connector)?;
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
         return Err(Trouble::Damaged(verdict));

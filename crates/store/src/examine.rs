@@ -23,7 +23,9 @@ use crate::migrations::{self, APPLICATION_ID, SUPPORTED};
 pub(crate) enum Trouble {
     /// Written by a later version: refused, untouched.
     Newer { found: i64 },
-    /// Not a database, not ours, or broken: set aside.
+    /// Another program's, or nothing that shows it is ours: refused, untouched.
+    Foreign(String),
+    /// Ours and broken: set aside.
     Damaged(String),
     /// The disk, the rights or another process stand in the way; the file may be fine.
     Unusable(String),
@@ -47,30 +49,85 @@ impl From<io::Error> for Trouble {
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// What the first bytes tell without SQLite, which might already touch the files beside it.
-pub(crate) fn header(path: &Path) -> Result<(), Trouble> {
-    let mut bytes = Vec::with_capacity(100);
-    File::open(path)?.take(100).read_to_end(&mut bytes)?;
-    if bytes.is_empty() {
-        return Ok(());
+/// How much of a file is searched for a sign of ours when its header has none. SQLite keeps the schema at the beginning.
+const SEARCHED_BYTES: u64 = 64 * 1024;
+
+/// The first of our tables, as the schema of every database of ours names it.
+const OUR_MARK: &[u8] = b"chat_sessions";
+
+/// Opens the database to look at it, after everything that can be told without changing it.
+pub(crate) fn look(connector: &Connector) -> Result<Connection, Trouble> {
+    header(connector)?;
+    let seen = connector.observer().map_err(Trouble::from).and_then(|connection| {
+        schema(&connection)?;
+        Ok(connection)
+    });
+    match seen {
+        // What is broken is set aside only if it is known to be ours.
+        Err(Trouble::Damaged(reason)) if !is_ours(connector)? => Err(Trouble::Foreign(reason)),
+        seen => seen,
     }
+}
+
+/// What the first bytes tell without SQLite, which might already touch the files beside it. No file is fine.
+pub(crate) fn header(connector: &Connector) -> Result<(), Trouble> {
+    let bytes = match beginning(&connector.path, 100) {
+        Ok(bytes) if bytes.is_empty() => return Ok(()),
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
     if bytes.len() < 100 || !bytes.starts_with(MAGIC) {
-        return Err(Trouble::Damaged("it is not a SQLite database".into()));
+        let reason = "it is not a SQLite database".to_owned();
+        return Err(if is_ours(connector)? { Trouble::Damaged(reason) } else { Trouble::Foreign(reason) });
     }
     let number =
         |at: usize| bytes[at..at + 4].iter().fold(0_i64, |number, byte| number << 8 | i64::from(*byte));
-    refuse_newer(number(60), number(68))
+    let (version, application) = (number(60), number(68));
+    refuse_newer(version, application)?;
+    // A schema without our id. While there is a log, what is in the file may be older than what counts.
+    let has_schema = number(40) != 0;
+    let is_foreign = application != APPLICATION_ID && (application != 0 || has_schema);
+    if is_foreign && !has_log(connector) {
+        return Err(Trouble::Foreign("it belongs to another program".into()));
+    }
+    Ok(())
+}
+
+fn has_log(connector: &Connector) -> bool {
+    fs::metadata(connector.beside("-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// Whether anything in the file or its log shows that attache made it.
+fn is_ours(connector: &Connector) -> io::Result<bool> {
+    let mut bytes = beginning(&connector.path, SEARCHED_BYTES)?;
+    let by_id = bytes.get(68..72).is_some_and(|id| id == (APPLICATION_ID as u32).to_be_bytes());
+    if bytes.starts_with(MAGIC) && by_id {
+        return Ok(true);
+    }
+    match beginning(&connector.beside("-wal"), SEARCHED_BYTES) {
+        Ok(log) => bytes.extend(log),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(bytes.windows(OUR_MARK.len()).any(|window| window == OUR_MARK))
+}
+
+fn beginning(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut read = Vec::new();
+    File::open(path)?.take(bytes).read_to_end(&mut read)?;
+    Ok(read)
 }
 
 /// What SQLite tells after reading the schema, the write-ahead log included. Changes nothing.
-pub(crate) fn schema(connection: &Connection) -> Result<(), Trouble> {
+fn schema(connection: &Connection) -> Result<(), Trouble> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version = migrations::version(connection)?;
     refuse_newer(version, application)?;
     let is_empty = tables == 0 && version == 0 && application == 0;
     if application != APPLICATION_ID && !is_empty {
-        return Err(Trouble::Damaged("it belongs to another program".into()));
+        return Err(Trouble::Foreign("it belongs to another program".into()));
     }
     if version < 0 || (version == 0 && tables > 0) {
         return Err(Trouble::Damaged(format!("its schema version is {version}")));

@@ -5,7 +5,7 @@ use attache_core::ports::store::{Epoch, LeaseGrant, Owner, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::failure::Failure;
-use crate::process_lock::{Liveness, ProcessLock};
+use crate::process_lock::{Liveness, Owners, ProcessLock};
 
 /// Ours at this epoch, or `Fenced`.
 pub(crate) fn check_fence(
@@ -30,7 +30,7 @@ pub(crate) fn check_unowned(
 ) -> Result<(), Failure> {
     let mut statement = transaction.prepare_cached("SELECT owner FROM leases WHERE session_id = ?1")?;
     let holder = statement.query_row([session.as_str()], |row| row.get::<_, Option<String>>(0)).optional()?;
-    match owner(us, holder.flatten().as_deref()) {
+    match owner(us.owners(), holder.flatten().as_deref()) {
         Owner::Nobody | Owner::Us | Owner::Dead => Ok(()),
         Owner::Other => Err(Failure::Refused(StoreError::Fenced(session.clone()))),
     }
@@ -53,7 +53,7 @@ pub(crate) fn acquire(
     let Some((holder, epoch)) = found.optional()? else {
         return Ok(LeaseGrant::UnknownSession);
     };
-    match owner(us, holder.as_deref()) {
+    match owner(us.owners(), holder.as_deref()) {
         Owner::Other => Ok(LeaseGrant::Elsewhere),
         Owner::Us => Ok(LeaseGrant::Granted { epoch: Epoch(epoch), moved: false }),
         Owner::Nobody | Owner::Dead => {
@@ -68,11 +68,11 @@ pub(crate) fn acquire(
     }
 }
 
-pub(crate) fn owner(us: &ProcessLock, holder: Option<&str>) -> Owner {
+pub(crate) fn owner(owners: &Owners, holder: Option<&str>) -> Owner {
     match holder {
         None => Owner::Nobody,
-        Some(holder) if holder == us.owner() => Owner::Us,
-        Some(holder) => match us.liveness(holder) {
+        Some(holder) if owners.is_own(holder) => Owner::Us,
+        Some(holder) => match owners.liveness(holder) {
             Liveness::Alive => Owner::Other,
             Liveness::Dead => Owner::Dead,
         },

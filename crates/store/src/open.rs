@@ -40,8 +40,24 @@ pub enum OpenError {
          it is left as it is: use the newer version, or another home directory"
     )]
     Newer { found: i64, supported: i64, path: PathBuf },
+    #[error(
+        "{path} is not a session database of attache ({reason}); it is left as it is: name another file with \
+         `--store FILE`, or move this one away"
+    )]
+    Foreign { path: PathBuf, reason: String },
     #[error("the session store at {path} can't be used: {reason}")]
     Unusable { path: PathBuf, reason: String },
+}
+
+impl OpenError {
+    pub(crate) fn of(trouble: Trouble, location: &Location) -> Self {
+        let path = location.database.clone();
+        match trouble {
+            Trouble::Newer { found } => Self::Newer { found, supported: SUPPORTED, path },
+            Trouble::Foreign(reason) => Self::Foreign { path, reason },
+            Trouble::Damaged(reason) | Trouble::Unusable(reason) => Self::Unusable { path, reason },
+        }
+    }
 }
 
 impl SqliteStore {
@@ -67,19 +83,19 @@ fn open(location: &Location, connector: Connector) -> Result<Opened, OpenError> 
         path: path.to_owned(),
         reason: error.to_string(),
     };
+    // Before anything is made: a file of another program stays as it is, and so does its directory.
+    examine::header(&connector)
+        .or_else(|trouble| match trouble {
+            Trouble::Damaged(_) => Ok(()),
+            other => Err(other),
+        })
+        .map_err(|trouble| OpenError::of(trouble, location))?;
     if let Some(directory) = location.database.parent() {
         make_directory(directory).map_err(|error| unusable(directory, error))?;
     }
     make_directory(&location.locks).map_err(|error| unusable(&location.locks, error))?;
     let (connection, set_aside) =
-        find_database(&connector, &location.locks).map_err(|trouble| match trouble {
-            Trouble::Newer { found } => {
-                OpenError::Newer { found, supported: SUPPORTED, path: location.database.clone() }
-            }
-            Trouble::Damaged(reason) | Trouble::Unusable(reason) => {
-                OpenError::Unusable { path: location.database.clone(), reason }
-            }
-        })?;
+        find_database(&connector, &location.locks).map_err(|trouble| OpenError::of(trouble, location))?;
     // SQLite has the operating system's random numbers at hand already.
     let owner = connection.query_row("SELECT lower(hex(randomblob(12)))", [], |row| row.get(0));
     let owner = owner.map_err(|error| OpenError::Unusable {
@@ -118,9 +134,7 @@ fn find_database(connector: &Connector, locks: &Path) -> Result<(Connection, Opt
 fn try_database(connector: &Connector) -> Result<Connection, Trouble> {
     // Made by us and not by SQLite, because of the mode; SQLite gives the same mode to the files beside it.
     OpenOptions::new().append(true).create(true).mode(0o600).open(&connector.path)?;
-    examine::header(&connector.path)?;
-    let connection = connector.observer()?;
-    examine::schema(&connection)?;
+    let connection = examine::look(connector)?;
     let mut connection = connector.promote(connection)?;
     migrations::apply(&mut connection)?;
     connector.synchronize(&connection)?;

@@ -13,9 +13,17 @@ use crate::limits;
 #[derive(Debug)]
 pub(crate) struct ProcessLock {
     owner: String,
-    directory: PathBuf,
+    owners: Owners,
     /// The lock itself. Opened close-on-exec, so that no child keeps it alive.
     _file: File,
+}
+
+/// Tells which owners of leases are alive.
+#[derive(Clone, Debug)]
+pub(crate) struct Owners {
+    directory: PathBuf,
+    /// This process's own name; `None` when it only reads and owns nothing.
+    own: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +43,8 @@ impl ProcessLock {
             flock(&file, FlockOperation::LockExclusive)?;
             // Somebody who swept between our open and our lock has removed the name: then it is made again.
             if file.metadata()?.nlink() > 0 {
-                return Ok(Self { owner, directory: directory.to_owned(), _file: file });
+                let owners = Owners { directory: directory.to_owned(), own: Some(owner.clone()) };
+                return Ok(Self { owner, owners, _file: file });
             }
         }
     }
@@ -44,21 +53,15 @@ impl ProcessLock {
         &self.owner
     }
 
-    pub(crate) fn liveness(&self, owner: &str) -> Liveness {
-        // The text comes out of the database and becomes a file name.
-        if owner.is_empty() || !owner.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Liveness::Dead;
-        }
-        if owner == self.owner {
-            return Liveness::Alive;
-        }
-        probe(&path_of(&self.directory, owner))
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.owners
     }
 
     /// Removes what dead processes left that held no lease anybody asked for since.
     pub(crate) fn sweep(&self) {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        let own = path_of(&self.directory, &self.owner);
+        let directory = &self.owners.directory;
+        let Ok(entries) = fs::read_dir(directory) else { return };
+        let own = path_of(directory, &self.owner);
         let others = entries.flatten().map(|entry| entry.path());
         let others =
             others.filter(|path| path.extension().is_some_and(|found| found == SUFFIX) && *path != own);
@@ -68,9 +71,31 @@ impl ProcessLock {
     }
 }
 
+impl Owners {
+    /// As a process sees them that owns nothing itself.
+    pub(crate) fn seen_by_a_reader(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), own: None }
+    }
+
+    pub(crate) fn is_own(&self, owner: &str) -> bool {
+        self.own.as_deref() == Some(owner)
+    }
+
+    pub(crate) fn liveness(&self, owner: &str) -> Liveness {
+        // The text comes out of the database and becomes a file name.
+        if owner.is_empty() || !owner.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Liveness::Dead;
+        }
+        if self.is_own(owner) {
+            return Liveness::Alive;
+        }
+        probe(&path_of(&self.directory, owner))
+    }
+}
+
 impl Drop for ProcessLock {
     fn drop(&mut self) {
-        let path = path_of(&self.directory, &self.owner);
+        let path = path_of(&self.owners.directory, &self.owner);
         if let Err(error) = fs::remove_file(&path) {
             tracing::debug!(path = %path.display(), %error, "lock file not removed");
         }
@@ -115,11 +140,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let ours = ProcessLock::take(directory.path(), "aa".into()).unwrap();
         let other = ProcessLock::take(directory.path(), "bb".into()).unwrap();
-        assert_eq!(ours.liveness("bb"), Liveness::Alive);
+        assert_eq!(ours.owners().liveness("bb"), Liveness::Alive);
         ours.sweep();
-        assert_eq!(ours.liveness("bb"), Liveness::Alive);
+        assert_eq!(ours.owners().liveness("bb"), Liveness::Alive);
         drop(other);
-        assert_eq!(ours.liveness("bb"), Liveness::Dead);
+        assert_eq!(ours.owners().liveness("bb"), Liveness::Dead);
     }
 
     #[test]
@@ -130,7 +155,7 @@ mod tests {
         fs::write(&stale, "").unwrap();
         ours.sweep();
         assert!(!stale.exists());
-        assert_eq!(ours.liveness("cc"), Liveness::Dead);
+        assert_eq!(ours.owners().liveness("cc"), Liveness::Dead);
         assert!(directory.path().join("aa.lock").exists());
     }
 
@@ -138,7 +163,7 @@ mod tests {
     fn an_owner_that_is_no_plain_word_is_dead() {
         let directory = tempfile::tempdir().unwrap();
         let ours = ProcessLock::take(directory.path(), "aa".into()).unwrap();
-        assert_eq!(ours.liveness("../aa"), Liveness::Dead);
-        assert_eq!(ours.liveness(""), Liveness::Dead);
+        assert_eq!(ours.owners().liveness("../aa"), Liveness::Dead);
+        assert_eq!(ours.owners().liveness(""), Liveness::Dead);
     }
 }

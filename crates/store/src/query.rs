@@ -9,7 +9,7 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 
 use crate::failure::Failure;
-use crate::process_lock::ProcessLock;
+use crate::process_lock::Owners;
 use crate::{lease, limits, rows};
 
 /// Part index of a cursor that stands behind a whole message.
@@ -17,7 +17,7 @@ const WHOLE_MESSAGE: i64 = i64::MAX;
 
 pub(crate) fn session(
     connection: &mut Connection,
-    us: &ProcessLock,
+    owners: &Owners,
     id: &SessionId,
 ) -> Result<Option<SessionRecord>, Failure> {
     let transaction = connection.transaction()?;
@@ -50,7 +50,7 @@ pub(crate) fn session(
         live_run,
         queued: queued(&transaction, id)?,
         epoch: Epoch(epoch),
-        owner: lease::owner(us, holder.as_deref()),
+        owner: lease::owner(owners, holder.as_deref()),
     }))
 }
 

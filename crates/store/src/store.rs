@@ -16,8 +16,8 @@ use tokio::sync::oneshot;
 
 use crate::connection::Connector;
 use crate::process_lock::ProcessLock;
-use crate::query;
-use crate::readers::{Readers, closed};
+use crate::readers::closed;
+use crate::reads::Reads;
 use crate::writer::{Job, Pending, Write, Writer};
 
 /// One database, shared by everything in this process. Cheap to clone; the last one that is dropped closes it.
@@ -28,7 +28,7 @@ pub struct SqliteStore {
 
 struct Inner {
     queue: mpsc::Sender<Job>,
-    readers: Readers,
+    reads: Reads,
     us: Arc<ProcessLock>,
     /// Why a lock: taken out by the one who waits for the end of the thread.
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -45,8 +45,8 @@ impl SqliteStore {
         let (queue, jobs) = mpsc::channel();
         let writer = Writer::new(jobs, Arc::clone(&connector), Arc::clone(&us), connection);
         let writer = thread::Builder::new().name("store-write".into()).spawn(move || writer.run())?;
-        let readers = Readers::new(connector);
-        Ok(Self { inner: Arc::new(Inner { queue, readers, us, writer: Mutex::new(Some(writer)) }) })
+        let reads = Reads::new(connector, us.owners().clone());
+        Ok(Self { inner: Arc::new(Inner { queue, reads, us, writer: Mutex::new(Some(writer)) }) })
     }
 
     /// Finishes everything queued and ends the threads; what is asked for afterwards is refused as unavailable.
@@ -57,7 +57,7 @@ impl SqliteStore {
 
 impl Inner {
     fn close(&self) {
-        self.readers.close();
+        self.reads.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return };
         if self.queue.send(Job::Stop).is_err() {
@@ -86,23 +86,19 @@ impl Store for SqliteStore {
     }
 
     fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>> {
-        let id = id.clone();
-        let us = Arc::clone(&self.inner.us);
-        self.inner.readers.read(move |connection| query::session(connection, &us, &id))
+        self.inner.reads.session(id)
     }
 
     fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>> {
-        self.inner.readers.read(move |connection| query::list_sessions(connection, &query))
+        self.inner.reads.list_sessions(query)
     }
 
     fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>> {
-        let session = session.clone();
-        self.inner.readers.read(move |connection| query::read_rows(connection, &session, &range))
+        self.inner.reads.read_rows(session, range)
     }
 
     fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<(MessageRow, Vec<PartRow>)>>> {
-        let id = id.clone();
-        self.inner.readers.read(move |connection| query::message(connection, &id))
+        self.inner.reads.message(id)
     }
 
     fn read_log(
@@ -111,8 +107,7 @@ impl Store for SqliteStore {
         from: u64,
         max_bytes: usize,
     ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
-        let session = session.clone();
-        self.inner.readers.read(move |connection| query::read_log(connection, &session, from, max_bytes))
+        self.inner.reads.read_log(session, from, max_bytes)
     }
 }
 

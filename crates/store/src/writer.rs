@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use attache_core::ids::SessionId;
-use attache_core::ports::store::{Batch, Done, Epoch, LeaseGrant, StoreError, StoreResult};
+use attache_core::ports::store::{Batch, Change, Done, Epoch, LeaseGrant, StoreError, StoreResult};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::connection::Connector;
+use crate::connection::{Connector, Erased};
 use crate::examine;
 use crate::failure::Failure;
 use crate::migrations::APPLICATION_ID;
@@ -73,6 +73,8 @@ pub(crate) struct Writer {
     /// Commits since the write-ahead log was last folded by us, and when the last one was.
     unfolded: usize,
     written_at: Option<Instant>,
+    /// Whether the write-ahead log may hold what was deleted.
+    erased: Erased,
 }
 
 impl Writer {
@@ -85,7 +87,8 @@ impl Writer {
         let followers = Followers::default();
         let connection = Some(connection);
         let log = Log::ToBegin;
-        Self { queue, connector, us, connection, log, followers, unfolded: 0, written_at: None }
+        let (unfolded, written_at, erased) = (0, None, Erased::All);
+        Self { queue, connector, us, connection, log, followers, unfolded, written_at, erased }
     }
 
     pub(crate) fn run(mut self) {
@@ -98,6 +101,10 @@ impl Writer {
                 let outcomes = self.commit_group(&group);
                 self.unfolded += 1;
                 self.written_at = Some(Instant::now());
+                if group.iter().any(deletes) {
+                    self.erased = Erased::NotYet;
+                    self.erase();
+                }
                 for (write, outcome) in group.drain(..).zip(outcomes) {
                     answer(write, outcome);
                 }
@@ -115,6 +122,9 @@ impl Writer {
             Some(patience) => match self.queue.recv_timeout(patience) {
                 Ok(job) => job,
                 Err(RecvTimeoutError::Timeout) => {
+                    if self.erased == Erased::NotYet {
+                        self.erase();
+                    }
                     self.fold_when_idle();
                     return More::MayCome;
                 }
@@ -148,7 +158,18 @@ impl Writer {
         let follow = (!self.followers.waiting.is_empty()).then(|| self.followers.due_in());
         let fold =
             (self.unfolded >= limits::IDLE_CHECKPOINT_COMMITS).then_some(limits::IDLE_CHECKPOINT_AFTER);
-        follow.into_iter().chain(fold).min()
+        let erase = (self.erased == Erased::NotYet).then_some(limits::IDLE_CHECKPOINT_AFTER);
+        follow.into_iter().chain(fold).chain(erase).min()
+    }
+
+    /// A reader may keep the log for a while: then it is tried again when nothing else is to do, and at the next start
+    /// the log is new anyway.
+    fn erase(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        match self.connector.erase_log(connection) {
+            Ok(erased) => self.erased = erased,
+            Err(error) => tracing::debug!(%error, "the write-ahead log still holds what was deleted"),
+        }
     }
 
     /// Folds the write-ahead log into the database while nobody waits. Failing is no harm: it is tried again, at the
@@ -317,6 +338,15 @@ enum Tried {
     Committed(Vec<StoreResult<Outcome>>),
     /// Undone as a whole, because one write was refused and nothing held it apart from the others.
     Refused,
+}
+
+fn deletes(write: &Write) -> bool {
+    match write {
+        Write::Batch { batch, .. } => {
+            batch.changes.iter().any(|change| matches!(change, Change::DeleteSession))
+        }
+        Write::Lease { .. } => false,
+    }
 }
 
 fn apply_write(connection: &Connection, us: &ProcessLock, write: &Write) -> Result<Outcome, Failure> {

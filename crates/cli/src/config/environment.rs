@@ -25,8 +25,15 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
+    /// Some editors pass on nothing but `PATH`: the home is then the one of the user's account.
     pub(crate) fn from_process() -> Self {
-        Self { variables: std::env::vars_os().collect() }
+        let mut environment = Self { variables: std::env::vars_os().collect() };
+        if environment.path("HOME").is_none()
+            && let Some(home) = std::env::home_dir()
+        {
+            environment.variables.insert("HOME".into(), home.into_os_string());
+        }
+        environment
     }
 
     #[cfg(test)]

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::agent::Event;
 use super::field;
-use super::paint::Colour;
 use super::stage::Stage;
+use crate::paint::Colour;
 
 /// A streamed answer is shown up to here; the rest is counted, not printed.
 const SHOWN_CHARACTERS: usize = 180;

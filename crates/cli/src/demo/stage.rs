@@ -1,21 +1,41 @@
-//! Where the demo is seen: lines with a gutter that says who speaks, and checks that must hold.
+//! Where the demo is seen: lines with a gutter that says who speaks, and checks that must hold. On a terminal it wraps at
+//! words and goes at a pace that can be read; in a pipe it does neither.
+
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use attache_core::legible::legible;
 
-use super::paint::{Colour, Paint};
 use crate::answer;
+use crate::paint::{Colour, Paint};
+
+/// Columns before the text: who speaks, and a blank.
+const GUTTER: usize = 10;
+
+/// Text is not wrapped more narrowly than this, however narrow the terminal is.
+const NARROWEST: usize = 20;
+
+/// How long a line, and a piece of a streamed answer, is looked at.
+const LINE_PACE: Duration = Duration::from_millis(60);
+const PIECE_PACE: Duration = Duration::from_millis(12);
 
 pub(super) struct Stage {
     paint: Paint,
     checks: usize,
+    /// Columns for text; `None` where no person reads along.
+    width: Option<usize>,
     /// Something was written on the current line.
     in_line: bool,
+    /// Of the streamed text: how far its line is filled, and the word that is not complete yet.
+    column: usize,
+    word: String,
 }
 
 impl Stage {
     pub(super) fn new() -> Self {
-        Self { paint: Paint::for_answers(), checks: 0, in_line: false }
+        let width = answer::columns().map(|columns| columns.saturating_sub(GUTTER).max(NARROWEST));
+        let paint = Paint::for_answers();
+        Self { paint, checks: 0, width, in_line: false, column: 0, word: String::new() }
     }
 
     pub(super) fn title(&mut self, text: &str) {
@@ -33,18 +53,26 @@ impl Stage {
     }
 
     pub(super) fn fact(&mut self, text: &str) {
-        self.labelled(Colour::Grey, "", &self.paint.paint(Colour::Grey, text));
+        self.painted(Colour::Grey, "", text, Some(Colour::Grey));
     }
 
     pub(super) fn crash(&mut self, text: &str) {
-        self.labelled(Colour::Red, "SIGKILL", &self.paint.paint(Colour::Red, text));
+        self.painted(Colour::Red, "SIGKILL", text, Some(Colour::Red));
     }
 
     /// One line, or several under one label.
     pub(super) fn labelled(&mut self, colour: Colour, label: &str, text: &str) {
+        self.painted(colour, label, text, None);
+    }
+
+    fn painted(&mut self, colour: Colour, label: &str, text: &str, text_colour: Option<Colour>) {
         self.end_line();
-        let mut label = label;
-        for line in text.lines() {
+        let (mut label, width) = (label, self.width);
+        for line in text.lines().flat_map(|line| wrap(line, width)) {
+            let line = match text_colour {
+                Some(colour) => self.paint.paint(colour, &line),
+                None => line,
+            };
             self.line(&format!("{} {line}", self.paint.paint(colour, &format!("{label:>9}"))));
             label = "";
         }
@@ -54,13 +82,47 @@ impl Stage {
     pub(super) fn streaming(&mut self, colour: Colour, label: &str, text: &str) {
         if !self.in_line {
             self.raw(&format!("{} ", self.paint.paint(colour, &format!("{label:>9}"))));
-            self.in_line = true;
+            (self.in_line, self.column) = (true, 0);
         }
-        self.raw(&legible(text).replace('\n', "\n          "));
+        for character in legible(text).chars() {
+            match character {
+                '\n' => {
+                    self.end_word();
+                    self.new_line();
+                }
+                ' ' => {
+                    self.end_word();
+                    self.column += 1;
+                    self.raw(" ");
+                }
+                other => self.word.push(other),
+            }
+        }
+        // A word that goes on is wrapped as a whole, which only a person on a terminal cares about.
+        match self.width {
+            Some(_) => std::thread::sleep(PIECE_PACE),
+            None => self.end_word(),
+        }
+    }
+
+    fn end_word(&mut self) {
+        let word = std::mem::take(&mut self.word);
+        let length = word.chars().count();
+        if self.column > 0 && self.width.is_some_and(|width| self.column + length > width) {
+            self.new_line();
+        }
+        self.column += length;
+        self.raw(&word);
+    }
+
+    fn new_line(&mut self) {
+        self.column = 0;
+        self.raw("\n          ");
     }
 
     pub(super) fn end_line(&mut self) {
         if self.in_line {
+            self.end_word();
             self.in_line = false;
             self.raw("\n");
         }
@@ -79,7 +141,9 @@ impl Stage {
         let added = &new[same_start..new.len() - same_end];
         lines.extend(added.iter().map(|line| self.paint.paint(Colour::Green, &format!("+ {line}"))));
         lines.extend(old[old.len() - same_end..].iter().map(|line| format!("  {line}")));
-        self.labelled(Colour::Grey, "", &lines.join("\n"));
+        self.end_line();
+        // Lines of a file: never wrapped, so that they look as they are.
+        lines.iter().for_each(|line| self.line(&format!("{:GUTTER$}{line}", "")));
     }
 
     /// Says what was checked; what does not hold ends the demo.
@@ -103,10 +167,43 @@ impl Stage {
 
     fn line(&mut self, text: &str) {
         self.raw(&format!("{text}\n"));
+        if self.width.is_some() {
+            std::thread::sleep(LINE_PACE);
+        }
     }
 
     fn raw(&mut self, text: &str) {
         // A reader that has gone sees nothing more; the checks still count.
         drop(answer::write_painted(text));
+    }
+}
+
+/// Lines of at most `width` columns, broken between words; a word that is longer gets a line of its own.
+fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width else { return vec![text.to_owned()] };
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_between_words_and_in_pipes_not_at_all() {
+        assert_eq!(wrap("one two three", Some(7)), ["one two", "three"]);
+        assert_eq!(wrap("one two three", Some(8)), ["one two", "three"]);
+        assert_eq!(wrap("incomprehensible words", Some(5)), ["incomprehensible", "words"]);
+        assert_eq!(wrap("one two three", None), ["one two three"]);
+        assert_eq!(wrap("", Some(5)), [""]);
     }
 }

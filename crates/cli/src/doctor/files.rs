@@ -1,5 +1,6 @@
 //! The files themselves: is the configuration there, who can read what we keep.
 
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use super::Finding;
 use crate::config::Config;
 use crate::credentials::Credentials;
 use crate::dirs::Dirs;
+use crate::limits::{SPACE_NEEDED, SPACE_WANTED};
 
 /// It was read before: what is wrong in it is told without looking at anything else.
 pub(super) fn configuration(config: &Config) -> Finding {
@@ -38,6 +40,33 @@ pub(super) fn modes(dirs: &Dirs) -> Vec<Finding> {
         findings.push(Finding::ok("home", format!("{} ({state})", data.display())));
     }
     findings
+}
+
+/// Writes a file where sessions are kept, reads it back, removes it, and asks how much room is left.
+pub(super) fn room(dirs: &Dirs) -> Finding {
+    let data = dirs.sessions_db.parent().unwrap_or(Path::new("/"));
+    // Nothing is made for the look: where the directory is missing, the one that it would be made in is tried.
+    let Some(place) = data.ancestors().find(|place| place.is_dir()) else {
+        return Finding::fail("disk", format!("{} has no parent", data.display()), "set ATTACHE_HOME");
+    };
+    let shown = place.display();
+    if let Err(error) = tempfile::NamedTempFile::new_in(place).and_then(|mut file| {
+        file.write_all(b"attache")?;
+        file.as_file().sync_all()
+    }) {
+        let next = "see that you own the directory and that the disk has room, or set ATTACHE_HOME";
+        return Finding::fail("disk", format!("{shown} can't be written to: {error}"), next);
+    }
+    let Ok(disk) = rustix::fs::statvfs(place) else {
+        return Finding::warn("disk", format!("{shown} is writable; its free space is not known"), "");
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let text = format!("{shown} is writable, {} MB free", free / 1_000_000);
+    match free {
+        free if free < SPACE_NEEDED => Finding::fail("disk", text, "make room: sessions can't be stored"),
+        free if free < SPACE_WANTED => Finding::warn("disk", text, "make room before it runs out"),
+        _ => Finding::ok("disk", text),
+    }
 }
 
 pub(super) fn keys(credentials: &Credentials) -> Finding {

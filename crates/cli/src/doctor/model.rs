@@ -3,9 +3,9 @@
 use attache_core::ports::Model;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
-use attache_models::{Dialect, DiscoverError, Endpoint, KeyNeed, Secret, models_of};
+use attache_models::{BaseUrl, Dialect, DiscoverError, Endpoint, KeyNeed, Secret, models_of};
 
-use super::Finding;
+use super::{Finding, prompt};
 use crate::config::{HttpWire, Provider, Wire};
 use crate::credentials::{Key, Patience};
 use crate::limits::ANSWER;
@@ -38,7 +38,8 @@ pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
         (State::Ready(key), Wire::Http(wire)) => (wire, key.as_ref()),
         (State::PerhapsRunning, Wire::Http(wire)) => (wire, None),
         (State::Scripted, _) | (_, Wire::Script { .. }) => {
-            return vec![Finding::ok("model", format!("{model} (a script, {how})"))];
+            let described = Finding::ok("model", format!("{model} (a script, {how})"));
+            return vec![described, prompt::check(sources, &live, &model).await];
         }
         (State::NoKey | State::NoAddress | State::KeyTrouble(_), Wire::Http(_)) => {
             let reason = why_not(standing).unwrap_or_default();
@@ -52,10 +53,23 @@ pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
     };
     let mut findings = vec![described(sources, &live, provider, &model, how)];
     match secret(sources, provider, key) {
-        Ok(secret) => findings.extend(answered(sources, provider, wire, key, secret, &model).await),
+        Ok(secret) => {
+            let (said, reached) = answered(sources, provider, wire, key, secret, &model).await;
+            findings.extend(said);
+            if reached == Reached::Yes {
+                findings.push(prompt::check(sources, &live, &model).await);
+            }
+        }
         Err(finding) => findings.push(finding),
     }
     findings
+}
+
+/// Whether it makes sense to send a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reached {
+    Yes,
+    No,
 }
 
 fn described(
@@ -114,8 +128,10 @@ async fn answered(
     key: Option<&Key>,
     secret: Option<Secret>,
     model: &ModelRef,
-) -> Vec<Finding> {
-    let Some(endpoint) = sources.opener.endpoint(provider, wire, key) else { return Vec::new() };
+) -> (Vec<Finding>, Reached) {
+    let Some(endpoint) = sources.opener.endpoint(provider, wire, key) else {
+        return (Vec::new(), Reached::No);
+    };
     let endpoint = Endpoint { key: secret, ..endpoint };
     let (name, url) = (&provider.name, endpoint.base_url.as_str());
     let key_found = match key {
@@ -130,28 +146,55 @@ async fn answered(
                 Finding::ok("endpoint", format!("{url} answers")),
             ];
             findings.extend(unknown_there(provider, &models, model));
-            findings
+            (findings, Reached::Yes)
         }
         Err(error @ DiscoverError::KeyRefused { .. }) => {
-            vec![Finding::fail("key", format!("{key_found}, refused: {error}"), key_hint(provider, key))]
+            let refused = format!("{key_found}, refused: {error}");
+            (vec![Finding::fail("key", refused, key_hint(provider, key))], Reached::No)
         }
         Err(error @ (DiscoverError::Unreachable { .. } | DiscoverError::TooSlow { .. })) => {
-            vec![
-                Finding::ok("key", key_found),
-                Finding::fail("endpoint", error.to_string(), unreachable(provider, wire)),
-            ]
+            let endpoint = Finding::fail("endpoint", error.to_string(), unreachable(provider, wire));
+            (vec![Finding::ok("key", key_found), endpoint], Reached::No)
         }
         Err(
             error @ (DiscoverError::NoSuchPath { .. }
             | DiscoverError::Nonsense { .. }
             | DiscoverError::Refused { .. }),
         ) => {
-            vec![
-                Finding::ok("key", key_found),
-                Finding::warn("endpoint", error.to_string(), wrong_path(provider, wire)),
-            ]
+            let next = match likely_address(sources, name, &endpoint).await {
+                Some(likely) => format!("{likely} answers: set base_url of [providers.{name}] to it"),
+                None => wrong_path(provider, wire),
+            };
+            let endpoint = Finding::warn("endpoint", error.to_string(), next);
+            // Some servers have no list of models and answer prompts all the same.
+            (vec![Finding::ok("key", key_found), endpoint], Reached::Yes)
         }
     }
+}
+
+/// The same server under an address as its vendor would write it, if one of those answers.
+async fn likely_address(sources: &Sources, name: &str, endpoint: &Endpoint) -> Option<String> {
+    for address in addresses_near(endpoint.base_url.as_str()) {
+        let Ok(base_url) = BaseUrl::parse(&address) else { continue };
+        let candidate = Endpoint { base_url, ..endpoint.clone() };
+        if models_of(&sources.opener.http, name, &candidate, ANSWER).await.is_ok() {
+            return Some(address);
+        }
+    }
+    None
+}
+
+/// What is often written instead: a version too many or too few, or the path of one request.
+fn addresses_near(base_url: &str) -> Vec<String> {
+    const REQUESTS: [&str; 4] = ["/chat/completions", "/responses", "/messages", "/models"];
+    let bare = base_url.trim_end_matches('/');
+    let without_request = REQUESTS.iter().find_map(|request| bare.strip_suffix(request)).unwrap_or(bare);
+    let without_version = without_request.strip_suffix("/v1").unwrap_or(without_request);
+    let with_version = format!("{without_version}/v1");
+    let with_api = format!("{without_version}/api/v1");
+    let mut near = vec![with_version, without_version.to_owned(), with_api];
+    near.retain(|address| address != bare);
+    near
 }
 
 /// The server's own list decides, where it gives one.
@@ -194,4 +237,19 @@ fn wrong_path(provider: &Provider, wire: &HttpWire) -> String {
         Dialect::Anthropic | Dialect::Gemini => "it usually has no version at its end",
     };
     format!("if prompts fail too, correct base_url of [providers.{}]: {usual}", provider.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_tried_as_vendors_write_them() {
+        assert_eq!(addresses_near("http://h:1"), ["http://h:1/v1", "http://h:1/api/v1"]);
+        assert_eq!(addresses_near("http://h:1/v1/"), ["http://h:1", "http://h:1/api/v1"]);
+        assert_eq!(
+            addresses_near("http://h:1/v1/chat/completions"),
+            ["http://h:1/v1", "http://h:1", "http://h:1/api/v1"]
+        );
+    }
 }

@@ -20,6 +20,11 @@ pub(super) fn check(config: &Config) -> Finding {
             ),
             "use the newer version, or another home (ATTACHE_HOME)",
         ),
+        Diagnosis::Foreign(reason) => Finding::fail(
+            "store",
+            format!("{shown} is not a session database of attache: {reason}"),
+            "name another file with --store, or move this one away",
+        ),
         Diagnosis::Damaged(reason) => Finding::fail(
             "store",
             format!("{shown} is damaged: {reason}"),

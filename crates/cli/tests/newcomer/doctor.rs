@@ -52,25 +52,51 @@ async fn a_model_that_the_server_does_not_list_is_answered_with_the_nearest() {
     let home = newcomer().with_variable("OLLAMA_BASE_URL", &format!("{}/v1", server.url()));
     write_config(&home, "model = \"ollama/qwen3-codre\"\n");
     let said = run(&home, "doctor").await;
-    assert_eq!(said.code, Some(0), "{}", said.all());
+    assert_eq!(said.code, Some(1), "the model does not answer: {}", said.all());
     says(
         &said.answer,
         &[
             "warn  model          ollama does not list `qwen3-codre`",
             "→ nearest there: qwen3-coder; all of them: attache models ollama",
+            "FAIL  answer         ollama answered with status 404",
         ],
     );
 }
 
 #[tokio::test]
-async fn a_damaged_store_is_told_and_left_where_it_is() {
+async fn the_model_is_asked_for_a_word() {
+    let server = chat_server().await;
+    let home = newcomer().with_variable("OLLAMA_BASE_URL", &format!("{}/v1", server.url()));
+    write_config(&home, "model = \"ollama/qwen3-coder\"\n");
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(0), "{}", said.all());
+    says(&said.answer, &["ok    disk", "MB free", "ok    answer         ollama/qwen3-coder answered after"]);
+    assert!(server.requests().last().unwrap().text().contains("Answer with the word OK"));
+}
+
+#[tokio::test]
+async fn an_address_that_misses_its_version_is_told_with_the_one_that_answers() {
+    let server = chat_server().await;
+    let home = newcomer();
+    let settings = format!(
+        "model = \"local/qwen3-coder\"\n[providers.local]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n",
+        server.url()
+    );
+    write_config(&home, &settings);
+    let said = run(&home, "doctor").await;
+    let likely = format!("→ {}/v1 answers: set base_url of [providers.local] to it", server.url());
+    says(&said.answer, &["warn  endpoint", &likely]);
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_ours_is_told_and_left_where_it_is() {
     let home = newcomer();
     std::fs::write(home.database(), "no database at all, but long enough to be looked at".repeat(10))
         .unwrap();
     let before = std::fs::read(home.database()).unwrap();
     let said = run(&home, "doctor").await;
     assert_eq!(said.code, Some(1));
-    says(&said.answer, &["FAIL  store", "is damaged: it is not a SQLite database", "nothing is deleted"]);
+    says(&said.answer, &["FAIL  store", "is not a session database of attache", "move this one away"]);
     assert_eq!(std::fs::read(home.database()).unwrap(), before);
 }
 

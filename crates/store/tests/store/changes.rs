@@ -1,10 +1,12 @@
 //! Every kind of change, refusals that leave no trace, and groups in which one batch fails.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use attache_core::ports::store::{
-    Change, Epoch, LiveRun, ModelRef, Owner, SessionPatch, SessionQuery, Store, StoreError, UsageTotals,
+    Change, Epoch, LiveRun, LogSegment, ModelRef, Owner, SessionPatch, SessionQuery, Store, StoreError,
+    UsageTotals,
 };
 use serde_json::json;
 
@@ -460,4 +462,57 @@ async fn a_quiet_store_folds_its_log_into_the_database() {
     let rows: i64 = copy.query_row("SELECT count(*) FROM run_chunks", [], |row| row.get(0)).unwrap();
     assert_eq!(rows, 300);
     fenced(&store, "a", epoch, vec![Change::AppendLog(segment(300, 300))]).await.unwrap();
+}
+
+/// Every byte that was said is gone from the files, those that an earlier run's log left in freed pages included.
+#[tokio::test]
+async fn a_deleted_session_leaves_no_text_behind() {
+    let home = Home::new();
+    let store = home.open();
+    let epoch = create(&store, "a").await;
+    let secret = "the launch code is 0000";
+    let mut said = message("a", "m", Some(1));
+    said.metadata.insert("system_prompt_digest".into(), json!("d1"));
+    let long = format!("{secret} {}", "x".repeat(9_000));
+    let chunks = |first| LogSegment { chunks: format!("{secret} in the log"), ..segment(first, first) };
+    let changes = vec![
+        Change::PutSystemPrompt { digest: "d1".into(), body: format!("in scratch/ses_a, {secret}") },
+        Change::InsertMessage(said),
+        Change::PutPart(part("a", "m", 0, &long)),
+        Change::AppendLog(chunks(0)),
+    ];
+    fenced(&store, "a", epoch, changes).await.unwrap();
+    let shorter = vec![Change::PutPart(part("a", "m", 0, secret)), Change::TrimLog { before: 1 }];
+    fenced(&store, "a", epoch, shorter).await.unwrap();
+    let held = |text: &str| {
+        let files = ["sessions.db", "sessions.db-wal"].map(|name| home.directory.path().join(name));
+        let holds = |path: &Path| {
+            fs::read(path)
+                .is_ok_and(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+        };
+        files.iter().any(|path| holds(path))
+    };
+    assert!(held(secret) && held("ses_a"));
+    commit(&store, batch("a", None, vec![Change::DeleteSession])).await.unwrap();
+    assert!(!held(secret) && !held("ses_a"));
+}
+
+#[tokio::test]
+async fn a_system_prompt_goes_with_the_last_session_that_was_given_it() {
+    let home = Home::new();
+    let store = home.open();
+    for name in ["a", "b"] {
+        let epoch = create(&store, name).await;
+        let mut said = message(name, name, Some(1));
+        said.metadata.insert("system_prompt_digest".into(), json!("d1"));
+        let prompt = Change::PutSystemPrompt { digest: "d1".into(), body: "be brief".into() };
+        fenced(&store, name, epoch, vec![prompt, Change::InsertMessage(said)]).await.unwrap();
+    }
+    let prompts = || -> i64 {
+        home.raw().query_row("SELECT count(*) FROM system_prompts", [], |row| row.get(0)).unwrap()
+    };
+    commit(&store, batch("a", None, vec![Change::DeleteSession])).await.unwrap();
+    assert_eq!(prompts(), 1);
+    commit(&store, batch("b", None, vec![Change::DeleteSession])).await.unwrap();
+    assert_eq!(prompts(), 0);
 }

@@ -52,7 +52,7 @@ impl Client {
                     self.errors.push(reason);
                     disk.heal();
                 }
-                Err(error @ OpenError::Newer { .. }) => panic!("{error}"),
+                Err(error @ (OpenError::Newer { .. } | OpenError::Foreign { .. })) => panic!("{error}"),
             }
         }
         panic!("the store could not be opened: {:?} after {:?}", self.errors, disk.failed());

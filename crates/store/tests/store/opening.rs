@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use attache_core::ports::store::{Change, Store, StoreError};
-use attache_store::{Diagnosis, Durability, OpenError, Opened, SqliteStore, diagnose};
+use attache_store::{Diagnosis, Durability, OpenError, Opened, ReadOnlyStore, SqliteStore, diagnose};
 
 use crate::fixture::*;
 
@@ -96,27 +96,75 @@ async fn a_newer_database_known_from_its_log_only_is_not_touched_either() {
     assert_eq!(fs::read(after.with_extension("db-wal")).unwrap(), before.1);
 }
 
+/// Nothing shows that attache made it: it may be all that somebody has.
 #[tokio::test]
-async fn what_is_no_database_is_set_aside() {
-    for content in [&b"hello"[..], &[0; 4096], &[b'x'; 10_000]] {
+async fn what_is_not_ours_is_refused_and_nothing_is_touched() {
+    let other = Home::new();
+    other.raw().execute_batch("CREATE TABLE notes (x); INSERT INTO notes VALUES (1);").unwrap();
+    let notes = fs::read(other.location().database).unwrap();
+    other.raw().execute_batch("PRAGMA application_id = 7; PRAGMA user_version = 3;").unwrap();
+    let marked = fs::read(other.location().database).unwrap();
+    let mut broken = notes.clone();
+    broken[4096..].fill(0xa5);
+    let truncated = notes[..5000].to_vec();
+    let ours_without_a_sign = b"SQLite format 3\0 and no more".to_vec();
+    for content in [b"hello".to_vec(), vec![0; 4096], notes, marked, broken, truncated, ours_without_a_sign] {
         let home = Home::new();
-        fs::write(home.location().database, content).unwrap();
-        expect_set_aside(&home, content).await;
+        fs::write(home.location().database, &content).unwrap();
+        let error = open(&home).unwrap_err();
+        assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+        assert!(error.to_string().contains("it is left as it is"), "{error}");
+        assert!(matches!(ReadOnlyStore::open(&home.location()).unwrap_err(), OpenError::Foreign { .. }));
+        assert!(matches!(diagnose(&home.location().database), Diagnosis::Foreign(_)));
+        assert_eq!(files_below(home.directory.path()), [(home.location().database, content)]);
     }
 }
 
+/// A journal beside another program's database is the other half of it.
 #[tokio::test]
-async fn another_program_s_database_is_set_aside() {
+async fn another_program_s_log_is_not_played_into_its_database() {
+    let other = Home::new();
+    let writer = other.raw();
+    writer
+        .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE notes (x); INSERT INTO notes VALUES (1);")
+        .unwrap();
+    let database = other.location().database;
     let home = Home::new();
-    home.raw().execute_batch("CREATE TABLE notes (x); INSERT INTO notes VALUES (1);").unwrap();
-    let old = fs::read(home.location().database).unwrap();
-    expect_set_aside(&home, &old).await;
+    let (copy, log) = (home.location().database, home.directory.path().join("sessions.db-wal"));
+    fs::copy(&database, &copy).unwrap();
+    fs::copy(other.directory.path().join("sessions.db-wal"), &log).unwrap();
+    let before = (fs::read(&copy).unwrap(), fs::read(&log).unwrap());
+    let error = open(&home).unwrap_err();
+    assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+    assert_eq!((fs::read(&copy).unwrap(), fs::read(&log).unwrap()), before);
+}
+
+fn files_below(directory: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| (path.clone(), fs::read(&path).unwrap_or_default())).collect()
+}
+
+#[tokio::test]
+async fn who_only_looks_makes_nothing() {
+    let home = Home::new();
+    assert!(ReadOnlyStore::open(&home.location()).unwrap().is_none());
+    assert_eq!(files_below(home.directory.path()), []);
+
+    let home = home_with_a_session().await;
+    let before = files_below(home.directory.path());
+    let store = ReadOnlyStore::open(&home.location()).unwrap().unwrap();
+    assert!(store.session(&session_id("a")).await.unwrap().is_some());
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    store.commit(batch("a", None, vec![Change::DeleteSession]), Box::new(|done| sender.send(done).unwrap()));
+    assert!(matches!(receiver.await.unwrap(), Err(StoreError::Unavailable(_))));
+    drop(store);
+    assert_eq!(files_below(home.directory.path()), before);
 }
 
 #[tokio::test]
 async fn a_truncated_database_is_set_aside() {
     let whole = fs::read(home_with_a_session().await.location().database).unwrap();
-    for keep in [50, 100, 4096, 4096 + 17, whole.len() / 2, whole.len() - 4096] {
+    for keep in [100, 4096, 4096 + 17, whole.len() / 2, whole.len() - 4096] {
         let home = Home::new();
         fs::write(home.location().database, &whole[..keep]).unwrap();
         expect_set_aside(&home, &whole[..keep]).await;
@@ -160,8 +208,10 @@ async fn damage_deep_in_a_large_database_is_told_and_set_aside_at_the_next_start
 
 #[tokio::test]
 async fn several_who_find_the_same_damaged_file_set_it_aside_once() {
+    let mut damaged = fs::read(home_with_a_session().await.location().database).unwrap();
+    damaged[4096..].fill(0xa5);
     let home = Home::new();
-    fs::write(home.location().database, b"not a database at all").unwrap();
+    fs::write(home.location().database, &damaged).unwrap();
     let location = home.location();
     let threads: Vec<_> = (0..6)
         .map(|_| {

@@ -3,7 +3,7 @@
 use crate::answer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colour {
+pub(crate) enum Colour {
     Green,
     Red,
     Yellow,
@@ -15,19 +15,19 @@ pub(super) enum Colour {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Paint {
+pub(crate) enum Paint {
     Coloured,
     Plain,
 }
 
 impl Paint {
     /// Colours on a terminal, unless the user said no.
-    pub(super) fn for_answers() -> Self {
+    pub(crate) fn for_answers() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         if wanted && answer::is_seen() { Self::Coloured } else { Self::Plain }
     }
 
-    pub(super) fn paint(self, colour: Colour, text: &str) -> String {
+    pub(crate) fn paint(self, colour: Colour, text: &str) -> String {
         let code = match colour {
             Colour::Green => "32",
             Colour::Red => "31",

@@ -1,0 +1,260 @@
+//! `attache sessions show`: one session as a person reads it. Reads only.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use attache_core::agents::Agents;
+use attache_core::journal::replay::parts_of;
+use attache_core::notice;
+use attache_core::part::{Part, Role, ToolPart, ToolState};
+use attache_core::ports::store::{MessageRow, Owner, RowRange, SessionRecord, SessionRow, Store};
+use attache_core::ports::tool::Presentation;
+use attache_core::watchdog::{Action, Firmness, Reason, Rule, Rules, Verdict};
+use serde_json::Value;
+
+use super::{plain, title};
+use crate::answer;
+use crate::config::Config;
+use crate::paint::{Colour, Paint};
+use crate::when;
+
+/// Bytes of parts fetched at a time: a screenful and more, never everything.
+const PAGE_BYTES: usize = 256 * 1024;
+
+/// How much of each call is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// What it was and how it ended.
+    Outline,
+    /// Its arguments and its output, too.
+    Full,
+}
+
+/// Writes sessions for people: everything of others goes through `plain`, colours are ours.
+pub(super) struct Printer<'a> {
+    pub(super) config: &'a Config,
+    pub(super) detail: Detail,
+    pub(super) paint: Paint,
+}
+
+impl Printer<'_> {
+    pub(super) async fn session(&self, store: &dyn Store, record: &SessionRecord) -> Result<()> {
+        answer::write_painted(&self.head(record)?)?;
+        answer::write_painted(&self.rules_in_force(&record.row)?)?;
+        let mut after = None;
+        let mut shown: Option<MessageRow> = None;
+        loop {
+            let range = RowRange { after, before_seq: None, max_bytes: PAGE_BYTES };
+            let page = store.read_rows(&record.row.id, range).await?;
+            let mut text = String::new();
+            for (message, rows) in page.messages {
+                if shown.as_ref().is_none_or(|before| before.id != message.id) {
+                    writeln!(text, "\n{}", self.message_line(&message))?;
+                }
+                for part in parts_of(&rows)? {
+                    self.part_lines(&mut text, &part)?;
+                }
+                shown = Some(message);
+            }
+            answer::write_painted(&text)?;
+            match page.next {
+                Some(cursor) => after = Some(cursor),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn label(&self, name: &str) -> String {
+        self.paint.paint(Colour::Grey, &format!("{name:<10}"))
+    }
+
+    fn head(&self, record: &SessionRecord) -> Result<String> {
+        let row = &record.row;
+        let mut text = String::new();
+        let mut line = |name: &str, value: &str| writeln!(text, "{} {value}", self.label(name));
+        line("session", row.id.as_str())?;
+        line("title", &self.paint.paint(Colour::Bold, &title(row)))?;
+        line("workspace", &plain(&row.workspace_root.to_string_lossy()))?;
+        line("agent", &plain(&row.agent.to_string()))?;
+        if let Some(model) = &row.model {
+            line("model", &plain(&model.to_string()))?;
+        }
+        line("made", &when::minutes(row.created_at))?;
+        line("changed", &when::minutes(row.updated_at))?;
+        let state = match (&record.live_run, record.owner) {
+            (None, _) => "idle",
+            (Some(_), Owner::Other | Owner::Us) => "running",
+            (Some(_), Owner::Nobody | Owner::Dead) => "interrupted; the next load settles it",
+        };
+        line("state", &format!("{state}, {} waiting", record.queued.len()))?;
+        let totals = &row.totals;
+        let tokens = format!(
+            "{} input, {} output, {} reasoning, {} cache read, {} cache write",
+            totals.prompt_tokens,
+            totals.completion_tokens,
+            totals.reasoning_tokens,
+            totals.cache_read,
+            totals.cache_write
+        );
+        line("tokens", &tokens)?;
+        if totals.cost_usd > 0.0 {
+            line("cost", &dollars(totals.cost_usd))?;
+        }
+        Ok(text)
+    }
+
+    /// Of all scopes. Which of them decided about a call is told with the call.
+    fn rules_in_force(&self, row: &SessionRow) -> Result<String> {
+        let mut text = String::new();
+        let label = self.label("rule");
+        let mut line = |rule: &Rule, scope: &str| {
+            writeln!(text, "{label} {} {} ({scope})", rule.action.as_str(), plain(&rule.to_string()))
+        };
+        for own in Agents::builtin().get(&row.agent).into_iter().flat_map(|agent| &agent.permissions) {
+            let scope = match own.firmness {
+                Firmness::Plain => "agent",
+                Firmness::Pinned => "agent, pinned",
+            };
+            line(&own.rule, scope)?;
+        }
+        for configured in &self.config.rules {
+            line(&configured.value.rule, "configuration")?;
+        }
+        for rule in Rules::from_json(&row.permissions).iter() {
+            line(rule, "session")?;
+        }
+        let granted = row.metadata.get("granted_directories").and_then(Value::as_array);
+        for directory in granted.into_iter().flatten().filter_map(Value::as_str) {
+            writeln!(text, "{} {} (session)", self.label("granted"), plain(directory))?;
+        }
+        Ok(text)
+    }
+
+    fn message_line(&self, message: &MessageRow) -> String {
+        let colour = match message.role {
+            Role::User => Colour::Blue,
+            Role::Assistant => Colour::Cyan,
+            Role::System => Colour::Grey,
+        };
+        let mut details = when::minutes(message.created_at);
+        if let Some(model) = message.metadata.get("model").and_then(Value::as_str) {
+            details.push_str(&format!("  {}", plain(model)));
+        }
+        if let Some(usage) = message.metadata.get("usage") {
+            let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
+            details.push_str(&format!("  {} in, {} out", count("input"), count("output")));
+        }
+        if let Some(cost) = message.metadata.get("cost_usd").and_then(Value::as_f64) {
+            details.push_str(&format!("  {}", dollars(cost)));
+        }
+        if message.role == Role::Assistant && message.metadata.get("refused").is_some() {
+            details.push_str("  refused");
+        }
+        let (who, details) =
+            (self.paint.paint(colour, message.role.as_str()), self.paint.paint(Colour::Grey, &details));
+        format!("{who}  {details}")
+    }
+
+    fn part_lines(&self, text: &mut String, part: &Part) -> std::fmt::Result {
+        match part {
+            Part::Text { text: said, .. } => indented(text, "  ", said),
+            Part::Reasoning { text: thought, .. } => indented(text, "  ~ ", thought),
+            Part::Tool(tool) => self.call_lines(text, tool),
+            Part::File { media_type, filename, .. } => {
+                writeln!(text, "  [{} {}]", plain(filename.as_deref().unwrap_or("file")), plain(media_type))
+            }
+            Part::SourceUrl { url, .. } => writeln!(text, "  [source {}]", plain(url)),
+            Part::SourceDocument { title, .. } => writeln!(text, "  [source {}]", plain(title)),
+            Part::Data { name, data, .. } => data_lines(text, name, data),
+            Part::StepStart => Ok(()),
+        }
+    }
+
+    fn call_lines(&self, text: &mut String, tool: &ToolPart) -> std::fmt::Result {
+        let shown = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache"));
+        let shown: Presentation =
+            shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
+        let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
+        let colour = match tool.state {
+            ToolState::OutputAvailable => Colour::Green,
+            ToolState::OutputError | ToolState::OutputDenied => Colour::Red,
+            ToolState::InputStreaming
+            | ToolState::InputAvailable
+            | ToolState::ApprovalRequested
+            | ToolState::ApprovalResponded => Colour::Yellow,
+        };
+        writeln!(text, "  * {}  {}", plain(title), self.paint.paint(colour, tool.state.in_words()))?;
+        if let Some(decision) = decision(tool, &shown) {
+            writeln!(text, "    {}", self.paint.paint(Colour::Grey, &plain(&decision)))?;
+        }
+        if let Some(error) = &tool.error_text {
+            indented(text, "    ", error)?;
+        }
+        match self.detail {
+            Detail::Outline => Ok(()),
+            Detail::Full => {
+                if let Some(input) = &tool.input {
+                    indented(text, "    > ", &value_text(input))?;
+                }
+                match &tool.output {
+                    Some(output) => indented(text, "    | ", &value_text(output)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// Who decided about a call, and why.
+fn decision(tool: &ToolPart, shown: &Presentation) -> Option<String> {
+    let rejected = tool.approval.as_ref().filter(|_| tool.state == ToolState::OutputDenied);
+    match (&shown.decision, rejected.and_then(|approval| approval.reason.as_deref())) {
+        (Some(Verdict { reason: Reason::Person { why }, .. }), Some(reason)) => {
+            Some(format!("{}: {reason} (asked because: {why})", Action::Deny.as_str()))
+        }
+        (_, Some(reason)) => Some(format!("{}: {reason}", Action::Deny.as_str())),
+        (Some(decision), None) => Some(decision.in_words()),
+        (None, None) => None,
+    }
+}
+
+/// A text as it is, everything else as JSON.
+fn value_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
+    match name {
+        // Summed up in the line of the message.
+        "usage" => Ok(()),
+        "plan" => {
+            for entry in data.get("entries").and_then(Value::as_array).into_iter().flatten() {
+                let field = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+                let mark = if field("status") == "completed" { "x" } else { " " };
+                writeln!(text, "    [{mark}] {}", plain(field("content")))?;
+            }
+            Ok(())
+        }
+        notice::PART_NAME => writeln!(text, "  ! {}", plain(&notice::line(data))),
+        _ => writeln!(text, "  [{}]", plain(name)),
+    }
+}
+
+fn indented(text: &mut String, indent: &str, said: &str) -> std::fmt::Result {
+    for line in said.lines() {
+        writeln!(text, "{indent}{}", plain(line))?;
+    }
+    Ok(())
+}
+
+/// Two digits that tell something, also of what costs less than a cent.
+fn dollars(amount: f64) -> String {
+    match amount {
+        amount if amount >= 1.0 => format!("${amount:.2}"),
+        amount if amount >= 0.01 => format!("${amount:.3}"),
+        amount => format!("${amount:.6}"),
+    }
+}

@@ -1,0 +1,73 @@
+//! A store for commands that only look: makes no file, migrates nothing, sets nothing aside, refuses writes.
+
+use std::io;
+use std::sync::Arc;
+
+use attache_core::ids::{MessageId, SessionId};
+use attache_core::ports::BoxFuture;
+use attache_core::ports::store::{
+    Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SessionQuery, SessionRecord, SessionRow,
+    Store, StoreError, StoreResult,
+};
+
+use crate::connection::{Connector, Durability};
+use crate::examine;
+use crate::open::{Location, OpenError};
+use crate::process_lock::Owners;
+use crate::reads::Reads;
+
+#[derive(Debug)]
+pub struct ReadOnlyStore {
+    reads: Reads,
+}
+
+impl ReadOnlyStore {
+    /// `None` when there is no database yet.
+    pub fn open(location: &Location) -> Result<Option<Self>, OpenError> {
+        match location.database.metadata() {
+            Ok(metadata) if metadata.len() > 0 => {}
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                let (path, reason) = (location.database.clone(), error.to_string());
+                return Err(OpenError::Unusable { path, reason });
+            }
+        }
+        let path = location.database.clone();
+        let connector = Connector { path, durability: Durability::Normal, vfs: None };
+        examine::look(&connector).map_err(|trouble| OpenError::of(trouble, location))?;
+        let owners = Owners::seen_by_a_reader(&location.locks);
+        Ok(Some(Self { reads: Reads::new(Arc::new(connector), owners) }))
+    }
+}
+
+impl Store for ReadOnlyStore {
+    fn commit(&self, _batch: Batch, done: Done) {
+        done(Err(StoreError::Unavailable("the store was opened for reading only".into())));
+    }
+
+    fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>> {
+        self.reads.session(id)
+    }
+
+    fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>> {
+        self.reads.list_sessions(query)
+    }
+
+    fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>> {
+        self.reads.read_rows(session, range)
+    }
+
+    fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<(MessageRow, Vec<PartRow>)>>> {
+        self.reads.message(id)
+    }
+
+    fn read_log(
+        &self,
+        session: &SessionId,
+        from: u64,
+        max_bytes: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
+        self.reads.read_log(session, from, max_bytes)
+    }
+}

@@ -1,0 +1,70 @@
+//! The reading half of a store, shared by the one that also writes and the one that only looks. Never writes.
+
+use std::sync::Arc;
+
+use attache_core::ids::{MessageId, SessionId};
+use attache_core::ports::BoxFuture;
+use attache_core::ports::store::{
+    LogSegment, MessageRow, PartRow, RowPage, RowRange, SessionQuery, SessionRecord, SessionRow, StoreResult,
+};
+
+use crate::connection::Connector;
+use crate::process_lock::Owners;
+use crate::query;
+use crate::readers::Readers;
+
+/// A message with its parts.
+type WholeMessage = (MessageRow, Vec<PartRow>);
+
+#[derive(Debug)]
+pub(crate) struct Reads {
+    readers: Readers,
+    owners: Arc<Owners>,
+}
+
+impl Reads {
+    pub(crate) fn new(connector: Arc<Connector>, owners: Owners) -> Self {
+        Self { readers: Readers::new(connector), owners: Arc::new(owners) }
+    }
+
+    pub(crate) fn close(&self) {
+        self.readers.close();
+    }
+
+    pub(crate) fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>> {
+        let id = id.clone();
+        let owners = Arc::clone(&self.owners);
+        self.readers.read(move |connection| query::session(connection, &owners, &id))
+    }
+
+    pub(crate) fn list_sessions(
+        &self,
+        query: SessionQuery,
+    ) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>> {
+        self.readers.read(move |connection| query::list_sessions(connection, &query))
+    }
+
+    pub(crate) fn read_rows(
+        &self,
+        session: &SessionId,
+        range: RowRange,
+    ) -> BoxFuture<'static, StoreResult<RowPage>> {
+        let session = session.clone();
+        self.readers.read(move |connection| query::read_rows(connection, &session, &range))
+    }
+
+    pub(crate) fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<WholeMessage>>> {
+        let id = id.clone();
+        self.readers.read(move |connection| query::message(connection, &id))
+    }
+
+    pub(crate) fn read_log(
+        &self,
+        session: &SessionId,
+        from: u64,
+        max_bytes: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
+        let session = session.clone();
+        self.readers.read(move |connection| query::read_log(connection, &session, from, max_bytes))
+    }
+}
