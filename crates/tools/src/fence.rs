@@ -106,7 +106,8 @@ mod tests {
         assert_eq!(code_span("__init__.py"), "`__init__.py`");
         assert_eq!(code_span("a`b``c"), "```a`b``c```");
         assert_eq!(code_span("`a"), "`` `a ``");
-        assert_eq!(quoted("TODO"), "\"TODO\"");
+        assert_eq!(quoted("needle"), "\"needle\"");
+        assert_eq!(quoted(&"x".repeat(300)), format!("\"{}…\"", "x".repeat(200)));
         assert_eq!(quoted("__init__"), "`\"__init__\"`");
     }
 

@@ -131,7 +131,7 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
 }
 
 /// The texts of a call as if its directories were granted already: only for what a person is shown. What is hidden from
-/// agents stays so.
+/// agents stays so, and a client is not asked for what it may not give.
 fn preview_texts(mutation: &impl Mutation, site: &Site) -> Texts {
     let directory = |path: PathBuf| {
         let path = real(&path).unwrap_or(path);
@@ -139,7 +139,7 @@ fn preview_texts(mutation: &impl Mutation, site: &Site) -> Texts {
     };
     let outside = mutation.paths().into_iter().filter_map(directory);
     let granted = site.granted.iter().cloned().chain(outside).collect();
-    Texts::for_changing(&Site { granted, ..site.clone() }, &CancellationToken::new())
+    Texts::for_changing(&Site { granted, client: None, ..site.clone() }, &CancellationToken::new())
 }
 
 fn names_guarded(mutation: &impl Mutation, workspace: &Workspace) -> bool {

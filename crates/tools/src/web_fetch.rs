@@ -1,7 +1,9 @@
 //! The `web_fetch` tool: one page as text. Reaches only the host that was allowed, and an own network only by the user's word.
 
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use attache_core::ids::CallId;
 use attache_core::ports::tool::{Access, Effect, NetworkGrant, Presentation, Shown, Site, ToolKind};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use schemars::JsonSchema;
@@ -70,7 +72,7 @@ impl Tool for WebFetch {
                 () = runtime.cancel.cancelled() => return call.failed("web_fetch: cancelled"),
             };
             match fetched {
-                Ok(Ok(page)) => finish(call, page, &runtime),
+                Ok(Ok(page)) => finish(call, page, &runtime.site.workspace.scratch, &runtime.call_id),
                 Ok(Err(problem)) => call.failed(format!("web_fetch: {} {problem}", visible(url.as_str()))),
                 Err(_) => call.failed(format!(
                     "web_fetch: {} did not answer within {} s",
@@ -112,13 +114,12 @@ fn presentation(url: &Url) -> Presentation {
     }
 }
 
-fn finish(mut call: Call, page: Page, runtime: &ToolRuntime) -> ToolOutcome {
+fn finish(mut call: Call, page: Page, scratch: &Path, call_id: &CallId) -> ToolOutcome {
     let bounded = Bounded::head(page.text.as_str(), WEB_TEXT_BYTES);
     call.truncated = bounded.is_cut() || page.is_cut;
     let mut notes = Vec::new();
     if bounded.is_cut() {
-        let scratch = &runtime.site.workspace.scratch;
-        call.output_path = search::keep(scratch, "web_fetch", &runtime.call_id, page.text.as_bytes());
+        call.output_path = search::keep(scratch, "web_fetch", call_id, page.text.as_bytes());
         notes.extend(call.output_path.iter().map(|path| format!("the whole text is in {}", told(path))));
     }
     if page.is_cut {
@@ -134,4 +135,25 @@ fn finish(mut call: Call, page: Page, runtime: &ToolRuntime) -> ToolOutcome {
     };
     call.presentation.note_bytes = note.len();
     call.done(bounded.into_text() + &note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_page_is_told_in_part_and_kept_whole() {
+        let scratch = tempfile::tempdir().unwrap();
+        let text = "a line of the page\n".repeat(10_000);
+        let page = Page { text: text.clone(), is_cut: false };
+        let call = Call::started(Presentation::default());
+        let outcome = finish(call, page, scratch.path(), &CallId::new("c1"));
+        let ToolOutcome::Output { data, presentation } = outcome else { panic!("{outcome:?}") };
+        let told = data.as_str().unwrap();
+        assert!(told.len() <= 50_400 && told.len() > 49_000, "{}", told.len());
+        assert!(told.contains("bytes left out …]") && told.contains("[the whole text is in "), "{told}");
+        let metadata = presentation.metadata.unwrap();
+        assert!(metadata.truncated);
+        assert_eq!(std::fs::read_to_string(metadata.output_path.unwrap()).unwrap(), text);
+    }
 }

@@ -219,3 +219,14 @@ async fn the_end_of_a_file_stays_as_the_disk_has_it() {
         assert_eq!(edited.editor.buffer(&path).unwrap(), expected, "{disk:?} {buffer:?}");
     }
 }
+
+#[tokio::test]
+async fn a_client_is_not_asked_for_the_preview_of_what_lies_outside() {
+    let Edited { trial, editor } = unsaved();
+    std::fs::write(trial.base.join("out.txt"), "one\n").unwrap();
+    let plan = trial.plan("write", json!({"path": "../out.txt", "content": "x\n"})).await.unwrap();
+    assert!(
+        matches!(&plan.presentation.content[0], Shown::Diff { old_text: Some(old), .. } if old == "one\n")
+    );
+    assert_eq!(editor.asked(), []);
+}

@@ -101,7 +101,7 @@ async fn nothing_is_an_answer() {
     );
     assert_eq!(note(&trial, json!({"pattern": "x"})).await, "[1 binary files skipped]");
     let (data, _) = trial.done("grep", json!({"pattern": "q", "glob": "*.none"})).await;
-    assert_eq!(data, "[no match: there was no file to search]");
+    assert_eq!(data, "[no match: there was no file to search (ignored ones are passed by)]");
     let (data, _) = trial.done("grep", json!({"pattern": "p\\|q", "path": "a"})).await;
     assert_eq!(data, "[no match in 1 file; `\\|` means a bar here; `a|b` is either of both]");
 }

@@ -17,6 +17,7 @@ use super::step::as_object;
 use super::{Answered, Stop, Turn, repeats};
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
+use crate::legible::legible;
 use crate::limits::{READ_ABORT, TOOL_ABORT};
 use crate::ports::client::Ask;
 use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, ToolRuntime, WriteGrant};
@@ -190,7 +191,8 @@ impl Call {
     }
 
     pub(super) fn failure_shown(&self, text: &str, mut shown: Presentation) -> Chunk {
-        let (error_text, note_bytes) = repeats::warned(text, self.repeated);
+        // Names in it may hold what can't be seen.
+        let (error_text, note_bytes) = repeats::warned(&legible(text), self.repeated);
         shown.note_bytes = note_bytes;
         let (call_id, marks) = (self.call_id.clone(), ToolMarks::default());
         let rest = Rest::with_tool_metadata(json!({ "attache": shown }));
