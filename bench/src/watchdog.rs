@@ -9,7 +9,10 @@ use anyhow::{Context, Result, ensure};
 use attache_core::ids::SessionId;
 use attache_core::ports::tool::{Effect, Workspace};
 use attache_core::scope::Guarded;
-use attache_core::watchdog::{Action, Approval, Containment, Ground, Judge, Matter, Rulebook, Rules};
+use attache_core::watchdog::{
+    Action, Approval, Commands, Containment, Ground, Judge, Matter, Rulebook, Rules,
+};
+use attache_tools::programs::Programs;
 use attache_tools::shell;
 
 use super::Place;
@@ -30,6 +33,7 @@ pub(crate) fn measure(_: &Place, table: &mut Table) -> Result<()> {
     );
     let judge = Judge {
         rules: &rules,
+        commands: Commands::Any,
         approval: Approval::Ask,
         containment: &Containment::Full.into(),
         workspace: &workspace,
@@ -59,9 +63,12 @@ pub(crate) fn measure(_: &Place, table: &mut Table) -> Result<()> {
 
 /// The middle of some; the first loads grammar and tables and is not counted.
 fn verdict_time(command: &str, expected: Action, judge: &Judge<'_>) -> Result<Duration> {
+    let programs = Programs::default();
     let ground = shell::Ground {
         directory: Path::new(ROOT),
         home: Some(Path::new(HOME)),
+        temporary: None,
+        programs: &programs,
         repository: |_| shell::Repository::Plain,
         guarded: &judge.workspace.guarded,
         keys: |_| shell::Keys::Unseen,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use attache_core::ports::tool::Access;
 use attache_core::scope::Guarded;
+use attache_tools::programs::Programs;
 use attache_tools::shell::{Ground, Keys, Reading, Repository, read};
 use libfuzzer_sys::fuzz_target;
 
@@ -27,9 +28,12 @@ fuzz_target!(|command: &str| {
 
 fn reading(command: &str) -> Reading {
     let guarded = Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()]);
+    let programs = Programs::default();
     let ground = Ground {
         directory: Path::new("/w"),
         home: Some(Path::new("/home/u")),
+        temporary: None,
+        programs: &programs,
         repository: |_| Repository::Plain,
         guarded: &guarded,
         keys: |_| Keys::Unseen,

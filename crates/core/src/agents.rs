@@ -1,14 +1,14 @@
 //! Agents as data: who speaks in a session and which tools it is offered. The built-in ones; manifests from files join later.
 
 use crate::choices::Mode;
-use crate::ports::tool::{Effect, ToolSpec};
-use crate::watchdog::{Action, Firmness, ManifestRule, Rule};
+use crate::ports::tool::{Effect, ToolKind, ToolSpec};
+use crate::watchdog::{Action, Commands, Firmness, ManifestRule, Rule};
 
 /// Which tools an agent is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     Everything,
-    /// Nothing that changes files or runs commands.
+    /// Nothing that changes files. Commands are offered: `commands` says which.
     WithoutMutations,
     Nothing,
 }
@@ -30,6 +30,8 @@ pub struct Agent {
     pub description: &'static str,
     pub system_prompt: &'static str,
     pub offer: Offer,
+    /// Which commands it may run at all.
+    pub commands: Commands,
     /// Rules that go with it wherever it works.
     pub permissions: Vec<ManifestRule>,
 }
@@ -38,7 +40,7 @@ impl Agent {
     pub fn is_offered(&self, tool: &ToolSpec) -> bool {
         match self.offer {
             Offer::Everything => true,
-            Offer::WithoutMutations => tool.effect == Effect::ReadOnly,
+            Offer::WithoutMutations => tool.effect == Effect::ReadOnly || tool.kind == ToolKind::Execute,
             Offer::Nothing => false,
         }
     }
@@ -67,17 +69,19 @@ impl Agents {
                     description: "Reads, edits and runs commands in the workspace; changes are asked for.",
                     system_prompt: include_str!("agents/build.md"),
                     offer: Offer::Everything,
+                    commands: Commands::Any,
                     permissions: Vec::new(),
                 },
                 Agent {
                     id: "plan",
                     mode: AgentMode::Primary,
                     name: "Plan",
-                    description: "Reads and thinks; writes no file and runs no command.",
+                    description: "Reads and thinks; changes no file and runs only commands that read.",
                     system_prompt: include_str!("agents/plan.md"),
                     offer: Offer::WithoutMutations,
+                    commands: Commands::OnlyReading,
                     // Beside the offer: what is not offered can be called all the same.
-                    permissions: vec![pinned("edit", "*", Action::Deny), pinned("bash", "*", Action::Deny)],
+                    permissions: vec![pinned("edit", "*", Action::Deny)],
                 },
                 Agent {
                     id: TITLE_AGENT,
@@ -86,6 +90,7 @@ impl Agents {
                     description: "Names a session after its first turn.",
                     system_prompt: include_str!("agents/title.md"),
                     offer: Offer::Nothing,
+                    commands: Commands::OnlyReading,
                     permissions: Vec::new(),
                 },
             ],

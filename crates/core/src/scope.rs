@@ -13,7 +13,8 @@ pub use guarded::{Guarded, HiddenBelow};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     Inside,
-    /// Outside of every root: the user may grant this directory.
+    /// Outside of every root: the user may grant this place, the directory of a file or, where that holds too much, the
+    /// file itself.
     Outside(PathBuf),
     /// Refused without asking, with the reason.
     Protected(String),
@@ -41,14 +42,39 @@ pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Rea
     }
     Reach::Outside(match access {
         Access::Command(_) => path.clone(),
-        Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => directory_of(path),
+        Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => place_of(path, workspace),
     })
 }
 
-/// What is granted for a file. Not the whole machine for what lies at its top: that is most likely a directory itself.
-fn directory_of(path: &Path) -> PathBuf {
-    let parent = path.parent().filter(|parent| parent.parent().is_some());
+/// What is granted for a file: its directory, unless that holds things that have nothing to do with it.
+fn place_of(path: &Path, workspace: &Workspace) -> PathBuf {
+    let parent = path.parent().filter(|parent| is_grantable(parent, workspace));
     parent.unwrap_or(path).to_path_buf()
+}
+
+/// Directories of the system in which commands have their own or nothing: no grant reaches them, nor what lies below.
+const NEVER: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
+
+/// Directories that all users or all homes share.
+const SHARED: [&str; 5] = ["/var/tmp", "/private/tmp", "/private/var", "/home", "/Users"];
+
+/// Whether a place can be granted with everything below it. Not the top of the machine, not a home or what holds homes, not
+/// what holds a root of the session: those hold other people's things and other projects.
+pub fn is_grantable(place: &Path, workspace: &Workspace) -> bool {
+    let is_top = place.parent().is_none_or(|parent| parent.parent().is_none());
+    let is_home = |path: &Path| {
+        let holds_homes = |parent: &Path| {
+            matches!(parent.to_str(), Some("/home" | "/Users"))
+                || workspace.guarded.home().is_some_and(|home| home.parent() == Some(parent))
+        };
+        path.parent().is_some_and(holds_homes)
+            || workspace.guarded.home().is_some_and(|home| home.starts_with(path))
+    };
+    !is_top
+        && !NEVER.iter().any(|never| place.starts_with(never))
+        && !SHARED.iter().any(|shared| place == Path::new(shared))
+        && !is_home(place)
+        && !workspace.roots().any(|root| root.starts_with(place))
 }
 
 #[cfg(test)]
@@ -79,10 +105,63 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_the_whole_machine_the_directory_of_a_file() {
-        let reads = |path: &str| reach(&Access::ReadPath(path.into()), &workspace(), &[]);
-        assert_eq!(reads("/data"), Reach::Outside("/data".into()));
-        assert_eq!(reads("/data/x"), Reach::Outside("/data".into()));
+    fn a_directory_that_holds_other_things_is_not_granted_for_one_file() {
+        let guarded = Guarded::new(Some("/people/u".into()), Vec::new());
+        let workspace = Workspace { guarded: Arc::new(guarded), ..workspace() };
+        let place = |path: &str| match reach(&Access::WritePath(path.into()), &workspace, &[]) {
+            Reach::Outside(place) => place.to_str().unwrap().to_owned(),
+            other => panic!("{path}: {other:?}"),
+        };
+        for (path, expected) in [
+            ("/tmp/x/f", "/tmp/x"),
+            ("/tmp/f", "/tmp/f"),
+            ("/opt/f", "/opt/f"),
+            ("/opt/tool/f", "/opt/tool"),
+            ("/data", "/data"),
+            ("/var/tmp/f", "/var/tmp/f"),
+            ("/people/u/notes.txt", "/people/u/notes.txt"),
+            ("/people/u/notes/a", "/people/u/notes"),
+            ("/people/v/notes.txt", "/people/v/notes.txt"),
+            ("/home/v/notes.txt", "/home/v/notes.txt"),
+            ("/w/other.txt", "/w/other.txt"),
+            ("/w/other/a.txt", "/w/other"),
+            ("/scratch/other", "/scratch/other"),
+            ("/run/user/1000/x", "/run/user/1000/x"),
+        ] {
+            assert_eq!(place(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn no_place_that_holds_homes_roots_or_the_system_is_granted() {
+        let guarded = Guarded::new(Some("/people/u".into()), Vec::new());
+        let workspace = Workspace { guarded: Arc::new(guarded), ..workspace() };
+        for place in [
+            "/",
+            "/tmp",
+            "/run",
+            "/proc",
+            "/dev",
+            "/sys",
+            "/etc",
+            "/run/user/1000",
+            "/proc/1",
+            "/dev/shm",
+            "/sys/fs",
+            "/var/run/x",
+            "/people",
+            "/people/u",
+            "/people/v",
+            "/home/v",
+            "/w",
+            "/w/proj",
+            "/scratch",
+        ] {
+            assert!(!is_grantable(Path::new(place), &workspace), "{place}");
+        }
+        for place in ["/tmp/x", "/people/u/notes", "/w/other", "/opt/tool", "/etc/hosts"] {
+            assert!(is_grantable(Path::new(place), &workspace), "{place}");
+        }
     }
 
     #[test]
@@ -93,6 +172,8 @@ mod tests {
                 directory: directory.into(),
                 nature: CommandNature::Effects,
                 prefix: 0,
+                input: None,
+                why: None,
             };
             reach(&Access::Command(command), &workspace(), &[])
         };

@@ -30,6 +30,7 @@ use crate::limits::{
 };
 use crate::outcome::{Call, refused};
 use crate::process::{Ended, Sink, Tree, watch};
+use crate::programs::Programs;
 use crate::sandbox::{Aftermath, Found, Level, cautious};
 use crate::shell;
 
@@ -75,8 +76,11 @@ impl Tool for Bash {
         let input = parse(input);
         let directory = site.workspace.root.clone();
         let (guarded, closed) = (Arc::clone(&site.workspace.guarded), site.closed.clone());
+        let (programs, scratch) = (Programs::of(site), site.workspace.scratch.clone());
         Box::pin(async move {
             let input = input?;
+            // The sandbox gives commands the scratch as their `TMPDIR`.
+            let is_held = self.sandbox.level() != Level::None;
             let mut presentation = presentation(&input.command);
             if let Some(description) = input.description.filter(|text| !text.trim().is_empty()) {
                 presentation.content = vec![Shown::Text { text: visible(&description) }];
@@ -85,6 +89,8 @@ impl Tool for Bash {
             let ground = shell::Ground {
                 directory: &directory,
                 home: home.as_deref(),
+                temporary: is_held.then_some(scratch.as_path()),
+                programs: &programs,
                 repository: shell::repository,
                 guarded: &guarded,
                 keys: shell::keys,
@@ -208,23 +214,23 @@ impl Job {
             let text = format!("the workspace root {} is not a directory", directory.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, text));
         }
-        let line = vec![find_shell()?, "-c".into(), (&self.command).into()];
+        let programs = Programs::of(&self.site);
+        let line = vec![find_shell(&programs)?, "-c".into(), (&self.command).into()];
         // Lives until the whole tree is gone.
         let confined = self.sandbox.confine_for_us(&self.site, self.network, writes, line)?;
-        let environment = environment::for_command(std::env::vars_os());
-        let tree = Tree::start(&confined.line(), directory, environment)?;
+        let environment = environment::for_call(std::env::vars_os(), writes, &programs);
+        let tree = Tree::start(&confined.line(), directory, environment.into_iter())?;
         let ended = watch(tree, cancel, self.timeout, &mut self.live)?;
         Ok((ended, confined.aftermath()))
     }
 }
 
-/// By its whole path: inside a sandbox nobody could say which of the two was not found.
-fn find_shell() -> io::Result<OsString> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let find =
-        |name: &str| std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.is_file());
-    find("bash").or_else(|| find("sh")).map(PathBuf::into_os_string).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, "No such file: neither bash nor sh is in PATH")
+/// By its whole path, and never one of the project.
+fn find_shell(programs: &Programs) -> io::Result<OsString> {
+    let found = programs.helper("bash").or_else(|| programs.helper("sh"));
+    found.map(PathBuf::into_os_string).ok_or_else(|| {
+        let text = "No such file: neither bash nor sh is in PATH outside of the session's directories";
+        io::Error::new(io::ErrorKind::NotFound, text)
     })
 }
 

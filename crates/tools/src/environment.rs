@@ -3,6 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use attache_core::ports::tool::WriteGrant;
+
+use crate::programs::Programs;
+
 /// Where things are and how to speak; nothing here is a secret or reaches one by itself (no agent sockets).
 const PASSED: [&str; 27] = [
     "PATH",
@@ -64,6 +68,22 @@ pub(crate) fn for_command(
             Some((name, value))
         })
         .chain(SET.map(|(name, value)| (name.into(), value.into())))
+}
+
+/// What a command gets that nobody was asked about: it finds no program in the session's directories.
+pub(crate) fn for_call(
+    ours: impl Iterator<Item = (OsString, OsString)>,
+    writes: WriteGrant,
+    programs: &Programs,
+) -> Vec<(OsString, OsString)> {
+    let given = for_command(ours);
+    match writes {
+        WriteGrant::Granted => given.collect(),
+        WriteGrant::Withheld => {
+            let path = programs.path_of_the_machine().map(|path| (OsString::from("PATH"), path));
+            given.filter(|(name, _)| name != "PATH").chain(path).collect()
+        }
+    }
 }
 
 /// A relative or empty place for programs means the directory that a command happens to be in, so that a file there could

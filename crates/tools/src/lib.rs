@@ -20,6 +20,7 @@ mod mutation;
 mod outcome;
 mod paths;
 mod process;
+pub mod programs;
 mod question;
 mod reach;
 mod read;

@@ -116,8 +116,11 @@ impl Reach {
                     root.starts_with(outer) && (root.as_path() != outer || other < *index)
                 })
             })
+            .map(|(_, root)| root.as_path())
+            // A file that was granted is reached from its directory; what was judged holds the call to it.
+            .chain(granted.iter().filter(|place| !place.is_dir()).filter_map(|place| place.parent()))
             // A root that can't be opened (missing, no permission) is a root nothing lies below.
-            .filter_map(|(_, root)| Root::open(root).ok().map(Arc::new))
+            .filter_map(|root| Root::open(root).ok().map(Arc::new))
             .collect();
         let scratch = normal(&workspace.scratch);
         Self { roots, guarded: Arc::clone(&workspace.guarded), scratch, route: Route::Kernel, judged: None }

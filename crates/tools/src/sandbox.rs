@@ -32,6 +32,7 @@ use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 use crate::environment;
 use crate::limits::PLAN_TRIES;
 use crate::process::{Contact, Line};
+use crate::programs::Programs;
 
 use bubblewrap::Building;
 use filter::Sockets;
@@ -187,14 +188,27 @@ impl Sandbox {
         line: Vec<OsString>,
         starter: Starter,
     ) -> io::Result<Confined> {
+        let programs = Programs::of(site);
+        if self.level == Level::Full && programs.is_own(&self.bubblewrap) {
+            let text = format!(
+                "{} lies in the session's own directories, where commands could change it; install bubblewrap elsewhere",
+                self.bubblewrap.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        let given = match starter {
+            Starter::Ourselves => None,
+            Starter::Another => Some(environment::for_call(std::env::vars_os(), writes, &programs)),
+        };
+        let given = given.as_deref();
         let policy = |writes| Policy::of(site, network, writes, &self.remembered);
         match self.level {
             Level::Full => {
-                let built = self.namespaces(&policy(writes)?, &line, starter);
+                let built = self.namespaces(&policy(writes)?, &line, given);
                 let (Err(error), WriteGrant::Granted) = (&built, writes) else { return built };
                 // Without anything to be written there is nothing that could change on the way.
                 let told = cautious(error);
-                let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line, starter)?;
+                let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line, given)?;
                 confined.told.push(told);
                 Ok(confined)
             }
@@ -208,18 +222,29 @@ impl Sandbox {
     }
 
     /// What is read may change before it is mounted: then everything is read once more.
-    fn namespaces(&self, policy: &Policy, line: &[OsString], starter: Starter) -> io::Result<Confined> {
-        let mut built = self.namespaces_once(policy, line, starter);
+    /// `given`: the environment, where whoever starts it does not clean it.
+    fn namespaces(
+        &self,
+        policy: &Policy,
+        line: &[OsString],
+        given: Option<&[(OsString, OsString)]>,
+    ) -> io::Result<Confined> {
+        let mut built = self.namespaces_once(policy, line, given);
         for _ in 1..PLAN_TRIES {
             if built.is_ok() {
                 break;
             }
-            built = self.namespaces_once(policy, line, starter);
+            built = self.namespaces_once(policy, line, given);
         }
         built
     }
 
-    fn namespaces_once(&self, policy: &Policy, line: &[OsString], starter: Starter) -> io::Result<Confined> {
+    fn namespaces_once(
+        &self,
+        policy: &Policy,
+        line: &[OsString],
+        given: Option<&[(OsString, OsString)]>,
+    ) -> io::Result<Confined> {
         let (locks, empty) = place_holders::prepare(&policy.scratch)?;
         let protection = Protection::of(policy, &Look);
         let (place_holders, failed) = hold_places(&locks, policy, &protection)?;
@@ -229,19 +254,15 @@ impl Sandbox {
             format!("{place} is read-only here: what is protected in it can't be held otherwise")
         }));
         let mut protection = protection.with_read_only(failed);
-        if starter == Starter::Another {
+        if given.is_some() {
             protection = protection.in_unicode();
         }
         let hidden: Vec<Hidden> = policy.hidden.iter().map(|path| Hidden::of(path)).collect();
         let mounts = plan::plan(policy, &protection, &hidden);
         let stage = Stage::Init { expected: Expected::of(&mounts)?, memory: self.memory };
         let request = Request { stage, scratch: policy.scratch.clone(), line: line.to_vec() };
-        let environment = match starter {
-            Starter::Ourselves => None,
-            Starter::Another => {
-                Some(environment::for_confined(std::env::vars_os(), &policy.scratch).collect())
-            }
-        };
+        let environment =
+            given.map(|given| environment::for_confined(given.iter().cloned(), &policy.scratch).collect());
         let building = Building {
             mounts: &mounts,
             network: policy.network,

@@ -38,6 +38,7 @@ use attache_core::scope::Guarded;
 use attache_core::watchdog::Closed;
 
 use crate::limits::{SHELL_BYTES, SHELL_STEPS};
+use crate::programs::Programs;
 use found::Found;
 use state::State;
 
@@ -53,6 +54,10 @@ pub struct Ground<'a> {
     pub directory: &'a Path,
     /// What `~` and `$HOME` stand for.
     pub home: Option<&'a Path>,
+    /// What `$TMPDIR` stands for, where that is known.
+    pub temporary: Option<&'a Path>,
+    /// Which program a name means.
+    pub programs: &'a Programs,
     /// Whether git may run in a directory without running what its repository names. Asked of commands of git only.
     pub repository: fn(&Path) -> Repository,
     /// What is not shown to agents. What a command names is judged elsewhere; what it may come across is looked for here.
@@ -86,6 +91,19 @@ pub struct Reading {
     pub accesses: Vec<Access>,
     /// The names of all simple commands in it, builtins and functions included, as far as they were found.
     pub programs: Vec<String>,
+    /// Whether it has a use for the network, by what its programs are known for.
+    pub network: Network,
+}
+
+/// Whether a command has a use for the network, the least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Network {
+    #[default]
+    Never,
+    /// It fetches what is missing, and works without where nothing is: `cargo build`.
+    May,
+    /// It is for that: `npm install`. Its hosts are among the accesses.
+    Needs,
 }
 
 /// Everything `command` would touch, told before it runs.
@@ -98,6 +116,8 @@ pub fn read(command: &str, ground: &Ground<'_>) -> Reading {
         calls: 0,
         jumps: Vec::new(),
         may_fail: false,
+        input: None,
+        captures: 0,
     };
     let read = if command.len() > SHELL_BYTES {
         Err(Unclear::from("it is too long to be taken apart"))
@@ -106,7 +126,8 @@ pub fn read(command: &str, ground: &Ground<'_>) -> Reading {
     };
     let whole = |nature| {
         let directory = ground.directory.to_path_buf();
-        Access::Command(CommandAccess { words: vec![command.to_owned()], directory, nature, prefix: 0 })
+        let words = vec![command.to_owned()];
+        Access::Command(CommandAccess { words, directory, nature, prefix: 0, input: None, why: None })
     };
     match read {
         Err(Unclear(reason)) => reader.found.add(whole(CommandNature::Unclear(reason))),
@@ -141,6 +162,10 @@ struct Reader<'a> {
     jumps: Vec<State>,
     /// Something may be an error as it is expanded. Bash then leaves out the rest of the line and goes on with the next.
     may_fail: bool,
+    /// What the standard input of the commands read now holds, as the line says it; `None`: nothing.
+    input: Option<String>,
+    /// Substitutions around the commands read now: bash keeps all they print.
+    captures: usize,
 }
 
 impl Reader<'_> {

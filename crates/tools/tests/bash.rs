@@ -65,6 +65,8 @@ async fn the_plan_names_the_command_and_where_it_runs() {
             directory: trial.root.clone(),
             nature: CommandNature::ReadOnly,
             prefix: 1,
+            input: None,
+            why: None,
         })
     };
     assert_eq!(plan.accesses, [echo("one".into()), echo("x".repeat(5_000))]);

@@ -3,7 +3,9 @@
 mod brush;
 mod commands;
 pub(crate) mod corpus;
+mod network;
 mod only_reads;
+mod origins;
 mod properties;
 mod second_opinion;
 mod secrets;
@@ -15,15 +17,21 @@ use std::sync::{Arc, LazyLock};
 use attache_core::ids::SessionId;
 use attache_core::ports::tool::{Access, CommandNature, Workspace};
 use attache_core::scope::Guarded;
+use attache_tools::programs::Programs;
 use attache_tools::shell::{Ground, Keys, Reading, Repository, read};
 
 static GUARDED: LazyLock<Guarded> =
     LazyLock::new(|| Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()]));
 
+/// None is looked for: names mean programs of the system.
+static PROGRAMS: LazyLock<Programs> = LazyLock::new(Programs::default);
+
 fn ground() -> Ground<'static> {
     Ground {
         directory: Path::new("/w"),
         home: Some(Path::new("/home/u")),
+        temporary: Some(Path::new("/data/attache/scratch/ses_1")),
+        programs: &PROGRAMS,
         repository: |_| Repository::Plain,
         guarded: &GUARDED,
         keys: |_| Keys::Unseen,

@@ -67,8 +67,8 @@ impl Client for Asker {
                 return Answer::Gone;
             }
             let answer = match &ask.about {
-                About::Permission { rule_name, outside } => {
-                    permission(&peer, &ask, rule_name.as_deref(), outside).await
+                About::Permission { rule_name, edits_name, outside } => {
+                    permission(&peer, &ask, rule_name.as_deref(), edits_name.as_deref(), outside).await
                 }
                 About::Questions(questions) => said(&peer, forms, &ask, questions).await,
             };
@@ -86,11 +86,12 @@ async fn permission(
     peer: &Peer,
     ask: &Ask,
     rule_name: Option<&str>,
+    edits_name: Option<&str>,
     outside: &[PathBuf],
 ) -> Result<Answer, Answer> {
-    let question = permission_request(ask, rule_name, outside);
+    let question = permission_request(ask, rule_name, edits_name, outside);
     let response = put(peer, "session/request_permission", question, Answer::RejectOnce).await?;
-    Ok(answer(&response, rule_name))
+    Ok(answer(&response, rule_name, edits_name))
 }
 
 /// One form where the client has them; else single choices, one after the other, as options.
@@ -146,7 +147,7 @@ fn when_shown(courier: &mpsc::UnboundedSender<Errand>, call_id: CallId) -> onesh
 }
 
 /// Only an option that we offered is an answer; anything else rejects.
-fn answer(response: &RawValue, rule_name: Option<&str>) -> Answer {
+fn answer(response: &RawValue, rule_name: Option<&str>, edits_name: Option<&str>) -> Answer {
     let Ok(response) = serde_json::from_str::<RequestPermissionResponse>(response.get()) else {
         return Answer::RejectOnce;
     };
@@ -155,6 +156,7 @@ fn answer(response: &RawValue, rule_name: Option<&str>) -> Answer {
         RequestPermissionOutcome::Selected(selected) => match &*selected.option_id.0 {
             "allow_once" => Answer::AllowOnce,
             "allow_always" if rule_name.is_some() => Answer::AllowAlways,
+            "allow_edits" if edits_name.is_some() => Answer::AllowEdits,
             "reject_always" if rule_name.is_some() => Answer::RejectAlways,
             _ => Answer::RejectOnce,
         },

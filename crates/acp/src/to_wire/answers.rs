@@ -131,6 +131,7 @@ pub fn queue_entry(queued: &QueuedMessage) -> Value {
 pub fn permission_request(
     ask: &Ask,
     rule_name: Option<&str>,
+    edits_name: Option<&str>,
     outside: &[PathBuf],
 ) -> Result<Value, serde_json::Error> {
     let title = match ask.presentation.title.is_empty() {
@@ -162,6 +163,11 @@ pub fn permission_request(
         always("allow_always", "Always allow", PermissionOptionKind::AllowAlways),
         Some(option("reject_once", "Reject".to_owned(), PermissionOptionKind::RejectOnce)),
         always("reject_always", "Always reject", PermissionOptionKind::RejectAlways),
+        // Last: a client that knows options by their kind takes the first of a kind.
+        edits_name.map(|name| {
+            let name = format!("Always allow: {}", visible_line(name));
+            option("allow_edits", name, PermissionOptionKind::AllowAlways)
+        }),
     ]
     .into_iter()
     .flatten()

@@ -190,12 +190,12 @@ fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> Ask {
             content,
             ..Presentation::default()
         },
-        about: About::Permission { rule_name: Some(RULE.into()), outside: Vec::new() },
+        about: About::Permission { rule_name: Some(RULE.into()), edits_name: None, outside: Vec::new() },
     }
 }
 
 fn checked_request(ask: &Ask) -> Value {
-    let request = permission_request(ask, Some(RULE), &[]).unwrap();
+    let request = permission_request(ask, Some(RULE), None, &[]).unwrap();
     assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
     assert_eq!(leaked_keys(&request), Vec::<String>::new());
     request

@@ -29,6 +29,8 @@ pub enum About {
     Permission {
         /// What "always" would mean, in words: `cargo test …`, `changes to /w/a`. `None`: it would not hold, so it is not offered.
         rule_name: Option<String>,
+        /// The same for all edits in the session's own directories, where the call is one.
+        edits_name: Option<String>,
         /// Directories outside the session's own that the call would touch.
         outside: Vec<PathBuf>,
     },
@@ -71,6 +73,8 @@ pub enum Said {
 pub enum Answer {
     AllowOnce,
     AllowAlways,
+    /// This call, and all edits in the session's own directories.
+    AllowEdits,
     RejectOnce,
     RejectAlways,
     /// One for each question, in their order.

@@ -140,6 +140,10 @@ pub struct CommandAccess {
     pub nature: CommandNature,
     /// How many words, from the first, an "always" answer covers with anything behind them (`cargo test`: 2). 0: this line only.
     pub prefix: usize,
+    /// What its standard input holds, as the line says it, where that may be what it does; part of "this line".
+    pub input: Option<String>,
+    /// Why it is asked about, where that is not plain from its words.
+    pub why: Option<String>,
 }
 
 /// What is known of a command without running it.

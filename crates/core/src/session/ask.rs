@@ -16,8 +16,9 @@ use crate::ports::Client;
 use crate::ports::client::{About, Answer, Ask};
 use crate::ports::delegate::Offers;
 use crate::ports::store::{Change, LiveRun, SessionPatch};
+use crate::turn::calls::Call;
 use crate::turn::{Answered, Decision, Entrance, Turn, TurnEnd, TurnResult};
-use crate::watchdog::Action;
+use crate::watchdog::{Action, Always};
 
 /// A client in the session. It is asked only after its load has been answered.
 #[derive(Debug)]
@@ -78,6 +79,7 @@ impl Asking {
                 About::Questions(_),
                 Answer::AllowOnce
                 | Answer::AllowAlways
+                | Answer::AllowEdits
                 | Answer::RejectOnce
                 | Answer::RejectAlways
                 | Answer::Unable,
@@ -145,11 +147,15 @@ impl Session {
             Answer::Unsaid | Answer::Unable => Decision::Unsaid,
             Answer::RejectOnce => Decision::Reject,
             Answer::AllowAlways => {
-                self.remember(Action::Allow);
+                self.remember(Action::Allow, Turn::always);
+                Decision::Allow
+            }
+            Answer::AllowEdits => {
+                self.remember(Action::Allow, Turn::always_edits);
                 Decision::Allow
             }
             Answer::RejectAlways => {
-                self.remember(Action::Deny);
+                self.remember(Action::Deny, Turn::always);
                 Decision::Reject
             }
         };
@@ -167,10 +173,10 @@ impl Session {
     }
 
     /// Session rules as wide as what was asked for; they are stored before the answer is.
-    fn remember(&mut self, action: Action) {
+    fn remember(&mut self, action: Action, meaning: fn(&Turn, &Call) -> Option<Always>) {
         let Some(asking) = &self.asking else { return };
         let call = asking.turn.calls.iter().find(|call| call.call_id == asking.ask.call_id);
-        let Some(always) = call.and_then(|call| asking.turn.always(call)) else { return };
+        let Some(always) = call.and_then(|call| meaning(&asking.turn, call)) else { return };
         for rule in always.rules(action) {
             self.rules.add(rule);
         }

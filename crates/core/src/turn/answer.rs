@@ -10,7 +10,7 @@ use crate::chunk::{Chunk, Rest};
 use crate::hub::People;
 use crate::ports::client::{About, Ask};
 use crate::ports::tool::WriteGrant;
-use crate::watchdog::{Action, Judged};
+use crate::watchdog::{Action, Commands, Judged};
 
 impl Turn {
     /// A call that is for a person to answer does not run, unless there is none: its tool then says what that means.
@@ -102,7 +102,11 @@ impl Turn {
             return self.settle(index, failure).await;
         }
         let network = judged.network_once_allowed(&planned.plan.accesses);
-        let grant = Grant { directories: judged.grants, network, writes: WriteGrant::Granted };
+        let writes = match self.setting.agent.commands {
+            Commands::Any => WriteGrant::Granted,
+            Commands::OnlyReading => judged.writes,
+        };
+        let grant = Grant { directories: judged.grants, network, writes };
         self.calls[index].state = CallState::Allowed(grant);
         Ok(())
     }

@@ -30,6 +30,7 @@ impl Turn {
     fn judge(&self) -> Judge<'_> {
         Judge {
             rules: &self.rules,
+            commands: self.setting.agent.commands,
             approval: self.approval.get(),
             containment: &self.hub.parts.settings.containment,
             workspace: &self.setting.workspace,
@@ -82,12 +83,19 @@ impl Turn {
     }
 
     fn about_permission(&self, call: &Call, outside: Vec<PathBuf>) -> About {
-        About::Permission { rule_name: self.always(call).map(|always| always.name), outside }
+        let rule_name = self.always(call).map(|always| always.name);
+        let edits_name = self.always_edits(call).map(|always| always.name);
+        About::Permission { rule_name, edits_name, outside }
     }
 
     /// What an "always" answer about this call means; `None` where it would mean nothing.
     pub(crate) fn always(&self, call: &Call) -> Option<Always> {
         self.judge().always(&call.planned()?.matter())
+    }
+
+    /// The same for an answer that covers all edits.
+    pub(crate) fn always_edits(&self, call: &Call) -> Option<Always> {
+        self.judge().always_edits(&call.planned()?.matter())
     }
 
     /// Where calls are understood: the session's directories and those granted to it.

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::judge::{ANY_HOST, Judge, Matter, permission, subject};
+use super::offer::Offer;
 use super::pattern::escaped;
-use super::rule::{Action, READ, Rule};
+use super::rule::{Action, BASH, EDIT, NETWORK, READ, Rule};
 use super::rulebook::Rulebook;
-use crate::limits::ALWAYS_RULES;
+use crate::limits::{ALWAYS_RULES, RULE_CHARACTERS};
 use crate::ports::tool::{Access, CommandAccess};
-use crate::scope::{Reach, reach};
+use crate::scope::{Reach, is_grantable, reach};
 
 /// What "always" means for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Judge<'_> {
             if !subjects.contains(&subject) {
                 subjects.push(subject);
             }
-            if subjects.len() > ALWAYS_RULES {
+            if subjects.len() > ALWAYS_RULES || subjects.iter().any(Subject::is_too_long) {
                 return None;
             }
         }
@@ -54,10 +55,31 @@ impl Judge<'_> {
         self.would_hold(&always, matter).then_some(always)
     }
 
+    /// What "always" means when it shall cover every change to files of the session's own directories; `None` where the
+    /// call asks for anything else, or still would.
+    pub fn always_edits(&self, matter: &Matter<'_>) -> Option<Always> {
+        let is_edit = |subject: &Subject| subject.permission == EDIT;
+        let lies_inside = |access: &Access| match reach(access, self.workspace, self.granted) {
+            Reach::Inside => true,
+            Reach::Outside(_) | Reach::Protected(_) => false,
+        };
+        let asked: Vec<Subject> =
+            matter.accesses.iter().flat_map(|access| self.asked_for(access, matter.tool)).collect();
+        let only_edits = !asked.is_empty()
+            && asked.iter().all(is_edit)
+            && matter.accesses.iter().all(lies_inside)
+            && self.tool(matter).action != Action::Ask;
+        let roots = std::iter::once(&self.workspace.root).chain(&self.workspace.additional);
+        let subjects = roots.map(|root| Subject::below(EDIT, root)).collect();
+        let name = "all edits in this workspace, for this session".to_owned();
+        let always = Always { name, directories: Vec::new(), subjects };
+        (only_edits && self.would_hold(&always, matter)).then_some(always)
+    }
+
     /// Plays it: after the answer the same call has to pass, or to be refused.
     fn would_hold(&self, always: &Always, matter: &Matter<'_>) -> bool {
-        // The whole machine is nothing that one call asks for.
-        if always.directories.iter().any(|directory| directory.parent().is_none()) {
+        // Nothing that holds other people's things is what one call asks for.
+        if !always.directories.iter().all(|place| is_grantable(place, self.workspace)) {
             return false;
         }
         let after = |action| self.rules.with(&always.rules(action), self.ground());
@@ -107,20 +129,14 @@ impl Judge<'_> {
 }
 
 impl Subject {
-    /// The words that say what a command is, with anything behind them; where none do, this line only.
     fn of_command(command: &CommandAccess) -> Self {
-        let permission = super::rule::BASH.to_owned();
-        match command.prefix {
-            0 => {
-                let line = command.line();
-                Self { permission, pattern: escaped(&line), name: format!("`{line}`") }
-            }
-            words => {
-                let beginning = command.beginning(words);
-                let pattern = format!("{} *", escaped(&beginning));
-                Self { permission, pattern, name: format!("`{beginning} …`") }
-            }
-        }
+        let Offer { pattern, name } = Offer::of(command);
+        Self { permission: BASH.to_owned(), pattern, name }
+    }
+
+    /// Nobody reads more than this before they say "always".
+    fn is_too_long(&self) -> bool {
+        self.pattern.chars().count() > RULE_CHARACTERS
     }
 
     fn below(permission: &str, directory: &Path) -> Self {
@@ -143,7 +159,7 @@ impl Subject {
     }
 
     fn of_host(host: &str) -> Self {
-        let permission = super::rule::NETWORK.to_owned();
+        let permission = NETWORK.to_owned();
         match host {
             ANY_HOST => {
                 Self { permission, pattern: ANY_HOST.to_owned(), name: "reaching any host".to_owned() }

@@ -2,21 +2,31 @@
 
 use std::path::{Path, PathBuf};
 
-use super::approval::{Approval, Hold};
+use super::approval::{Approval, Containment, Hold};
 use super::pattern::Ground;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Scope};
 use super::rulebook::{Entry, Rulebook};
 use super::verdict::{Reason, Verdict};
 use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace, WriteGrant};
-use crate::scope::{Reach, reach};
+use crate::scope::{Reach, is_grantable, reach};
 
 /// Stands for a host that nobody knows before the command runs.
 pub(super) const ANY_HOST: &str = "*";
+
+/// Which commands an agent may run at all, whatever rules, approvals and answers say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Commands {
+    #[default]
+    Any,
+    /// Those that are known to read only, without the network.
+    OnlyReading,
+}
 
 /// Everything that a verdict depends on besides the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Judge<'a> {
     pub rules: &'a Rulebook,
+    pub commands: Commands,
     pub approval: Approval,
     pub containment: &'a Hold,
     pub workspace: &'a Workspace,
@@ -88,6 +98,11 @@ impl Judge<'_> {
     }
 
     pub(super) fn access(&self, access: &Access, tool: &str) -> Verdict {
+        if self.commands == Commands::OnlyReading && !only_reads(access, tool) {
+            let why = "this agent runs only commands that are known to read and do nothing else; read with them or with \
+                       the other tools, and leave changes to the user";
+            return Verdict::default(Action::Deny, why);
+        }
         match reach(access, self.workspace, self.granted) {
             Reach::Protected(why) => Verdict::new(Action::Deny, Reason::Guarded { why }),
             Reach::Inside => self.inside(access, tool),
@@ -104,18 +119,45 @@ impl Judge<'_> {
 
     /// A rule about the path reaches there; one about the tool does not.
     pub(super) fn outside_path(&self, permission: &str, path: &Path, directory: &Path) -> Verdict {
+        let lies_outside =
+            |action| Verdict::new(action, Reason::Outside { directory: directory.to_path_buf() });
+        let under_all = || match self.is_unheld() {
+            true => Verdict::approved(Approval::All),
+            false => lies_outside(Action::Deny),
+        };
         match (self.rules.decide(permission, &path.to_string_lossy()), self.approval) {
-            (Some(entry), Approval::All) if passes_under_all(entry) => Verdict::approved(Approval::All),
+            (Some(entry), Approval::All) if passes_under_all(entry) => under_all(),
             (Some(entry), _) => Verdict::new(entry.rule.action, entry.reason()),
-            (None, Approval::All) => Verdict::approved(Approval::All),
-            (None, Approval::Ask | Approval::Edits) => {
-                Verdict::new(Action::Ask, Reason::Outside { directory: directory.to_path_buf() })
+            (None, Approval::All) => under_all(),
+            (None, Approval::Ask | Approval::Edits) => lies_outside(Action::Ask),
+        }
+    }
+
+    /// The user said that nothing shall hold commands: then nothing else that passes unasked does either.
+    fn is_unheld(&self) -> bool {
+        self.containment.get() == Containment::ExplicitlyOff
+    }
+
+    /// What `all` makes of something that would be asked for. It asks for nothing, and grants nothing: a host is no more
+    /// within reach than before.
+    fn under_all(&self, access: &Access) -> Verdict {
+        match access {
+            Access::Network { host } if !self.is_unheld() => {
+                Verdict::new(Action::Deny, Reason::Host { host: host.clone() })
+            }
+            Access::ReadPath(_) | Access::WritePath(_) | Access::Command(_) | Access::Network { .. } => {
+                Verdict::approved(Approval::All)
             }
         }
     }
 
     pub(super) fn inside(&self, access: &Access, tool: &str) -> Verdict {
-        let decided = self.rules.decide(permission(access), &subject(access));
+        let decided = match access {
+            Access::Command(command) => self.rules.decide_command(command),
+            Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => {
+                self.rules.decide(permission(access), &subject(access))
+            }
+        };
         match decided.or_else(|| self.rules.decide_tool(tool)) {
             Some(entry) => self.by_rule(entry, access),
             None => self.by_default(access),
@@ -128,7 +170,7 @@ impl Judge<'_> {
             Action::Deny => as_it_says,
             Action::Ask | Action::Allow if self.may_hide_what_is_denied(access) => self.by_default(access),
             Action::Ask if self.approval == Approval::All && passes_under_all(entry) => {
-                Verdict::approved(Approval::All)
+                self.under_all(access)
             }
             Action::Ask => as_it_says,
             // No rule lets pass what nobody understands.
@@ -157,7 +199,7 @@ impl Judge<'_> {
             return Verdict::new(Action::Ask, Reason::Containment { why: why.to_owned() });
         }
         if self.approval == Approval::All {
-            return Verdict::approved(Approval::All);
+            return self.under_all(access);
         }
         match access {
             Access::ReadPath(_) => {
@@ -173,8 +215,12 @@ impl Judge<'_> {
             Access::Command(command) if command.nature == CommandNature::ReadOnly => {
                 Verdict::default(Action::Allow, "the command is known to read only")
             }
-            Access::Command(_) => {
-                Verdict::default(Action::Ask, "commands that may change something are asked for")
+            Access::Command(command) => {
+                let why = command.why.as_deref();
+                Verdict::default(
+                    Action::Ask,
+                    why.unwrap_or("commands that may change something are asked for"),
+                )
             }
             Access::Network { .. } => Verdict::default(Action::Ask, "reaching the network is asked for"),
         }
@@ -205,18 +251,23 @@ impl Judge<'_> {
         self.rules.has_some(permission, |entry| entry.rule.action == Action::Deny)
     }
 
-    /// All directories outside, and those that have to be granted. Commands can read everything but secrets anyway: what
-    /// they are granted they could write, so they get no more than they say they write.
+    /// All places outside, and those that have to be granted. Commands can read everything but secrets anyway: what they
+    /// are granted they could write with all below it, so they get no more than they say they write.
     fn outside(&self, accesses: &[Access]) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let runs_commands = accesses.iter().any(|access| matches!(access, Access::Command(_)));
         let (mut outside, mut grants) = (Vec::new(), Vec::new());
         for access in accesses {
-            let Reach::Outside(directory) = reach(access, self.workspace, self.granted) else { continue };
-            if !grants.contains(&directory) && (!runs_commands || matches!(access, Access::WritePath(_))) {
-                grants.push(directory.clone());
-            }
-            if !outside.contains(&directory) {
-                outside.push(directory);
+            let Reach::Outside(place) = reach(access, self.workspace, self.granted) else { continue };
+            let granted = match (access, runs_commands) {
+                (Access::WritePath(path), true) => {
+                    Some(self.narrowed(path, &place)).filter(|place| is_grantable(place, self.workspace))
+                }
+                (Access::ReadPath(_) | Access::Command(_) | Access::Network { .. }, true) => None,
+                (_, false) => Some(place.clone()),
+            };
+            grants.extend(granted.filter(|place| !grants.contains(place)));
+            if !outside.contains(&place) {
+                outside.push(place);
             }
         }
         (outside, grants)
@@ -230,10 +281,17 @@ impl Judge<'_> {
             Access::ReadPath(_) | Access::Network { .. } => None,
         });
         let runs_commands = matter.accesses.iter().any(|access| matches!(access, Access::Command(_)));
-        match runs_commands && reasons.all(|reason| matches!(reason, Reason::Default { .. })) {
+        let mut only_reads = || reasons.all(|reason| matches!(reason, Reason::Default { .. }));
+        match runs_commands && (self.commands == Commands::OnlyReading || only_reads()) {
             true => WriteGrant::Withheld,
             false => WriteGrant::Granted,
         }
+    }
+
+    /// A rule that lets one file pass does not make its directory writable.
+    fn narrowed(&self, path: &Path, place: &Path) -> PathBuf {
+        let allows = |path: &Path| self.rules.allows(EDIT, &path.to_string_lossy());
+        if allows(path) && !allows(place) { path.to_owned() } else { place.to_owned() }
     }
 
     /// Granted by rules alone: each host that is named, or any host at all. That nobody asks is no grant.
@@ -287,6 +345,15 @@ pub(super) fn subject(access: &Access) -> String {
         Access::ReadPath(path) | Access::WritePath(path) => path.to_string_lossy().into_owned(),
         Access::Command(command) => command.line(),
         Access::Network { host } => host.clone(),
+    }
+}
+
+/// Whether an agent whose commands only read may touch it by one. What other tools touch is judged as ever.
+fn only_reads(access: &Access, tool: &str) -> bool {
+    match access {
+        Access::Command(command) => command.nature == CommandNature::ReadOnly,
+        Access::WritePath(_) | Access::Network { .. } => tool != BASH,
+        Access::ReadPath(_) => true,
     }
 }
 

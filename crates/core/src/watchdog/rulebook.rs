@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 
+use super::offer::Offer;
 use super::pattern::{Ground, Pattern};
 use super::rule::{ACCESSES, Action, BASH, Firmness, ManifestRule, Rule, Rules, Scope};
 use super::verdict::Reason;
+use crate::ports::tool::CommandAccess;
 
 /// Rules of all scopes, ready to be matched.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +52,17 @@ impl Rulebook {
 
     /// The rule that decides about this subject: the most specific of those that match, unless a pinned one is as strict.
     pub(super) fn decide(&self, permission: &str, subject: &str) -> Option<&Entry> {
-        let matching = || self.entries.iter().filter(|entry| entry.matches(permission, subject));
+        self.strongest(|entry| entry.matches(permission, subject))
+    }
+
+    /// The same for a command.
+    pub(super) fn decide_command(&self, command: &CommandAccess) -> Option<&Entry> {
+        let (line, offer) = (command.line(), Offer::of(command));
+        self.strongest(|entry| entry.covers(&line, &offer))
+    }
+
+    fn strongest(&self, matches: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+        let matching = || self.entries.iter().filter(|entry| matches(entry));
         let best = matching().max_by_key(|entry| entry.rank())?;
         let pinned = matching()
             .filter(|entry| entry.firmness == Firmness::Pinned)
@@ -96,6 +108,18 @@ impl Entry {
 
     fn matches(&self, permission: &str, subject: &str) -> bool {
         self.permission.matches(permission) && self.pattern.matches(subject)
+    }
+
+    /// Whether it speaks about a command. What an answer allowed covers only commands that would have been offered just
+    /// this: no option, input or escape of a program widens it. What somebody wrote down is a pattern, and so is what an
+    /// answer rejected.
+    fn covers(&self, line: &str, offer: &Offer) -> bool {
+        let is_offered = self.rule.permission == BASH && self.rule.pattern == offer.pattern;
+        match (self.scope, self.rule.action) {
+            (Scope::Session, Action::Allow) => is_offered,
+            (Scope::Session, Action::Ask | Action::Deny) => is_offered || self.matches(BASH, line),
+            (Scope::Manifest | Scope::Configuration, _) => self.matches(BASH, line),
+        }
     }
 
     /// Longest literal beginning first, then fewer wildcards, then the stricter action. What follows makes no difference to

@@ -35,6 +35,8 @@ pub enum Reason {
     Unclear { why: String },
     /// Outside of everything the session may reach by itself.
     Outside { directory: PathBuf },
+    /// A host that nobody granted.
+    Host { host: String },
     /// No grant reaches it.
     Guarded { why: String },
     /// The user was asked, for this reason.
@@ -74,11 +76,22 @@ impl Verdict {
         match &self.reason {
             Reason::Guarded { why } => why.clone(),
             Reason::Rule { rule, .. } => format!("denied by {}; {}", self.reason.in_words(), instead(rule)),
+            Reason::Outside { directory } => format!(
+                "denied: {}, and approval `all` does not reach there; the user can add it as a directory of the session, \
+                 allow it with a `[[permissions]]` rule (permission `read` or `edit`, pattern `{}`), or set approval to \
+                 `ask`; do without it, or tell the user",
+                self.reason.in_words(),
+                directory.display(),
+            ),
+            Reason::Host { host } => format!(
+                "denied: {}, and approval `all` grants none; the user can allow it with a `[[permissions]]` rule \
+                 (permission `network`, pattern `{host}`), or set approval to `ask`; do without it, or tell the user",
+                self.reason.in_words(),
+            ),
             Reason::Default { .. }
             | Reason::Approval { .. }
             | Reason::Containment { .. }
             | Reason::Unclear { .. }
-            | Reason::Outside { .. }
             | Reason::Person { .. } => format!("denied: {}", self.reason.in_words()),
         }
     }
@@ -98,6 +111,10 @@ impl Reason {
             Self::Outside { directory } => {
                 format!("{} is outside of the session's directories", legible_path(directory))
             }
+            Self::Host { host } if host == super::judge::ANY_HOST => {
+                "it needs the network, which is not granted".to_owned()
+            }
+            Self::Host { host } => format!("it reaches {host}, which is not granted"),
             Self::Unclear { why } => format!("not understood: {why}"),
             Self::Person { why } => format!("the user's answer (asked because: {why})"),
             Self::Default { why } | Self::Containment { why } | Self::Guarded { why } => why.clone(),
@@ -109,7 +126,7 @@ impl Reason {
             Self::Default { .. } => 0,
             Self::Approval { .. } => 1,
             Self::Rule { .. } | Self::Containment { .. } | Self::Unclear { .. } => 2,
-            Self::Outside { .. } => 3,
+            Self::Outside { .. } | Self::Host { .. } => 3,
             Self::Guarded { .. } | Self::Person { .. } => 4,
         }
     }
@@ -155,6 +172,21 @@ mod tests {
             by_rule().refusal(),
             "denied by the pinned rule `bash git push *` of the agent; do it without this command, or tell the user what to run"
         );
+    }
+
+    #[test]
+    fn what_all_does_not_grant_is_refused_with_the_ways_to_grant_it() {
+        let outside = Reason::Outside { directory: "/opt/x".into() };
+        let host = |host: &str| Reason::Host { host: host.to_owned() };
+        for (reason, names) in [
+            (outside, ["/opt/x is outside", "directory of the session", "`edit`", "pattern `/opt/x`"]),
+            (host("a.org"), ["reaches a.org", "`[[permissions]]`", "`network`", "pattern `a.org`"]),
+            (host("*"), ["needs the network", "`[[permissions]]`", "`network`", "pattern `*`"]),
+        ] {
+            let refusal = Verdict::new(Action::Deny, reason).refusal();
+            assert!(names.iter().all(|name| refusal.contains(name)), "{refusal}");
+            assert!(refusal.contains("approval to `ask`"), "{refusal}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use attache_core::chunk::FinishReason;
 use attache_core::events::RunState;
 use attache_core::hub::AttachFrom;
 use attache_core::part::ToolState;
-use attache_core::ports::client::Answer;
+use attache_core::ports::client::{About, Answer};
 use attache_core::turn::TurnEnd;
 use attache_core::watchdog::{Action, Rule};
 use attache_testkit::fakes::client::PlannedClient;
@@ -66,6 +66,27 @@ async fn always_is_not_asked_again_not_even_after_a_restart() {
         assert_eq!(world.runs.all().values().sum::<u32>(), runs);
         world.check_rest(&id);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_edits_of_the_workspace_can_be_allowed_with_one_answer() {
+    let script =
+        "on *\n call touch {\"path\":\"a\"}\n ---\n call touch {\"path\":\"deep/b\"}\n ---\n text \"on\"";
+    let world = World::new(script);
+    let (process, session) = world.session().await;
+    let client = answering(&[Answer::AllowEdits]);
+    let attachment = seat(&session, client.clone()).await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    let [asked] = &client.asked()[..] else { panic!("asked once") };
+    let About::Permission { edits_name, .. } = &asked.about else { panic!("for a permission") };
+    assert_eq!(edits_name.as_deref(), Some("all edits in this workspace, for this session"));
+    let id = session.id().clone();
+    drop((attachment, session));
+    process.kill();
+    let session = world.process().hub.open(&id).await.unwrap();
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    assert_eq!(world.runs.all().values().sum::<u32>(), 4);
+    world.check_rest(&id);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_core::ports::delegate::{DelegateError, Terminal, TerminalCommand, TerminalExit, TerminalOutput};
-use attache_core::ports::tool::{Presentation, Shown, Site};
+use attache_core::ports::tool::{Presentation, Shown, Site, WriteGrant};
 use attache_core::ports::{Delegate, ToolOutcome, ToolRuntime};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -20,6 +20,7 @@ use crate::environment;
 use crate::limits::{KILL_TIME, TERMINAL_END_TIME, TERMINAL_OUTPUT_BYTES};
 use crate::outcome::Call;
 use crate::process::Ended;
+use crate::programs::Programs;
 use crate::sandbox::{Aftermath, Confined, Found, Level};
 
 /// A terminal has somebody at its keyboard; a command has nobody to ask. `$0` is the shell, `$1` the command. Not with bash
@@ -138,11 +139,12 @@ impl Job {
                 let text = format!("the workspace root {} is not a directory", directory.display());
                 return Err(io::Error::new(io::ErrorKind::NotFound, text));
             }
-            let ours = clean_environment();
+            let programs = Programs::of(&site);
+            let ours = clean_environment(&programs, writes);
             let (line, environment) = match sandbox.level() {
-                Level::Full | Level::Reduced => (line(&command)?, ours),
+                Level::Full | Level::Reduced => (line(&command, &programs)?, ours),
                 // The client adds to what it has itself; without a sandbox nothing else takes that away.
-                Level::None => (bare(ours, line(&command)?), Vec::new()),
+                Level::None => (bare(ours, line(&command, &programs)?), Vec::new()),
             };
             let confined = sandbox.confine_for_another(&site, network, writes, line)?;
             let command = TerminalCommand {
@@ -234,13 +236,14 @@ impl Finished {
 }
 
 /// The shell with its command, as words.
-fn line(command: &str) -> io::Result<Vec<OsString>> {
-    Ok(vec!["/bin/sh".into(), "-c".into(), WITHOUT_INPUT.into(), find_shell()?, command.into()])
+fn line(command: &str, programs: &Programs) -> io::Result<Vec<OsString>> {
+    Ok(vec!["/bin/sh".into(), "-c".into(), WITHOUT_INPUT.into(), find_shell(programs)?, command.into()])
 }
 
 /// A value that is no Unicode can't be named to a client.
-fn clean_environment() -> Vec<(String, String)> {
-    environment::for_command(std::env::vars_os())
+fn clean_environment(programs: &Programs, writes: WriteGrant) -> Vec<(String, String)> {
+    environment::for_call(std::env::vars_os(), writes, programs)
+        .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }

@@ -1,5 +1,6 @@
 //! Finds out which level this machine can do, by running `true` in it. Remembers nothing.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ use super::{Level, Sandbox, Shortfall, Sockets};
 use crate::environment;
 use crate::limits::PROBE_TIME;
 use crate::process::{Contact, Ended, Line, Sink, Tree, watch};
+use crate::programs::Programs;
 
 const INSTALL: &str =
     "install bubblewrap: apt install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap";
@@ -23,10 +25,10 @@ const ALLOW: &str = "let users make namespaces (sysctl kernel.unprivileged_usern
 const UPGRADE: &str = "use a kernel from 5.13 on with Landlock enabled (lsm=landlock,…)";
 
 pub(super) fn best(helper: PathBuf) -> Sandbox {
-    let shortfall = match find_bubblewrap() {
+    let shortfall = match Programs::of_machine().helper("bwrap") {
         None => Shortfall {
             level: Level::Full,
-            reason: "bubblewrap is not installed".to_owned(),
+            reason: "bubblewrap is not installed outside of the home".to_owned(),
             advice: INSTALL.to_owned(),
         },
         Some(bubblewrap) => match try_full(&bubblewrap, &helper) {
@@ -56,12 +58,10 @@ pub(super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbo
     Sandbox { level, helper, shortfalls, ..Sandbox::none() }
 }
 
-fn find_bubblewrap() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join("bwrap"))
-        .find(|program| program.is_file())
+/// By its whole path: `PATH` may lead into a project.
+fn find_true() -> io::Result<OsString> {
+    let found = Programs::of_machine().helper("true").map(PathBuf::into_os_string);
+    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no `true` in PATH"))
 }
 
 fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
@@ -69,7 +69,7 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
     // It has to exist; nothing but `true` could write there.
     let mounts = [Mount { at: "/tmp".into(), what: What::Writable }];
     let stage = Stage::Init { expected: Expected::of(&mounts)?, memory: u64::MAX };
-    let request = Request { stage, scratch: "/tmp".into(), line: vec!["true".into()] };
+    let request = Request { stage, scratch: "/tmp".into(), line: vec![find_true()?] };
     let building = Building {
         mounts: &mounts,
         network: NetworkGrant::Withheld,
@@ -84,7 +84,7 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
 
 fn try_reduced(helper: &Path) -> io::Result<()> {
     let stage = Stage::Restricted { writable: vec![], hidden: vec![], sockets: Sockets::None };
-    let request = Request { stage, scratch: "/".into(), line: vec!["true".into()] };
+    let request = Request { stage, scratch: "/".into(), line: vec![find_true()?] };
     run_true(&Line { program: helper.into(), arguments: request.to_arguments(), contact: Contact::Helper })
 }
 

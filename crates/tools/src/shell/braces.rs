@@ -27,7 +27,7 @@ pub(super) fn braces(marks: Vec<Mark>) -> Result<Vec<Vec<Mark>>, Unclear> {
         };
         let (before, group, after) = (&marks[..start], &marks[start + 1..end], &marks[end + 1..]);
         // Pushed from the last to the first, so that they come out in order.
-        for alternative in alternatives(group, start + 1, &commas).into_iter().rev() {
+        for alternative in alternatives(group, start + 1, &commas)?.into_iter().rev() {
             let next = start + if commas.is_empty() { alternative.len() } else { 0 };
             open.push(([before, &alternative, after].concat(), next));
         }
@@ -53,9 +53,9 @@ fn are_balanced(marks: &[Mark]) -> bool {
 }
 
 /// What stands between the commas, which are counted from where the word begins; else what a range counts.
-fn alternatives(group: &[Mark], begin: usize, commas: &[usize]) -> Vec<Vec<Mark>> {
+fn alternatives(group: &[Mark], begin: usize, commas: &[usize]) -> Result<Vec<Vec<Mark>>, Unclear> {
     if commas.is_empty() {
-        return range(group).unwrap_or_else(|| vec![vec![Mark::Open(Piece::Unknown, Quotes::None)]]);
+        return range(group);
     }
     let mut rest = group;
     let mut at = begin;
@@ -66,11 +66,12 @@ fn alternatives(group: &[Mark], begin: usize, commas: &[usize]) -> Vec<Vec<Mark>
         at = comma + 1;
     }
     parts.push(rest.to_vec());
-    parts
+    Ok(parts)
 }
 
-/// `{1..9}` and `{a..e}`; `None` for steps, filled numbers, and what is too long to be written out.
-fn range(group: &[Mark]) -> Option<Vec<Vec<Mark>>> {
+/// `{1..9}` and `{a..e}`, also with a step. What would be too many words is not followed; what is no sequence stays as it is.
+fn range(group: &[Mark]) -> Result<Vec<Vec<Mark>>, Unclear> {
+    let unknown = || Ok(vec![vec![Mark::Open(Piece::Unknown, Quotes::None)]]);
     let text: Option<String> = group
         .iter()
         .map(|mark| match mark {
@@ -78,25 +79,59 @@ fn range(group: &[Mark]) -> Option<Vec<Vec<Mark>>> {
             Mark::Quoted(_) | Mark::Expanded(_) | Mark::Open(..) => None,
         })
         .collect();
-    let text = text?;
-    let (first, last) = text.split_once("..")?;
-    let items: Vec<String> = match (number(first), number(last)) {
-        (Some(first), Some(last)) if first.abs_diff(last) < SHELL_ALTERNATIVES as u64 => {
-            (first.min(last)..=first.max(last)).map(|number| number.to_string()).collect()
-        }
-        _ => {
-            let letter = |text: &str| text.parse::<char>().ok().filter(char::is_ascii_lowercase);
-            let (first, last) = (letter(first)?, letter(last)?);
-            (first.min(last)..=first.max(last)).map(String::from).collect()
-        }
+    // Bash makes no sequence of what is quoted or comes from a variable.
+    let Some(text) = text else { return unknown() };
+    let mut ends = text.splitn(3, "..");
+    let (first, last, step) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default(), ends.next());
+    let letter = |text: &str| text.parse::<char>().ok().filter(char::is_ascii_alphabetic);
+    let step = match step.map(number) {
+        None => 1,
+        Some(Some(step)) => step.unsigned_abs().max(1),
+        Some(None) => return unknown(),
     };
-    Some(items.iter().map(|item| item.chars().map(Mark::Plain).collect()).collect())
+    let counted = |first: i64, last: i64| -> Result<Vec<i64>, Unclear> {
+        if first.abs_diff(last) / step >= SHELL_ALTERNATIVES as u64 {
+            return Err("its braces make too many words".into());
+        }
+        let step = i64::try_from(step).unwrap_or(i64::MAX);
+        let count = i64::try_from(first.abs_diff(last)).unwrap_or(i64::MAX) / step;
+        Ok((0..=count).map(|index| first + index * step * if last < first { -1 } else { 1 }).collect())
+    };
+    let is_filled =
+        |text: &str| text.trim_start_matches('-').len() > 1 && text.trim_start_matches('-').starts_with('0');
+    let items: Vec<String> = match (number(first), number(last), letter(first), letter(last)) {
+        (Some(first_number), Some(last_number), _, _) => {
+            let width = match is_filled(first) || is_filled(last) {
+                true => first.len().max(last.len()),
+                false => 0,
+            };
+            let numbers = counted(first_number, last_number)?;
+            numbers.iter().map(|number| format!("{number:0width$}")).collect()
+        }
+        // Between capitals and small letters lie characters that mean something to bash.
+        (_, _, Some(first), Some(last)) if first.is_ascii_lowercase() == last.is_ascii_lowercase() => {
+            let letters = counted(i64::from(u32::from(first)), i64::from(u32::from(last)))?;
+            letters
+                .iter()
+                .filter_map(|code| u8::try_from(*code).ok())
+                .map(|code| char::from(code).to_string())
+                .collect()
+        }
+        (_, _, Some(_), Some(_)) => return Err("a sequence of letters can't be followed".into()),
+        _ if is_number(first) && is_number(last) => return Err("its braces make too many words".into()),
+        _ => return unknown(),
+    };
+    Ok(items.iter().map(|item| item.chars().map(Mark::Plain).collect()).collect())
 }
 
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.chars().all(|digit| digit.is_ascii_digit())
+}
+
+/// Numbers of a size that nobody writes are none.
 fn number(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_filled = digits.len() > 1 && digits.starts_with('0');
-    (digits.len() < 10 && !is_filled).then(|| text.parse().ok()).flatten()
+    (is_number(text) && text.len() < 12).then(|| text.parse().ok()).flatten()
 }
 
 /// The first `{…}` that has commas of its own, or `..` between its ends.

@@ -50,6 +50,7 @@ impl Reader<'_> {
             "test" | "[" if may_evaluate_name(arguments) => {
                 return Err("a test may evaluate a variable's name".into());
             }
+            "source" | "." if is_activation(arguments) => self.activate(words, state)?,
             "eval" => self.evaluate(arguments, state)?,
             "set" => {
                 if !arguments.iter().all(is_plain_setting) {
@@ -104,6 +105,18 @@ impl Reader<'_> {
         Ok(Flow { success: Some(moved), failure: Some(state.clone()) })
     }
 
+    /// `source .venv/bin/activate`: code of the project, asked about by this line. It puts other programs first, so nothing
+    /// behind it is known to read only, and nothing set before it is known to hold.
+    fn activate(&mut self, words: &[Word], state: &State) -> Result<Flow, Unclear> {
+        let shown = words.iter().map(Word::shown).collect();
+        let mut verdict = Verdict::new(shown, CommandNature::Effects, 0);
+        verdict.reads = words.iter().skip(1).map(Word::place).collect();
+        self.report(verdict, &[], state)?;
+        let mut after = state.fresh();
+        after.activate();
+        Ok(Flow { success: Some(after), failure: Some(state.clone()) })
+    }
+
     /// The words of `eval` are one text in the shell we are in.
     fn evaluate(&mut self, arguments: &[Word], state: &State) -> Result<Flow, Unclear> {
         let text = constant(arguments).ok_or("what `eval` is given is not known before it runs")?;
@@ -141,6 +154,13 @@ impl Reader<'_> {
         }
         if kind(name) == Kind::Rules || !is_name(name) {
             return Err(Unclear(format!("it sets {name}, which rules what programs do")));
+        }
+        let grows = |value: Node<'_>| {
+            let source = &text[value.byte_range()];
+            source.matches(&format!("${name}")).count() + source.matches(&format!("${{{name}")).count() > 1
+        };
+        if node.child_by_field_name("value").is_some_and(grows) {
+            return Err("a variable is put together from itself more than once".into());
         }
         let value = match node.child_by_field_name("value") {
             None => Some(Word::known("")),
@@ -215,7 +235,8 @@ impl Reader<'_> {
             return Err("a declaration sets several variables".into());
         }
         let name = |assignment: &str| assignment.split(['=', '+']).next().unwrap_or_default().to_owned();
-        if exports && told.iter().any(|assignment| kind(&name(assignment)) == Kind::Own) {
+        let is_told = |assignment: &&str| matches!(kind(&name(assignment)), Kind::Own | Kind::Loads);
+        if exports && told.iter().any(is_told) {
             let mut words = vec![keyword.to_owned()];
             words.extend(told.iter().map(|part| (*part).to_owned()));
             self.report(Verdict::new(words, CommandNature::Effects, 0), &[], &state)?;
@@ -235,6 +256,12 @@ impl Reader<'_> {
         }
         Ok(Flow::both(state))
     }
+}
+
+/// The script with which a virtual environment of Python puts its programs first.
+fn is_activation(arguments: &[Word]) -> bool {
+    let [script] = arguments else { return false };
+    script.text().is_some_and(|path| path == "bin/activate" || path.ends_with("/bin/activate"))
 }
 
 /// All words joined as `eval` and `ssh` join them.
@@ -328,11 +355,31 @@ fn set_by_printf(arguments: &[Word]) -> Result<Option<&str>, Unclear> {
         [again, ..] if variable.is_some() && again.beginning().starts_with('-') => return Err(untold()),
         [..] => rest,
     };
+    if rest.iter().any(|word| word.text().is_some_and(pads)) || stars_pad(rest) {
+        return Err("`printf` may print without limit".into());
+    }
     match rest {
         [format, ..] if format.may_be_several() => Err(untold()),
         [format, _, ..] if format.text().is_none_or(counts) => Err(untold()),
         [..] => Ok(variable),
     }
+}
+
+/// Whether a format has a width or a precision that nobody needs.
+fn pads(format: &str) -> bool {
+    format.split('%').skip(1).any(|directive| {
+        let number = directive.trim_start_matches(['-', '+', ' ', '#', '\'', '0', '.']);
+        number.chars().take_while(|character| character.is_ascii_digit() || *character == '.').count() > 5
+    })
+}
+
+/// Whether a width comes from an argument that is large or not known.
+fn stars_pad(words: &[Word]) -> bool {
+    let is_small = |word: &Word| {
+        word.text().is_some_and(|text| text.len() <= 4 || !text.bytes().all(|c| c.is_ascii_digit()))
+    };
+    words.first().and_then(Word::text).is_some_and(|format| format.contains('*') && format.contains('%'))
+        && !words.iter().skip(1).all(is_small)
 }
 
 /// Whether a format has `%n`.

@@ -17,12 +17,22 @@ impl Reader<'_> {
     ) -> Result<Vec<Piece>, Unclear> {
         match node.kind() {
             "command_substitution" => {
-                self.substitution(node, text, state)?;
+                self.captures += 1;
+                let read = self.substitution(node, text, state);
+                self.captures -= 1;
+                read?;
                 Ok(vec![Piece::Unknown])
             }
             // A name below /dev/fd: nothing a program could be misled by.
             "process_substitution" => {
-                self.substitution(node, text, state)?;
+                let source = text[node.byte_range()].trim_start();
+                let around = self.input.clone();
+                if source.starts_with('>') {
+                    self.input = Some(source.to_owned());
+                }
+                let read = self.substitution(node, text, state);
+                self.input = around;
+                read?;
                 Ok(vec![Piece::Text("/dev/fd/63".to_owned())])
             }
             "arithmetic_expansion" => {
@@ -92,6 +102,7 @@ impl Reader<'_> {
                 return vec![Piece::Number];
             }
             "HOME" => self.ground.home.and_then(std::path::Path::to_str),
+            "TMPDIR" => self.ground.temporary.and_then(std::path::Path::to_str),
             "PWD" => match state.directories() {
                 Some([directory]) => directory.to_str(),
                 Some(_) | None => None,

@@ -2,13 +2,14 @@
 
 use attache_core::ports::tool::{Access, CommandAccess, CommandNature};
 
-use super::{Reading, Unclear};
+use super::{Network, Reading, Unclear};
 use crate::limits::SHELL_ACCESSES;
 
 #[derive(Debug, Default)]
 pub(super) struct Found {
     accesses: Vec<Access>,
     programs: Vec<String>,
+    network: Network,
 }
 
 impl Found {
@@ -33,6 +34,10 @@ impl Found {
         }
     }
 
+    pub(super) fn network(&mut self, network: Network) {
+        self.network = self.network.max(network);
+    }
+
     /// Whether everything found since `mark` only reads.
     pub(super) fn only_reads_since(&self, mark: usize) -> bool {
         self.accesses[mark..].iter().all(|access| match access {
@@ -51,6 +56,8 @@ impl Found {
     }
 
     pub(super) fn into_reading(self) -> Reading {
-        Reading { accesses: self.accesses, programs: self.programs }
+        let is_host = |access: &Access| matches!(access, Access::Network { .. });
+        let named = if self.accesses.iter().any(is_host) { Network::Needs } else { Network::Never };
+        Reading { accesses: self.accesses, programs: self.programs, network: self.network.max(named) }
     }
 }

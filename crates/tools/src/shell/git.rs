@@ -60,10 +60,8 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
     });
     let mut verdict = match entry {
         Some(entry) => options::judge(entry, shown, rest),
-        None => {
-            let width = rest.len().min(1) + 1;
-            Verdict::new(shown, CommandNature::Effects, width)
-        }
+        // It may be an alias, and an alias may run anything.
+        None => Verdict::new(shown, CommandNature::Effects, 0),
     };
     if verifies(rest) || rest.iter().any(reaches_further) {
         verdict.acts();

@@ -9,6 +9,7 @@ use super::braces::braces;
 use super::state::State;
 use super::word::{Piece, Word};
 use super::{Reader, Unclear};
+use crate::limits::SHELL_BYTES;
 
 #[derive(Clone, Debug)]
 pub(super) enum Mark {
@@ -86,6 +87,9 @@ impl Reader<'_> {
                 if !marks.is_empty() || quoted {
                     words.push(word(&marks, source));
                 }
+                if words.last().is_some_and(Word::climbs_back) {
+                    return Err("a pattern that leads back may fit without limit".into());
+                }
             }
         }
         Ok(words)
@@ -123,6 +127,9 @@ impl Reader<'_> {
                     return Err("a brace and a variable's name are in one word".into());
                 }
                 let is_several = is_several(*expansion, &text[expansion.byte_range()]);
+                if scan.marks.len() > SHELL_BYTES {
+                    return Err("one of its words is too long".into());
+                }
                 scan.push_expansion(pieces, if is_several { Quotes::None } else { quotes });
                 scan.at = expansion.end_byte();
                 continue;
@@ -135,6 +142,10 @@ impl Reader<'_> {
         }
         if quotes != Quotes::None {
             return Err("a quote is not closed".into());
+        }
+        // Variables that are put together again and again grow without limit, here as in bash.
+        if scan.marks.len() > SHELL_BYTES {
+            return Err("one of its words is too long".into());
         }
         Ok((scan.marks, scan.quoted))
     }

@@ -2,6 +2,7 @@
 
 use attache_core::ports::tool::CommandNature;
 
+use super::Network;
 use super::programs::{Operands, Program, Value};
 use super::verdict::Verdict;
 use super::word::{Place, Word};
@@ -11,13 +12,26 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     let mut sorted = Sorted::default();
     sorted.sort(program, &arguments[program.skipped.min(arguments.len())..]);
     let mut verdict = Verdict::new(shown, nature, program.width);
+    verdict.network = program.network;
+    verdict.filters = program.filters;
+    // A word that "always" covers has to say what is run: an option says nothing.
+    let named = program.skipped + 1;
+    let mut covered = verdict.words.iter().take(program.width).skip(named);
+    if program.width > named
+        && (verdict.words.len() < program.width || !covered.all(|word| is_subcommand(word)))
+    {
+        verdict.prefix = 0;
+    }
     if sorted.strange && !program.any
         || sorted.unknown && program.has_values()
         || sorted.shifted
         || !sorted.writes.is_empty()
-        || !is_plain(program, arguments)
     {
         verdict.acts();
+    }
+    if !is_plain(program, arguments) {
+        verdict.acts();
+        verdict.prefix = 0;
     }
     verdict.reads = sorted.reads;
     verdict.writes = sorted.writes;
@@ -37,7 +51,7 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     if program.follows.is_some_and(|letters| has_one_of(arguments, letters, &FOLLOWS)) {
         verdict.follow_links();
     }
-    if program.network {
+    if program.network == Network::Needs {
         verdict.hosts = hosts(program, &sorted.operands);
         if sorted.elsewhere {
             verdict.hosts.push("*".to_owned());
@@ -46,9 +60,19 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     verdict
 }
 
+fn is_subcommand(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
+        && word.chars().all(|character| character.is_ascii_alphanumeric() || "-_:.@/".contains(character))
+        && !super::programs::is_interpreter(word)
+}
+
 /// Whether nothing in its words, which are known, makes it read what it is not given.
 fn is_plain(program: &Program, arguments: &[Word]) -> bool {
-    let plain = |text: &str| !program.wary_of.iter().any(|word| text.contains(word));
+    let is_wary = |text: &str, word: &str| match word.starts_with('-') {
+        true => text.starts_with(word),
+        false => text.contains(word),
+    };
+    let plain = |text: &str| !program.wary_of.iter().any(|word| is_wary(text, word));
     program.wary_of.is_empty() || arguments.iter().all(|word| word.text().is_some_and(plain))
 }
 
@@ -270,7 +294,7 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], verdict:
             // With `-t` every operand is a source.
             let (sources, target) =
                 if verdict.writes.is_empty() { (sources, target) } else { (operands, &operands[..0]) };
-            let is_local = |word: &&Word| !program.network || remote(word).is_none();
+            let is_local = |word: &&Word| program.network == Network::Never || remote(word).is_none();
             let local =
                 |words: &[Word]| -> Vec<Place> { words.iter().filter(is_local).map(Word::place).collect() };
             if program.operands == Operands::Move {

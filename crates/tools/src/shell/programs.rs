@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::Network;
+
 /// What an option's value is, the more there is to judge the later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Value {
@@ -65,7 +67,11 @@ impl Operands {
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) reads: bool,
-    pub(super) network: bool,
+    pub(super) network: Network,
+    /// What it reads from its standard input is data to it, whatever that holds.
+    pub(super) filters: bool,
+    /// The words behind its name are another command.
+    pub(super) runs: bool,
     /// Files it is given may be directories, and it reads all below them: always, or with one of these letters.
     pub(super) searches: Option<&'static str>,
     /// It goes where links lead: always, or with one of these letters.
@@ -132,11 +138,34 @@ impl Program {
     }
 }
 
-/// The entry of `name second`, else that of `name`.
-pub(super) fn lookup(name: &str, second: Option<&str>) -> Option<&'static Program> {
-    let longer = second.and_then(|second| lookup_exactly(name, second));
-    longer.or_else(|| TABLE.get(name))
+/// The entry of `name second third`, else that of `name second`, else that of `name`.
+pub(super) fn lookup(name: &str, second: Option<&str>, third: Option<&str>) -> Option<&'static Program> {
+    let longest =
+        second.zip(third).and_then(|(second, third)| lookup_exactly(name, &format!("{second} {third}")));
+    longest.or_else(|| second.and_then(|second| lookup_exactly(name, second))).or_else(|| TABLE.get(name))
 }
+
+/// Whether this is a program that does what its arguments or its input say, in a language of its own, by any version of its
+/// name: `python3.12`.
+pub(super) fn is_interpreter(name: &str) -> bool {
+    versions(name).is_some()
+}
+
+/// The options with which an interpreter tells its version and does nothing else. What others do differs: `python -v` runs
+/// what it reads, `perl -V` too.
+pub(super) fn versions(name: &str) -> Option<&'static [&'static str]> {
+    let stem = name.split(|character: char| character.is_ascii_digit()).next().unwrap_or(name);
+    let stem = if stem.is_empty() { name } else { stem.trim_end_matches(['-', '.']) };
+    INTERPRETERS.get(stem).or_else(|| INTERPRETERS.get(name)).map(Vec::as_slice)
+}
+
+/// By name without a version.
+static INTERPRETERS: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
+    let lines = include_str!("programs/interpreters.txt").lines().filter(|line| !line.starts_with('#'));
+    let entries = lines.filter_map(|line| line.split_once(':'));
+    let each = entries.flat_map(|(names, options)| names.split(',').map(move |name| (name.trim(), options)));
+    each.map(|(name, options)| (name, options.split_ascii_whitespace().collect())).collect()
+});
 
 pub(super) fn lookup_exactly(name: &str, rest: &str) -> Option<&'static Program> {
     TABLE.get(format!("{name} {rest}").as_str())
@@ -150,7 +179,9 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
     let (names, rest) = line.split_once(": ")?;
     let mut program = Program {
         reads: false,
-        network: false,
+        network: Network::Never,
+        filters: false,
+        runs: false,
         searches: None,
         follows: None,
         named_hosts: false,
@@ -187,8 +218,11 @@ fn property(program: &mut Program, token: &'static str) {
         "acts" => program.reads = false,
         "any" => program.any = true,
         "apart" => program.apart = true,
-        "network" => program.network = true,
-        "hosts" => (program.network, program.named_hosts) = (true, true),
+        "network" => program.network = Network::Needs,
+        "fetches" => program.network = Network::May,
+        "filters" => program.filters = true,
+        "runs" => program.runs = true,
+        "hosts" => (program.network, program.named_hosts) = (Network::Needs, true),
         "files" => program.operands = Operands::Read,
         "pattern" => program.operands = Operands::Pattern,
         "written" => program.operands = Operands::Write,

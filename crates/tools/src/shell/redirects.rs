@@ -18,6 +18,25 @@ enum Direction {
     Writes,
 }
 
+/// What redirections put on the standard input, as it is written: outer `None`, they leave it; inner `None`, nothing.
+pub(super) fn redirected_input(redirects: &[Node<'_>], text: &str) -> Option<Option<String>> {
+    let mut input = None;
+    for redirect in redirects {
+        let source = &text[redirect.byte_range()];
+        let descriptor = redirect.child(0).filter(|child| child.kind() == "file_descriptor");
+        if descriptor.is_some_and(|number| &text[number.byte_range()] != "0") {
+            continue;
+        }
+        let reads = redirect.kind() != "file_redirect"
+            || source.trim_start_matches(|character: char| character.is_ascii_digit()).starts_with('<');
+        if reads {
+            let is_nothing = source.trim_start_matches('0').replace([' ', '\t'], "") == "</dev/null";
+            input = Some((!is_nothing).then(|| source.to_owned()));
+        }
+    }
+    input
+}
+
 impl Reader<'_> {
     /// Targets of redirections. Returns the words that the grammar took for further targets.
     pub(super) fn redirects(

@@ -4,38 +4,20 @@ use attache_core::ports::tool::CommandNature;
 
 use super::builtins::constant;
 use super::options::host;
+use super::programs::is_interpreter;
 use super::state::{Flow, State, join};
 use super::variables::{Kind, kind};
 use super::verdict::Verdict;
 use super::word::Word;
-use super::{Reader, Unclear};
+use super::{Reader, Unclear, options, programs};
 
 /// Options of shells that change nothing about what they read; also those of `set -o`.
 pub(super) const PLAIN_OPTIONS: [&str; 4] = ["pipefail", "errexit", "nounset", "xtrace"];
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
 
-/// Interpreters: what they do stands in their argument or comes from their input.
-const INTERPRETERS: [&str; 18] = [
-    "python",
-    "python3",
-    "python2",
-    "pypy3",
-    "node",
-    "nodejs",
-    "deno",
-    "bun",
-    "perl",
-    "ruby",
-    "php",
-    "lua",
-    "luajit",
-    "Rscript",
-    "osascript",
-    "tclsh",
-    "ghci",
-    "irb",
-];
+/// Shells that tell their version and do nothing else with this option alone.
+const TELLS_VERSION: [&str; 4] = ["bash", "zsh", "fish", "ksh"];
 
 impl Reader<'_> {
     /// Wrappers through which the inner command is judged as if it stood alone.
@@ -99,7 +81,7 @@ impl Reader<'_> {
             |reason: &str| Some(Verdict::new(shown.to_vec(), CommandNature::Unclear(reason.to_owned()), 0));
         Ok(match name {
             _ if SHELLS.contains(&name) => Some(self.shell(name, shown, arguments, state)?),
-            _ if INTERPRETERS.contains(&name) => Some(interpreter(shown, arguments)),
+            _ if is_interpreter(name) => Some(self.interpreter(name, shown, arguments, state)?),
             "sudo" | "doas" | "su" | "pkexec" | "run0" => {
                 self.inner(after_options(arguments, "ugpCTUhrt"), state)?;
                 unclear("it asks for other rights than the user's own")
@@ -136,6 +118,49 @@ impl Reader<'_> {
         })
     }
 
+    /// Its documented version option, alone and with nothing on its input, only tells the version; anything else may be a
+    /// program. `python -m pytest` is covered by "always" as `pytest` would be.
+    fn interpreter(
+        &mut self,
+        name: &str,
+        shown: &[String],
+        arguments: &[Word],
+        state: &State,
+    ) -> Result<Verdict, Unclear> {
+        let told = |nature, prefix| Verdict::new(shown.to_vec(), nature, prefix);
+        let texts: Vec<Option<&str>> = arguments.iter().map(Word::text).collect();
+        let versions = programs::versions(name).unwrap_or_default();
+        Ok(match texts.as_slice() {
+            [Some(option)] if versions.contains(option) && self.input.is_none() => {
+                told(CommandNature::ReadOnly, 0)
+            }
+            [] | [Some("-"), ..] if self.input.is_none() => {
+                told(CommandNature::Unclear("it runs whatever it reads from its input".to_owned()), 0)
+            }
+            [Some("-m"), Some(module), ..] if name.starts_with("py") => {
+                let mut verdict = told(CommandNature::Effects, 0);
+                if programs::lookup(module, None, None).is_some() || *module == "pip" {
+                    let inner = self.judge(&arguments[1..], &state.fresh())?;
+                    verdict.prefix = if inner.prefix == 0 { 0 } else { 2 + inner.prefix };
+                    verdict.hosts = inner.hosts;
+                    verdict.network = inner.network;
+                }
+                verdict
+            }
+            [Some("test" | "fmt" | "lint" | "check"), ..] if matches!(name, "deno" | "bun") => {
+                told(CommandNature::Effects, 2)
+            }
+            [Some(subcommand), ..] if matches!(name, "deno" | "bun" | "bunx") => {
+                match programs::lookup_exactly(name, subcommand) {
+                    Some(program) if program.runs => self.runs(program, shown.to_vec(), arguments, state)?,
+                    Some(program) => options::judge(program, shown.to_vec(), arguments),
+                    None => told(CommandNature::Effects, 0),
+                }
+            }
+            [..] => told(CommandNature::Effects, 0),
+        })
+    }
+
     fn inner(&mut self, words: &[Word], state: &State) -> Result<(), Unclear> {
         if words.is_empty() { Ok(()) } else { self.command(words, &[], state.fresh()).map(drop) }
     }
@@ -149,6 +174,13 @@ impl Reader<'_> {
         state: &State,
     ) -> Result<Verdict, Unclear> {
         let told = |nature, prefix| Verdict::new(shown.to_vec(), nature, prefix);
+        let is_version = |word: &Word| word.text() == Some("--version") && TELLS_VERSION.contains(&name);
+        if let [only] = arguments
+            && is_version(only)
+            && self.input.is_none()
+        {
+            return Ok(told(CommandNature::ReadOnly, 0));
+        }
         let mut index = 0;
         let mut has_text = false;
         while let Some(word) = arguments.get(index) {
@@ -219,20 +251,6 @@ fn is_common(text: &str) -> bool {
     ];
     text.chars().all(|character| character.is_alphanumeric() || " _./,:=+@%-'\"|;~$".contains(character))
         && !OWN_TO_BASH.iter().any(|word| text.contains(word))
-}
-
-fn interpreter(shown: &[String], arguments: &[Word]) -> Verdict {
-    let told = |nature, prefix| Verdict::new(shown.to_vec(), nature, prefix);
-    let texts: Vec<Option<&str>> = arguments.iter().map(Word::text).collect();
-    match texts.as_slice() {
-        [] | [Some("-"), ..] => {
-            told(CommandNature::Unclear("it runs whatever it reads from its input".to_owned()), 0)
-        }
-        [Some("--version" | "-V" | "-v")] => told(CommandNature::ReadOnly, 0),
-        [Some("-m"), Some(_), ..] => told(CommandNature::Effects, 3),
-        [Some("test" | "run" | "fmt" | "lint" | "check"), ..] => told(CommandNature::Effects, 2),
-        [..] => told(CommandNature::Effects, 0),
-    }
 }
 
 /// What stands behind the options; `valued` are the letters that take the next word.
@@ -311,7 +329,7 @@ fn skip_wrapper<'w>(
                         return Err(Unclear(format!("it sets {variable}, which rules what programs do")));
                     }
                     Kind::Harmless => {}
-                    Kind::Own => assigned.push(text.to_owned()),
+                    Kind::Own | Kind::Loads => assigned.push(text.to_owned()),
                 }
                 inherited.push(variable.to_owned());
                 1

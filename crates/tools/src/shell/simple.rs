@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use attache_core::ports::tool::{Access, CommandAccess, CommandNature};
 use tree_sitter::Node;
 
+use super::redirects::redirected_input;
 use super::state::{Flow, State};
 use super::variables::{Kind, kind};
 use super::verdict::Verdict;
@@ -60,11 +61,14 @@ impl Reader<'_> {
         let fills = words.first().and_then(Word::text) == Some("read") && state.function("read").is_none();
         let assigned = self.environment(&set, fills, text, &mut state)?;
         let before = state.clone();
+        let around = self.input.clone();
+        self.input = redirected_input(&redirects, text).unwrap_or(around.clone());
         // The words behind a redirection are the command's own: `rm 2>/dev/null -rf x`.
         words.extend(self.redirects(&redirects, text, &mut state)?);
         // They are expanded by the program's own process.
         state = before.clone().joined(&state);
         if words.is_empty() {
+            self.input = around;
             return if set.is_empty() {
                 Ok(Flow::both(state))
             } else {
@@ -72,6 +76,10 @@ impl Reader<'_> {
             };
         }
         let flow = self.command(&words, &assigned, state)?;
+        // `exec < file` is for everything behind it.
+        if words.first().and_then(Word::text) != Some("exec") {
+            self.input = around;
+        }
         Ok(if redirects.is_empty() { flow } else { flow.or_failed(before) })
     }
 
@@ -162,6 +170,9 @@ impl Reader<'_> {
             let mut words = assigned.to_vec();
             words.extend(verdict.words.iter().cloned());
             let mut prefix = verdict.prefix;
+            if state.is_activated() && nature == CommandNature::ReadOnly {
+                nature = CommandNature::Effects;
+            }
             if !assigned.is_empty() {
                 // Programs may know a variable nobody here knows.
                 nature = if nature == CommandNature::ReadOnly { CommandNature::Effects } else { nature };
@@ -196,12 +207,15 @@ impl Reader<'_> {
                     }
                 }
             }
-            if matches!(nature, CommandNature::Unclear(_)) {
+            let input = self.input.clone().filter(|_| nature == CommandNature::Effects && !verdict.filters);
+            if matches!(nature, CommandNature::Unclear(_)) || input.is_some() {
                 prefix = 0;
             }
-            self.found.command(CommandAccess { words, directory, nature, prefix })?;
+            let why = verdict.why.clone();
+            self.found.command(CommandAccess { words, directory, nature, prefix, input, why })?;
             paths.into_iter().for_each(|access| self.found.add(access));
         }
+        self.found.network(verdict.network);
         for host in &verdict.hosts {
             self.found.add(Access::Network { host: host.clone() });
         }
@@ -245,7 +259,7 @@ impl Reader<'_> {
                 Kind::Rules if fills && name == "IFS" => continue,
                 Kind::Rules => return Err(Unclear(format!("it sets {name}, which rules what programs do"))),
                 Kind::Harmless => {}
-                Kind::Own => told.push(text[node.byte_range()].to_owned()),
+                Kind::Own | Kind::Loads => told.push(text[node.byte_range()].to_owned()),
             }
             state.set(name, None);
         }

@@ -14,6 +14,8 @@ pub(super) struct State {
     /// Variables that were set on the line. `None`: set to something that is not known.
     variables: Rc<BTreeMap<String, Option<Word>>>,
     functions: Rc<BTreeMap<String, Function>>,
+    /// A virtual environment was activated: names may mean its programs.
+    activated: bool,
 }
 
 /// A function by the text of its body.
@@ -67,6 +69,7 @@ impl State {
             directories: Some(Rc::from([super::resolved(directory, ".")])),
             variables: Rc::default(),
             functions: Rc::default(),
+            activated: false,
         }
     }
 
@@ -77,7 +80,17 @@ impl State {
             directories: self.directories.clone(),
             variables: Rc::new(inherited),
             functions: Rc::default(),
+            activated: self.activated,
         }
+    }
+
+    /// From here on names may mean other programs.
+    pub(super) fn activate(&mut self) {
+        self.activated = true;
+    }
+
+    pub(super) fn is_activated(&self) -> bool {
+        self.activated
     }
 
     pub(super) fn directories(&self) -> Option<&[PathBuf]> {
@@ -118,12 +131,14 @@ impl State {
 
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.directories == other.directories
+            && self.activated == other.activated
             && (Rc::ptr_eq(&self.variables, &other.variables) || self.variables == other.variables)
             && (Rc::ptr_eq(&self.functions, &other.functions) || self.functions == other.functions)
     }
 
     /// What holds in both.
     pub(super) fn joined(mut self, other: &Self) -> Self {
+        self.activated |= other.activated;
         self.directories = match (&self.directories, &other.directories) {
             (Some(ours), Some(theirs)) => union(ours, theirs),
             (None, _) | (_, None) => None,

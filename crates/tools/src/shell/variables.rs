@@ -5,6 +5,8 @@
 pub(super) enum Kind {
     /// Changes which program runs, what it loads or how the shell reads: nobody can tell what follows.
     Rules,
+    /// Where one kind of program looks for code or how it is built: said with the command, and part of what "always" covers.
+    Loads,
     /// Speech, time and colours; numbers of threads.
     Harmless,
     /// A name of the line's own; programs may know it all the same.
@@ -17,12 +19,28 @@ pub(super) fn kind(name: &str) -> Kind {
         || RULES_SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
     if HARMLESS.contains(&name) || name.starts_with("LC_") {
         Kind::Harmless
+    } else if LOADS.contains(&name) {
+        Kind::Loads
     } else if rules {
         Kind::Rules
     } else {
         Kind::Own
     }
 }
+
+const LOADS: &[&str] = &[
+    "PYTHONPATH",
+    "PYTHONWARNINGS",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "NODE_PATH",
+    "NODE_OPTIONS",
+    "RUSTFLAGS",
+    "RUSTDOCFLAGS",
+    "CARGO_TARGET_DIR",
+    "CARGO_NET_OFFLINE",
+    "GOFLAGS",
+];
 
 const RULES: &[&str] = &[
     "PATH",

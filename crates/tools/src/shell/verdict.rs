@@ -4,7 +4,8 @@ use attache_core::ports::tool::CommandNature;
 
 use super::state::State;
 use super::word::{ANY_DEPTH, Place, Word};
-use super::{Reader, Unclear, awk, find, git, options, programs, ps, sed, tar};
+use super::{Network, Reader, Unclear, awk, find, git, options, programs, ps, sed, tar};
+use crate::programs::Origin;
 
 /// Where programs of the system live: below these a path means the same as a name.
 const STANDARD: [&str; 7] = [
@@ -28,6 +29,11 @@ pub(super) struct Verdict {
     pub(super) hosts: Vec<String>,
     /// Where it works instead of where the shell is.
     pub(super) directory: Option<String>,
+    pub(super) network: Network,
+    /// What its standard input holds is no part of what it does.
+    pub(super) filters: bool,
+    /// Why it is asked about, where its words don't say it.
+    pub(super) why: Option<String>,
 }
 
 impl Verdict {
@@ -40,6 +46,9 @@ impl Verdict {
             writes: Vec::new(),
             hosts: Vec::new(),
             directory: None,
+            network: Network::Never,
+            filters: false,
+            why: None,
         }
     }
 
@@ -72,14 +81,61 @@ pub(super) fn bare(name: &str) -> &str {
     standard.filter(|rest| !rest.is_empty() && !rest.contains('/')).unwrap_or(name)
 }
 
+/// What a program in a directory for programs (`.venv/bin/pip`, `node_modules/.bin/jest`) is called there.
+fn installed(name: &str) -> Option<&str> {
+    let (directory, program) = name.rsplit_once('/')?;
+    let place = directory.rsplit('/').next().unwrap_or(directory);
+    (matches!(place, "bin" | ".bin" | "Scripts") && !program.is_empty()).then_some(program)
+}
+
+/// Words that bash itself runs, whatever programs of that name there are.
+const BUILTINS: [&str; 16] = [
+    "echo", "printf", "test", "[", "pwd", "type", "kill", "umask", "ulimit", "times", "dirs", "jobs",
+    "shift", "true", "false", "getopts",
+];
+
 impl Reader<'_> {
     pub(super) fn judge(&mut self, words: &[Word], state: &State) -> Result<Verdict, Unclear> {
         let name = words.first().map(Word::shown).unwrap_or_default();
-        let name = bare(&name);
         let mut shown: Vec<String> = words.iter().map(Word::shown).collect();
+        let known = installed(bare(&name)).unwrap_or(bare(&name)).to_owned();
         if let Some(first) = shown.first_mut() {
-            *first = name.to_owned();
+            *first = bare(&name).to_owned();
         }
+        let mut verdict = self.judge_named(&known, shown, words, state)?;
+        let is_elsewhere = known != bare(&name);
+        if is_elsewhere {
+            verdict.acts();
+        }
+        if !BUILTINS.contains(&known.as_str()) || is_elsewhere {
+            self.judge_origin(&name, &mut verdict, state);
+        }
+        Ok(verdict)
+    }
+
+    /// What lies in the session's directories is code of the project, whatever it is called.
+    fn judge_origin(&self, name: &str, verdict: &mut Verdict, state: &State) {
+        let directories = state.directories().unwrap_or_default();
+        let anywhere = [self.ground.directory.to_path_buf()];
+        let directories = if directories.is_empty() { &anywhere } else { directories };
+        for directory in directories {
+            if let Origin::Project(path) = self.ground.programs.origin(name, directory) {
+                verdict.acts();
+                verdict.why = Some(format!(
+                    "`{name}` is {}, a program of the session's own directories",
+                    path.display()
+                ));
+            }
+        }
+    }
+
+    fn judge_named(
+        &mut self,
+        name: &str,
+        shown: Vec<String>,
+        words: &[Word],
+        state: &State,
+    ) -> Result<Verdict, Unclear> {
         if let Some(verdict) = self.runner(name, &shown, words, state)? {
             return Ok(verdict);
         }
@@ -95,16 +151,53 @@ impl Reader<'_> {
             }
             _ => {}
         }
-        let second = arguments.first().and_then(Word::text);
-        if let Some(program) = programs::lookup(name, second) {
-            return Ok(options::judge(program, shown, arguments));
+        let text = |index: usize| arguments.get(index).and_then(Word::text);
+        match programs::lookup(unversioned(name), text(0), text(1)) {
+            Some(program) if program.runs => self.runs(program, shown, arguments, state),
+            Some(program) => {
+                let mut verdict = options::judge(program, shown, arguments);
+                if self.captures > 0 && prints_without_end(name, arguments) {
+                    verdict.acts();
+                    verdict.why = Some(format!("bash would keep all that `{name}` prints"));
+                }
+                Ok(verdict)
+            }
+            // What nobody described may take anything for a command: this line only.
+            None => Ok(Verdict::new(shown, CommandNature::Effects, 0)),
         }
-        Ok(Verdict::new(shown, CommandNature::Effects, width(arguments)))
+    }
+
+    /// `uv run pytest …`: "always" covers what it would cover without the runner, behind it.
+    pub(super) fn runs(
+        &mut self,
+        program: &programs::Program,
+        shown: Vec<String>,
+        arguments: &[Word],
+        state: &State,
+    ) -> Result<Verdict, Unclear> {
+        let skipped = program.skipped.min(arguments.len());
+        let is_plain = |word: &Word| word.text().is_some_and(|text| !text.starts_with('-'));
+        let inner = arguments.get(skipped..).filter(|inner| inner.first().is_some_and(is_plain));
+        let mut verdict = options::judge(program, shown, arguments);
+        verdict.acts();
+        verdict.prefix = 0;
+        if let Some(inner) = inner {
+            let judged = self.judge(inner, &state.fresh())?;
+            verdict.prefix = if judged.prefix == 0 { 0 } else { 1 + skipped + judged.prefix };
+            verdict.reads.extend(judged.reads);
+            verdict.writes.extend(judged.writes);
+            verdict.hosts.extend(judged.hosts);
+            verdict.network = verdict.network.max(judged.network);
+            if let CommandNature::Unclear(_) = judged.nature {
+                verdict.nature = judged.nature;
+            }
+        }
+        Ok(verdict)
     }
 
     fn find(&mut self, shown: Vec<String>, arguments: &[Word], state: &State) -> Result<Verdict, Unclear> {
         let reading = find::read(arguments);
-        let mut verdict = Verdict::new(shown, CommandNature::ReadOnly, 1);
+        let mut verdict = Verdict::new(shown, CommandNature::ReadOnly, 0);
         verdict.reads = reading.starts.iter().map(Word::place).collect();
         if reading.follows {
             verdict.follow_links();
@@ -138,11 +231,23 @@ impl Reader<'_> {
     }
 }
 
-/// How far "always" reaches for a program nobody described: its name and what looks like a subcommand.
-fn width(arguments: &[Word]) -> usize {
-    let subcommand = |text: &str| {
-        text.starts_with(|first: char| first.is_ascii_lowercase())
-            && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_:".contains(character))
-    };
-    if arguments.first().and_then(Word::text).is_some_and(subcommand) { 2 } else { 1 }
+/// `pip3.11` is `pip`; other digits belong to names.
+fn unversioned(name: &str) -> &str {
+    match name.strip_prefix("pip") {
+        Some(version) if version.chars().all(|character| character.is_ascii_digit() || character == '.') => {
+            "pip"
+        }
+        Some(_) | None => name,
+    }
+}
+
+/// Programs that print for ever, or as much as a number says. What is printed between `$(` and `)` is kept in memory.
+fn prints_without_end(name: &str, arguments: &[Word]) -> bool {
+    const DEVICES: [&str; 4] = ["/dev/zero", "/dev/urandom", "/dev/random", "/dev/full"];
+    let is_short = |word: &Word| word.text().is_some_and(|text| text.len() <= 5);
+    match name {
+        "yes" => true,
+        "seq" => !arguments.iter().all(is_short),
+        _ => arguments.iter().filter_map(Word::text).any(|text| DEVICES.contains(&text)),
+    }
 }

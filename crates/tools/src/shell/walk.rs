@@ -2,6 +2,7 @@
 
 use tree_sitter::Node;
 
+use super::redirects::redirected_input;
 use super::simple::GRAMMAR;
 use super::state::{Flow, State, join};
 use super::{Reader, Unclear, syntax};
@@ -152,12 +153,31 @@ impl Reader<'_> {
     /// Each part runs in a shell of its own and changes nothing here.
     fn pipeline(&mut self, node: Node<'_>, text: &str, state: State) -> Result<Flow, Unclear> {
         let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
-            if child.kind() != "comment" {
-                self.statement(child, text, state.clone())?;
-            }
+        let parts: Vec<Node<'_>> =
+            node.named_children(&mut cursor).filter(|child| child.kind() != "comment").collect();
+        for part in &parts {
+            self.part(*part, &parts, text, |reader| reader.statement(*part, text, state.clone()))?;
         }
         Ok(Flow::both(state))
+    }
+
+    /// One part of a pipeline: what stands before it is its input.
+    fn part(
+        &mut self,
+        part: Node<'_>,
+        parts: &[Node<'_>],
+        text: &str,
+        read: impl FnOnce(&mut Self) -> Result<Flow, Unclear>,
+    ) -> Result<(), Unclear> {
+        let around = self.input.clone();
+        if let Some(first) = parts.first().filter(|first| **first != part) {
+            let before =
+                text[first.start_byte()..part.start_byte()].trim_end_matches(['|', '&', ' ', '\t', '\n']);
+            self.input = Some(format!("< <({before})"));
+        }
+        let read = read(self);
+        self.input = around;
+        read.map(drop)
     }
 
     /// The grammar hangs the redirections of the last command on the list it ends; here they go back to it.
@@ -220,11 +240,11 @@ impl Reader<'_> {
                 let mut cursor = body.walk();
                 let parts: Vec<Node<'_>> = body.named_children(&mut cursor).collect();
                 for (index, part) in parts.iter().enumerate() {
-                    if index + 1 == parts.len() {
-                        self.with_redirects(*part, redirects, text, state.clone())?;
-                    } else {
-                        self.statement(*part, text, state.clone())?;
-                    }
+                    let is_last = index + 1 == parts.len();
+                    self.part(*part, &parts, text, |reader| match is_last {
+                        true => reader.with_redirects(*part, redirects, text, state.clone()),
+                        false => reader.statement(*part, text, state.clone()),
+                    })?;
                 }
                 Ok(Flow::both(state))
             }
@@ -239,7 +259,10 @@ impl Reader<'_> {
                 if !extra.is_empty() {
                     return Err("a redirection has words behind it".into());
                 }
+                let around = self.input.clone();
+                self.input = redirected_input(redirects, text).unwrap_or(around.clone());
                 let flow = self.statement(body, text, before.clone().joined(&state))?;
+                self.input = around;
                 self.behind_here_documents(redirects, text, flow.or_failed(before.clone()), &before)
             }
         }
@@ -261,7 +284,9 @@ impl Reader<'_> {
                     "&&" | "||" => operator = child.kind(),
                     // Then what stands before it is a part of the pipeline, too.
                     "pipeline" => {
+                        let around = self.input.replace(text[redirect.byte_range()].to_owned());
                         self.pipeline(child, text, before.clone())?;
+                        self.input = around;
                         flow = Flow::both(before.clone());
                     }
                     _ if !operator.is_empty()

@@ -109,6 +109,17 @@ impl Word {
         Place::At(literal)
     }
 
+    /// `*/../*`: each name that fits multiplies the others.
+    pub(super) fn climbs_back(&self) -> bool {
+        let wild = self.pieces.iter().position(|piece| matches!(piece, Piece::Wild(_)));
+        wild.is_some_and(|first| {
+            self.pieces[first..].iter().any(|piece| match piece {
+                Piece::Text(text) => text.split('/').any(|name| name == ".."),
+                Piece::Wild(_) | Piece::Chosen(_) | Piece::Number | Piece::Unknown => false,
+            })
+        })
+    }
+
     /// The same after its patterns were filled: one of the names.
     pub(super) fn chosen(mut self) -> Self {
         for piece in &mut self.pieces {

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use attache_core::ports::tool::NetworkGrant;
 use attache_core::ports::{ToolOutcome, ToolPlan};
-use attache_core::watchdog::{Action, Approval, Containment, Ground, Judge, Matter, Rulebook, Rules};
+use attache_core::watchdog::{
+    Action, Approval, Commands, Containment, Ground, Judge, Matter, Rulebook, Rules,
+};
 use attache_tools::sandbox::Level;
 use serde_json::{Value, json};
 
@@ -107,6 +109,7 @@ fn judged(trial: &Trial, attack: &Attack, plan: &ToolPlan, approval: Approval) -
     let ground = Ground { root: &workspace.root, home: workspace.guarded.home() };
     let judge = Judge {
         rules: &Rulebook::new(&[], &[], &Rules::default(), ground),
+        commands: Commands::Any,
         approval,
         // With anything less every command asks.
         containment: &Containment::ExplicitlyOff.into(),

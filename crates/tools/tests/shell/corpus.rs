@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use attache_core::ports::tool::{Access, Effect};
-use attache_core::watchdog::{Action, Approval, Containment, Ground, Judge, Matter, Rulebook, Rules};
+use attache_core::watchdog::{
+    Action, Approval, Commands, Containment, Ground, Judge, Matter, Rulebook, Rules,
+};
 
 use super::{accesses, workspace};
 
@@ -54,6 +56,7 @@ fn with_judge<T>(session: &Rules, accesses: &[Access], then: impl Fn(&Judge<'_>,
     let ground = Ground { root: &workspace.root, home: None };
     let judge = Judge {
         rules: &Rulebook::new(&[], &[], session, ground),
+        commands: Commands::Any,
         approval: Approval::Ask,
         containment: &Containment::Full.into(),
         workspace: &workspace,
@@ -137,6 +140,67 @@ fn after_always_the_next_similar_command_is_not_asked_about() {
         ("rustfmt src/a.rs", "rustfmt /opt/b.rs", "ask"),
         ("sqlite3 a.db .tables", "sqlite3 /opt/b.db .tables", "ask"),
         ("git -C sub push", "git push", "allow"),
+        // What a program can be made to do beside is not covered.
+        ("sed -i s/a/b/ a", "sed -i s/c/d/ a", "allow"),
+        ("sed -i s/a/b/ a", "sed -i 's/a/b/e' a", "ask"),
+        ("sed -i s/a/b/ a", "sed -i 's/a/b/w x' a", "ask"),
+        ("git bisect start", "git bisect run sh x", "ask"),
+        ("git rebase main", "git rebase dev", "allow"),
+        ("git rebase main", "git rebase main --exec 'sh x'", "ask"),
+        ("git rebase main", "git rebase -i -x 'sh x' main", "ask"),
+        ("git push", "git push --receive-pack='sh x' origin", "ask"),
+        ("git frob a", "git frob b", "ask"),
+        ("cargo test", "cargo test --config 'build.rustc=\"./x\"'", "ask"),
+        ("go test ./...", "go test -exec ./x ./...", "ask"),
+        ("make test", "make -f x test", "ask"),
+        ("make -f x a", "make -f x b", "ask"),
+        ("find . -name a -delete", "find . -delete", "ask"),
+        ("docker compose up", "docker compose exec a sh", "ask"),
+        ("docker compose up", "docker compose up -d", "allow"),
+        ("sqlite3 a.db .tables", "sqlite3 a.db '.shell sh'", "ask"),
+        ("psql -c 'select 1'", "psql -c '\\! sh'", "ask"),
+        ("gcc a.c", "gcc a.c -wrapper sh,-c", "ask"),
+        ("man ls", "man -P sh ls", "ask"),
+        // Interpreters by any name, however they are reached.
+        ("python3.12 a.py", "python3.12 b.py", "ask"),
+        ("python3.12 a.py", "python3.12 a.py", "allow"),
+        ("python3.12 -m pytest", "python3.12 -m pytest -x", "allow"),
+        ("python3.12 -m pytest", "python3.12 -m timeit x", "ask"),
+        ("python3 -m timeit x", "python3 -m timeit y", "ask"),
+        ("pypy3.10 -c a", "pypy3.10 -c b", "ask"),
+        ("lua5.4 a.lua", "lua5.4 b.lua", "ask"),
+        ("tsx a.ts", "tsx b.ts", "ask"),
+        ("uv run pytest", "uv run pytest -x", "allow"),
+        ("uv run pytest", "uv run python -c x", "ask"),
+        ("uv run python a.py", "uv run python b.py", "ask"),
+        ("npx jest", "npx jest -t a", "allow"),
+        ("npx jest", "npx -c 'sh x'", "ask"),
+        ("npx frob a", "npx frob b", "ask"),
+        // Programs that nobody described: this line, with this input.
+        ("frob a", "frob a", "allow"),
+        ("frob a", "frob b", "ask"),
+        ("./build.sh a", "./build.sh b", "ask"),
+        ("cat a | ./x", "cat a | ./x", "allow"),
+        ("cat a | ./x", "cat b | ./x", "ask"),
+        ("./x", "cat b | ./x", "ask"),
+        ("./x <<< a", "./x <<< b", "ask"),
+        ("./x <<E\na\nE", "./x <<E\nb\nE", "ask"),
+        ("./x < a", "./x < b", "ask"),
+        ("{ ./x; } < a", "{ ./x; } < b", "ask"),
+        ("exec < a; ./x", "exec < b; ./x", "ask"),
+        ("git apply <<< a", "git apply <<< b", "ask"),
+        ("make test | tee out.log", "make test | tail -5 | tee out.log", "allow"),
+        // Where people need it.
+        ("source .venv/bin/activate && pytest", "source .venv/bin/activate && pytest -x tests", "allow"),
+        ("source .venv/bin/activate && pytest", ". evil/bin/activate && pytest", "ask"),
+        ("source .venv/bin/activate", "source .venv/bin/activate && ls", "ask"),
+        ("PYTHONPATH=src pytest", "PYTHONPATH=src pytest -q", "allow"),
+        ("PYTHONPATH=src pytest", "PYTHONPATH=evil pytest", "ask"),
+        ("pytest", "PYTHONPATH=src pytest", "ask"),
+        (".venv/bin/pytest -q", ".venv/bin/pytest tests", "allow"),
+        (".venv/bin/pytest -q", ".venv/bin/python x", "ask"),
+        ("pytest > $TMPDIR/log", "pytest -x > $TMPDIR/other", "allow"),
+        ("cp a $TMPDIR/a", "cp b \"$TMPDIR/b\"", "allow"),
     ] {
         assert_eq!(verdict(&accesses(next), &always(first)), expected, "{first:?}, then {next:?}");
     }

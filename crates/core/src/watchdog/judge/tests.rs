@@ -11,6 +11,7 @@ use crate::watchdog::Containment;
 
 /// Where calls are judged; what a test does not say is ordinary.
 struct Court {
+    commands: Commands,
     manifest: Vec<ManifestRule>,
     configuration: Vec<Rule>,
     session: Rules,
@@ -23,6 +24,7 @@ struct Court {
 impl Court {
     fn new() -> Self {
         Self {
+            commands: Commands::Any,
             manifest: Vec::new(),
             configuration: Vec::new(),
             session: Rules::default(),
@@ -58,6 +60,7 @@ impl Court {
         let rules = Rulebook::new(&self.manifest, &self.configuration, &self.session, ground);
         let judge = Judge {
             rules: &rules,
+            commands: self.commands,
             approval: self.approval,
             containment: &self.containment,
             workspace: &self.workspace,
@@ -105,7 +108,7 @@ fn reaches(host: &str) -> Access {
 
 fn command(line: &str, nature: CommandNature, prefix: usize) -> Access {
     let words = line.split(' ').map(str::to_owned).collect();
-    Access::Command(CommandAccess { words, directory: "/w".into(), nature, prefix })
+    Access::Command(CommandAccess { words, directory: "/w".into(), nature, prefix, input: None, why: None })
 }
 
 fn runs(line: &str) -> Access {
@@ -152,7 +155,102 @@ fn each_approval_lets_more_pass() {
         let passes = |accesses: &&Vec<Access>| court.with_judge("todo", accesses, harmless) == Action::Allow;
         calls.iter().filter(passes).count()
     };
-    assert_eq!(Approval::ALL.map(passing), [4, 5, calls.len()]);
+    let grants = 3;
+    assert_eq!(Approval::ALL.map(passing), [4, 5, calls.len() - grants], "`all` grants no place and no host");
+}
+
+#[test]
+fn all_grants_nothing_that_lies_outside() {
+    let write = [runs("cp a /else/x/b"), reads("/w/a"), writes("/else/x/b")];
+    let fetch = [runs("curl example.org"), reaches("example.org")];
+    let away = Access::Command(CommandAccess {
+        words: vec!["make".into()],
+        directory: "/else/x".into(),
+        nature: CommandNature::Effects,
+        prefix: 0,
+        input: None,
+        why: None,
+    });
+    let calls = [
+        vec![writes("/else/x/b")],
+        vec![reads("/else/x/b")],
+        write.to_vec(),
+        fetch.to_vec(),
+        vec![away],
+        vec![runs("npm i"), reaches("*")],
+    ];
+    for call in &calls {
+        let court = Court::under(Approval::All);
+        let judged = court.judged(call);
+        assert_eq!(judged.verdict.action, Action::Deny, "{call:?}");
+        assert!(judged.verdict.refusal().contains("`[[permissions]]`"), "{}", judged.verdict.refusal());
+        let asks = Court::under(Approval::All)
+            .rule("read", "/else/*", Action::Ask)
+            .rule("edit", "/else/*", Action::Ask)
+            .rule("network", "*", Action::Ask);
+        assert_eq!(asks.action(call), Action::Deny, "a rule that asks is no grant either: {call:?}");
+        let off = Court { containment: Containment::ExplicitlyOff.into(), ..Court::under(Approval::All) };
+        assert_eq!(
+            off.action(call),
+            Action::Allow,
+            "nothing holds anything where the user said so: {call:?}"
+        );
+    }
+    let granted = Court::under(Approval::All)
+        .rule("read", "/else/*", Action::Allow)
+        .rule("edit", "/else/x/b", Action::Allow)
+        .rule("network", "*", Action::Allow);
+    for call in &calls {
+        assert_eq!(granted.action(call), Action::Allow, "{call:?}");
+    }
+    assert_eq!(granted.judged(&write).grants, [PathBuf::from("/else/x/b")], "a file is not its directory");
+    let wider = granted.rule("edit", "/else/x/*", Action::Allow);
+    assert_eq!(wider.judged(&write).grants, [PathBuf::from("/else/x")]);
+}
+
+#[test]
+fn no_command_is_granted_what_others_share() {
+    for path in ["/tmp", "/run", "/", "/proc/sys/x", "/dev/sda", "/run/user/1/x", "/etc"] {
+        let call = [runs("cp a there"), writes(path)];
+        assert_eq!(Court::new().judged(&call).grants, Vec::<PathBuf>::new(), "{path}");
+        assert_eq!(Court::new().always(&call), None, "{path}");
+    }
+    let call = [runs("cp a there"), writes("/tmp/a")];
+    assert_eq!(Court::new().judged(&call).grants, [PathBuf::from("/tmp/a")]);
+    let always = Court::new().always(&call).unwrap();
+    assert_eq!(always.directories, [PathBuf::from("/tmp/a")]);
+}
+
+#[test]
+fn an_agent_whose_commands_only_read_runs_no_other() {
+    let list = command("ls", CommandNature::ReadOnly, 1);
+    for approval in Approval::ALL {
+        let mut court = Court { commands: Commands::OnlyReading, ..Court::under(approval) }
+            .rule("bash", "*", Action::Allow)
+            .rule("edit", "*", Action::Allow)
+            .rule("network", "*", Action::Allow);
+        court.session.add(Rule::new("bash", "make", Action::Allow));
+        let bash =
+            |accesses: &[Access]| court.with_judge("bash", accesses, |judge, matter| judge.judge(&matter));
+        let listed = bash(std::slice::from_ref(&list));
+        assert_eq!((listed.verdict.action, listed.writes), (Action::Allow, WriteGrant::Withheld));
+        for call in [
+            vec![runs("make")],
+            vec![unclear()],
+            vec![list.clone(), writes("/w/a")],
+            vec![list.clone(), reaches("example.org")],
+        ] {
+            let verdict = bash(&call).verdict;
+            assert_eq!(verdict.action, Action::Deny, "{call:?}");
+            assert!(
+                verdict.refusal().contains("only commands that are known to read"),
+                "{}",
+                verdict.refusal()
+            );
+        }
+        // The other tools are judged as ever.
+        assert_eq!(court.action(&[reaches("example.org")]), Action::Allow);
+    }
 }
 
 #[test]
@@ -248,7 +346,7 @@ fn the_network_is_granted_by_rules_and_never_by_an_approval() {
     let fetch = [runs("curl example.org"), reaches("example.org")];
     let anywhere = [runs("git fetch"), reaches("*")];
     let all = Court::under(Approval::All);
-    assert_eq!(all.action(&fetch), Action::Allow);
+    assert_eq!(all.action(&fetch), Action::Deny);
     assert_eq!(network(&all, &fetch), NetworkGrant::Withheld);
     let one = Court::new().rule("network", "example.org", Action::Allow);
     assert_eq!(network(&one, &fetch), NetworkGrant::GrantedByName);
@@ -337,10 +435,14 @@ fn always_covers_a_command_with_its_subcommand_and_no_other_word() {
         let mut court = Court::new();
         assert_eq!(court.answer_always(std::slice::from_ref(&test), action), "`cargo test …`");
         for line in ["cargo test", "cargo test --all", "cargo test x y"] {
-            assert_eq!(court.action(&[runs(line)]), action, "{line}");
+            assert_eq!(court.action(&[command(line, CommandNature::Effects, 2)]), action, "{line}");
         }
-        for line in ["cargo testament", "cargo publish", "cargo"] {
-            assert_eq!(court.action(&[runs(line)]), other, "{line}");
+        for (line, prefix) in
+            [("cargo testament", 2), ("cargo publish", 2), ("cargo", 1), ("cargo test x", 1)]
+        {
+            let expected =
+                if action == Action::Deny && line == "cargo test x" { Action::Deny } else { other };
+            assert_eq!(court.action(&[command(line, CommandNature::Effects, prefix)]), expected, "{line}");
         }
     }
 }
@@ -358,7 +460,8 @@ fn always_without_known_words_covers_this_line_only() {
 fn words_with_blanks_are_not_taken_for_several() {
     let words = ["cargo".to_owned(), "test --all".to_owned()].to_vec();
     let nature = CommandNature::Effects;
-    let odd = Access::Command(CommandAccess { words, directory: "/w".into(), nature, prefix: 0 });
+    let directory = "/w".into();
+    let odd = Access::Command(CommandAccess { words, directory, nature, prefix: 0, input: None, why: None });
     let court = Court::new().rule("bash", "cargo test *", Action::Allow);
     assert_eq!(court.action(&[runs("cargo test --all")]), Action::Allow);
     assert_eq!(court.action(&[odd]), Action::Ask);
@@ -417,7 +520,106 @@ fn always_is_not_offered_where_it_would_not_hold_or_could_not_be_read() {
         directory: "/".into(),
         nature: CommandNature::ReadOnly,
         prefix: 1,
+        input: None,
+        why: None,
     };
     assert_eq!(Court::new().action(&[Access::Command(at_top.clone())]), Action::Ask);
     assert_eq!(Court::new().always(&[Access::Command(at_top)]), None, "not the whole machine");
+}
+
+#[test]
+fn always_without_known_words_covers_this_input_only() {
+    let with_input = |input: Option<&str>| {
+        Access::Command(CommandAccess {
+            words: vec!["psql".into(), "db".into()],
+            directory: "/w".into(),
+            nature: CommandNature::Effects,
+            prefix: 0,
+            input: input.map(str::to_owned),
+            why: None,
+        })
+    };
+    let mut court = Court::new();
+    assert_eq!(
+        court.answer_always(&[with_input(Some("<<< 'select 1'"))], Action::Allow),
+        "`psql db <<< 'select 1'`"
+    );
+    assert_eq!(court.action(&[with_input(Some("<<< 'select 1'"))]), Action::Allow);
+    assert_eq!(court.action(&[with_input(Some("<<< '\\! sh'"))]), Action::Ask);
+    assert_eq!(court.action(&[with_input(None)]), Action::Ask);
+    let long = "x".repeat(crate::limits::RULE_CHARACTERS);
+    assert_eq!(court.always(&[with_input(Some(&long))]), None, "nobody reads that much");
+}
+
+#[test]
+fn all_edits_can_be_allowed_at_once_and_nothing_else() {
+    let mut court = Court::new().rule("edit", "migrations/*", Action::Deny);
+    court.workspace.additional = vec!["/lib/x".into()];
+    let edits = |court: &Court, accesses: &[Access]| {
+        court.with_judge("some", accesses, |judge, matter| judge.always_edits(&matter))
+    };
+    for other in [
+        vec![],
+        vec![reads("/w/a")],
+        vec![runs("rm a"), writes("/w/a")],
+        vec![writes("/else/x/a")],
+        vec![writes("/w/a"), reaches("example.org")],
+        vec![writes("/w/.git/config")],
+    ] {
+        assert_eq!(edits(&court, &other), None, "{other:?}");
+    }
+    let always = edits(&court, &[writes("/w/a"), writes("/lib/x/b")]).unwrap();
+    assert_eq!(always.name, "all edits in this workspace, for this session");
+    assert!(always.directories.is_empty());
+    always.rules(Action::Allow).into_iter().for_each(|rule| court.session.add(rule));
+    for (path, expected) in [
+        ("/w/deep/b", Action::Allow),
+        ("/lib/x/c", Action::Allow),
+        ("/w/migrations/1.sql", Action::Deny),
+        ("/w/.git/hooks/pre-commit", Action::Deny),
+        ("/else/x/a", Action::Ask),
+    ] {
+        assert_eq!(court.action(&[writes(path)]), expected, "{path}");
+    }
+    assert_eq!(court.action(&[runs("rm a"), writes("/w/a")]), Action::Ask, "a command is a command");
+}
+
+mod offers {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_command() -> impl Strategy<Value = CommandAccess> {
+        let word = prop::sample::select(vec!["a", "b", "-x", "a b", "*", "c\\"]);
+        let words = prop::collection::vec(word.prop_map(str::to_owned), 1..4);
+        let input = prop::option::of(prop::sample::select(vec!["< x", "<<< y", "*"]));
+        (words, 0_usize..4, input).prop_map(|(words, prefix, input)| CommandAccess {
+            prefix: prefix.min(words.len()),
+            words,
+            directory: "/w".into(),
+            nature: CommandNature::Effects,
+            input: input.map(str::to_owned),
+            why: None,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// What an answer allowed lets a command pass only if the command would have been offered just that.
+        #[test]
+        fn an_answer_covers_only_what_offers_the_same(one in any_command(), other in any_command()) {
+            let mut court = Court::new();
+            let offered = |court: &Court, command: &CommandAccess| court.always(&[Access::Command(command.clone())]);
+            let Some(always) = offered(&court, &one) else { return Ok(()) };
+            let same = offered(&court, &other).is_some_and(|offer| offer.name == always.name);
+            court.answer_always(&[Access::Command(one.clone())], Action::Allow);
+            prop_assert_eq!(court.action(&[Access::Command(one.clone())]), Action::Allow);
+            let passes = court.action(&[Access::Command(other.clone())]) == Action::Allow;
+            prop_assert_eq!(passes, same, "{:?} {:?}", one, other);
+            if one.prefix == 0 && passes {
+                prop_assert_eq!((one.line(), one.input), (other.line(), other.input));
+            }
+        }
+    }
 }

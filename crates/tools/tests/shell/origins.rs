@@ -1,0 +1,88 @@
+//! Programs of the project by the names of harmless ones: whatever `PATH` says, they are asked about.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use attache_core::ports::tool::{Access, CommandNature};
+use attache_tools::programs::Programs;
+use attache_tools::shell::{Ground, read};
+
+use super::ground;
+
+fn program(path: &Path) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// Whether every command of a line is known to read only, in a root with programs of its own; and what is said of others.
+fn reading(line: &str, path: &str) -> Result<(), String> {
+    let place = tempfile::tempdir().unwrap();
+    let base = place.path().canonicalize().unwrap();
+    let root = base.join("w");
+    for name in [".venv/bin/ls", ".venv/bin/python3", "ls", "sub/ls", "node_modules/.bin/cat"] {
+        program(&root.join(name));
+    }
+    for name in ["ls", "cat", "xargs", "timeout", "bash", "wc", "python3"] {
+        program(&base.join("system").join(name));
+    }
+    symlink(root.join(".venv/bin"), base.join("linked")).unwrap();
+    std::fs::create_dir(base.join("bin")).unwrap();
+    symlink(root.join("ls"), base.join("bin/ls")).unwrap();
+    let path = path.replace('@', base.to_str().unwrap());
+    let own: Vec<PathBuf> = vec![root.clone()];
+    let programs = Programs::new(Some(OsStr::new(&path)), own.iter());
+    let ground = Ground { directory: &root, programs: &programs, ..ground() };
+    let line = line.replace('@', base.to_str().unwrap());
+    for access in read(&line, &ground).accesses {
+        if let Access::Command(command) = access
+            && command.nature != CommandNature::ReadOnly
+        {
+            return Err(command.why.unwrap_or_default());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_resolves_into_a_root_asks_and_says_why() {
+    let venv = "@/w/.venv/bin:@/system";
+    for (line, path) in [
+        ("ls", venv),
+        ("ls", "@/linked:@/system"),
+        ("ls", "@/bin:@/system"),
+        ("./ls", "@/system"),
+        ("sub/ls", "@/system"),
+        ("@/w/ls", "@/system"),
+        ("cd sub && ./ls", "@/system"),
+        ("cat", "@/w/node_modules/.bin:@/system"),
+        ("echo x | cat", "@/w/node_modules/.bin:@/system"),
+        ("timeout 5 ls", venv),
+        ("env ls", venv),
+        ("find . -exec ls {} +", venv),
+        ("bash -c ls", venv),
+        ("echo $(ls)", venv),
+        ("python3 --version", venv),
+    ] {
+        let said = reading(line, path);
+        assert!(
+            said.as_ref().is_err_and(|why| why.contains("a program of the session's own directories")),
+            "{line} {said:?}"
+        );
+    }
+}
+
+#[test]
+fn what_resolves_elsewhere_passes() {
+    for (line, path) in [
+        ("ls", "@/system"),
+        ("ls", "@/system:@/w/.venv/bin"),
+        ("wc -l a", "@/w/.venv/bin:@/system"),
+        ("echo x", "@/w/.venv/bin:@/system"),
+        ("ls", ".:bin::@/system"),
+        ("python3 --version", "@/system"),
+    ] {
+        assert_eq!(reading(line, path), Ok(()), "{line}");
+    }
+}
