@@ -53,7 +53,7 @@ impl Teller<'_> {
     pub(crate) fn items(&mut self, messages: &[Value]) -> Vec<String> {
         let mut items = Vec::new();
         let mut open: Option<Open> = None;
-        for message in messages {
+        for message in in_order_of_calls(messages) {
             let text = text_of(message);
             if let (Some(text), Some(open)) = (&text, &mut open)
                 && (text.speaker, &text.session, &text.message)
@@ -327,6 +327,20 @@ impl Teller<'_> {
         abridge(&mut value);
         value.to_string()
     }
+}
+
+/// Calls that run side by side end in any order: their results are told in the order in which the calls were made.
+fn in_order_of_calls(messages: &[Value]) -> Vec<&Value> {
+    let call = |message: &Value| message["params"]["update"]["toolCallId"].clone();
+    let is_result = |message: &Value| {
+        ["completed", "failed"].contains(&message["params"]["update"]["status"].as_str().unwrap_or_default())
+    };
+    let place = |message: &&Value| messages.iter().position(|other| call(other) == call(message));
+    let mut ordered: Vec<&Value> = messages.iter().collect();
+    for results in ordered.chunk_by_mut(|a, b| is_result(a) && is_result(b)) {
+        results.sort_by_key(place);
+    }
+    ordered
 }
 
 /// The answer to a choice and the update that tells everybody of it are under way at the same time: told in one order. So

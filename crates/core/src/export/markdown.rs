@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::calendar::iso_8601;
+use crate::calendar::{self, TimeZone};
 use crate::notice;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
@@ -17,7 +17,7 @@ pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
     writeln!(out, "- session: `{}`", row.id)?;
     writeln!(out, "- workspace: `{}`", row.workspace_root.display())?;
     writeln!(out, "- model: `{}`", model.as_deref().unwrap_or("none"))?;
-    writeln!(out, "- made: {}\n", iso_8601(row.created_at))
+    writeln!(out, "- made: {}\n", calendar::date(&calendar::local(row.created_at, TimeZone::UTC)))
 }
 
 pub(super) fn message(out: &mut dyn Write, message: &MessageRow) -> io::Result<()> {

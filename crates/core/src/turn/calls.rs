@@ -299,11 +299,11 @@ impl Turn {
         if !matches!(call.plan, Plan::Later) {
             return Ok(());
         }
-        let plan = self.plan(call).await?;
+        let (plan, told) = (self.plan(call).await?, call.presentation());
         let call = &mut self.calls[index];
         call.plan = plan;
         match call.announced.take() {
-            Some(announced) if call.planned().is_some() => {
+            Some(announced) if call.presentation() != told => {
                 let announcement = call.announcement(announced.0, announced.1);
                 self.record(announcement).await
             }
