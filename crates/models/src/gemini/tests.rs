@@ -124,7 +124,7 @@ fn an_error_keeps_the_servers_words_and_its_meaning() {
     let wrong = heard(error(400, "Invalid value at 'contents[0]'", "INVALID_ARGUMENT"));
     assert_eq!(
         wrong,
-        ModelError::Permanent("acme broke off its answer: Invalid value at 'contents[0]'".into())
+        ModelError::Unreadable("acme broke off its answer: Invalid value at 'contents[0]'".into())
     );
     let long =
         heard(error(400, "The input token count (9) exceeds the maximum number of tokens allowed (8).", ""));
