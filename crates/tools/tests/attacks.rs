@@ -1,5 +1,5 @@
-//! Every attack of the robustness list twice: against the watchdog without a sandbox, against the sandbox without a
-//! watchdog. A third run with neither shows that the attack is one.
+//! Every attack of the robustness list: against the watchdog without a sandbox, against the sandbox without a watchdog (unasked, so
+//! that nothing may be written, and allowed), and against both under `all`. A run with neither shows that the attack is one.
 
 mod layers;
 mod races;

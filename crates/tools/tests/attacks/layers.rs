@@ -1,15 +1,14 @@
-//! One attack three times in a place made anew: with the watchdog alone, with the sandbox alone, and with neither.
+//! One attack in a place made anew each time: with the watchdog alone, with the sandbox alone, with both under `all`, and with
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 
-use attache_core::ports::tool::NetworkGrant;
-use attache_core::ports::{ToolOutcome, ToolPlan};
-use attache_core::watchdog::{
-    Action, Approval, Commands, Containment, Ground, Judge, Matter, Rulebook, Rules,
-};
+use attache_core::ports::tool::{Access, NetworkGrant, WriteGrant};
+use attache_core::ports::{ToolOutcome, ToolPlan, ToolRuntime};
+use attache_core::watchdog::{Action, Approval, Commands, Containment, Ground, Judge, Judged, Matter, Rulebook, Rules};
 use attache_tools::sandbox::Level;
 use serde_json::{Value, json};
 
@@ -35,14 +34,22 @@ pub(super) async fn problems(place: &Path, attack: &Attack) -> Vec<String> {
     };
     match attack.tool {
         "bash" => {
-            problems.extend(with_sandbox(place, attack, &world, Level::Full).await);
+            // Unasked first: it has to leave everything as it was, so that the next one finds the same place.
+            for level in [Level::Full, Level::Reduced] {
+                problems.extend(with_sandbox(place, attack, &world, level, WriteGrant::Withheld).await);
+            }
+            problems.extend(with_sandbox(place, attack, &world, Level::Full, WriteGrant::Granted).await);
             drop(world);
             let world = World::new(place, attack);
-            problems.extend(with_sandbox(place, attack, &world, Level::Reduced).await);
+            problems.extend(with_sandbox(place, attack, &world, Level::Reduced, WriteGrant::Granted).await);
         }
         // What holds the other tools is the check at the time of use: nothing of a level.
-        _ => problems.extend(with_check_at_use(place, attack, &world).await),
+        _ => {
+            problems.extend(with_check_at_use(place, attack, &world).await);
+            drop(world);
+        }
     }
+    problems.extend(under_all(place, attack).await);
     let named = |problem| format!("{} {}: {problem}", attack.row, attack.name);
     problems.into_iter().map(named).collect()
 }
@@ -88,65 +95,112 @@ async fn with_watchdog(place: &Path, attack: &Attack, world: &World) -> (Vec<Str
     let input = input(world, attack);
     let plan = trial.plan(attack.tool, input.clone()).await;
     let said = match &plan {
-        Ok(plan) => judged(&trial, attack, plan, Approval::Ask).as_str(),
+        Ok(plan) => action(&trial, attack, plan, Approval::Ask).as_str(),
         // Not even understood: an answer to the model.
         Err(_) => "refuse",
     };
     if said != attack.verdict {
         problems.push(format!("the watchdog says {said}, not {}: {plan:?}", attack.verdict));
     }
-    let passes = plan.is_ok_and(|plan| judged(&trial, attack, &plan, Approval::Edits) == Action::Allow);
+    let passes = plan.is_ok_and(|plan| action(&trial, attack, &plan, Approval::Edits) == Action::Allow);
     let runs = passes || said == "allow";
     if runs {
-        let told = told(&trial, attack, input).await;
+        let told = told(&trial, attack, input, trial.runtime()).await;
         problems.extend(harmful(seen(world, attack, &told), "let pass by the watchdog"));
     }
     (problems, runs)
 }
 
-fn judged(trial: &Trial, attack: &Attack, plan: &ToolPlan, approval: Approval) -> Action {
+/// With anything less than a user who said that nothing shall hold commands, every command asks.
+fn action(trial: &Trial, attack: &Attack, plan: &ToolPlan, approval: Approval) -> Action {
+    judged(trial, attack, plan, approval, Containment::ExplicitlyOff).verdict.action
+}
+
+fn judged(
+    trial: &Trial,
+    attack: &Attack,
+    plan: &ToolPlan,
+    approval: Approval,
+    containment: Containment,
+) -> Judged {
     let workspace = &trial.workspace;
     let ground = Ground { root: &workspace.root, home: workspace.guarded.home() };
     let judge = Judge {
         rules: &Rulebook::new(&[], &[], &Rules::default(), ground),
         commands: Commands::Any,
         approval,
-        // With anything less every command asks.
-        containment: &Containment::ExplicitlyOff.into(),
+        containment: &containment.into(),
         workspace,
         granted: &[],
     };
     let effect = trial.tool(attack.tool).spec().effect;
-    judge.judge(&Matter { tool: attack.tool, effect, accesses: &plan.accesses }).verdict.action
+    judge.judge(&Matter { tool: attack.tool, effect, accesses: &plan.accesses })
 }
 
 /// Everything passes; only the kernel holds it.
-async fn with_sandbox(place: &Path, attack: &Attack, world: &World, level: Level) -> Vec<String> {
+async fn with_sandbox(
+    place: &Path,
+    attack: &Attack,
+    world: &World,
+    level: Level,
+    writes: WriteGrant,
+) -> Vec<String> {
     // What the reduced level does not say that it holds: each command asks there.
-    let is_held = |harm: &Harm| level == Level::Full || !matches!(harm, Harm::Protected | Harm::Mode);
+    let is_held = |harm: &Harm| match (level, harm) {
+        (Level::Reduced, Harm::Protected) => writes == WriteGrant::Withheld,
+        (Level::Reduced, Harm::Mode) => false,
+        (Level::Reduced, Harm::Change) => false,
+        (Level::Full | Level::None, Harm::Change) => writes == WriteGrant::Withheld,
+        (_, Harm::Leak | Harm::Sink | Harm::Outside) | (_, Harm::Mode | Harm::Protected) => true,
+    };
     if attack.reaches.is_some_and(|harm| !is_held(&harm)) {
         return Vec::new();
     }
     let trial = Trial::beneath(place.to_owned()).hold(level);
-    let told = told(&trial, attack, input(world, attack)).await;
-    let mut harm = seen(world, attack, &told);
+    let runtime = ToolRuntime { writes, ..trial.runtime() };
+    let told = told(&trial, attack, input(world, attack), runtime).await;
+    let mut harm = world.harm(&told);
     harm.retain(|harm, _| is_held(harm));
-    harmful(harm, &format!("{level:?}"))
+    harmful(harm, &format!("{level:?}, writing {writes:?}"))
+}
+
+/// Nobody is asked about anything: the watchdog and the full sandbox hold it together.
+async fn under_all(place: &Path, attack: &Attack) -> Vec<String> {
+    let world = World::new(place, attack);
+    let trial = Trial::beneath(place.to_owned()).hold(Level::Full);
+    let input = input(&world, attack);
+    let Ok(plan) = trial.plan(attack.tool, input.clone()).await else { return Vec::new() };
+    let judged = judged(&trial, attack, &plan, Approval::All, Containment::Full);
+    if judged.verdict.action != Action::Allow {
+        return Vec::new();
+    }
+    let paths = plan.accesses.iter().filter_map(|access| match access {
+        Access::ReadPath(path) | Access::WritePath(path) => Some(path.clone()),
+        Access::Command(_) | Access::Network { .. } => None,
+    });
+    let mut runtime = trial.runtime();
+    runtime.site.granted = judged.grants.into();
+    runtime.site.judged = Some(paths.collect());
+    let runtime = ToolRuntime { network: judged.network, writes: judged.writes, ..runtime };
+    let told = told(&trial, attack, input, runtime).await;
+    harmful(seen(&world, attack, &told), "under `all`")
 }
 
 /// Everything passes; only the tool itself looks where its path or address leads.
 async fn with_check_at_use(place: &Path, attack: &Attack, world: &World) -> Vec<String> {
     let trial = Trial::beneath(place.to_owned()).hold(Level::None);
-    let told = told(&trial, attack, input(world, attack)).await;
+    let told = told(&trial, attack, input(world, attack), trial.runtime()).await;
     harmful(seen(world, attack, &told), "by the tool alone")
 }
 
 /// Commands may read what lies outside and is no secret, tools for files may not.
 fn seen(world: &World, attack: &Attack, told: &str) -> Found {
-    match attack.tool {
+    let mut harm = match attack.tool {
         "bash" => world.harm(told),
         _ => world.harm_by_tool(told),
-    }
+    };
+    harm.remove(&Harm::Change);
+    harm
 }
 
 fn input(world: &World, attack: &Attack) -> Value {
@@ -158,9 +212,8 @@ fn input(world: &World, attack: &Attack) -> Value {
 }
 
 /// Everything that a model or a client is told of a call.
-async fn told(trial: &Trial, attack: &Attack, input: Value) -> String {
-    let mut runtime = trial.runtime();
-    runtime.network = NetworkGrant::Withheld;
+async fn told(trial: &Trial, attack: &Attack, input: Value, runtime: ToolRuntime) -> String {
+    assert_eq!(runtime.network, NetworkGrant::Withheld, "{}", attack.name);
     let outcome = trial.tool(attack.tool).run(input, runtime).await;
     let live = format!("{:?}", trial.progress.shown.lock().unwrap());
     let told = match outcome {

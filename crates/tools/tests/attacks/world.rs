@@ -35,6 +35,8 @@ pub(super) enum Harm {
     Mode,
     /// A protected name in the root has changed.
     Protected,
+    /// Anything else in the root has changed, which is harm only where nobody was asked.
+    Change,
 }
 
 pub(super) struct World {
@@ -131,7 +133,8 @@ impl World {
                 continue;
             }
             let kind = match (then, now) {
-                _ if path.starts_with(self.root()) => Harm::Protected,
+                _ if self.is_protected(path) => Harm::Protected,
+                _ if path.starts_with(self.root()) => Harm::Change,
                 (Some(then), Some(now)) if (then.kind, &then.text) == (now.kind, &now.text) => Harm::Mode,
                 _ => Harm::Outside,
             };
@@ -153,17 +156,18 @@ impl World {
         self.place.join("own/scratch/ses_1")
     }
 
+    fn is_protected(&self, path: &Path) -> bool {
+        let guarded = Guarded::new(Some(self.place.join("home")), vec![self.place.join("own")]);
+        path.starts_with(self.root())
+            && (path.ends_with(".git") || guarded.protects(path, &self.scratch()).is_some())
+    }
+
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();
-        let guarded = Guarded::new(Some(self.place.join("home")), vec![self.place.join("own")]);
         let (scratch, locks) = (self.scratch(), self.place.join("own/scratch/.sandbox"));
         for name in ["root", "root-evil", "home", "outside", "own"] {
             visit(&self.place.join(name), &mut |path, text| {
-                let is_counted = match name {
-                    "root" => path.ends_with(".git") || guarded.protects(path, &scratch).is_some(),
-                    _ => !path.starts_with(&scratch) && !path.starts_with(&locks),
-                };
-                if is_counted {
+                if !path.starts_with(&scratch) && !path.starts_with(&locks) {
                     let found = path.symlink_metadata().unwrap();
                     let seen = Seen {
                         kind: found.file_type(),
