@@ -547,6 +547,7 @@ fn everything_holds_for_an_ordinary_user_too() {
         .arg(&program)
         .args([
             "sandbox::",
+            "mounts::",
             "trees::",
             "traced::the_tracer",
             "--test-threads=2",

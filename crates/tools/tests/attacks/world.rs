@@ -31,7 +31,7 @@ pub(super) enum Harm {
     Sink,
     /// Something outside of the root and the session's scratch has changed.
     Outside,
-    /// Not what a file outside holds, but its mode or time.
+    /// Not what a file outside or a protected one holds, but its mode or time.
     Mode,
     /// A protected name in the root has changed.
     Protected,
@@ -133,9 +133,9 @@ impl World {
                 continue;
             }
             let kind = match (then, now) {
-                _ if self.is_protected(path) => Harm::Protected,
-                _ if path.starts_with(self.root()) => Harm::Change,
+                _ if path.starts_with(self.root()) && !self.is_protected(path) => Harm::Change,
                 (Some(then), Some(now)) if (then.kind, &then.text) == (now.kind, &now.text) => Harm::Mode,
+                _ if path.starts_with(self.root()) => Harm::Protected,
                 _ => Harm::Outside,
             };
             harm.insert(kind, format!("{} was {then:?} and is {now:?}", path.display()));
