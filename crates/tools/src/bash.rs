@@ -219,6 +219,7 @@ impl Job {
         // Lives until the whole tree is gone.
         let confined = self.sandbox.confine_for_us(&self.site, self.network, writes, line)?;
         let environment = environment::for_call(std::env::vars_os(), writes, &programs);
+        let directory = confined.directory.as_deref().unwrap_or(directory);
         let tree = Tree::start(&confined.line(), directory, environment.into_iter())?;
         let ended = watch(tree, cancel, self.timeout, &mut self.live)?;
         Ok((ended, confined.aftermath()))

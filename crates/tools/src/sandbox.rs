@@ -90,6 +90,8 @@ pub type Found = Arc<LazyLock<Sandbox, Box<dyn FnOnce() -> Sandbox + Send>>>;
 pub struct Confined {
     pub program: OsString,
     pub arguments: Vec<OsString>,
+    /// Where to start it, if not in the workspace's root, which a command may have closed to itself.
+    pub(crate) directory: Option<PathBuf>,
     contact: Contact,
     links: Links,
     held: Vec<String>,
@@ -273,6 +275,7 @@ impl Sandbox {
             environment,
         };
         Ok(Confined {
+            directory: Some(PathBuf::from("/")),
             links: Links::of(&protection.links),
             held,
             _place_holders: place_holders,
@@ -289,6 +292,7 @@ impl Sandbox {
         let stage = Stage::Restricted { writable, hidden: policy.hidden.clone(), sockets };
         let request = Request { stage, scratch: policy.scratch.clone(), line };
         Confined {
+            directory: Some(policy.directory.clone()),
             held: policy.notes.clone(),
             ..Confined::new(self.helper.clone().into(), request.to_arguments(), Contact::Helper)
         }
@@ -325,8 +329,9 @@ pub(crate) fn cautious(error: &io::Error) -> String {
 
 impl Confined {
     fn new(program: OsString, arguments: Vec<OsString>, contact: Contact) -> Self {
+        let (directory, links, _place_holders) = (None, Links::default(), Vec::new());
         let (held, told) = (Vec::new(), Vec::new());
-        Self { program, arguments, contact, links: Links::default(), held, told, _place_holders: Vec::new() }
+        Self { program, arguments, directory, contact, links, held, told, _place_holders }
     }
 
     /// Once the command and all it started are gone: puts back what no mount could hold, and says so. Blocks.

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use attache_core::ports::tool::{Access, NetworkGrant, WriteGrant};
 use attache_core::ports::{ToolOutcome, ToolPlan, ToolRuntime};
-use attache_core::watchdog::{Action, Approval, Commands, Containment, Ground, Judge, Judged, Matter, Rulebook, Rules};
+use attache_core::watchdog::{
+    Action, Approval, Commands, Containment, Ground, Judge, Judged, Matter, Rulebook, Rules,
+};
 use attache_tools::sandbox::Level;
 use serde_json::{Value, json};
 
@@ -183,14 +185,7 @@ async fn under_all(place: &Path, attack: &Attack) -> Vec<String> {
     runtime.site.judged = Some(paths.collect());
     let runtime = ToolRuntime { network: judged.network, writes: judged.writes, ..runtime };
     let told = told(&trial, attack, input, runtime).await;
-    let mut harm = seen(&world, attack, &told);
-    // What lies outside and is no secret is the watchdog's to refuse.
-    harm.retain(|harm, proof| match harm {
-        Harm::Leak => !proof.starts_with("a file outside"),
-        Harm::Sink | Harm::Protected => true,
-        Harm::Outside | Harm::Mode | Harm::Change => false,
-    });
-    harmful(harm, "under `all`")
+    harmful(seen(&world, attack, &told), "under `all`")
 }
 
 /// Everything passes; only the tool itself looks where its path or address leads.
