@@ -82,7 +82,7 @@ impl Request {
         let mut sorted: Vec<&PathBuf> = self.paths.iter().collect();
         sorted.sort();
         match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(format!("field `patch` names {} more than once", told(&pair[0]))),
+            Some(pair) => Err(format!("field `patch` names {} more than once", told(pair[0]))),
             None => Ok(()),
         }
     }

@@ -7,8 +7,17 @@ use crate::limits::{NEAREST_LINES, NEAREST_PLACES, QUOTED_LINE_BYTES};
 pub(crate) fn nearest(text: &str, old: &str) -> String {
     let wanted: Vec<&str> = old.lines().map(str::trim).skip_while(|line| line.is_empty()).collect();
     let Some(first) = wanted.first() else { return String::new() };
+    if wanted.iter().all(|line| line.is_empty() || has_number(line)) {
+        return "; leave out the line numbers that read and grep put before the text".to_owned();
+    }
     let lines: Vec<&str> = text.lines().take(NEAREST_LINES).collect();
     same_but_for_white_space(&lines, &wanted).unwrap_or_else(|| most_similar(&lines, first))
+}
+
+/// `12:text`, as `read` shows a line.
+fn has_number(line: &str) -> bool {
+    line.split_once(':')
+        .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The place where most lines in a row are equal when trimmed.
@@ -76,6 +85,13 @@ mod tests {
         let told = nearest(&lines, &format!("{lines}x\n"));
         assert!(told.starts_with("; nearest is line 1: `}`, but the file ends"), "{told}");
         assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    }
+
+    #[test]
+    fn line_numbers_are_not_part_of_the_text() {
+        let told = nearest("let x = 1;\nlet y = 2;\n", "1:let x = 1;\n2:let y = 2;\n");
+        assert_eq!(told, "; leave out the line numbers that read and grep put before the text");
+        assert!(nearest("a: 1\n", "a: 2").contains("nearest is line 1"));
     }
 
     #[test]
