@@ -1,6 +1,9 @@
 //! The `bash` tool: one command in a shell of its own, from its start to the end of all it started.
 
+pub(crate) mod background;
 mod capture;
+mod fold;
+mod result;
 mod terminal;
 mod withheld;
 
@@ -13,33 +16,33 @@ use std::time::Duration;
 
 use attache_core::ids::CallId;
 use attache_core::ports::tool::{
-    Effect, NetworkGrant, Presentation, Progress, Shown, Site, ToolKind, WriteGrant,
+    Access, Effect, NetworkGrant, Presentation, Progress, Shown, Site, ToolKind, WriteGrant,
 };
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::arguments::{self, Visibility};
-use crate::bounded::Bounded;
+use crate::bash_background::Told;
 use crate::environment;
 use crate::fence::{fenced, visible, visible_block};
-use crate::limits::{
-    COMMAND_PROCESSES, COMMAND_TIME, COMMAND_TIME_MAX_MS, ERROR_BYTES, OUTPUT_BYTES, SHOWN_OUTPUT_BYTES,
-};
+use crate::limits::{COMMAND_TIME, COMMAND_TIME_MAX_MS};
 use crate::outcome::{Call, refused};
-use crate::process::{Ended, Sink, Tree, watch};
+use crate::process::{End, Sink, Tree, watch};
 use crate::programs::Programs;
 use crate::sandbox::{Aftermath, Found, Level, cautious};
 use crate::shell;
 
-use capture::{Capture, Kept};
+use background::Background;
+use capture::Capture;
+use result::Finished;
 use withheld::Held;
 
-/// Runs a command with bash in the workspace root and returns its output and exit code. Each call is a new shell: no
-/// state is kept, standard input is empty, there is no terminal, and whatever it leaves in the background is ended
-/// with it. Output over 200 KB is cut in the middle and kept in a file. Use read, write and edit for files.
+/// Runs a command with bash in the workspace root; gives its output and `[exit N]`. Each call is a new shell: no state is
+/// kept, standard input is empty, there is no terminal, and what it leaves running is ended with it. Output over 16 KB
+/// is cut in the middle; the note there names the file that has all of it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -49,7 +52,14 @@ struct Input {
     timeout_ms: Option<u64>,
     /// What it is for, in a few words, for the user.
     description: Option<String>,
+    /// Asks for the network, which a command does not have otherwise.
+    network: Option<bool>,
+    /// Returns at once with a name for bash_background; runs until it ends, is stopped or the session ends.
+    background: Option<bool>,
 }
+
+/// Nobody can say which hosts a command reaches that only asks for the network.
+const ANY_HOST: &str = "*";
 
 const EXAMPLE: &str = r#"{"command":"cargo test","timeout_ms":300000}"#;
 
@@ -59,11 +69,33 @@ static SPEC: LazyLock<ToolSpec> =
 #[derive(Debug)]
 pub(crate) struct Bash {
     sandbox: Found,
+    background: Arc<Background>,
 }
 
 impl Bash {
-    pub(crate) fn new(sandbox: Found) -> Self {
-        Self { sandbox }
+    pub(crate) fn new(sandbox: Found, background: Arc<Background>) -> Self {
+        Self { sandbox, background }
+    }
+
+    async fn start_in_background(
+        &self,
+        order: Order,
+        time: Option<Duration>,
+        runtime: &ToolRuntime,
+        call: Call,
+    ) -> ToolOutcome {
+        match self.background.start(order, time, runtime).await {
+            Ok(process) => {
+                let mut told = Told::news(&process);
+                let log = told.news.as_ref().map(|news| news.log.display().to_string()).unwrap_or_default();
+                told.text = format!(
+                    "{0} is the name of this command in the background. Its output: bash_background, or {log}\n{1}",
+                    process.name, told.text
+                );
+                told.outcome(call)
+            }
+            Err(text) => call.failed(format!("bash: {text}")),
+        }
     }
 }
 
@@ -81,10 +113,7 @@ impl Tool for Bash {
             let input = input?;
             // The sandbox gives commands the scratch as their `TMPDIR`.
             let is_held = self.sandbox.level() != Level::None;
-            let mut presentation = presentation(&input.command);
-            if let Some(description) = input.description.filter(|text| !text.trim().is_empty()) {
-                presentation.content = vec![Shown::Text { text: visible(&description) }];
-            }
+            let presentation = input.presentation();
             let home = std::env::home_dir();
             let ground = shell::Ground {
                 directory: &directory,
@@ -98,7 +127,11 @@ impl Tool for Bash {
                 links: shell::links,
                 elsewhere: shell::elsewhere,
             };
-            let accesses = shell::with_real_paths(shell::read(&input.command, &ground).accesses, &directory);
+            let mut accesses =
+                shell::with_real_paths(shell::read(&input.command, &ground).accesses, &directory);
+            if input.network == Some(true) && !accesses.iter().any(is_of_network) {
+                accesses.push(Access::Network { host: ANY_HOST.to_owned() });
+            }
             Ok(ToolPlan::new(accesses, presentation))
         })
     }
@@ -113,7 +146,18 @@ impl Tool for Bash {
             if runtime.cancel.is_cancelled() {
                 return call.failed("bash: cancelled before it was started");
             }
-            let timeout = input.timeout_ms.map_or(COMMAND_TIME, Duration::from_millis);
+            let order = Order {
+                sandbox: Arc::clone(&self.sandbox),
+                command: input.command.clone(),
+                site: runtime.site.clone(),
+                network: runtime.network,
+                writes: runtime.writes,
+            };
+            let time = input.timeout_ms.map(Duration::from_millis);
+            if input.background == Some(true) {
+                return self.start_in_background(order, time, &runtime, call).await;
+            }
+            let timeout = time.unwrap_or(COMMAND_TIME);
             if let Some(client) = terminal::offered(&runtime.site) {
                 let (sandbox, presentation) = (Arc::clone(&self.sandbox), call.presentation.clone());
                 let command = input.command;
@@ -126,11 +170,7 @@ impl Tool for Bash {
                 Err(error) => return call.failed(format!("bash: could not be started: {error}")),
             };
             let job = Job {
-                sandbox: Arc::clone(&self.sandbox),
-                command: input.command,
-                site: runtime.site.clone(),
-                network: runtime.network,
-                writes: runtime.writes,
+                order,
                 timeout,
                 live: Live {
                     capture: Capture::new(spill_path(&runtime.site.workspace.scratch, &runtime.call_id)),
@@ -138,7 +178,6 @@ impl Tool for Bash {
                     progress: runtime.progress,
                 },
             };
-            let held = Held::of(runtime.writes, &self.sandbox);
             let mut running = tokio::task::spawn_blocking(move || job.run(&cancelled));
             let finished = tokio::select! {
                 finished = &mut running => finished,
@@ -148,9 +187,7 @@ impl Tool for Bash {
                 }
             };
             match finished {
-                Ok(Ok((ended, capture, aftermath))) => {
-                    outcome(call, ended, &capture, timeout, &held.after(aftermath))
-                }
+                Ok(Ok(finished)) => finished.outcome(call),
                 Ok(Err(error)) => call.failed(format!("bash: could not be started: {error}")),
                 Err(error) => call.failed(format!("bash: the command's supervision failed: {error}")),
             }
@@ -170,6 +207,24 @@ fn parse(input: &Value) -> Result<Input, String> {
     Err(arguments::rejected(&SPEC, EXAMPLE, problem))
 }
 
+fn is_of_network(access: &Access) -> bool {
+    match access {
+        Access::Network { .. } => true,
+        Access::ReadPath(_) | Access::WritePath(_) | Access::Command(_) => false,
+    }
+}
+
+impl Input {
+    /// Before it runs: what it is for, and what cannot be seen from the command.
+    fn presentation(&self) -> Presentation {
+        let description = self.description.as_deref().filter(|text| !text.trim().is_empty()).map(visible);
+        let network = (self.network == Some(true)).then(|| "With access to the network.".to_owned());
+        let lines: Vec<String> = description.into_iter().chain(network).collect();
+        let content = (!lines.is_empty()).then(|| Shown::Text { text: lines.join("\n\n") });
+        Presentation { content: content.into_iter().collect(), ..presentation(&self.command) }
+    }
+}
+
 fn presentation(command: &str) -> Presentation {
     Presentation { title: visible(command), kind: Some(ToolKind::Execute), ..Presentation::default() }
 }
@@ -182,33 +237,37 @@ fn spill_path(scratch: &Path, call_id: &CallId) -> PathBuf {
     scratch.join(format!("bash-{id}-{}-{count}.txt", std::process::id()))
 }
 
+/// A command to be started, and what it was granted.
 #[derive(Debug)]
-struct Job {
+struct Order {
     sandbox: Found,
     command: String,
     site: Site,
     network: NetworkGrant,
     writes: WriteGrant,
-    timeout: Duration,
-    live: Live,
 }
 
-impl Job {
-    fn run(mut self, cancel: &OwnedFd) -> io::Result<(Ended, Capture, Aftermath)> {
-        let first = self.attempt(self.writes, cancel);
-        // Something has changed while the sandbox was built: without anything to be written that does not matter.
-        let (ended, aftermath) = match (first, self.writes, self.sandbox.level()) {
+impl Order {
+    /// From its start to the end of all it started. Blocks.
+    fn run(&self, cancel: &OwnedFd, time: Duration, sink: &mut dyn Sink) -> io::Result<(End, Aftermath)> {
+        match (self.attempt(self.writes, cancel, time, sink), self.writes, self.sandbox.level()) {
+            // Something has changed while the sandbox was built: without anything to be written that does not matter.
             (Err(error), WriteGrant::Granted, Level::Full) => {
-                let (ended, mut aftermath) = self.attempt(WriteGrant::Withheld, cancel)?;
+                let (end, mut aftermath) = self.attempt(WriteGrant::Withheld, cancel, time, sink)?;
                 aftermath.told.push(cautious(&error));
-                (ended, aftermath)
+                Ok((end, aftermath))
             }
-            (first, _, _) => first?,
-        };
-        Ok((ended, self.live.capture, aftermath))
+            (first, _, _) => first,
+        }
     }
 
-    fn attempt(&mut self, writes: WriteGrant, cancel: &OwnedFd) -> io::Result<(Ended, Aftermath)> {
+    fn attempt(
+        &self,
+        writes: WriteGrant,
+        cancel: &OwnedFd,
+        time: Duration,
+        sink: &mut dyn Sink,
+    ) -> io::Result<(End, Aftermath)> {
         let directory = &self.site.workspace.root;
         if !directory.is_dir() {
             let text = format!("the workspace root {} is not a directory", directory.display());
@@ -221,8 +280,25 @@ impl Job {
         let environment = environment::for_call(std::env::vars_os(), writes, &programs);
         let directory = confined.directory.as_deref().unwrap_or(directory);
         let tree = Tree::start(&confined.line(), directory, environment.into_iter())?;
-        let ended = watch(tree, cancel, self.timeout, &mut self.live)?;
-        Ok((ended, confined.aftermath()))
+        let end = watch(tree, cancel, time, sink)?;
+        Ok((end, confined.aftermath()))
+    }
+}
+
+#[derive(Debug)]
+struct Job {
+    order: Order,
+    timeout: Duration,
+    live: Live,
+}
+
+impl Job {
+    fn run(mut self, cancel: &OwnedFd) -> io::Result<Finished> {
+        let (end, aftermath) = self.order.run(cancel, self.timeout, &mut self.live)?;
+        let mut capture = self.live.capture;
+        capture.settle();
+        let held = Held::of(self.order.writes, self.order.network, &self.order.sandbox).after(aftermath);
+        Ok(Finished { end, capture, time: self.timeout, held })
     }
 }
 
@@ -252,54 +328,4 @@ impl Sink for Live {
         presentation.content = vec![Shown::Text { text: fenced(&visible_block(&self.capture.latest()), "") }];
         self.progress.show(presentation);
     }
-}
-
-fn outcome(mut call: Call, ended: Ended, capture: &Capture, timeout: Duration, held: &Held) -> ToolOutcome {
-    let bounded = capture.bounded();
-    call.truncated = bounded.is_cut();
-    call.output_path = capture.spilled().map(|(path, _)| path.to_owned());
-    let mut output = bounded.into_text();
-    output.push_str(&spill_note(capture));
-    output.push_str(&held.note(&output));
-    let problem = match ended {
-        Ended::Exited(code) => {
-            call.presentation.content = shown(&output, &format!("exit status {code}"));
-            return call.done(json!({ "output": output, "exit_code": code }));
-        }
-        Ended::Signalled(signal) => format!("the shell was killed by signal {signal}"),
-        Ended::TimedOut => format!("timed out after {} ms and was ended", timeout.as_millis()),
-        Ended::Cancelled => "cancelled and ended".to_owned(),
-        Ended::TooMuchMemory => "its processes used more memory than a command may have, and were ended; \
-                                 do the work in smaller parts"
-            .to_owned(),
-        Ended::TooManyProcesses => format!("it had more than {COMMAND_PROCESSES} processes and was ended"),
-        Ended::Lost => "ended from outside, how is not known".to_owned(),
-    };
-    let text = match output.as_str() {
-        "" => format!("bash: {problem}; there was no output"),
-        output => format!("bash: {problem}; output until then:\n{output}"),
-    };
-    call.failed_within(text, OUTPUT_BYTES + ERROR_BYTES)
-}
-
-/// For the model: where the rest is.
-fn spill_note(capture: &Capture) -> String {
-    match capture.spilled() {
-        None => String::new(),
-        Some((path, Kept::All)) => format!("\n[the whole output is in {}]", path.display()),
-        Some((path, Kept::Beginning(bytes))) => {
-            format!("\n[the first {bytes} bytes of the output are in {}]", path.display())
-        }
-    }
-}
-
-fn shown(output: &str, status: &str) -> Vec<Shown> {
-    let text = match output {
-        "" => status.to_owned(),
-        output => {
-            let output = Bounded::whole(visible_block(output), SHOWN_OUTPUT_BYTES);
-            format!("{}\n\n{status}", fenced(output.text(), ""))
-        }
-    };
-    vec![Shown::Text { text }]
 }

@@ -47,6 +47,35 @@ impl Bounded {
         Self::joined(&head[..head_end], &tail[tail_start..], missing + cut_again as u64, limit)
     }
 
+    /// Whole lines from the beginning, up to `head_bytes`, and from the end, as many as fit. In between stands what is left out
+    /// and `rest`, which says where it is. A line that does not fit by itself is cut.
+    pub(crate) fn lines(ends: &Ends<'_>, limit: usize, head_bytes: usize, rest: &str) -> Self {
+        let missing = ends.total.saturating_sub((ends.head.len() + ends.tail.len()) as u64);
+        let (mut head, mut tail) = match missing {
+            0 => (String::from_utf8_lossy(&[ends.head, ends.tail].concat()).into_owned(), String::new()),
+            _ => (
+                String::from_utf8_lossy(without_split_end(ends.head).0).into_owned(),
+                String::from_utf8_lossy(without_split_start(ends.tail).0).into_owned(),
+            ),
+        };
+        if missing == 0 {
+            if head.len() <= limit {
+                return Self { text: head, left_out: 0 };
+            }
+            tail.clone_from(&head);
+        }
+        head.truncate(end_of_lines(&head, head_bytes));
+        let between = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        let room = limit.saturating_sub(head.len() + between.len() + LINES_NOTE_BYTES + rest.len());
+        tail.drain(..start_of_lines(&tail, room));
+        let newlines = |text: &str| text.matches('\n').count() as u64;
+        let lines = ends.lines.saturating_sub(newlines(&head) + newlines(&tail));
+        let left_out = ends.total.saturating_sub((head.len() + tail.len()) as u64).max(1);
+        let mut text = format!("{head}{between}[… {lines} lines, {left_out} bytes left out{rest} …]\n{tail}");
+        text.truncate(text.floor_char_boundary(limit));
+        Self { text, left_out }
+    }
+
     pub(crate) fn is_cut(&self) -> bool {
         self.left_out > 0
     }
@@ -65,6 +94,36 @@ impl Bounded {
         Self { text, left_out }
     }
 }
+
+/// Beginning and end of bytes that were never whole in memory, and how many bytes and newlines there were in all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends<'a> {
+    pub(crate) head: &'a [u8],
+    pub(crate) tail: &'a [u8],
+    pub(crate) total: u64,
+    pub(crate) lines: u64,
+}
+
+/// Where the last line ends that is whole within `room`; within a line if there is none.
+fn end_of_lines(text: &str, room: usize) -> usize {
+    let end = text.floor_char_boundary(room.min(text.len()));
+    text[..end].rfind('\n').map_or(end, |at| at + 1)
+}
+
+/// Where the first line begins that is whole in the last `room` bytes; within a line if there is none.
+fn start_of_lines(text: &str, room: usize) -> usize {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(room));
+    if start == 0 || text.as_bytes()[start - 1] == b'\n' {
+        return start;
+    }
+    match text[start..].find('\n') {
+        Some(at) if start + at + 1 < text.len() => start + at + 1,
+        Some(_) | None => start,
+    }
+}
+
+/// The longest the note between lines can be, without what says where the rest is.
+const LINES_NOTE_BYTES: usize = 80;
 
 /// The longest the note can be: its words and the digits of the largest number.
 const NOTE_BYTES: usize = 52;
@@ -102,6 +161,40 @@ mod tests {
     #[test]
     fn the_note_always_fits_its_reserve() {
         assert!(Bounded::joined("", "", u64::MAX, 1000).text.len() <= NOTE_BYTES);
+    }
+
+    #[test]
+    fn lines_stay_whole_and_more_of_the_end_is_kept() {
+        let text: String = (1..=1000).map(|number| format!("line {number}\n")).collect();
+        let bytes = text.as_bytes();
+        let ends = Ends {
+            head: &bytes[..500],
+            tail: &bytes[bytes.len() - 900..],
+            total: bytes.len() as u64,
+            lines: 1000,
+        };
+        let bounded = Bounded::lines(&ends, 600, 100, "; see /f");
+        let (head, rest) = bounded.text().split_once("[… ").unwrap();
+        let (note, tail) = rest.split_once(" …]\n").unwrap();
+        assert!(head.starts_with("line 1\n") && head.ends_with('\n') && text.starts_with(head), "{head}");
+        assert!(tail.starts_with("line ") && text.ends_with(tail), "{tail}");
+        assert!(tail.len() > 3 * head.len() && bounded.text().len() <= 600);
+        let lines = 1000 - head.lines().count() - tail.lines().count();
+        let bytes = text.len() - head.len() - tail.len();
+        assert_eq!(note, format!("{lines} lines, {bytes} bytes left out; see /f"));
+    }
+
+    #[test]
+    fn one_endless_line_is_cut_within() {
+        let line = "x".repeat(10_000);
+        let ends = Ends { head: line.as_bytes(), tail: b"", total: 10_000, lines: 0 };
+        let bounded = Bounded::lines(&ends, 600, 100, "");
+        assert!(
+            bounded.text().starts_with(&format!("{}\n[… 0 lines, ", "x".repeat(100))),
+            "{}",
+            bounded.text()
+        );
+        assert!(bounded.text().len() <= 600 && bounded.text().ends_with(&"x".repeat(400)));
     }
 
     #[test]
@@ -148,6 +241,15 @@ mod tests {
             } else {
                 prop_assert_eq!(bounded.text(), text);
             }
+        }
+
+        #[test]
+        fn any_lines_are_bounded(head in any::<Vec<u8>>(), tail in any::<Vec<u8>>(), more in 0u64..10, limit in 200usize..400) {
+            let total = (head.len() + tail.len()) as u64 + more;
+            let ends = Ends { head: &head, tail: &tail, total, lines: 3 };
+            let bounded = Bounded::lines(&ends, limit, limit / 4, "; see /f");
+            prop_assert!(bounded.text().len() <= limit);
+            prop_assert!(bounded.is_cut() || more == 0);
         }
 
         #[test]

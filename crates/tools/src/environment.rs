@@ -8,7 +8,7 @@ use attache_core::ports::tool::WriteGrant;
 use crate::programs::Programs;
 
 /// Where things are and how to speak; nothing here is a secret or reaches one by itself (no agent sockets).
-const PASSED: [&str; 27] = [
+const PASSED: [&str; 29] = [
     "PATH",
     "HOME",
     "USER",
@@ -36,6 +36,8 @@ const PASSED: [&str; 27] = [
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
     "NIX_PATH",
+    "NO_COLOR",
+    "CI",
 ];
 
 /// Passed where the address carries no password.
@@ -46,9 +48,8 @@ const CACHES: [(&str, &str); 2] = [("GOCACHE", "cache/go-build"), ("npm_config_c
 
 /// Told to every command: there is no terminal and nobody to answer. Git looks without locks, and runs no program that
 /// a repository names as the watcher of its files.
-const SET: [(&str, &str); 9] = [
+const SET: [(&str, &str); 8] = [
     ("TERM", "dumb"),
-    ("NO_COLOR", "1"),
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -58,16 +59,20 @@ const SET: [(&str, &str); 9] = [
     ("GIT_CONFIG_VALUE_0", "false"),
 ];
 
+/// The same, where the user has not set them to anything, be it nothing.
+const SET_BY_DEFAULT: [(&str, &str); 2] = [("NO_COLOR", "1"), ("CI", "true")];
+
 /// What a command gets of `ours`.
 pub(crate) fn for_command(
     ours: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
-    ours.filter(|(name, value)| passes(name, value))
-        .filter_map(|(name, value)| {
-            let value = if name == "PATH" { absolute_places(&value)? } else { value };
-            Some((name, value))
-        })
-        .chain(SET.map(|(name, value)| (name.into(), value.into())))
+    let given = ours.filter(|(name, value)| passes(name, value)).filter_map(|(name, value)| {
+        let value = if name == "PATH" { absolute_places(&value)? } else { value };
+        Some((name, value))
+    });
+    // The last of several with one name counts.
+    let set = |(name, value): (&str, &str)| (name.into(), value.into());
+    SET_BY_DEFAULT.map(set).into_iter().chain(given).chain(SET.map(set))
 }
 
 /// What a command gets that nobody was asked about: it finds no program in the session's directories.
@@ -137,10 +142,23 @@ mod tests {
             ["PATH", "LC_ALL", "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "BASH_ENV", "TERM"];
         let ours = ours.into_iter().map(|name| (name.into(), "/ours".into()));
         let names: Vec<_> = for_command(ours).map(|(name, value)| format!("{name:?}={value:?}")).collect();
-        let (passed, set) = names.split_at(2);
+        let (passed, set) = names[SET_BY_DEFAULT.len()..].split_at(2);
         assert_eq!(passed, [r#""PATH"="/ours""#, r#""LC_ALL"="/ours""#]);
         assert_eq!(set[0], r#""TERM"="dumb""#);
         assert_eq!(set.len(), SET.len());
+    }
+
+    #[test]
+    fn what_the_user_has_set_stays_and_the_terminal_is_none() {
+        let given = |ours: &[(&str, &str)], wanted: &str| {
+            let ours: Vec<_> = ours.iter().map(|(name, value)| (name.into(), value.into())).collect();
+            for_command(ours.into_iter()).filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
+        };
+        assert_eq!(given(&[], "CI"), Some("true".into()));
+        assert_eq!(given(&[], "NO_COLOR"), Some("1".into()));
+        assert_eq!(given(&[("CI", "")], "CI"), Some("".into()));
+        assert_eq!(given(&[("NO_COLOR", ""), ("TERM", "xterm")], "NO_COLOR"), Some("".into()));
+        assert_eq!(given(&[("TERM", "xterm")], "TERM"), Some("dumb".into()));
     }
 
     #[test]

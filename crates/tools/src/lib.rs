@@ -3,6 +3,7 @@
 mod apply_patch;
 mod arguments;
 mod bash;
+mod bash_background;
 mod bounded;
 mod diff;
 mod digest;
@@ -67,6 +68,7 @@ impl Equipment {
 /// The tools every session has; one that could not work is left out. Call it once per process: writes to one path take turns within one family.
 pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
     let locks = Arc::new(locks::PathLocks::default());
+    let background = Arc::new(bash::background::Background::default());
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(Looking::<read::Request>::new()),
         Arc::new(Looking::<view_image::Request>::new()),
@@ -75,7 +77,8 @@ pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
         Arc::new(Changing::<apply_patch::Request>::new(&locks)),
         Arc::new(Looking::<glob::Request>::new()),
         Arc::new(Looking::<grep::Request>::new()),
-        Arc::new(bash::Bash::new(equipment.sandbox)),
+        Arc::new(bash::Bash::new(equipment.sandbox, Arc::clone(&background))),
+        Arc::new(bash_background::BashBackground::new(background)),
         Arc::new(todo::Todo),
         Arc::new(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
         Arc::new(question::Question),

@@ -78,8 +78,22 @@ pub(crate) const SYMLINK_HOPS: usize = 40;
 pub(crate) const COMMAND_TIME: Duration = Duration::from_secs(120);
 pub(crate) const COMMAND_TIME_MAX_MS: u64 = 600_000;
 
-/// Output of a command that reaches the model: half of it from the beginning, half from the end.
-pub(crate) const OUTPUT_BYTES: usize = 200_000;
+/// What a command's result takes of the model's context, notes included: about 5,000 tokens. A quarter of it is the beginning:
+/// what went wrong stands at the end.
+pub(crate) const OUTPUT_BYTES: usize = 16 * 1024;
+pub(crate) const OUTPUT_HEAD_BYTES: usize = OUTPUT_BYTES / 4;
+
+/// What of it is kept for notes: the exit code, what was ended, what to try.
+pub(crate) const OUTPUT_NOTES_BYTES: usize = 1024;
+
+/// Output in which a redraw can still reach: some hundred lines, more than any screen has.
+pub(crate) const FOLDED_REACH_BYTES: usize = 32 * 1024;
+
+/// A line that can still be overwritten; of a longer one only the rest.
+pub(crate) const FOLDED_LINE_BYTES: usize = 16 * 1024;
+
+/// A picture or a link for terminals ends within this, or it is none.
+pub(crate) const FOLDED_SEQUENCE_BYTES: usize = 1024 * 1024;
 
 /// Output kept on disk for reading back; beyond it a command only floods.
 pub(crate) const SPILL_BYTES: u64 = 64 * 1024 * 1024;
@@ -102,6 +116,20 @@ pub(crate) const TERM_TIME: Duration = Duration::from_secs(2);
 
 /// How long the death of a killed tree is awaited. With `TERM_TIME` it stays below the 2.5 s a cancelled call has.
 pub(crate) const KILL_TIME: Duration = Duration::from_millis(400);
+
+/// Commands one session may have in the background, and how many that have ended are kept until somebody was told.
+pub(crate) const BACKGROUND_PROCESSES: usize = 8;
+pub(crate) const BACKGROUND_ENDED: usize = 32;
+
+/// A command in the background that fails at once is told of at once.
+pub(crate) const BACKGROUND_START_TIME: Duration = Duration::from_millis(500);
+
+/// How long its end is awaited when it is stopped (asked, then killed), and when its session ends.
+pub(crate) const BACKGROUND_STOP_TIME: Duration = Duration::from_millis(2_400);
+pub(crate) const BACKGROUND_LEAVE_TIME: Duration = Duration::from_millis(300);
+
+/// Time of a command in the background that names none: until its session ends.
+pub(crate) const BACKGROUND_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What a client shall keep of the output of a command in its terminal: enough to be cut as ours is, little to be sent at once.
 pub(crate) const TERMINAL_OUTPUT_BYTES: u64 = 1024 * 1024;

@@ -20,11 +20,19 @@ pub(crate) struct Call {
     pub(crate) output_path: Option<PathBuf>,
     /// Files it read or changed.
     pub(crate) seen: Vec<Sight>,
+    pub(crate) exit_code: Option<i32>,
 }
 
 impl Call {
     pub(crate) fn started(presentation: Presentation) -> Self {
-        Self { started: Instant::now(), presentation, truncated: false, output_path: None, seen: Vec::new() }
+        Self {
+            started: Instant::now(),
+            presentation,
+            truncated: false,
+            output_path: None,
+            seen: Vec::new(),
+            exit_code: None,
+        }
     }
 
     pub(crate) fn done(mut self, data: impl Into<Value>) -> ToolOutcome {
@@ -56,6 +64,7 @@ impl Call {
             truncated: self.truncated,
             output_path: self.output_path.clone(),
             seen: self.seen.clone(),
+            exit_code: self.exit_code,
         }
     }
 }

@@ -21,7 +21,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::limits::ERROR_BYTES;
 
 pub(crate) use report::{PIPES, Pipes, Report};
-pub(crate) use watch::{Ended, Sink, watch};
+pub(crate) use watch::{End, Ended, Sink, watch};
 
 /// A program with its arguments, and who tells how the command in it ended.
 #[derive(Clone, Debug)]

@@ -9,9 +9,17 @@ use serde_json::json;
 
 use crate::trial::{Alone, Trial, alone, names, resident_kilobytes, shown_text};
 
-async fn output(trial: &Trial, command: &str) -> String {
+/// What it printed, without the notes at the end.
+pub(crate) async fn output(trial: &Trial, command: &str) -> String {
+    let (data, presentation) = trial.done("bash", json!({"command": command})).await;
+    let text = data.as_str().unwrap();
+    text[..text.len() - presentation.note_bytes].to_owned()
+}
+
+/// All that the model gets.
+async fn told(trial: &Trial, command: &str) -> String {
     let (data, _) = trial.done("bash", json!({"command": command})).await;
-    data["output"].as_str().unwrap().to_owned()
+    data.as_str().unwrap().to_owned()
 }
 
 /// Processes whose command line holds `mark`, zombies aside. Each test marks its own.
@@ -42,15 +50,38 @@ pub(crate) async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn output_and_exit_code_are_structured() {
+async fn the_model_gets_text_and_the_exit_code() {
     let trial = Trial::new();
     let (data, presentation) = trial.done("bash", json!({"command": "echo hello; exit 3"})).await;
-    assert_eq!(data, json!({"output": "hello\n", "exit_code": 3}));
+    assert_eq!(data, "hello\n[exit 3]");
+    assert_eq!(presentation.note_bytes, "[exit 3]".len());
     assert_eq!(shown_text(&presentation), "```\nhello\n```\n\nexit status 3");
-    assert!(!presentation.metadata.unwrap().truncated);
+    let metadata = presentation.metadata.unwrap();
+    assert_eq!((metadata.truncated, metadata.exit_code), (false, Some(3)));
     let (data, presentation) = trial.done("bash", json!({"command": "true"})).await;
-    assert_eq!(data, json!({"output": "", "exit_code": 0}));
+    assert_eq!(data, "(no output)\n[exit 0]");
     assert_eq!(shown_text(&presentation), "exit status 0");
+    assert_eq!(told(&trial, "printf x").await, "x\n[exit 0]");
+}
+
+#[tokio::test]
+async fn colours_and_redraws_are_for_people() {
+    let trial = Trial::new();
+    let command =
+        r"for i in 1 2 3; do printf '\r\033[32m%s0%%\033[0m' $i; done; echo; printf 'a\nb\n\033[1A\033[Kc\n'";
+    let (data, presentation) = trial.done("bash", json!({"command": command})).await;
+    assert_eq!(data, "30%\na\nc\n[exit 0]");
+    let shown = shown_text(&presentation);
+    assert!(shown.contains("10%") && shown.contains("␛[32m30%"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_command_knows_that_there_is_no_terminal() {
+    let trial = Trial::new();
+    let environment = output(&trial, "env").await;
+    for variable in ["TERM=dumb\n", "NO_COLOR=", "CI="] {
+        assert!(environment.contains(variable), "{variable}: {environment}");
+    }
 }
 
 #[tokio::test]
@@ -72,6 +103,23 @@ async fn the_plan_names_the_command_and_where_it_runs() {
     assert_eq!(plan.accesses, [echo("one".into()), echo("x".repeat(5_000))]);
     assert_eq!(plan.presentation.title, command.replace('\n', "␊"));
     assert_eq!(plan.presentation.content, [Shown::Text { text: "Says one".into() }]);
+}
+
+#[tokio::test]
+async fn the_network_is_asked_for_and_hosts_that_are_known_are_named() {
+    let trial = Trial::new();
+    let hosts = async |command: &str, network: bool| {
+        let plan = trial.plan("bash", json!({"command": command, "network": network})).await.unwrap();
+        let hosts = plan.accesses.into_iter().filter_map(|access| match access {
+            Access::Network { host } => Some(host),
+            Access::ReadPath(_) | Access::WritePath(_) | Access::Command(_) => None,
+        });
+        (hosts.collect::<Vec<_>>(), plan.presentation.content)
+    };
+    let says_so = vec![Shown::Text { text: "With access to the network.".into() }];
+    assert_eq!(hosts("make", true).await, (vec!["*".to_owned()], says_so.clone()));
+    assert_eq!(hosts("make", false).await, (vec![], vec![]));
+    assert_eq!(hosts("curl https://example.com/x", true).await, (vec!["example.com".to_owned()], says_so));
 }
 
 #[tokio::test]
@@ -166,16 +214,12 @@ async fn a_flood_is_bounded_in_memory_and_kept_on_disk() {
     let trial = Trial::new();
     let before = resident_kilobytes();
     let (data, presentation) =
-        trial.done("bash", json!({"command": "yes 0123456789 | head -c 200000000; echo the end"})).await;
+        trial.done("bash", json!({"command": "yes 0123456789 | head -c 80000000; echo the end"})).await;
     assert!(resident_kilobytes() < before + 8 * 1024, "{before} → {}", resident_kilobytes());
-    let text = data["output"].as_str().unwrap();
-    assert!(text.len() < 201_000);
-    assert!(
-        text.starts_with("0123456789\n") && text.contains("the end\n\n[the first 67108864 bytes"),
-        "{}",
-        &text[text.len() - 300..]
-    );
-    assert!(text.contains("bytes left out"));
+    let text = data.as_str().unwrap();
+    assert!(text.len() <= 16 * 1024, "{}", text.len());
+    assert!(text.starts_with("0123456789\n") && text.ends_with("the end\n[exit 0]"), "{text}");
+    assert!(text.contains(" bytes left out; the first 67108864 bytes are in "), "{text}");
     let metadata = presentation.metadata.clone().unwrap();
     let path = metadata.output_path.unwrap();
     assert!(metadata.truncated && path.starts_with(&trial.workspace.scratch));
@@ -191,9 +235,16 @@ async fn the_whole_output_can_be_read_back() {
     let trial = Trial::new();
     let (data, presentation) = trial.done("bash", json!({"command": "seq 1 60000"})).await;
     let path = presentation.metadata.unwrap().output_path.unwrap();
-    assert!(
-        data["output"].as_str().unwrap().ends_with(&format!("[the whole output is in {}]", path.display()))
-    );
+    let text = data.as_str().unwrap();
+    let (head, rest) = text.split_once("[… ").unwrap();
+    let (note, tail) = rest.split_once(" …]\n").unwrap();
+    assert!(note.ends_with(&format!("the whole output is in {}", path.display())), "{note}");
+    assert!(text.len() <= 16 * 1024 && tail.len() > 2 * head.len(), "{} + {}", head.len(), tail.len());
+    let numbers = |text: &str| text.lines().map(|line| line.parse::<u32>().unwrap()).collect::<Vec<_>>();
+    let (head, tail) = (numbers(head), numbers(tail.strip_suffix("[exit 0]").unwrap()));
+    assert_eq!(head, (1..=head.len() as u32).collect::<Vec<_>>());
+    assert_eq!(tail, (60_001 - tail.len() as u32..=60_000).collect::<Vec<_>>());
+    assert!(note.starts_with(&format!("{} lines, ", 60_000 - head.len() - tail.len())), "{note}");
     let expected: String = (1..=60_000).map(|number| format!("{number}\n")).collect();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
     trial.done("read", json!({"path": path, "offset": 30_000, "limit": 1})).await;
@@ -214,6 +265,7 @@ async fn time_runs_out() {
         .failed("bash", json!({"command": format!("echo before; sleep {mark}"), "timeout_ms": 300}))
         .await;
     assert!(error.contains("timed out after 300 ms") && error.ends_with("before\n"), "{error}");
+    assert!(error.contains("timeout_ms (at most 600000)"), "{error}");
     assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
     assert_eq!(alive(&mark), Vec::<String>::new());
 }
@@ -244,7 +296,8 @@ async fn a_grandchild_with_the_pipe_is_waited_for_two_seconds() {
     assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
     let mark = mark();
     let started = Instant::now();
-    assert_eq!(output(&trial, &format!("sleep {mark} & echo early")).await, "early\n");
+    let text = told(&trial, &format!("sleep {mark} & echo early")).await;
+    assert!(text.starts_with("early\n[1 process that it left running was ended"), "{text}");
     let elapsed = started.elapsed();
     assert!(elapsed > Duration::from_millis(1_900) && elapsed < Duration::from_millis(2_600), "{elapsed:?}");
     assert_eq!(alive(&mark), Vec::<String>::new());
@@ -257,7 +310,8 @@ async fn a_grandchild_without_the_pipe_is_not_waited_for() {
     let started = Instant::now();
     let command =
         format!("setsid sleep {mark} >/dev/null 2>&1 & nohup sleep {mark} >/dev/null 2>&1 & sleep 0.2");
-    assert_eq!(output(&trial, &command).await, "");
+    let text = told(&trial, &command).await;
+    assert!(text.starts_with("(no output)\n[2 processes that it left running were ended"), "{text}");
     assert!(started.elapsed() < Duration::from_millis(1_200), "{:?}", started.elapsed());
     assert_eq!(alive(&mark), Vec::<String>::new());
 }
@@ -400,7 +454,7 @@ async fn many_commands_at_once_do_not_hold_each_other_up() {
         .collect();
     for (number, call) in calls.into_iter().enumerate() {
         let ToolOutcome::Output { data, .. } = call.await.unwrap() else { panic!("failed") };
-        assert_eq!(data["output"], format!("{number}\n"));
+        assert_eq!(data, format!("{number}\n[exit 0]"));
     }
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
 }
@@ -415,7 +469,7 @@ async fn wrong_arguments_name_the_field() {
         (json!({"command": "a", "timeout_ms": 600_001}), "`timeout_ms` must be an integer from 1 to 600000"),
         (
             json!({"command": "a", "cwd": "/"}),
-            "field `cwd` is unknown; allowed are `command`, `timeout_ms`, `description`",
+            "field `cwd` is unknown; allowed are `command`, `timeout_ms`, `description`, `network`, `background`",
         ),
     ] {
         let error = trial.plan("bash", input).await.unwrap_err();

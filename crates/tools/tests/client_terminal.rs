@@ -7,9 +7,9 @@ use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{Presentation, Shown};
 use attache_testkit::terminals::{Fault, Step, TerminalClient};
 use attache_tools::sandbox::Level;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::bash::{alive, mark, wait_until};
+use crate::bash::{alive, mark, output, wait_until};
 use crate::trial::Trial;
 
 /// A cancelled call has 2.5 s by contract.
@@ -19,11 +19,6 @@ fn borrowed(mut trial: Trial) -> (Trial, TerminalClient) {
     let client = TerminalClient::default();
     trial.client = Some(Arc::new(client.clone()));
     (trial, client)
-}
-
-async fn output(trial: &Trial, command: &str) -> String {
-    let (data, _) = trial.done("bash", json!({"command": command})).await;
-    data["output"].as_str().unwrap().to_owned()
 }
 
 fn shows_the_terminal(presentation: &Presentation) -> bool {
@@ -36,18 +31,14 @@ async fn the_result_is_that_of_a_shell_of_our_own_and_the_terminal_is_shown() {
     let input = json!({"command": "echo out; echo err >&2; pwd; exit 3"});
     let (data, presentation) = trial.done("bash", input.clone()).await;
     let (local, _) = Trial::new().done("bash", json!({"command": "echo out; echo err >&2; exit 3"})).await;
-    assert_eq!(data["output"], format!("out\nerr\n{}\n", trial.root.display()));
-    assert_eq!((&data["exit_code"], &local["exit_code"]), (&json!(3), &json!(3)));
-    assert_eq!(keys(&data), keys(&local));
+    assert_eq!(data, format!("out\nerr\n{}\n[exit 3]", trial.root.display()));
+    assert_eq!(local, "out\nerr\n[exit 3]");
+    assert_eq!(presentation.metadata.as_ref().unwrap().exit_code, Some(3));
     assert!(shows_the_terminal(&presentation), "{presentation:?}");
     let shown = trial.progress.shown.lock().unwrap();
     assert_eq!(shown.len(), 1);
     assert!(shows_the_terminal(&shown[0]) && shown[0].title == presentation.title, "{shown:?}");
     assert_eq!(client.asked(), [Step::Create, Step::Wait, Step::Output, Step::Release]);
-}
-
-fn keys(data: &Value) -> Vec<&String> {
-    data.as_object().unwrap().keys().collect()
 }
 
 #[tokio::test]
@@ -60,7 +51,7 @@ async fn the_terminal_is_shown_while_the_command_runs() {
         trial.put("go", "");
     };
     let (outcome, ()) = tokio::join!(running, release);
-    assert!(matches!(outcome, ToolOutcome::Output { data, .. } if data["output"] == "gone\n"));
+    assert!(matches!(outcome, ToolOutcome::Output { data, .. } if data == "gone\n[exit 0]"));
 }
 
 #[tokio::test]
@@ -93,7 +84,8 @@ async fn a_time_out_kills_and_tells_the_output_until_then() {
     let mark = mark();
     let command = format!("echo before; sleep {mark}");
     let error = trial.failed("bash", json!({"command": command, "timeout_ms": 700})).await;
-    assert_eq!(error, "bash: timed out after 700 ms and was ended; output until then:\nbefore\n");
+    assert!(error.starts_with("bash: timed out after 700 ms and was ended. "), "{error}");
+    assert!(error.ends_with("; output until then:\nbefore\n"), "{error}");
     assert_eq!(
         client.asked(),
         [Step::Create, Step::Wait, Step::Kill, Step::Wait, Step::Output, Step::Release]
@@ -209,10 +201,10 @@ async fn long_output_is_kept_in_a_file_and_what_the_client_dropped_is_told() {
     let metadata = presentation.metadata.unwrap();
     assert!(metadata.truncated);
     assert_eq!(std::fs::read_to_string(metadata.output_path.unwrap()).unwrap().len(), 300_000);
-    assert!(data["output"].as_str().unwrap().contains("[the whole output is in "));
+    assert!(data.as_str().unwrap().contains("the whole output is in "));
     let (data, presentation) =
         trial.done("bash", json!({"command": "head -c 3000000 /dev/zero | tr '\\0' a"})).await;
-    assert!(data["output"].as_str().unwrap().starts_with("[the client kept only the end of the output]\na"));
+    assert!(data.as_str().unwrap().starts_with("[the client kept only the end of the output]\n"));
     assert!(presentation.metadata.unwrap().truncated);
 }
 

@@ -3,6 +3,7 @@
 
 mod apply_patch;
 mod attacks;
+mod background;
 mod bash;
 mod client_terminal;
 mod client_texts;

@@ -56,6 +56,7 @@ fn the_family_is_complete() {
             "glob",
             "grep",
             "bash",
+            "bash_background",
             "todo",
             "web_fetch",
             "question"

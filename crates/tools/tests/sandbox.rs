@@ -10,7 +10,7 @@ use std::sync::Arc;
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{NetworkGrant, Workspace, WriteGrant};
 use attache_tools::sandbox::Level;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::trial::{Alone, Trial, alone, names};
 
@@ -25,9 +25,10 @@ async fn run_with(trial: &Trial, command: &str, network: NetworkGrant) -> (Strin
     let mut runtime = trial.runtime();
     runtime.network = network;
     match trial.tool("bash").run(json!({"command": command}), runtime).await {
-        ToolOutcome::Output { data, .. } => {
-            let text = |value: &Value| value.as_str().unwrap().to_owned();
-            (text(&data["output"]), data["exit_code"].as_i64().unwrap())
+        ToolOutcome::Output { data, presentation } => {
+            let text = data.as_str().unwrap();
+            let code = presentation.metadata.unwrap().exit_code.unwrap();
+            (text[..text.len() - presentation.note_bytes].to_owned(), code.into())
         }
         ToolOutcome::Error { text, .. } => panic!("{command}: {text}"),
         picture @ ToolOutcome::Picture { .. } => panic!("{command}: {picture:?}"),
@@ -126,7 +127,7 @@ async fn what_nobody_was_asked_about_writes_nothing_but_its_scratch() {
         else {
             panic!("{level:?}")
         };
-        let output = data["output"].as_str().unwrap();
+        let output = data.as_str().unwrap();
         assert_eq!((trial.names(), trial.text("a")), (vec!["a".to_owned()], "own".to_owned()), "{level:?}");
         assert_eq!(names(&granted), Vec::<String>::new(), "{level:?}");
         assert!(tcp.accept().is_err(), "{level:?}");

@@ -150,9 +150,9 @@ async fn left(run: Run) {
     let trial = trial(run.level);
     let mark = mark();
     let command = run.behaviour.command(run.level, Shell::Exits, &mark);
-    let (data, _) = trial.done("bash", json!({"command": command})).await;
+    let (_, presentation) = trial.done("bash", json!({"command": command})).await;
     let returned = (Instant::now(), SystemTime::now());
-    assert_eq!(data["exit_code"], 0, "{run:?}");
+    assert_eq!(presentation.metadata.unwrap().exit_code, Some(0), "{run:?}");
     let exited = trial.root.join("ended").metadata().unwrap().modified().unwrap();
     let elapsed = returned.1.duration_since(exited).unwrap_or_default();
     let most = match run.behaviour.output {

@@ -18,7 +18,7 @@ use attache_core::hub::QueuedMessage;
 use attache_core::ids::SessionId;
 use attache_core::ports::client::Ask;
 use attache_core::ports::store::SessionRow;
-use attache_core::ports::tool::{Presentation, Shown, ToolKind};
+use attache_core::ports::tool::{Presentation, Shown};
 use serde_json::{Value, json};
 
 use crate::accounts::{Login, LoginWay};
@@ -143,9 +143,6 @@ pub fn permission_request(
             .title(visible_line(title))
             .name(ask.tool_name.clone())
             .raw_input(ask.input.clone());
-    if needs_command_block(&ask.presentation) {
-        fields.content.get_or_insert_default().insert(0, fenced(&visible(title)).into());
-    }
     if !outside.is_empty() {
         fields.content.get_or_insert_default().push(lies_outside(outside).into());
     }
@@ -186,15 +183,6 @@ fn lies_outside(directories: &[PathBuf]) -> String {
         "Outside of the session's directories:\n{}",
         fenced(&visible(&names.collect::<Vec<_>>().join("\n")))
     )
-}
-
-/// A command is shown whole in a block of its own too, since titles get one line, if the tool shows no text itself.
-fn needs_command_block(presentation: &Presentation) -> bool {
-    let says_something = presentation.content.iter().any(|shown| match shown {
-        Shown::Text { .. } => true,
-        Shown::Diff { .. } | Shown::Terminal { .. } | Shown::Image { .. } | Shown::Link { .. } => false,
-    });
-    presentation.kind == Some(ToolKind::Execute) && !says_something
 }
 
 /// Texts made visible. Diffs stay: they are what the client compares with the file.

@@ -11,7 +11,7 @@ use attache_core::legible::legible;
 use attache_core::picture::Picture;
 use attache_core::ports::tool::{self as core, Presentation, Shown};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::legible::{fenced, visible_line};
 use super::{content, line};
@@ -78,10 +78,18 @@ pub(super) fn completed(entry: Entry<'_>, call: Call<'_>, output: &Value, out: &
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     let result = match Picture::of(output) {
         Some(picture) => picture.about(),
-        None => without_notes(output, &shown),
+        None => raw_output(without_notes(output, &shown), &shown),
     };
     let fields = fields(&shown, call.marks, ToolCallStatus::Completed).raw_output(result);
     write(entry, call.id, fields, &shown, out)
+}
+
+/// The text of a command's result beside its exit code.
+fn raw_output(output: Value, shown: &Presentation) -> Value {
+    match (output, shown.metadata.as_ref().and_then(|metadata| metadata.exit_code)) {
+        (Value::String(text), Some(code)) => json!({ "output": text, "exit_code": code }),
+        (output, _) => output,
+    }
 }
 
 /// Notes at the end of a text are for the model.

@@ -210,10 +210,7 @@ fn a_permission_has_four_answers_and_the_whole_command() {
     assert_eq!(options, ["allow_once", "allow_always", "reject_once", "reject_always"]);
     assert_eq!(request["options"][1]["name"], "Always allow: cargo test");
     assert_eq!(request["toolCall"]["title"], "cargo test⟨5000 blanks⟩\\u{202e}; rm⏎ -rf ~");
-    assert_eq!(
-        request["toolCall"]["content"][0]["content"]["text"],
-        "```\ncargo test⟨5000 blanks⟩\\u{202e}; rm\n-rf ~\n```"
-    );
+    assert_eq!(request["toolCall"].get("content"), None, "it is shown once");
     assert_eq!(request["toolCall"]["rawInput"]["command"], json!(command));
     assert_eq!(request["toolCall"]["status"], "pending");
 }
@@ -223,7 +220,6 @@ fn a_command_is_never_cut_however_long() {
     let command = format!("echo {}; tail", "x".repeat(3 * LINE_BYTES));
     let request = checked_request(&ask(&command, ToolKind::Execute, vec![], json!({ "command": command })));
     assert_eq!(request["toolCall"]["title"], json!(command));
-    assert!(request["toolCall"]["content"][0]["content"]["text"].as_str().unwrap().contains("; tail\n"));
 }
 
 #[test]

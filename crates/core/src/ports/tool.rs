@@ -213,6 +213,9 @@ pub struct OutcomeMetadata {
     /// The files it read or changed, as they were when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<Sight>,
+    /// Of a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
 }
 
 /// The envelope: one result per call.
@@ -332,4 +335,8 @@ pub trait Tool: Send + Sync + Debug {
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>>;
     /// Runs an allowed call. Must return soon after `cancel` fires (2.5 s at the latest) and leave no process behind.
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome>;
+    /// The session is closed, or its host ends: what still runs for it ends. Must return within half a second.
+    fn session_ended<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }

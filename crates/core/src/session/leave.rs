@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::run::Running;
@@ -76,6 +78,7 @@ impl Session {
     }
 
     async fn leave(&mut self) {
+        join_all(self.hub.parts.tools.iter().map(|tool| tool.session_ended(&self.id))).await;
         if self.give_back().await.is_err() {
             // Once more: a store that failed may work again, and nobody comes back to this.
             let again = match self.take_lease().await {

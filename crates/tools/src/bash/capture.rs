@@ -1,21 +1,25 @@
-//! What a command prints: beginning and end in memory, the whole on disk once it is more. Bounded in both.
+//! What a command prints, twice: as it came, for people, and folded, for the model. Beginning and end in memory, the whole
+//! folded text on disk once it is more. Bounded in all of them.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::bounded::Bounded;
-use crate::limits::{LIVE_OUTPUT_BYTES, OUTPUT_BYTES, SPILL_BYTES};
+use super::fold::Fold;
+use crate::bounded::{Bounded, Ends};
+use crate::limits::{
+    LIVE_OUTPUT_BYTES, OUTPUT_BYTES, OUTPUT_HEAD_BYTES, OUTPUT_NOTES_BYTES, SHOWN_OUTPUT_BYTES, SPILL_BYTES,
+};
 
-const END_BYTES: usize = OUTPUT_BYTES / 2;
+/// What of a result is output.
+pub(super) const BODY_BYTES: usize = OUTPUT_BYTES - OUTPUT_NOTES_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Capture {
-    head: Vec<u8>,
-    /// The last `END_BYTES` after the head, and up to as many before them that are not dropped yet.
-    tail: Vec<u8>,
-    total: u64,
+    printed: Kept,
+    fold: Fold,
+    folded: Kept,
     spill_path: PathBuf,
     spill: Spill,
 }
@@ -35,59 +39,75 @@ enum Spill {
 impl Capture {
     /// `spill_path` is made when memory no longer holds everything.
     pub(super) fn new(spill_path: PathBuf) -> Self {
-        Self { head: Vec::new(), tail: Vec::new(), total: 0, spill_path, spill: Spill::NotNeeded }
+        Self {
+            printed: Kept::new(SHOWN_OUTPUT_BYTES / 2, SHOWN_OUTPUT_BYTES / 2),
+            fold: Fold::default(),
+            // Together more than a body, so that they hold all of it until it has to go to the disk.
+            folded: Kept::new(OUTPUT_HEAD_BYTES, BODY_BYTES),
+            spill_path,
+            spill: Spill::NotNeeded,
+        }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.total += bytes.len() as u64;
-        let fits = self.total <= OUTPUT_BYTES as u64;
-        if !fits {
-            self.spill(bytes);
-        }
-        let (head, rest) = bytes.split_at(bytes.len().min(END_BYTES - self.head.len()));
-        self.head.extend_from_slice(head);
-        self.tail.extend_from_slice(rest);
-        // Dropping in steps of a whole end moves each byte once.
-        if self.tail.len() > 2 * END_BYTES {
-            self.tail.drain(..self.tail.len() - END_BYTES);
-        }
+        self.printed.push(bytes);
+        let mut folded = Vec::new();
+        self.fold.push(bytes, &mut folded);
+        self.keep(&folded);
     }
 
-    /// What the model gets.
-    pub(super) fn bounded(&self) -> Bounded {
-        let tail = &self.tail[self.tail.len().saturating_sub(END_BYTES)..];
-        Bounded::from_ends(&self.head, tail, self.total, OUTPUT_BYTES)
+    /// What may still have been redrawn stays as it is. To be called before anything is told to the model.
+    pub(super) fn settle(&mut self) {
+        let mut folded = Vec::new();
+        self.fold.settle(&mut folded);
+        self.keep(&folded);
+    }
+
+    fn keep(&mut self, folded: &[u8]) {
+        if self.folded.total + folded.len() as u64 > BODY_BYTES as u64 {
+            self.spill(folded);
+        }
+        self.folded.push(folded);
+    }
+
+    /// What the model gets: whole lines, and in their middle how many are missing and where they are.
+    pub(super) fn for_model(&self) -> Bounded {
+        let rest = match self.spilled() {
+            None => String::new(),
+            Some((path, Extent::All)) => format!("; the whole output is in {}", path.display()),
+            Some((path, Extent::Beginning(bytes))) => {
+                format!("; the first {bytes} bytes are in {}", path.display())
+            }
+        };
+        Bounded::lines(&self.folded.ends(), BODY_BYTES, OUTPUT_HEAD_BYTES, &rest)
+    }
+
+    /// What people get when it is over.
+    pub(super) fn for_people(&self) -> Bounded {
+        let Ends { head, tail, total, .. } = self.printed.ends();
+        Bounded::from_ends(head, tail, total, SHOWN_OUTPUT_BYTES)
     }
 
     /// The last of it, for a view of the running command.
     pub(super) fn latest(&self) -> String {
-        let bytes = if self.tail.len() >= LIVE_OUTPUT_BYTES {
-            self.tail[self.tail.len() - LIVE_OUTPUT_BYTES..].to_vec()
-        } else {
-            let from_head = (LIVE_OUTPUT_BYTES - self.tail.len()).min(self.head.len());
-            [&self.head[self.head.len() - from_head..], &self.tail].concat()
-        };
-        let cut = (bytes.len() as u64) < self.total;
-        let start =
-            if cut { bytes.iter().take_while(|byte| matches!(byte, 0x80..=0xbf)).count().min(3) } else { 0 };
-        String::from_utf8_lossy(&bytes[start..]).into_owned()
+        self.printed.latest(LIVE_OUTPUT_BYTES)
     }
 
-    /// The file with the output, if it has become one, and whether it holds all of it.
-    pub(super) fn spilled(&self) -> Option<(&Path, Kept)> {
+    /// The file with the folded output, if it has become one, and whether it holds all of it.
+    pub(super) fn spilled(&self) -> Option<(&Path, Extent)> {
         match &self.spill {
             Spill::NotNeeded | Spill::Failed => None,
-            Spill::Open { written, .. } if *written < self.total => {
-                Some((&self.spill_path, Kept::Beginning(*written)))
+            Spill::Open { written, .. } if *written < self.folded.total => {
+                Some((&self.spill_path, Extent::Beginning(*written)))
             }
-            Spill::Open { .. } => Some((&self.spill_path, Kept::All)),
+            Spill::Open { .. } => Some((&self.spill_path, Extent::All)),
         }
     }
 
     fn spill(&mut self, bytes: &[u8]) {
         if let Spill::NotNeeded = self.spill {
             self.spill = match self.open_spill() {
-                Ok(file) => Spill::Open { file, written: (self.head.len() + self.tail.len()) as u64 },
+                Ok(file) => Spill::Open { file, written: self.folded.total },
                 Err(error) => failed(&self.spill_path, &error),
             };
         }
@@ -107,15 +127,63 @@ impl Capture {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.spill_path)?;
-        file.write_all(&self.head)?;
-        file.write_all(&self.tail)?;
+        file.write_all(&self.folded.head)?;
+        file.write_all(&self.folded.tail)?;
         Ok(file)
+    }
+}
+
+/// Beginning and end of a stream.
+#[derive(Debug)]
+pub(super) struct Kept {
+    head: Vec<u8>,
+    head_bytes: usize,
+    /// The last `tail_bytes` after the head, and up to as many before them that are not dropped yet.
+    tail: Vec<u8>,
+    tail_bytes: usize,
+    total: u64,
+    lines: u64,
+}
+
+impl Kept {
+    pub(super) fn new(head_bytes: usize, tail_bytes: usize) -> Self {
+        Self { head: Vec::new(), head_bytes, tail: Vec::new(), tail_bytes, total: 0, lines: 0 }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let (head, rest) = bytes.split_at(bytes.len().min(self.head_bytes - self.head.len()));
+        self.head.extend_from_slice(head);
+        self.tail.extend_from_slice(rest);
+        // Dropping in steps of a whole end moves each byte once.
+        if self.tail.len() > 2 * self.tail_bytes {
+            self.tail.drain(..self.tail.len() - self.tail_bytes);
+        }
+    }
+
+    pub(super) fn ends(&self) -> Ends<'_> {
+        let tail = &self.tail[self.tail.len().saturating_sub(self.tail_bytes)..];
+        Ends { head: &self.head, tail, total: self.total, lines: self.lines }
+    }
+
+    fn latest(&self, wanted: usize) -> String {
+        let bytes = if self.tail.len() >= wanted {
+            self.tail[self.tail.len() - wanted..].to_vec()
+        } else {
+            let from_head = (wanted - self.tail.len()).min(self.head.len());
+            [&self.head[self.head.len() - from_head..], &self.tail].concat()
+        };
+        let cut = (bytes.len() as u64) < self.total;
+        let start =
+            if cut { bytes.iter().take_while(|byte| matches!(byte, 0x80..=0xbf)).count().min(3) } else { 0 };
+        String::from_utf8_lossy(&bytes[start..]).into_owned()
     }
 }
 
 /// How much of the output a spill file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum Extent {
     All,
     Beginning(u64),
 }
@@ -134,11 +202,12 @@ mod tests {
     fn what_fits_is_whole_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let mut capture = Capture::new(directory.path().join("scratch/x"));
-        for _ in 0..OUTPUT_BYTES / 10 {
+        for _ in 0..BODY_BYTES / 10 {
             capture.push(b"123456789\n");
         }
-        assert_eq!(capture.bounded().text().len(), OUTPUT_BYTES);
-        assert!(!capture.bounded().is_cut());
+        capture.settle();
+        assert_eq!(capture.for_model().text().len(), BODY_BYTES / 10 * 10);
+        assert!(!capture.for_model().is_cut());
         assert_eq!(capture.spilled(), None);
         assert!(!directory.path().join("scratch").exists());
     }
@@ -149,7 +218,8 @@ mod tests {
         std::fs::write(directory.path().join("scratch"), "in the way").unwrap();
         let mut capture = Capture::new(directory.path().join("scratch/x"));
         capture.push(&vec![b'a'; 3 * OUTPUT_BYTES]);
-        assert!(capture.bounded().is_cut());
+        capture.settle();
+        assert!(capture.for_model().is_cut());
         assert_eq!(capture.spilled(), None);
     }
 
@@ -161,32 +231,55 @@ mod tests {
         for _ in 0..70 {
             capture.push(&megabyte);
         }
-        assert_eq!(capture.spilled().unwrap().1, Kept::Beginning(SPILL_BYTES));
+        capture.settle();
+        assert_eq!(capture.spilled().unwrap().1, Extent::Beginning(SPILL_BYTES));
         assert_eq!(directory.path().join("x").metadata().unwrap().len(), SPILL_BYTES);
-        assert!(capture.tail.len() <= 2 * END_BYTES + megabyte.len());
+        assert!(capture.folded.tail.len() <= 2 * BODY_BYTES + megabyte.len());
+    }
+
+    #[test]
+    fn people_see_the_redraws_and_the_model_what_is_left_of_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut capture = Capture::new(directory.path().join("x"));
+        for percent in 0..=100 {
+            capture.push(format!("\r\x1b[32m{percent}%\x1b[0m").as_bytes());
+        }
+        capture.settle();
+        assert_eq!(capture.for_model().text(), "100%");
+        assert!(capture.for_people().text().starts_with("\r\x1b[32m0%"));
+        assert!(capture.latest().ends_with("\r\x1b[32m100%\x1b[0m"));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(30))]
         #[test]
-        fn beginning_and_end_and_file_are_what_was_printed(sizes in prop::collection::vec(1usize..80_000, 1..12)) {
+        fn beginning_and_end_and_file_are_what_was_printed(
+            sizes in prop::collection::vec((1usize..8_000, 1usize..200), 1..12),
+        ) {
             let directory = tempfile::tempdir().unwrap();
             let mut capture = Capture::new(directory.path().join("x"));
             let mut all = Vec::new();
-            for (index, size) in sizes.iter().enumerate() {
-                let bytes: Vec<u8> = (0..*size).map(|at| b'a' + ((at + index) % 26) as u8).collect();
+            for (index, (size, line)) in sizes.iter().enumerate() {
+                let letter = |at: usize| if at % line == 0 { b'\n' } else { b'a' + ((at + index) % 26) as u8 };
+                let bytes: Vec<u8> = (0..*size).map(letter).collect();
                 capture.push(&bytes);
                 all.extend(bytes);
             }
+            capture.settle();
             let all = String::from_utf8(all).unwrap();
-            let bounded = capture.bounded();
-            prop_assert!(bounded.text().len() <= OUTPUT_BYTES);
-            prop_assert_eq!(bounded.is_cut(), all.len() > OUTPUT_BYTES);
-            prop_assert!(all.starts_with(&bounded.text()[..bounded.text().len().min(90_000)]));
-            prop_assert!(all.ends_with(&bounded.text()[bounded.text().len().saturating_sub(90_000)..]));
+            let bounded = capture.for_model();
+            prop_assert!(bounded.text().len() <= BODY_BYTES);
+            prop_assert_eq!(bounded.is_cut(), all.len() > BODY_BYTES);
             prop_assert!(all.ends_with(&capture.latest()));
             if bounded.is_cut() {
+                let (head, rest) = bounded.text().split_once("[… ").unwrap();
+                let (note, tail) = rest.split_once(" …]\n").unwrap();
+                prop_assert!(all.starts_with(head.trim_end_matches('\n')) && all.ends_with(tail));
+                prop_assert!(tail.len() > 2 * head.len(), "more of the end");
+                prop_assert!(note.ends_with(&directory.path().join("x").display().to_string()), "{note}");
                 prop_assert_eq!(std::fs::read_to_string(directory.path().join("x")).unwrap(), all);
+            } else {
+                prop_assert_eq!(bounded.text(), all);
             }
         }
     }

@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::capture::Capture;
 use super::withheld::Held;
-use super::{find_shell, outcome, spill_path};
+use super::{find_shell, result, spill_path};
 use crate::environment;
 use crate::limits::{KILL_TIME, TERMINAL_END_TIME, TERMINAL_OUTPUT_BYTES};
 use crate::outcome::Call;
-use crate::process::Ended;
+use crate::process::{End, Ended};
 use crate::programs::Programs;
 use crate::sandbox::{Aftermath, Confined, Found, Level};
 
@@ -76,7 +76,7 @@ struct Finished {
 
 impl Job {
     pub(super) async fn run(self, call: Call) -> ToolOutcome {
-        let (time, held) = (self.time, Held::of(self.runtime.writes, &self.sandbox));
+        let (time, held) = (self.time, Held::of(self.runtime.writes, self.runtime.network, &self.sandbox));
         let cancel = self.runtime.cancel.child_token();
         // A call that is dropped is a cancelled one.
         let _dropped = cancel.clone().drop_guard();
@@ -213,7 +213,8 @@ impl Job {
 impl Finished {
     /// What a shell of our own would have given; only the terminal is shown instead of its output, which is kept for others.
     fn outcome(self, call: Call, time: Duration, held: Held) -> ToolOutcome {
-        let mut outcome = outcome(call, self.ended, &self.capture, time, &held.after(self.aftermath));
+        let (end, held) = (End { how: self.ended, left_over: 0 }, held.after(self.aftermath));
+        let mut outcome = result::Finished { end, capture: self.capture, time, held }.outcome(call);
         let presentation = match &mut outcome {
             ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
                 let printed = presentation.content.iter().find_map(|block| match block {
@@ -302,6 +303,7 @@ fn captured(mut capture: Capture, output: Option<TerminalOutput>) -> Capture {
         }
         None => capture.push(b"[the client did not tell the output]\n"),
     }
+    capture.settle();
     capture
 }
 

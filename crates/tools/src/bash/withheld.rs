@@ -1,50 +1,105 @@
-//! What a model has to know of the sandbox behind a command's output: why something could not be written, and what was
-//! undone. Holds nothing itself.
+//! What a model has to know of the sandbox behind a command's output: why something could not be written or reached, and what
+//! was undone. Holds nothing itself.
 
-use attache_core::ports::tool::WriteGrant;
+use attache_core::ports::tool::{NetworkGrant, WriteGrant};
 
 use crate::sandbox::{Aftermath, Level, Sandbox};
 
-/// What programs print when they find something read-only, or no network.
-const SIGNS: [&str; 6] = [
-    "Read-only file system",
+/// What programs print when they find everything read-only.
+const UNWRITABLE: [&str; 2] = ["Read-only file system", "EROFS"];
+
+/// What they print without a network: the C library, curl, git, pip, npm, cargo, go, wget, apt, and what they are made with.
+const OFFLINE: [&str; 18] = [
     "Network is unreachable",
     "Temporary failure in name resolution",
+    "Temporary failure resolving",
+    "Name or service not known",
+    "nodename nor servname provided",
     "Could not resolve host",
-    "EROFS",
+    "Couldn't resolve host",
+    "could not resolve proxy",
+    "unable to resolve host address",
+    "failed to lookup address information",
+    "Failed to establish a new connection",
+    "getaddrinfo EAI_AGAIN",
+    "getaddrinfo ENOTFOUND",
     "ENETUNREACH",
+    "dial tcp: lookup",
+    "connect: network is unreachable",
+    "UnknownHostException",
+    "spurious network error",
 ];
 
-const UNASKED: &str = "this command passed without a question because it only reads: it ran without network, and could \
-                       write to $TMPDIR only. A command line that says what it changes or reaches is asked for.";
+const READ_ONLY_NOTE: &str = "this command passed without a question because it only reads: it could write to $TMPDIR only. \
+                              A command line that says what it changes is asked for";
 
-/// How a command was held.
+const OFFLINE_NOTE: &str =
+    "this command ran without network; if it needs one, call it again with network: true";
+
+/// What the sandbox keeps from a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held(Aftermath);
+pub(super) struct Held {
+    is_read_only: bool,
+    is_offline: bool,
+    aftermath: Aftermath,
+}
 
 impl Held {
-    /// Before it runs.
-    pub(super) fn of(writes: WriteGrant, sandbox: &Sandbox) -> Self {
-        match (writes, sandbox.level()) {
-            (WriteGrant::Withheld, Level::Full | Level::Reduced) => {
-                Self(Aftermath { held: vec![UNASKED.to_owned()], told: Vec::new() })
-            }
-            (WriteGrant::Withheld, Level::None) | (WriteGrant::Granted, _) => Self::default(),
+    pub(super) fn of(writes: WriteGrant, network: NetworkGrant, sandbox: &Sandbox) -> Self {
+        let is_held = match sandbox.level() {
+            Level::Full | Level::Reduced => true,
+            Level::None => false,
+        };
+        Self {
+            is_read_only: is_held && writes == WriteGrant::Withheld,
+            is_offline: is_held && network == NetworkGrant::Withheld,
+            aftermath: Aftermath::default(),
         }
     }
 
     /// Once it has run.
-    pub(super) fn after(mut self, aftermath: Aftermath) -> Self {
-        self.0.held.extend(aftermath.held);
-        self.0.told.extend(aftermath.told);
-        self
+    pub(super) fn after(self, aftermath: Aftermath) -> Self {
+        Self { aftermath, ..self }
     }
 
     /// For the model, behind the output: what was undone, and why the command seems to have failed.
-    pub(super) fn note(&self, output: &str) -> String {
-        let Aftermath { held, told } = &self.0;
-        let has_failed = SIGNS.iter().any(|sign| output.contains(sign));
-        let held = held.iter().filter(|_| has_failed);
-        told.iter().chain(held).map(|line| format!("\n[{line}]")).collect()
+    pub(super) fn notes(&self, output: &str) -> Vec<String> {
+        let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
+        let mut notes = self.aftermath.told.clone();
+        if says(&UNWRITABLE) {
+            notes.extend(self.is_read_only.then(|| READ_ONLY_NOTE.to_owned()));
+            notes.extend(self.aftermath.held.iter().cloned());
+        }
+        notes.extend((self.is_offline && says(&OFFLINE)).then(|| OFFLINE_NOTE.to_owned()));
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_for_want_of_a_network_is_known_in_the_words_of_each_program() {
+        let offline = Held { is_offline: true, ..Held::default() };
+        for said in [
+            "curl: (6) Could not resolve host: crates.io",
+            "wget: unable to resolve host address 'x'",
+            "fatal: unable to access 'https://github.com/a/b/': Could not resolve host: github.com",
+            "WARNING: Retrying … NewConnectionError('<…>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')",
+            "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org",
+            "warning: spurious network error (3 tries remaining): [6] Could not resolve hostname",
+            "go: x: Get \"https://proxy.golang.org/x\": dial tcp: lookup proxy.golang.org: no such host",
+            "W: Failed to fetch http://deb.debian.org/x  Temporary failure resolving 'deb.debian.org'",
+            "java.net.UnknownHostException: repo.maven.apache.org",
+            "error: error sending request for url: dns error: failed to lookup address information: x",
+        ] {
+            assert_eq!(offline.notes(said), [OFFLINE_NOTE], "{said}");
+            assert!(Held::default().notes(said).is_empty(), "{said}");
+        }
+        assert!(offline.notes("error: expected `;`").is_empty());
+        assert!(offline.notes("touch: Read-only file system").is_empty());
+        let read_only = Held { is_read_only: true, ..offline };
+        assert_eq!(read_only.notes("touch: Read-only file system"), [READ_ONLY_NOTE]);
     }
 }

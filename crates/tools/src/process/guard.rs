@@ -13,6 +13,8 @@ use std::ptr;
 
 use libc::{c_int, c_uint, pid_t, sigset_t};
 
+use super::Report;
+
 /// What a guard listens to and what passes by it. All of it must stay open until `spawn` returns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wiring {
@@ -136,6 +138,9 @@ fn stand_guard(command: pid_t, wiring: Wiring) -> ! {
             Phase::Terminating => {}
             Phase::Killing if rounds == KILL_ROUNDS => exit(1),
             Phase::Killing => {
+                if rounds == 0 && reporter == Reporter::Guard {
+                    tell(report, Report::LeftOver(for_each_child(|_| ())));
+                }
                 rounds += 1;
                 signal_children(libc::SIGKILL);
             }
@@ -189,11 +194,15 @@ fn reap(command: pid_t, report: RawFd, reporter: Reporter) -> Reaped {
             _ => reaped = Reaped::Some,
         }
         if pid == command && reporter == Reporter::Guard {
-            let bytes = status.to_ne_bytes();
-            // SAFETY: as above. Four bytes fit into an empty pipe; if nobody reads, nobody needs them.
-            unsafe { libc::write(report, bytes.as_ptr().cast(), bytes.len()) };
+            tell(report, Report::Ended(status));
         }
     }
+}
+
+fn tell(pipe: RawFd, report: Report) {
+    let bytes = report.to_bytes();
+    // SAFETY: a plain system call. Four bytes fit into an empty pipe; if nobody reads, nobody needs them.
+    unsafe { libc::write(pipe, bytes.as_ptr().cast(), bytes.len()) };
 }
 
 /// Signals our children and their process groups. Deeper ones become our children when their parents die.
@@ -201,6 +210,11 @@ fn reap(command: pid_t, report: RawFd, reporter: Reporter) -> Reaped {
 /// The groups are the tree's own: the command began a session, and none can leave it but into a new one. A group is
 /// signalled in one step, so that one that forks faster than we read can't outrun it.
 fn signal_children(signal: c_int) {
+    for_each_child(|pid| signal_child(pid, signal));
+}
+
+/// Returns how many there are.
+fn for_each_child(act: impl Fn(pid_t)) -> u32 {
     let mut text = [0u8; 4096];
     // SAFETY: the path ends with NUL, the buffer has the stated length.
     let length = unsafe {
@@ -210,16 +224,17 @@ fn signal_children(signal: c_int) {
         usize::try_from(length).unwrap_or(0)
     };
     // A number that the buffer's end may have cut is not taken for a process: each one is followed by a space.
-    let mut pid: pid_t = 0;
+    let (mut pid, mut count): (pid_t, u32) = (0, 0);
     for byte in text.iter().take(length) {
         match byte {
             b'0'..=b'9' => pid = pid.wrapping_mul(10).wrapping_add(pid_t::from(byte - b'0')),
             _ => {
-                signal_child(pid, signal);
-                pid = 0;
+                act(pid);
+                (pid, count) = (0, count.saturating_add(1));
             }
         }
     }
+    count
 }
 
 fn signal_child(pid: pid_t, signal: c_int) {

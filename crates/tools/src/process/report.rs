@@ -19,7 +19,12 @@ pub(crate) enum Report {
     TooManyProcesses,
     /// All its processes together had more memory than they may have, and were killed.
     TooMuchMemory,
+    /// As many processes were left when the rest was killed.
+    LeftOver(u32),
 }
+
+/// Numbers below this one count processes.
+const LEFT_OVER: i32 = -1000;
 
 impl Report {
     /// Wait statuses are not negative.
@@ -29,6 +34,7 @@ impl Report {
             Self::NotStarted => -2,
             Self::TooManyProcesses => -3,
             Self::TooMuchMemory => -4,
+            Self::LeftOver(count) => LEFT_OVER.saturating_sub_unsigned(count),
             Self::Ended(status) => status,
         };
         number.to_ne_bytes()
@@ -40,6 +46,7 @@ impl Report {
             -2 => Self::NotStarted,
             -3 => Self::TooManyProcesses,
             -4 => Self::TooMuchMemory,
+            count @ ..=LEFT_OVER => Self::LeftOver(count.abs_diff(LEFT_OVER)),
             status => Self::Ended(status),
         }
     }
@@ -84,6 +91,8 @@ mod tests {
             Report::TooMuchMemory,
             Report::Ended(0),
             Report::Ended(9),
+            Report::LeftOver(0),
+            Report::LeftOver(512),
         ] {
             assert_eq!(Report::from_bytes(report.to_bytes()), report);
         }

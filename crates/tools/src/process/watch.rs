@@ -24,6 +24,14 @@ pub(crate) enum Ended {
     Lost,
 }
 
+/// The end of a command and of what it left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) how: Ended,
+    /// Processes that outlived the command and were killed after it.
+    pub(crate) left_over: u32,
+}
+
 /// Takes a command's output.
 pub(crate) trait Sink {
     fn output(&mut self, bytes: &[u8]);
@@ -40,7 +48,7 @@ pub(crate) fn watch(
     cancel: &OwnedFd,
     timeout: Duration,
     sink: &mut dyn Sink,
-) -> io::Result<Ended> {
+) -> io::Result<End> {
     let mut watched = Watched::new(timeout);
     let mut buffer = vec![0; PIPE_BYTES];
     loop {
@@ -62,7 +70,7 @@ pub(crate) fn watch(
                 return Err(tree.start_error());
             }
             tree.finish()?;
-            return Ok(watched.ended.unwrap_or(Ended::Lost));
+            return Ok(watched.end_seen());
         }
         if ready.cancel {
             watched.end(&mut tree, Ended::Cancelled, now);
@@ -72,7 +80,7 @@ pub(crate) fn watch(
             && now >= give_up
         {
             tracing::warn!("a process could not be killed in time");
-            return Ok(watched.ended.unwrap_or(Ended::Lost));
+            return Ok(watched.end_seen());
         }
         watched.show(sink, now);
     }
@@ -120,6 +128,7 @@ struct Ready {
 struct Watched {
     phase: Phase,
     ended: Option<Ended>,
+    left_over: u32,
     start: Start,
     output_open: bool,
     tree_gone: bool,
@@ -134,6 +143,7 @@ impl Watched {
         Self {
             phase: Phase::Running { deadline: now + timeout },
             ended: None,
+            left_over: 0,
             start: Start::Unknown,
             output_open: true,
             tree_gone: false,
@@ -194,7 +204,12 @@ impl Watched {
             Report::TooManyProcesses => self.command_ended(Ended::TooManyProcesses, now),
             Report::TooMuchMemory => self.command_ended(Ended::TooMuchMemory, now),
             Report::Ended(status) => self.command_ended(ended(status), now),
+            Report::LeftOver(count) => self.left_over = count,
         }
+    }
+
+    fn end_seen(&self) -> End {
+        End { how: self.ended.unwrap_or(Ended::Lost), left_over: self.left_over }
     }
 
     fn command_ended(&mut self, how: Ended, now: Instant) {

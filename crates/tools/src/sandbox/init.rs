@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::reexec::{Contact, release_all_but, tell_failure};
 use super::usage;
-use crate::limits::PROCESS_COUNT_INTERVAL;
+use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
 use crate::process::Report;
 
 /// Starts the command by `begin`, which returns only if it fails, and stays until nothing is left of it, or until
@@ -60,6 +60,9 @@ pub(super) fn run(
             Reaped::All => return Ok(ExitCode::from(code)),
         }
         if let Heard::Cut = listen(&deaths, contact)? {
+            if let (Some(contact), Reaped::Nothing) = (contact, reap(command)) {
+                contact.tell(Report::LeftOver(living()));
+            }
             return Ok(ExitCode::from(code));
         }
         // Not at each death: a command may start and abandon thousands that live for a moment.
@@ -150,6 +153,21 @@ fn timespec(duration: Duration) -> Timespec {
 fn signal_all(signal: c_int) {
     // SAFETY: a plain system call; it fails when there is nobody.
     unsafe { libc::kill(-1, signal) };
+}
+
+/// Processes of the namespace beside this one.
+fn living() -> u32 {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    let own = std::ffi::OsString::from("1");
+    let is_alive = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        let is_process = name.as_encoded_bytes().iter().all(u8::is_ascii_digit) && name != own;
+        // `PID (NAME) STATE …`
+        is_process
+            && std::fs::read_to_string(entry.path().join("stat"))
+                .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z')))
+    };
+    u32::try_from(entries.flatten().filter(is_alive).take(COMMAND_PROCESSES).count()).unwrap_or(u32::MAX)
 }
 
 /// As shells write it.

@@ -98,7 +98,7 @@ impl Sink for Nobody {
 fn run_true(line: &Line) -> io::Result<()> {
     let (never, _open) = pipe_with(PipeFlags::CLOEXEC)?;
     let tree = Tree::start(line, Path::new("/"), environment::for_command(std::env::vars_os()))?;
-    match watch(tree, &never, PROBE_TIME, &mut Nobody)? {
+    match watch(tree, &never, PROBE_TIME, &mut Nobody)?.how {
         Ended::Exited(0) => Ok(()),
         other => Err(io::Error::other(format!("`true` in it ended as {other:?}"))),
     }

@@ -1,0 +1,232 @@
+//! Commands that outlive their call: named, capped, read bit by bit, ended with their session. They are trees like any
+//! other, so they die with us, too.
+
+mod log;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use attache_core::ids::SessionId;
+use attache_core::ports::ToolRuntime;
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::sync::watch as channel;
+
+use super::Order;
+use crate::bounded::Bounded;
+use crate::limits::{
+    BACKGROUND_ENDED, BACKGROUND_LEAVE_TIME, BACKGROUND_PROCESSES, BACKGROUND_START_TIME,
+    BACKGROUND_STOP_TIME, BACKGROUND_TIME,
+};
+use crate::process::{End, Ended, Sink};
+
+use log::Log;
+
+/// What each session has running. Why a lock: calls of several sessions come and go side by side.
+#[derive(Debug, Default)]
+pub(crate) struct Background(Mutex<HashMap<SessionId, Started>>);
+
+#[derive(Debug, Default)]
+struct Started {
+    /// Names are not used twice.
+    count: u32,
+    /// Oldest first. One that has ended stays until somebody was told.
+    processes: Vec<Arc<Process>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) name: String,
+    pub(crate) command: String,
+    since: Instant,
+    /// Why a lock: its thread writes, calls read.
+    log: Mutex<Log>,
+    /// Closing it asks the tree to end. Why a lock: whoever comes first takes it.
+    lifeline: Mutex<Option<OwnedFd>>,
+    ended: channel::Receiver<Option<Result<End, String>>>,
+}
+
+/// What is new of a process.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) output: Bounded,
+    /// In a few words.
+    pub(crate) state: String,
+    pub(crate) log: std::path::PathBuf,
+}
+
+impl Background {
+    /// Starts it and gives it a moment to fail. An error is for the model.
+    pub(super) async fn start(
+        &self,
+        order: Order,
+        time: Option<Duration>,
+        runtime: &ToolRuntime,
+    ) -> Result<Arc<Process>, String> {
+        let failed = |error: io::Error| format!("could not be started: {error}");
+        let session = runtime.site.workspace.session_id.clone();
+        let (cancelled, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+        let (tell, ended) = channel::channel(None);
+        let process = {
+            let mut sessions = self.sessions();
+            let started = sessions.entry(session.clone()).or_default();
+            started.make_room()?;
+            started.count += 1;
+            let name = format!("bg_{}", started.count);
+            let log = Log::create(&runtime.site.workspace.scratch, &name).map_err(failed)?;
+            let process = Arc::new(Process {
+                name,
+                command: order.command.clone(),
+                since: Instant::now(),
+                log: Mutex::new(log),
+                lifeline: Mutex::new(Some(lifeline)),
+                ended,
+            });
+            started.processes.push(Arc::clone(&process));
+            process
+        };
+        let watched = Arc::clone(&process);
+        // A thread of its own: those of the runtime are waited for when that ends.
+        let thread = std::thread::Builder::new().name("background".to_owned()).spawn(move || {
+            let ended = follow(&order, &cancelled, time, &watched).map_err(|error| error.to_string());
+            tell.send_replace(Some(ended));
+        });
+        if let Err(error) = thread {
+            self.forget(&session, &process.name);
+            return Err(failed(error));
+        }
+        tokio::select! {
+            () = process.until_ended(BACKGROUND_START_TIME) => {}
+            () = runtime.cancel.cancelled() => {
+                process.stop().await;
+                self.forget(&session, &process.name);
+                return Err("cancelled and ended".to_owned());
+            }
+        }
+        Ok(process)
+    }
+
+    pub(crate) fn all(&self, session: &SessionId) -> Vec<Arc<Process>> {
+        self.sessions().get(session).map(|started| started.processes.clone()).unwrap_or_default()
+    }
+
+    /// The one of that name. An error is for the model.
+    pub(crate) fn find(&self, session: &SessionId, name: &str) -> Result<Arc<Process>, String> {
+        let all = self.all(session);
+        if let Some(process) = all.iter().find(|process| process.name == name) {
+            return Ok(Arc::clone(process));
+        }
+        let names: Vec<&str> = all.iter().map(|process| process.name.as_str()).collect();
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        Err(format!(
+            "there is no `{name}` here: it has ended and was told of, or attache was started anew since. Now: {known}"
+        ))
+    }
+
+    pub(crate) fn forget(&self, session: &SessionId, name: &str) {
+        if let Some(started) = self.sessions().get_mut(session) {
+            started.processes.retain(|process| process.name != name);
+        }
+    }
+
+    /// Ends all of a session. What takes its time is killed later, at the latest with this process.
+    pub(crate) async fn leave(&self, session: &SessionId) {
+        let Some(started) = self.sessions().remove(session) else { return };
+        started.processes.iter().for_each(|process| process.ask_to_end());
+        let all = started.processes.iter().map(|process| process.until_ended(BACKGROUND_LEAVE_TIME));
+        for one in all.collect::<Vec<_>>() {
+            one.await;
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Started>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Started {
+    fn make_room(&mut self) -> Result<(), String> {
+        let running = self.processes.iter().filter(|process| process.is_running());
+        let names: Vec<&str> = running.map(|process| process.name.as_str()).collect();
+        if names.len() >= BACKGROUND_PROCESSES {
+            return Err(format!(
+                "{BACKGROUND_PROCESSES} commands run in the background already ({}); stop one first",
+                names.join(", ")
+            ));
+        }
+        let ended = self.processes.len() - names.len();
+        if ended >= BACKGROUND_ENDED
+            && let Some(oldest) = self.processes.iter().position(|process| !process.is_running())
+        {
+            self.processes.remove(oldest);
+        }
+        Ok(())
+    }
+}
+
+impl Process {
+    pub(crate) fn is_running(&self) -> bool {
+        self.ended.borrow().is_none()
+    }
+
+    /// What it printed since the last time, and how it is.
+    pub(crate) fn news(&self) -> News {
+        // Its end first: all it printed stands before that.
+        let state = self.state();
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        News { output: log.news(), state, log: log.path().to_owned() }
+    }
+
+    pub(crate) fn state(&self) -> String {
+        match &*self.ended.borrow() {
+            None => format!("running for {} s", self.since.elapsed().as_secs()),
+            Some(Err(error)) => format!("not started: {error}"),
+            Some(Ok(end)) => match end.how {
+                Ended::Exited(code) => format!("exit {code}"),
+                Ended::Signalled(signal) => format!("killed by signal {signal}"),
+                Ended::TimedOut => "timed out and ended".to_owned(),
+                Ended::Cancelled => "stopped".to_owned(),
+                Ended::TooMuchMemory => "it used too much memory and was ended".to_owned(),
+                Ended::TooManyProcesses => "it had too many processes and was ended".to_owned(),
+                Ended::Lost => "ended from outside".to_owned(),
+            },
+        }
+    }
+
+    /// Asks the tree to end and waits until it is gone, or was not to be ended in time.
+    pub(crate) async fn stop(&self) {
+        self.ask_to_end();
+        self.until_ended(BACKGROUND_STOP_TIME).await;
+    }
+
+    fn ask_to_end(&self) {
+        drop(self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    async fn until_ended(&self, time: Duration) {
+        let mut ended = self.ended.clone();
+        let waited = tokio::time::timeout(time, ended.wait_for(Option::is_some)).await;
+        drop(waited);
+    }
+}
+
+/// From the start to the end of the tree; blocks its thread.
+fn follow(order: &Order, cancel: &OwnedFd, time: Option<Duration>, process: &Process) -> io::Result<End> {
+    let mut writer = Writer(&process.log);
+    let (end, aftermath) = order.run(cancel, time.unwrap_or(BACKGROUND_TIME), &mut writer)?;
+    aftermath.told.iter().for_each(|line| writer.output(format!("[{line}]\n").as_bytes()));
+    Ok(end)
+}
+
+struct Writer<'a>(&'a Mutex<Log>);
+
+impl Sink for Writer<'_> {
+    fn output(&mut self, bytes: &[u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+    }
+
+    /// People look when the model does.
+    fn show(&mut self) {}
+}

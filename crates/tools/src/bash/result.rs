@@ -1,0 +1,123 @@
+//! What a command that is over has to say: text and `[exit N]` for the model, what it printed for people.
+
+use std::time::Duration;
+
+use attache_core::ports::ToolOutcome;
+use attache_core::ports::tool::Shown;
+
+use super::capture::Capture;
+use super::withheld::Held;
+use crate::fence::{fenced, visible_block};
+use crate::limits::{COMMAND_PROCESSES, COMMAND_TIME_MAX_MS, OUTPUT_BYTES};
+use crate::outcome::Call;
+use crate::process::{End, Ended};
+
+/// A command that is over.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) end: End,
+    /// Settled.
+    pub(super) capture: Capture,
+    /// What it had.
+    pub(super) time: Duration,
+    pub(super) held: Held,
+}
+
+impl Finished {
+    pub(super) fn outcome(self, mut call: Call) -> ToolOutcome {
+        let bounded = self.capture.for_model();
+        call.truncated = bounded.is_cut();
+        call.output_path = self.capture.spilled().map(|(path, _)| path.to_owned());
+        let output = bounded.into_text();
+        let notes: Vec<String> = left_over(self.end).into_iter().chain(self.held.notes(&output)).collect();
+        let problem = match self.end.how {
+            Ended::Exited(code) => {
+                call.exit_code = Some(code);
+                call.presentation.content = vec![Shown::Text { text: self.for_people(code, &notes) }];
+                let text = with_notes(&output, &notes, code);
+                call.presentation.note_bytes = text.len() - output.len();
+                return call.done(text);
+            }
+            Ended::Signalled(signal) => format!("the shell was killed by signal {signal}"),
+            Ended::TimedOut => format!(
+                "timed out after {} ms and was ended. Give it more time with timeout_ms (at most {COMMAND_TIME_MAX_MS}), or \
+                 start it with background: true",
+                self.time.as_millis()
+            ),
+            Ended::Cancelled => "cancelled and ended".to_owned(),
+            Ended::TooMuchMemory => {
+                "its processes used more memory than a command may have, and were ended; \
+                                     do the work in smaller parts"
+                    .to_owned()
+            }
+            Ended::TooManyProcesses => {
+                format!("it had more than {COMMAND_PROCESSES} processes and was ended")
+            }
+            Ended::Lost => "ended from outside, how is not known".to_owned(),
+        };
+        let mut text = match output.as_str() {
+            "" => format!("bash: {problem}; there was no output"),
+            output => format!("bash: {problem}; output until then:\n{output}"),
+        };
+        notes.iter().for_each(|note| push_note(&mut text, note));
+        call.failed_within(text, OUTPUT_BYTES)
+    }
+
+    fn for_people(&self, code: i32, notes: &[String]) -> String {
+        let status =
+            notes.iter().fold(format!("exit status {code}"), |text, note| format!("{text}\n\n{note}"));
+        match self.capture.for_people().text() {
+            "" => status,
+            printed => format!("{}\n\n{status}", fenced(&visible_block(printed), "")),
+        }
+    }
+}
+
+/// The output as it is, then the notes, each on a line of its own.
+fn with_notes(output: &str, notes: &[String], code: i32) -> String {
+    let mut text = match output {
+        "" => "(no output)".to_owned(),
+        output => output.to_owned(),
+    };
+    notes.iter().for_each(|note| push_note(&mut text, note));
+    push_note(&mut text, &format!("exit {code}"));
+    text
+}
+
+fn push_note(text: &mut String, note: &str) {
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    text.push_str(&format!("{newline}[{note}]"));
+}
+
+/// What became of a command's `&`.
+fn left_over(end: End) -> Option<String> {
+    let (were, processes) = match (end.how, end.left_over) {
+        (Ended::Exited(_), 1) => ("was", "1 process".to_owned()),
+        (Ended::Exited(_), 2..) => ("were", format!("{} processes", end.left_over)),
+        (
+            Ended::Exited(_)
+            | Ended::Signalled(_)
+            | Ended::TimedOut
+            | Ended::Cancelled
+            | Ended::TooManyProcesses
+            | Ended::TooMuchMemory
+            | Ended::Lost,
+            _,
+        ) => return None,
+    };
+    Some(format!(
+        "{processes} that it left running {were} ended; to keep one, start it with background: true"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_stand_on_lines_of_their_own() {
+        assert_eq!(with_notes("", &[], 0), "(no output)\n[exit 0]");
+        assert_eq!(with_notes("a\n", &[], 1), "a\n[exit 1]");
+        assert_eq!(with_notes("a", &["b".to_owned()], 2), "a\n[b]\n[exit 2]");
+    }
+}

@@ -1,0 +1,177 @@
+//! The `bash_background` tool: reads and stops what `bash` has started in the background. Starts nothing.
+
+use std::sync::{Arc, LazyLock};
+
+use attache_core::ids::SessionId;
+use attache_core::ports::tool::{Effect, Presentation, Shown, Site, ToolKind};
+use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::arguments::{self, Visibility};
+use crate::bash::background::{Background, News, Process};
+use crate::fence::{fenced, visible, visible_block};
+use crate::outcome::{Call, refused};
+
+/// For commands that bash started with background: true: gives the output that is new since the last call, stops one,
+/// or lists all.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    action: Action,
+    /// Like bg_1.
+    name: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Output,
+    Stop,
+    List,
+}
+
+const EXAMPLE: &str = r#"{"action":"output","name":"bg_1"}"#;
+
+/// Nothing outside of what was allowed when it was started is touched, so nothing is asked.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    arguments::spec::<Input>("bash_background", ToolKind::Execute, Effect::ReadOnly, Visibility::Shown)
+});
+
+#[derive(Debug)]
+pub(crate) struct BashBackground(Arc<Background>);
+
+impl BashBackground {
+    pub(crate) fn new(background: Arc<Background>) -> Self {
+        Self(background)
+    }
+
+    fn title(&self, input: &Input, session: &SessionId) -> String {
+        let Some(name) = &input.name else { return "Commands in the background".to_owned() };
+        let verb = match input.action {
+            Action::Output => "Output of",
+            Action::Stop => "Stop",
+            Action::List => return "Commands in the background".to_owned(),
+        };
+        let command = self.0.find(session, name).map(|process| format!(": {}", process.command));
+        visible(&format!("{verb} {name}{}", command.unwrap_or_default()))
+    }
+
+    async fn act(&self, input: &Input, session: &SessionId) -> Result<Told, String> {
+        let named = || {
+            let name = input.name.as_deref().ok_or_else(|| missing_name(input.action))?;
+            self.0.find(session, name)
+        };
+        match input.action {
+            Action::List => Ok(Told::list(&self.0.all(session))),
+            Action::Output => named().map(|process| self.tell(session, &process)),
+            Action::Stop => {
+                let process = named()?;
+                process.stop().await;
+                Ok(self.tell(session, &process))
+            }
+        }
+    }
+
+    /// What has ended is told once.
+    fn tell(&self, session: &SessionId, process: &Process) -> Told {
+        let is_over = !process.is_running();
+        let told = Told::news(process);
+        if is_over {
+            self.0.forget(session, &process.name);
+        }
+        told
+    }
+}
+
+fn missing_name(action: Action) -> String {
+    let action = match action {
+        Action::Output => "output",
+        Action::Stop => "stop",
+        Action::List => "list",
+    };
+    arguments::rejected(&SPEC, EXAMPLE, &format!("field `name` is missing, which `{action}` needs"))
+}
+
+/// What a call has to say.
+pub(crate) struct Told {
+    pub(crate) text: String,
+    pub(crate) shown: Vec<Shown>,
+    pub(crate) news: Option<News>,
+}
+
+impl Told {
+    pub(crate) fn news(process: &Process) -> Self {
+        let news = process.news();
+        let state = format!("{}: {}", process.name, news.state);
+        let output = news.output.text();
+        let (text, shown) = match output {
+            "" => (format!("(no new output)\n[{state}]"), state),
+            output => {
+                let newline = if output.ends_with('\n') { "" } else { "\n" };
+                (
+                    format!("{output}{newline}[{state}]"),
+                    format!("{}\n\n{state}", fenced(&visible_block(output), "")),
+                )
+            }
+        };
+        Self { text, shown: vec![Shown::Text { text: shown }], news: Some(news) }
+    }
+
+    fn list(processes: &[Arc<Process>]) -> Self {
+        let line = |process: &Arc<Process>| {
+            format!("{} [{}] {}", process.name, process.state(), visible(&process.command))
+        };
+        let lines: Vec<String> = processes.iter().map(line).collect();
+        let text = if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") };
+        Self { shown: vec![Shown::Text { text: fenced(&text, "") }], text, news: None }
+    }
+
+    pub(crate) fn outcome(self, mut call: Call) -> ToolOutcome {
+        call.presentation.content = self.shown;
+        if let Some(news) = &self.news {
+            call.truncated = news.output.is_cut();
+            call.output_path = Some(news.log.clone());
+        }
+        call.done(self.text)
+    }
+}
+
+impl Tool for BashBackground {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let input = arguments::parse::<Input>(&SPEC, EXAMPLE, input);
+        let session = site.workspace.session_id.clone();
+        Box::pin(async move { Ok(ToolPlan::new(Vec::new(), self.presentation(&input?, &session))) })
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let input = match arguments::parse::<Input>(&SPEC, EXAMPLE, &input) {
+                Ok(input) => input,
+                Err(text) => return refused(text),
+            };
+            let session = &runtime.site.workspace.session_id;
+            let call = Call::started(self.presentation(&input, session));
+            match self.act(&input, session).await {
+                Ok(told) => told.outcome(call),
+                Err(text) => call.failed(text),
+            }
+        })
+    }
+
+    fn session_ended<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.leave(session))
+    }
+}
+
+impl BashBackground {
+    fn presentation(&self, input: &Input, session: &SessionId) -> Presentation {
+        let title = self.title(input, session);
+        Presentation { title, kind: Some(ToolKind::Execute), ..Presentation::default() }
+    }
+}

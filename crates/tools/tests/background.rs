@@ -1,0 +1,143 @@
+//! Commands in the background: named, read bit by bit, stopped, and gone with their session.
+
+use std::time::{Duration, Instant};
+
+use attache_core::ids::SessionId;
+use attache_tools::sandbox::Level;
+use serde_json::json;
+
+use crate::bash::{alive, mark, wait_until};
+use crate::trial::{Trial, shown_text};
+
+async fn start(trial: &Trial, command: &str) -> String {
+    let (data, _) = trial.done("bash", json!({"command": command, "background": true})).await;
+    data.as_str().unwrap().to_owned()
+}
+
+async fn look(trial: &Trial, name: &str) -> String {
+    let (data, _) = trial.done("bash_background", json!({"action": "output", "name": name})).await;
+    data.as_str().unwrap().to_owned()
+}
+
+async fn list(trial: &Trial) -> String {
+    let (data, _) = trial.done("bash_background", json!({"action": "list"})).await;
+    data.as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn it_outlives_its_call_and_is_read_bit_by_bit_and_stopped() {
+    for level in [Level::None, Level::Full] {
+        let trial = Trial::held(level);
+        let mark = mark();
+        let command = format!("echo ready; until [ -e go ]; do sleep 0.02; done; echo gone on; sleep {mark}");
+        let started = Instant::now();
+        let text = start(&trial, &command).await;
+        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+        assert!(
+            text.starts_with("bg_1 is the name of this command")
+                && text.contains("\nready\n[bg_1: running for "),
+            "{text}"
+        );
+        // A turn that is cancelled leaves it.
+        trial.cancel.cancel();
+        let text = look(&trial, "bg_1").await;
+        assert!(text.starts_with("(no new output)\n[bg_1: running for "), "{text}");
+        trial.put("go", "");
+        let sleeps = format!("sleep {mark}");
+        wait_until("it has gone on", || alive(&mark).iter().any(|line| line.starts_with(&sleeps))).await;
+        let text = look(&trial, "bg_1").await;
+        assert!(text.starts_with("gone on\n[bg_1: running for "), "{text}");
+        let (data, presentation) =
+            trial.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;
+        assert_eq!(data, "(no new output)\n[bg_1: stopped]");
+        assert!(presentation.title.starts_with("Stop bg_1: echo ready"), "{}", presentation.title);
+        assert_eq!(alive(&mark), Vec::<String>::new(), "{level:?}");
+        assert_eq!(list(&trial).await, "(none)");
+        let error = trial.failed("bash_background", json!({"action": "output", "name": "bg_1"})).await;
+        assert!(error.contains("there is no `bg_1` here") && error.ends_with("Now: none"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_fails_at_once_is_told_of_at_once() {
+    let trial = Trial::new();
+    let (data, presentation) =
+        trial.done("bash", json!({"command": "echo no such port >&2; exit 3", "background": true})).await;
+    assert!(data.as_str().unwrap().ends_with("no such port\n[bg_1: exit 3]"), "{data}");
+    assert_eq!(shown_text(&presentation), "```\nno such port\n```\n\nbg_1: exit 3");
+    assert_eq!(presentation.metadata.unwrap().exit_code, None);
+}
+
+#[tokio::test]
+async fn all_of_it_is_in_a_file_and_each_look_is_bounded() {
+    let trial = Trial::new();
+    start(&trial, "until [ -e go ]; do sleep 0.02; done; seq 1 60000; sleep 60").await;
+    trial.put("go", "");
+    let mut seen = String::new();
+    wait_until("it has printed", || {
+        std::fs::read_dir(&trial.workspace.scratch)
+            .unwrap()
+            .flatten()
+            .any(|file| file.metadata().unwrap().len() > 280_000)
+    })
+    .await;
+    let (data, presentation) =
+        trial.done("bash_background", json!({"action": "output", "name": "bg_1"})).await;
+    seen.push_str(data.as_str().unwrap());
+    assert!(seen.len() <= 16 * 1024 && seen.contains("60000\n[bg_1: running"), "{}", seen.len());
+    let metadata = presentation.metadata.unwrap();
+    let expected: String = (1..=60_000).map(|number| format!("{number}\n")).collect();
+    assert!(metadata.truncated);
+    assert_eq!(std::fs::read_to_string(metadata.output_path.unwrap()).unwrap(), expected);
+    trial.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;
+}
+
+#[tokio::test]
+async fn there_are_no_more_than_eight_and_one_that_has_ended_makes_room() {
+    let trial = Trial::new();
+    let mark = mark();
+    let starts = (0..8).map(|_| start(&trial, "until [ -e go ]; do sleep 0.02; done"));
+    futures_util::future::join_all(starts).await;
+    let error = trial.failed("bash", json!({"command": format!("sleep {mark}"), "background": true})).await;
+    assert!(error.contains("8 commands run in the background already (bg_1, "), "{error}");
+    assert_eq!(list(&trial).await.lines().count(), 8);
+    trial.put("go", "");
+    while list(&trial).await.contains("running") {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(start(&trial, "sleep 0.1").await.starts_with("bg_9 "));
+}
+
+#[tokio::test]
+async fn it_ends_with_its_session_and_with_its_own_time() {
+    for level in [Level::None, Level::Full] {
+        let trial = Trial::held(level);
+        let mark = mark();
+        start(&trial, &format!("(setsid sleep {mark} &); trap '' TERM; sleep {mark}; sleep {mark}")).await;
+        wait_until("it runs", || alive(&mark).len() >= 2).await;
+        let tool = trial.tool("bash_background").clone();
+        tool.session_ended(&SessionId::new("ses_2")).await;
+        assert!(!alive(&mark).is_empty(), "another session");
+        let started = Instant::now();
+        tool.session_ended(&trial.workspace.session_id).await;
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        wait_until("it is gone", || alive(&mark).is_empty()).await;
+        assert_eq!(list(&trial).await, "(none)");
+    }
+    let trial = Trial::new();
+    let input = json!({"command": "sleep 600", "background": true, "timeout_ms": 700});
+    trial.done("bash", input).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    wait_until("it is ended", || !alive("sleep 600").iter().any(|line| line.contains("bash -c"))).await;
+    let text = look(&trial, "bg_1").await;
+    assert_eq!(text, "(no new output)\n[bg_1: timed out and ended]");
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_does_not_use_the_terminals_of_the_client() {
+    let mut trial = Trial::new();
+    let client = attache_testkit::terminals::TerminalClient::default();
+    trial.client = Some(std::sync::Arc::new(client.clone()));
+    start(&trial, "echo here").await;
+    assert_eq!(client.asked(), []);
+}
