@@ -174,6 +174,23 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_nobody_was_asked_about_finds_no_program_of_the_project() {
+        let path = OsString::from("/w/.venv/bin:/usr/bin:.:/w");
+        let programs = Programs::new(Some(path.as_os_str()), [std::path::PathBuf::from("/w")].iter());
+        let given = |writes| {
+            let ours = [(OsString::from("PATH"), path.clone())];
+            let mut given = for_call(ours.into_iter(), writes, &programs).into_iter();
+            given.find(|(name, _)| name == "PATH").map(|(_, value)| value)
+        };
+        assert_eq!(given(WriteGrant::Withheld), Some("/usr/bin".into()));
+        assert_eq!(
+            given(WriteGrant::Granted),
+            Some("/w/.venv/bin:/usr/bin:/w".into()),
+            "the user's own choice"
+        );
+    }
+
+    #[test]
     fn git_runs_no_watcher_that_a_repository_names() {
         let place = tempfile::tempdir().unwrap();
         let git = |arguments: &[&str]| {

@@ -15,7 +15,6 @@ mod marks;
 mod nearest;
 mod options;
 mod programs;
-mod ps;
 mod real;
 mod redirects;
 mod repository;

@@ -178,3 +178,20 @@ fn a_missing_file_names_its_neighbours() {
         assert!(hint("proj/src/no/where").ends_with("proj/src"), "{}", hint("proj/src/no/where"));
     }
 }
+
+#[test]
+fn a_file_that_was_granted_is_reached_and_nothing_beside_it() {
+    let world = world();
+    let (file, beside) = (world.base.join("outside/a"), world.base.join("outside/b"));
+    for file in [&file, &beside] {
+        std::fs::write(file, "x").unwrap();
+    }
+    let missing = world.base.join("outside/new");
+    for granted in [&file, &missing] {
+        let judged: Arc<[PathBuf]> = [granted.clone()].into();
+        let reach =
+            Reach { judged: Some(judged), ..Reach::new(&world.workspace, std::slice::from_ref(granted)) };
+        assert_eq!(reach.resolve(granted).unwrap().real, *granted);
+        assert!(reach.resolve(&beside).is_err());
+    }
+}

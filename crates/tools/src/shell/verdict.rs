@@ -4,7 +4,7 @@ use attache_core::ports::tool::CommandNature;
 
 use super::state::State;
 use super::word::{ANY_DEPTH, Place, Word};
-use super::{Network, Reader, Unclear, awk, find, git, options, programs, ps, sed, tar};
+use super::{Network, Reader, Unclear, awk, find, git, options, programs, sed, tar};
 use crate::programs::Origin;
 
 /// Where programs of the system live: below these a path means the same as a name.
@@ -146,9 +146,6 @@ impl Reader<'_> {
             "tar" | "bsdtar" | "gtar" => return Ok(tar::judge(shown, arguments)),
             "sed" | "gsed" => return Ok(sed::judge(shown, arguments)),
             "awk" | "gawk" | "mawk" | "nawk" => return Ok(awk::judge(shown, arguments)),
-            "ps" if ps::may_show_environments(arguments) => {
-                return Ok(Verdict::new(shown, CommandNature::Effects, 0));
-            }
             _ => {}
         }
         let text = |index: usize| arguments.get(index).and_then(Word::text);
