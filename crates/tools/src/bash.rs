@@ -37,7 +37,7 @@ use crate::shell;
 
 use background::Background;
 use capture::Capture;
-use result::Finished;
+use result::{Finished, Witness};
 use withheld::Held;
 
 /// Runs a command with bash in the workspace root; gives its output and `[exit N]`. Each call is a new shell: no state is
@@ -298,7 +298,7 @@ impl Job {
         let mut capture = self.live.capture;
         capture.settle();
         let held = Held::of(self.order.writes, self.order.network, &self.order.sandbox).after(aftermath);
-        Ok(Finished { end, capture, time: self.timeout, held })
+        Ok(Finished { end, capture, time: self.timeout, held, witness: Witness::Ourselves })
     }
 }
 

@@ -21,6 +21,26 @@ pub(super) struct Finished {
     /// What it had.
     pub(super) time: Duration,
     pub(super) held: Held,
+    pub(super) witness: Witness,
+}
+
+/// Who saw the end of a command and of all it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Witness {
+    /// We did: its guard is gone.
+    Ourselves,
+    /// The client of whose terminal it was: some kill only the process that they started.
+    Client,
+}
+
+impl Witness {
+    /// What became of a command that had to end early.
+    fn ended(self) -> &'static str {
+        match self {
+            Self::Ourselves => " and ended",
+            Self::Client => "; the client was asked to end it; something of it may still run",
+        }
+    }
 }
 
 impl Finished {
@@ -40,11 +60,12 @@ impl Finished {
             }
             Ended::Signalled(signal) => format!("the shell was killed by signal {signal}"),
             Ended::TimedOut => format!(
-                "timed out after {} ms and was ended. Give it more time with timeout_ms (at most {COMMAND_TIME_MAX_MS}), or \
+                "timed out after {} ms{}. Give it more time with timeout_ms (at most {COMMAND_TIME_MAX_MS}), or \
                  start it with background: true",
-                self.time.as_millis()
+                self.time.as_millis(),
+                self.witness.ended()
             ),
-            Ended::Cancelled => "cancelled and ended".to_owned(),
+            Ended::Cancelled => format!("cancelled{}", self.witness.ended()),
             Ended::TooMuchMemory => {
                 "its processes used more memory than a command may have, and were ended; \
                                      do the work in smaller parts"

@@ -214,7 +214,8 @@ impl Finished {
     /// What a shell of our own would have given; only the terminal is shown instead of its output, which is kept for others.
     fn outcome(self, call: Call, time: Duration, held: Held) -> ToolOutcome {
         let (end, held) = (End { how: self.ended, left_over: 0 }, held.after(self.aftermath));
-        let mut outcome = result::Finished { end, capture: self.capture, time, held }.outcome(call);
+        let witness = result::Witness::Client;
+        let mut outcome = result::Finished { end, capture: self.capture, time, held, witness }.outcome(call);
         let presentation = match &mut outcome {
             ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
                 let printed = presentation.content.iter().find_map(|block| match block {
