@@ -48,7 +48,7 @@ pub(crate) struct Call {
 pub(crate) enum Plan {
     /// Nothing so far: a call before it may change what it finds.
     Later,
-    Made(Planned),
+    Made(Box<Planned>),
     /// The error is the answer to the model.
     Failed(String),
 }
@@ -99,7 +99,7 @@ impl Call {
     /// Finds the tool and lets it read the arguments; nothing is changed by this.
     pub(crate) async fn understood(turn: &Turn, tool_name: &str, input: &Value) -> Plan {
         match Self::plan(turn, tool_name, input).await {
-            Ok(planned) => Plan::Made(planned),
+            Ok(planned) => Plan::Made(Box::new(planned)),
             Err(text) => Plan::Failed(text),
         }
     }
@@ -134,7 +134,7 @@ impl Call {
 
     pub(crate) fn planned(&self) -> Option<&Planned> {
         match &self.plan {
-            Plan::Made(planned) => Some(planned),
+            Plan::Made(planned) => Some(planned.as_ref()),
             Plan::Later | Plan::Failed(_) => None,
         }
     }
