@@ -9,6 +9,9 @@ pub const ENVELOPE_BYTES: usize = 2 * 1024;
 /// Text up to this size fits a line even if each byte becomes a six-byte escape; most deltas end the check here.
 pub const SURELY_FITS_BYTES: usize = (LINE_BYTES - ENVELOPE_BYTES) / 6;
 
+/// No piece of a text is smaller, however much stands beside it on its line: an address of 48 KiB must not make a text endless.
+pub const SMALLEST_PIECE_BYTES: usize = 4 * 1024;
+
 /// Largest attachment once decoded; the base64 of it still fits the line cap of the peer.
 pub const ATTACHMENT_BYTES: usize = 20 * 1024 * 1024;
 

@@ -11,7 +11,7 @@ use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
 use attache_core::scope::Guarded;
-use attache_core::watchdog::Hold;
+use attache_core::watchdog::{Containment, Hold};
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, ReadOnlyStore, SqliteStore};
 use attache_tools::{Equipment, ScratchDirectories};
@@ -90,7 +90,13 @@ impl Setup {
         let (store, set_aside) = open_store(config, dirs)?;
         let sandbox = crate::sandbox::open(config)?;
         let (wanted, found) = (config.sandbox.value, sandbox.clone());
-        let containment = Hold::found_by(move || crate::sandbox::containment(wanted, found.level()));
+        let containment = match wanted {
+            // Nothing to look for, so it is known from the start.
+            crate::config::Sandbox::Off => Containment::ExplicitlyOff.into(),
+            crate::config::Sandbox::Auto | crate::config::Sandbox::Require => {
+                Hold::found_by(move || crate::sandbox::containment(wanted, found.level()))
+            }
+        };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         // The standard library seeds its hashers from the operating system; enough for digits that keep processes apart.
         let seed = RandomState::new().build_hasher().finish();
@@ -100,8 +106,9 @@ impl Setup {
             scratch: Some(Arc::new(ScratchDirectories::below(dirs.scratch.clone()))),
             model: Arc::new(providers.clone()),
             compaction: None,
-            tools: attache_tools::builtin(Equipment { sandbox, web_search }).into(),
-            surroundings: Some(Arc::new(attache_tools::GitHead)),
+            tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search }).into(),
+            surroundings: Some(Arc::new(attache_tools::Git::new(sandbox))),
+            pictures: Some(Arc::new(attache_tools::PictureFitter::default())),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),
             clock: clock.clone(),

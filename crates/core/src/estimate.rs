@@ -8,6 +8,7 @@ use crate::limits::{BYTES_PER_TOKEN, FILE_TOKENS};
 use crate::part::{Part, Passage, ToolPart};
 use crate::picture::Picture;
 use crate::ports::model::ModelRequest;
+use crate::prompt::shelf;
 
 /// What something takes of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +79,10 @@ fn part_size(part: &Part) -> Size {
         Part::Text { text, .. } | Part::Reasoning { text, .. } => text.len() as u64,
         Part::Tool(tool) => return call_size(tool),
         Part::File { .. } => return Size { bytes: 0, files: 1 },
+        // A text that is shelved is sent all the same.
+        Part::Data { data, .. } if shelf::shelved_text(data).is_some() => {
+            data.get("size").and_then(Value::as_u64).unwrap_or_default()
+        }
         Part::Data { data, .. } => json_bytes(data),
         Part::StepStart | Part::SourceUrl { .. } | Part::SourceDocument { .. } => 0,
     };

@@ -4,11 +4,12 @@ use serde_json::{Map, Value, json};
 
 use crate::hub::{HubError, NewSession, Parts, commit};
 use crate::ids::{MessageId, SessionId};
+use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::ports::store::{
     Batch, Change, LeaseGrant, MessageRow, Owner, PartRow, RowRange, SessionPatch, SessionRow, UsageTotals,
 };
-use crate::prompt::BLOB_SCHEME;
+use crate::prompt::shelf::{self, BLOB_SCHEME};
 use crate::turn::usage::Used;
 
 /// Makes the copy, page by page, and gives its id.
@@ -106,7 +107,7 @@ impl Copying<'_> {
             }
         };
         for mut part in rows {
-            self.copy_blob(&part).await?;
+            self.copy_blobs(&part).await?;
             part.id = self.parts.ids.part();
             part.message_id = id.clone();
             part.session_id = self.id.clone();
@@ -115,20 +116,18 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// The copy refers to the blob too, so that deleting one session leaves it to the other.
-    async fn copy_blob(&self, part: &PartRow) -> Result<(), HubError> {
-        let holder = match part.kind.as_str() {
-            "file" => "",
-            // A picture that a call gave.
-            kind if kind.starts_with("tool-") && part.data_json.contains(BLOB_SCHEME) => "/output",
-            _ => return Ok(()),
-        };
-        let data: Value = serde_json::from_str(&part.data_json).unwrap_or_default();
-        let url = data.pointer(&format!("{holder}/url")).and_then(Value::as_str).unwrap_or_default();
-        if let Some(digest) = url.strip_prefix(BLOB_SCHEME)
-            && let Some(bytes) = self.parts.blobs.get(digest).await?
-        {
-            self.parts.blobs.put(&self.id, bytes).await?;
+    /// The copy refers to the blobs too, so that deleting one session leaves them to the other.
+    async fn copy_blobs(&self, row: &PartRow) -> Result<(), HubError> {
+        // Most rows refer to none: those are not even read.
+        if !row.data_json.contains(BLOB_SCHEME) && !row.data_json.contains("\"digest\"") {
+            return Ok(());
+        }
+        for part in parts_of(std::slice::from_ref(row))? {
+            for digest in shelf::digests(&part) {
+                if let Some(bytes) = self.parts.blobs.get(digest).await? {
+                    self.parts.blobs.put(&self.id, bytes).await?;
+                }
+            }
         }
         Ok(())
     }

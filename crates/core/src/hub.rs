@@ -11,6 +11,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::agents::Agent;
 use crate::choices::{Choices, Chosen, CurrentChoices, Replaced};
+use crate::entry::SharedSegment;
 use crate::events::Event;
 use crate::export::{ExportError, Format, export};
 use crate::ids::{MessageId, SessionId};
@@ -22,6 +23,7 @@ use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
 use crate::ports::{Tool, ToolSpec};
+use crate::prompt::shelf;
 use crate::session::{self, Command};
 use crate::turn::TurnEnd;
 
@@ -319,6 +321,11 @@ impl Hub {
             Err(ExportError::Store(error)) => Err(error.into()),
             Err(ExportError::Write(error)) => Err(HubError::Internal(error.to_string())),
         }
+    }
+
+    /// Entries as a client is shown them: what was too large for its row is back in its place.
+    pub async fn brought_back(&self, segment: SharedSegment) -> SharedSegment {
+        shelf::brought_back(segment, &*self.shared.parts.blobs).await
     }
 
     /// Copies the visible messages of a session into a new one; refused while a turn is under way.

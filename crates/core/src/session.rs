@@ -21,6 +21,7 @@ use crate::session::ask::{Asking, Seated};
 use crate::session::lease::Unsettled;
 use crate::session::run::Running;
 use crate::session::setting::Setting;
+use crate::session::surroundings::Uncommitted;
 use crate::session::title::Titling;
 use crate::turn::usage::Spent;
 use crate::watchdog::{Approval, Rules};
@@ -149,6 +150,7 @@ pub(crate) struct Session {
     pub(crate) following: Option<LiveRun>,
     /// Kept while agent and model stay the same.
     pub(crate) setting: Option<Arc<Setting>>,
+    pub(crate) uncommitted: Uncommitted,
     pub(crate) titling: Titling,
     /// The model that is missed, once everybody was told so.
     pub(crate) missed: Option<ModelRef>,
@@ -199,6 +201,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         asking: None,
         following: None,
         setting: None,
+        uncommitted: Uncommitted::default(),
         titling: Titling::default(),
         missed: None,
         stored_prompt: None,

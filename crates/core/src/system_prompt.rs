@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::agents::Agent;
 use crate::environment::Environment;
-use crate::ports::tool::ToolSpec;
 use crate::prompt::digest;
 
 /// An assembled prompt and the SHA-256 (hex) of its text.
@@ -14,19 +13,18 @@ pub struct SystemPrompt {
     pub digest: String,
 }
 
-/// Sections in order: agent prompt, environment, tool catalogue. Project instructions and the skill index have their
-/// places between the first two; a section without content is left out.
-pub fn assemble(agent: &Agent, environment: &Environment, tools: &[ToolSpec]) -> SystemPrompt {
-    let mut text = agent.system_prompt.trim_end().to_string();
-    text.push_str("\n\n# Environment\n");
-    text.push_str(&environment.text());
-    if !tools.is_empty() {
-        text.push_str("\n# Tools\n");
-        for tool in tools {
-            let first_line = tool.description.lines().next().unwrap_or_default();
-            text.push_str(&format!("- {}: {first_line}\n", tool.id));
+/// Sections in order: agent prompt, environment, what holds commands and what asks. Project instructions and the skill index
+/// have their places behind the first; a section without content is left out. Tools describe themselves in their schemas.
+pub fn assemble(agent: &Agent, environment: &Environment) -> SystemPrompt {
+    let mut text = agent.system_prompt.trim_end().to_owned();
+    for (title, section) in
+        [("Environment", environment.surroundings()), ("Sandbox and questions", environment.rules())]
+    {
+        if !section.is_empty() {
+            text.push_str(&format!("\n\n# {title}\n{}", section.trim_end()));
         }
     }
+    text.push('\n');
     let digest = digest(text.as_bytes());
     SystemPrompt { text: text.into(), digest }
 }

@@ -8,14 +8,21 @@ use attache_core::environment;
 use attache_core::part::{Part, Passage, ToolPart, ToolState};
 use attache_core::picture::Picture;
 use attache_core::ports::model::ModelInfo;
+use attache_core::ports::{ModelError, ModelRequest};
+pub(crate) use attache_core::prompt::media::Kind as MediaKind;
 use attache_core::prompt::media::Marks;
+use attache_core::prompt::shelf::{self, CONTEXT};
 use attache_core::prompt::{BLOB_SCHEME, name_of_uri};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// Attachments from the blob store, by content id, in base64.
+/// What was brought from the blob store: attachments by content id, in base64; texts by `text:` and their content id, as they are.
 pub type BlobBytes = HashMap<String, String>;
+
+fn text_key(digest: &str) -> String {
+    format!("text:{digest}")
+}
 
 /// What one user part is to a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,13 +40,6 @@ pub(crate) struct Media<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MediaKind {
-    Image,
-    Audio,
-    Pdf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source<'a> {
     Base64(&'a str),
     /// http or https; the provider fetches it, never we.
@@ -51,26 +51,6 @@ pub(crate) enum Source<'a> {
 pub(crate) struct Fetches {
     pub(crate) images: bool,
     pub(crate) pdf: bool,
-}
-
-impl MediaKind {
-    pub(crate) fn of(mime: &str) -> Option<Self> {
-        if mime.starts_with("image/") {
-            Some(Self::Image)
-        } else if mime.starts_with("audio/") {
-            Some(Self::Audio)
-        } else {
-            (mime == "application/pdf").then_some(Self::Pdf)
-        }
-    }
-
-    fn is_taken_by(self, info: &ModelInfo) -> bool {
-        match self {
-            Self::Image => info.images,
-            Self::Audio => info.audio,
-            Self::Pdf => info.pdf,
-        }
-    }
 }
 
 /// The pieces of a user passage, in order. Parts that say nothing to a model give none.
@@ -93,7 +73,7 @@ pub(crate) fn piece<'a>(
         Part::Text { text, .. } => Some(Piece::Text(Cow::Borrowed(text))),
         Part::File { .. } => About::of(part).map(|about| about.piece(info, blobs)),
         Part::Data { name, data, .. } if name == "file-ref" => Some(reference(data, info, fetches)),
-        Part::Data { name, data, .. } if name == "context" => Some(Piece::Text(context(data).into())),
+        Part::Data { name, data, .. } if name == CONTEXT => Some(Piece::Text(context(data, blobs).into())),
         Part::Data { name, data, .. } if name == environment::PART_NAME => {
             data.get("text").and_then(Value::as_str).map(|text| Piece::Text(text.into()))
         }
@@ -107,11 +87,25 @@ pub(crate) fn piece<'a>(
     }
 }
 
+/// The base64 of a file, wherever it is; `None` for what is no file, or gone.
+pub(crate) fn file_data<'a>(part: &'a Part, blobs: &'a BlobBytes) -> Option<&'a str> {
+    About::of(part)?.base64(blobs)
+}
+
 struct About<'a> {
     mime: &'a str,
+    shown: Shown<'a>,
     url: &'a str,
     filename: Option<&'a str>,
     marks: Marks<'a>,
+}
+
+/// What a model is given of a file.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    mime: &'a str,
+    /// `None`: it stands in the part itself.
+    digest: Option<&'a str>,
 }
 
 impl<'a> About<'a> {
@@ -119,13 +113,19 @@ impl<'a> About<'a> {
     fn of(part: &'a Part) -> Option<Self> {
         let Part::File { media_type, url, filename, provider_metadata } = part else { return None };
         let marks = Marks::of(provider_metadata.as_ref());
-        Some(Self { mime: media_type, url, filename: filename.as_deref(), marks })
+        // What is shown is the form that providers take; what is told is what the user gave.
+        let shown = match marks.fitted {
+            Some(fitted) => Shown { mime: fitted.mime, digest: Some(fitted.digest) },
+            None => Shown { mime: media_type, digest: url.strip_prefix(BLOB_SCHEME) },
+        };
+        Some(Self { mime: media_type, shown, url, filename: filename.as_deref(), marks })
     }
 
     fn piece(&self, info: &ModelInfo, blobs: &'a BlobBytes) -> Piece<'a> {
         match (self.shown_as(info), self.base64(blobs)) {
             (Some(kind), Some(data)) => {
-                Piece::Media(Media { kind, mime: self.mime, source: Source::Base64(data), name: self.name() })
+                let source = Source::Base64(data);
+                Piece::Media(Media { kind, mime: self.shown.mime, source, name: self.name() })
             }
             _ => Piece::Text(self.descriptor(blobs).into()),
         }
@@ -134,11 +134,11 @@ impl<'a> About<'a> {
     /// `None` when it is only described.
     fn shown_as(&self, info: &ModelInfo) -> Option<MediaKind> {
         let rejected = self.marks.rejected.is_some();
-        MediaKind::of(self.mime).filter(|kind| !rejected && kind.is_taken_by(info))
+        MediaKind::of(self.shown.mime).filter(|kind| !rejected && kind.is_taken_by(info))
     }
 
     fn base64(&self, blobs: &'a BlobBytes) -> Option<&'a str> {
-        match self.url.strip_prefix(BLOB_SCHEME) {
+        match self.shown.digest {
             Some(digest) => blobs.get(digest).map(String::as_str),
             None => self.url.split_once(";base64,").map(|(_, data)| data),
         }
@@ -150,7 +150,9 @@ impl<'a> About<'a> {
     }
 
     fn descriptor(&self, blobs: &BlobBytes) -> String {
-        let size = self.marks.size.or_else(|| self.base64(blobs).map(decoded_bytes));
+        let inline = || self.url.split_once(";base64,").map(|(_, data)| decoded_bytes(data));
+        let brought = || self.base64(blobs).map(decoded_bytes);
+        let size = self.marks.size.or_else(inline).or_else(brought);
         descriptor(self.name().as_deref(), self.mime, size)
     }
 }
@@ -207,9 +209,11 @@ fn link(name: Option<&str>, uri: &str) -> String {
     }
 }
 
-fn context(data: &Value) -> String {
+fn context(data: &Value, blobs: &BlobBytes) -> String {
     let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
-    let text = data.get("text").and_then(Value::as_str).unwrap_or_default();
+    let shelved = || blobs.get(&text_key(shelf::shelved_text(data)?)).map(String::as_str);
+    let text = data.get("text").and_then(Value::as_str).or_else(shelved);
+    let text = text.unwrap_or("[this text is not kept any more]");
     let first = link(name_of_uri(uri).as_deref(), uri);
     // The two places where an attachment could break out of its frame.
     let reference = uri.replace('"', "%22");
@@ -315,27 +319,58 @@ pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
     }
 }
 
-/// The content ids of the attachments that this model is shown from the blob store.
-pub(crate) fn blob_ids<'a>(passages: impl Iterator<Item = &'a Passage>, info: &ModelInfo) -> Vec<&'a str> {
+/// What has to be brought from the blob store, by its content id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted<'a> {
+    Media(&'a str),
+    Text(&'a str),
+}
+
+/// What this model is given from the blob store.
+pub(crate) fn wanted<'a>(passages: impl Iterator<Item = &'a Passage>, info: &ModelInfo) -> Vec<Wanted<'a>> {
     let parts = passages.flat_map(|passage| &passage.parts);
-    let id = |part: &'a Part| match part.tool() {
-        Some(tool) => {
-            picture_of(tool).filter(|picture| is_shown(*picture, info)).map(|picture| picture.digest)
+    let one = |part: &'a Part| match part {
+        Part::Tool(tool) => {
+            let picture = picture_of(tool).filter(|picture| is_shown(*picture, info))?;
+            Some(Wanted::Media(picture.digest))
         }
-        None => {
-            let attachment = About::of(part).filter(|attachment| attachment.shown_as(info).is_some())?;
-            attachment.url.strip_prefix(BLOB_SCHEME)
+        Part::Data { name, data, .. } if name == CONTEXT => shelf::shelved_text(data).map(Wanted::Text),
+        other => {
+            let attachment = About::of(other).filter(|attachment| attachment.shown_as(info).is_some())?;
+            attachment.shown.digest.map(Wanted::Media)
         }
     };
-    parts.filter_map(id).collect()
+    parts.filter_map(one).collect()
 }
 
 /// Whether something of it is in the blob store: such a passage is megabytes once it is written.
 pub(crate) fn is_in_blob_store(passage: &Passage) -> bool {
-    passage.parts.iter().any(|part| match part.tool() {
-        Some(tool) => picture_of(tool).is_some(),
-        None => matches!(part, Part::File { url, .. } if url.starts_with(BLOB_SCHEME)),
-    })
+    passage.parts.iter().any(|part| !shelf::digests(part).is_empty())
+}
+
+/// Reads it. What is gone is described, not sent.
+pub(crate) async fn fetch_blobs(request: &ModelRequest) -> Result<BlobBytes, ModelError> {
+    let mut blobs = BlobBytes::new();
+    for wanted in wanted(request.passages.iter().map(|passage| &**passage), &request.info) {
+        let (digest, key) = match wanted {
+            Wanted::Media(digest) => (digest, digest.to_owned()),
+            Wanted::Text(digest) => (digest, text_key(digest)),
+        };
+        if blobs.contains_key(&key) {
+            continue;
+        }
+        let found = request.blobs.get(digest).await;
+        let found = found
+            .map_err(|error| ModelError::Permanent(format!("an attachment could not be read: {error}")))?;
+        if let Some(bytes) = found {
+            let content = match wanted {
+                Wanted::Media(_) => in_base64(&bytes),
+                Wanted::Text(_) => String::from_utf8_lossy(&bytes).into_owned(),
+            };
+            blobs.insert(key, content);
+        }
+    }
+    Ok(blobs)
 }
 
 pub(crate) fn in_base64(bytes: &[u8]) -> String {

@@ -9,7 +9,7 @@ use attache_core::ports::{ModelError, ModelRequest, StepEvent};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::compose::BlobBytes;
+use crate::compose::{self, BlobBytes, MediaKind};
 use crate::sse::Event;
 use crate::vendors::Quirks;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
@@ -63,6 +63,24 @@ impl Dialect {
         Self::ALL.into_iter().find(|dialect| dialect.as_str() == text)
     }
 
+    /// Whether there is a form for such a file.
+    pub(crate) fn takes(self, mime: &str) -> bool {
+        /// As their makers list them.
+        const GEMINI_IMAGES: [&str; 5] =
+            ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
+        const GEMINI_AUDIO: [&str; 6] =
+            ["audio/wav", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"];
+        match (MediaKind::of(mime), self) {
+            (None, _) => false,
+            (Some(MediaKind::Pdf), _) => true,
+            (Some(MediaKind::Image), Self::Gemini) => GEMINI_IMAGES.contains(&mime),
+            (Some(MediaKind::Image), Self::Anthropic | Self::OpenAiChat | Self::OpenAiResponses) => true,
+            (Some(MediaKind::Audio), Self::Gemini) => GEMINI_AUDIO.contains(&mime),
+            (Some(MediaKind::Audio), Self::OpenAiChat) => openai_chat::audio_format(mime).is_some(),
+            (Some(MediaKind::Audio), Self::Anthropic | Self::OpenAiResponses) => false,
+        }
+    }
+
     /// What stands behind the base address, version included where the dialect has one in the path.
     pub(crate) fn path(self, model_id: &str) -> String {
         match self {
@@ -81,6 +99,12 @@ impl Dialect {
             Self::OpenAiResponses => openai_responses::encode::body(outgoing),
             Self::Gemini => gemini::encode::body(outgoing),
         }
+    }
+
+    /// The same with what has to be brought from the blob store for it.
+    pub async fn body_of(self, request: &ModelRequest, quirks: &Quirks) -> Result<Vec<u8>, ModelError> {
+        let blobs = compose::fetch_blobs(request).await?;
+        Ok(self.body(&Outgoing { request, blobs: &blobs, quirks }))
     }
 
     /// A decoder for one answer of this model.

@@ -15,8 +15,10 @@ use crate::vendors::{KeyNeed, VENDORS, Vendor};
 pub(crate) mod ask;
 mod lists;
 mod own_server;
+mod served;
 
 use ask::Asking;
+pub use served::served_as;
 
 /// A server that answered on its usual port and has at least one model.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +33,8 @@ pub struct Found {
 pub enum DiscoverError {
     #[error("nothing answers at {url}: {reason}")]
     Unreachable { url: String, reason: String },
+    #[error("{url} can't be trusted: {reason}")]
+    Untrusted { url: String, reason: String },
     #[error("{url} asks for a valid key (status {status}){}", behind_colon(words))]
     KeyRefused { url: String, status: u16, words: String },
     #[error("the server is there, but it has no {url} (status 404){}", behind_colon(words))]

@@ -24,6 +24,13 @@ pub struct Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Url);
 
+/// How a server is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Safety {
+    Tls,
+    Plain,
+}
+
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadUrl {
     #[error("is not an address: {0}")]
@@ -59,6 +66,13 @@ impl BaseUrl {
             Some(url::Host::Ipv4(address)) => address.is_loopback(),
             Some(url::Host::Ipv6(address)) => address.is_loopback(),
             None => false,
+        }
+    }
+
+    pub(crate) fn safety(&self) -> Safety {
+        match self.0.scheme() {
+            "https" => Safety::Tls,
+            _ => Safety::Plain,
         }
     }
 

@@ -27,6 +27,8 @@ impl Refusal<'_> {
         match self.status {
             401 | 403 => ModelError::Auth(endpoint.with_hint(&about)),
             400 if said.is_about_the_key() => ModelError::Auth(endpoint.with_hint(&about)),
+            // What a server does not have it will not have in a moment either.
+            501 | 505 => said.error(about),
             408 | 409 | 425 | 429 | 500..=599 if !said.is_quota() => {
                 ModelError::Transient { message: about, retry_after: self.retry_after.or(said.retry_after) }
             }

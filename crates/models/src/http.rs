@@ -1,13 +1,14 @@
 //! The HTTP clients of this process: made when first used, because reading the machine's certificates takes longer than
-//! starting the whole program.
+//! starting the whole program. A server without TLS needs none.
 
 use std::sync::{Arc, OnceLock};
 
 use attache_core::ports::ModelError;
 use reqwest::{Client, ClientBuilder};
 
-use crate::endpoint::BaseUrl;
+use crate::endpoint::{BaseUrl, Safety};
 use crate::limits::CONNECT;
+use crate::trouble;
 
 /// Shared by all providers: connections are kept and used again.
 #[derive(Clone, Debug, Default)]
@@ -18,20 +19,32 @@ pub struct Http {
 #[derive(Debug, Default)]
 struct Clients {
     outside: OnceLock<Client>,
+    outside_plain: OnceLock<Client>,
     /// Servers on this machine are never asked through a proxy.
     loopback: OnceLock<Client>,
+    loopback_plain: OnceLock<Client>,
 }
 
 impl Http {
     pub(crate) fn client(&self, base_url: &BaseUrl) -> Result<&Client, ModelError> {
-        let slot = if base_url.is_loopback() { &self.clients.loopback } else { &self.clients.outside };
+        let clients = &self.clients;
+        let slot = match (base_url.is_loopback(), base_url.safety()) {
+            (false, Safety::Tls) => &clients.outside,
+            (false, Safety::Plain) => &clients.outside_plain,
+            (true, Safety::Tls) => &clients.loopback,
+            (true, Safety::Plain) => &clients.loopback_plain,
+        };
         if let Some(client) = slot.get() {
             return Ok(client);
         }
-        let builder = if base_url.is_loopback() { builder().no_proxy() } else { builder() };
-        let made = builder
-            .build()
-            .map_err(|error| ModelError::Permanent(format!("no HTTP client could be made: {error}")))?;
+        let made = match (base_url.is_loopback(), base_url.safety()) {
+            (false, Safety::Tls) => builder().build(),
+            // A proxy may speak TLS itself; without certificates there is still the plain one.
+            (false, Safety::Plain) => builder().build().or_else(|_| without_certificates(builder()).build()),
+            (true, Safety::Tls) => builder().no_proxy().build(),
+            (true, Safety::Plain) => without_certificates(builder()).no_proxy().build(),
+        };
+        let made = made.map_err(|error| ModelError::Permanent(trouble::no_client(&error)))?;
         Ok(slot.get_or_init(|| made))
     }
 }
@@ -44,4 +57,9 @@ fn builder() -> ClientBuilder {
         .connect_timeout(CONNECT)
         // A redirect would carry the conversation, and with some servers the key, to a place nobody configured.
         .redirect(reqwest::redirect::Policy::none())
+}
+
+/// Trusts nobody, which is enough where there is no TLS.
+fn without_certificates(builder: ClientBuilder) -> ClientBuilder {
+    builder.tls_certs_only([])
 }

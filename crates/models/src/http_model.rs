@@ -10,17 +10,17 @@ use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent};
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::Response;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::compose::{BlobBytes, blob_ids, in_base64};
-use crate::dialect::{Decoder, Heard, Outgoing};
+use crate::dialect::{Decoder, Heard};
 use crate::endpoint::Endpoint;
 use crate::failure::{Refusal, Said, shortened};
 use crate::http::Http;
 use crate::limits::{CONNECT, ERROR_BODY_BYTES};
 use crate::sse::SseParser;
+use crate::trouble::{Trouble, TroubleKind};
 
 #[derive(Clone, Debug)]
 pub struct HttpModel {
@@ -50,9 +50,7 @@ impl HttpModel {
     }
 
     async fn open(self, request: ModelRequest) -> Result<Answer, ModelError> {
-        let blobs = fetch_blobs(&request).await?;
-        let outgoing = Outgoing { request: &request, blobs: &blobs, quirks: &self.endpoint.quirks };
-        let body = self.endpoint.dialect.body(&outgoing);
+        let body = self.endpoint.dialect.body_of(&request, &self.endpoint.quirks).await?;
         let decoder = self.endpoint.dialect.decoder(&request);
         let url = self.endpoint.base_url.join(&self.endpoint.dialect.path(&request.model().model_id));
         let sent = self
@@ -75,6 +73,15 @@ impl HttpModel {
 
     async fn refusal(&self, mut response: Response) -> ModelError {
         let (status, retry_after) = (response.status().as_u16(), retry_after(response.headers()));
+        if let Some(location) =
+            response.headers().get(LOCATION).filter(|_| response.status().is_redirection())
+        {
+            let location = self.endpoint.words(&String::from_utf8_lossy(location.as_bytes()));
+            let (provider, url) = (&self.provider_id, response.url());
+            return ModelError::Permanent(format!(
+                "{provider} redirects {url} to {location}; attache follows no redirects: correct `base_url` of {provider}"
+            ));
+        }
         let mut body = Vec::new();
         while body.len() < ERROR_BODY_BYTES {
             match tokio::time::timeout(CONNECT, response.chunk()).await {
@@ -87,19 +94,15 @@ impl HttpModel {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ModelError {
-        let mut reason = String::new();
-        let mut source: Option<&dyn std::error::Error> = Some(error);
-        while let Some(error) = source {
-            reason = error.to_string();
-            source = error.source();
-        }
+        let Trouble { kind, reason } = Trouble::of(error);
         let (provider, url) = (&self.provider_id, self.endpoint.base_url.as_str());
-        ModelError::Transient {
-            message: format!(
-                "{provider} can't be reached at {url}: {}; `attache doctor` says what to do",
-                self.endpoint.words(&reason)
-            ),
-            retry_after: None,
+        let about = format!("{provider} can't be reached at {url}: {}", self.endpoint.words(&reason));
+        match kind {
+            TroubleKind::Passing => ModelError::Transient {
+                message: format!("{about}; `attache doctor` says what to do"),
+                retry_after: None,
+            },
+            TroubleKind::Lasting | TroubleKind::Certificate => ModelError::Permanent(about),
         }
     }
 
@@ -125,6 +128,10 @@ impl Model for HttpModel {
         Some(listed.unwrap_or_else(|| ModelInfo::undescribed(model.without_variant())))
     }
 
+    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
+        info.takes(mime) && self.endpoint.dialect.takes(mime)
+    }
+
     fn stream(
         &self,
         request: ModelRequest,
@@ -137,23 +144,6 @@ impl Model for HttpModel {
         });
         Box::pin(events.take_until(cancel.cancelled_owned()))
     }
-}
-
-async fn fetch_blobs(request: &ModelRequest) -> Result<BlobBytes, ModelError> {
-    let mut blobs = BlobBytes::new();
-    for id in blob_ids(request.passages.iter().map(|passage| &**passage), &request.info) {
-        if blobs.contains_key(id) {
-            continue;
-        }
-        let found = request.blobs.get(id).await;
-        let found = found
-            .map_err(|error| ModelError::Permanent(format!("an attachment could not be read: {error}")))?;
-        // One that is gone is described, not sent.
-        if let Some(bytes) = found {
-            blobs.insert(id.to_owned(), in_base64(&bytes));
-        }
-    }
-    Ok(blobs)
 }
 
 /// An answer that is coming in.

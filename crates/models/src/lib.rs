@@ -19,13 +19,14 @@ mod script;
 mod script_model;
 mod secret;
 mod sse;
+mod trouble;
 mod vendors;
 mod written;
 
 pub use catalogue::{Catalogue, CatalogueError, fetch};
 pub use compose::BlobBytes;
 pub use dialect::{Decoder, Dialect, Heard, Outgoing};
-pub use discover::{DiscoverError, Found, local_servers, models_of};
+pub use discover::{DiscoverError, Found, local_servers, models_of, served_as};
 pub use endpoint::{BadUrl, BaseUrl, Endpoint};
 pub use http::Http;
 pub use http_model::HttpModel;

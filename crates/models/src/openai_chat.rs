@@ -12,3 +12,5 @@ mod reasoning;
 mod tokens;
 mod user;
 mod wire;
+
+pub(crate) use user::audio_format;

@@ -57,6 +57,10 @@ impl Model for Providers {
         self.get(&model.provider_id)?.describe(model)
     }
 
+    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
+        self.get(&info.model.provider_id).is_some_and(|model| model.takes(info, mime))
+    }
+
     fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
         self.get(&beside.provider_id)?.small(beside)
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use attache_core::chunk::Chunk;
@@ -11,6 +13,8 @@ use attache_models::{AuthHeader, BaseUrl, Dialect, Endpoint, Http, HttpModel, Qu
 use attache_testkit::fakes::request;
 use attache_testkit::http_server::{Answer, HttpServer, Piece};
 use futures_util::StreamExt;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-canary-0123456789";
@@ -246,4 +250,77 @@ async fn dropping_or_cancelling_hangs_up_at_once() {
     assert_eq!(cancelled.next().await, None);
     drop(cancelled);
     server.wait_for_hang_ups(2).await;
+}
+
+/// Shows a certificate that nobody vouches for, and counts who came.
+fn untrusted_server() -> (u16, Arc<AtomicUsize>) {
+    let certificate = CertificateDer::from_pem_slice(include_bytes!("fixtures/tls/certificate.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("fixtures/tls/key.pem")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let (config, came) = (Arc::new(config), Arc::new(AtomicUsize::new(0)));
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let counted = came.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let mut stream = stream.unwrap();
+            let mut connection = rustls::ServerConnection::new(config.clone()).unwrap();
+            // The client hangs up: that is what the test is about.
+            drop(connection.complete_io(&mut stream));
+        }
+    });
+    (port, came)
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_named_and_not_tried_again() {
+    let (port, came) = untrusted_server();
+    let error = only_error(events(&model(&format!("https://localhost:{port}"))).await);
+    let ModelError::Permanent(words) = &error else { panic!("worth another try: {error:?}") };
+    assert!(
+        words.starts_with(&format!(
+            "acme can't be reached at https://localhost:{port}/: the certificate of localhost "
+        )),
+        "{words}"
+    );
+    assert!(
+        words.contains("no authority known here has signed it") && words.contains("SSL_CERT_FILE"),
+        "{words}"
+    );
+    assert_eq!(came.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_server_without_tls_at_an_address_with_it_is_told_so() {
+    let server = HttpServer::in_order([Answer::new(200, "text/plain", "")]).await;
+    let error = only_error(events(&model(&server.url().replace("http://", "https://"))).await);
+    let ModelError::Permanent(words) = &error else { panic!("worth another try: {error:?}") };
+    assert!(
+        words.contains("does not speak TLS there; perhaps the address has to begin with http://"),
+        "{words}"
+    );
+}
+
+#[tokio::test]
+async fn what_no_second_try_changes_is_not_tried_again() {
+    let moved = Answer::new(308, "text/plain", "")
+        .with_header("location", "https://acme.example/v1/chat/completions");
+    let error = only_error(answered(moved).await);
+    let ModelError::Permanent(words) = &error else { panic!("worth another try: {error:?}") };
+    assert!(
+        words.contains(" to https://acme.example/v1/chat/completions; ")
+            && words.contains("correct `base_url`"),
+        "{words}"
+    );
+    for status in [501, 505] {
+        let error = refused(status, r#"{"error":{"message":"never heard of it"}}"#).await;
+        assert!(matches!(error, ModelError::Permanent(_)), "{status}: {error:?}");
+    }
 }

@@ -9,6 +9,7 @@ pub mod fakes;
 pub mod http_server;
 pub mod limits;
 pub mod processes;
+pub mod prompts;
 pub mod provider_rules;
 pub mod replay;
 pub mod schema;

@@ -1,21 +1,46 @@
-//! The branch a workspace is on, read from `.git/HEAD`. No git is run: a repository can make git run anything.
+//! What version control says of a workspace. The branch is read from `.git/HEAD`, since a repository can make git run anything;
+//! what differs from the last commit is `git_status`'s business.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use attache_core::ports::tool::Workspace;
 use attache_core::ports::{BoxFuture, Surroundings};
 use rustix::fs::{Mode, OFlags};
+use tokio::sync::Semaphore;
 
-use crate::limits::GIT_HEAD_BYTES;
+use crate::git_status;
+use crate::limits::{GIT_HEAD_BYTES, GIT_STATUS_AT_ONCE};
+use crate::sandbox::Found;
 
 /// Reads what version control says of itself.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct GitHead;
+#[derive(Clone, Debug)]
+pub struct Git {
+    sandbox: Found,
+    running: Arc<Semaphore>,
+}
 
-impl Surroundings for GitHead {
+impl Git {
+    pub fn new(sandbox: Found) -> Self {
+        Self { sandbox, running: Arc::new(Semaphore::new(GIT_STATUS_AT_ONCE)) }
+    }
+}
+
+impl Surroundings for Git {
     fn git(&self, root: PathBuf) -> BoxFuture<'static, Option<String>> {
         Box::pin(async move { tokio::task::spawn_blocking(move || in_words(&root)).await.ok().flatten() })
+    }
+
+    fn uncommitted(&self, workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>> {
+        let (sandbox, running) = (Arc::clone(&self.sandbox), Arc::clone(&self.running));
+        Box::pin(async move {
+            // A client that makes sessions by the dozen wants no status of each.
+            let _running = running.try_acquire_owned().ok()?;
+            let looking = tokio::task::spawn_blocking(move || git_status::in_words(workspace, &sandbox));
+            looking.await.ok().flatten()
+        })
     }
 }
 

@@ -12,6 +12,7 @@ mod environment;
 mod fence;
 mod files;
 mod git_head;
+mod git_status;
 mod glob;
 mod grep;
 mod limits;
@@ -20,6 +21,7 @@ mod look;
 mod mutation;
 mod outcome;
 mod paths;
+mod pictures;
 mod process;
 pub mod programs;
 mod question;
@@ -42,9 +44,10 @@ use std::sync::Arc;
 
 use attache_core::ports::Tool;
 
-pub use git_head::GitHead;
+pub use git_head::Git;
 use look::Looking;
 use mutation::Changing;
+pub use pictures::PictureFitter;
 
 pub use scratch::ScratchDirectories;
 pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProvider};

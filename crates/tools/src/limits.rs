@@ -141,6 +141,15 @@ pub(crate) const TERMINAL_END_TIME: Duration = Duration::from_secs(2);
 /// `.git/HEAD` is one line; whatever is longer is none.
 pub(crate) const GIT_HEAD_BYTES: u64 = 4 * 1024;
 
+/// How long `git status` may take for the system prompt: the user is still writing, and a tree that takes longer is told less of.
+pub(crate) const GIT_STATUS_TIME: Duration = Duration::from_millis(300);
+
+/// What of its output is read: thousands of files, counted only.
+pub(crate) const GIT_STATUS_BYTES: usize = 256 * 1024;
+
+/// Sessions whose status is looked for at once.
+pub(crate) const GIT_STATUS_AT_ONCE: usize = 2;
+
 /// Files one `glob` tells of, and files it keeps on disk for reading back; beyond it a pattern is too wide to be read.
 pub(crate) const GLOB_FILES: usize = 1_000;
 pub(crate) const GLOB_KEPT_FILES: usize = 20_000;
@@ -307,3 +316,18 @@ pub(crate) const HIDING_RULES: usize = 16_384;
 
 /// `true` in a sandbox takes milliseconds; a machine that is this slow has none.
 pub(crate) const PROBE_TIME: Duration = Duration::from_secs(5);
+
+/// A picture as every provider takes it: 5 MiB in base64, the smallest limit there is.
+pub(crate) const PICTURE_BYTES: usize = 3_900_000;
+
+/// Its longer side: no provider refuses this, also beside twenty others, and all scale down what is larger.
+pub(crate) const PICTURE_SIDE: u32 = 2_000;
+
+/// Pixels of a picture that is decoded: a camera has 50 million, and each takes four bytes of memory.
+pub(crate) const PICTURE_PIXELS: u64 = 64_000_000;
+
+/// Memory for decoding one; they are decoded one at a time.
+pub(crate) const PICTURE_MEMORY: u64 = 320 * 1024 * 1024;
+
+/// How long a prompt waits for a picture to be scaled or converted: the largest takes about a second.
+pub(crate) const PICTURE_TIME: Duration = Duration::from_secs(5);

@@ -8,6 +8,7 @@ mod bash;
 mod client_terminal;
 mod client_texts;
 mod edit;
+mod git_status;
 mod glob;
 mod grep;
 mod kill;

@@ -81,7 +81,7 @@ fn part(block: Field) -> Result<Part, Invalid> {
     let path = kind.path().to_owned();
     let kind = kind.string()?;
     match kind.as_str() {
-        "text" => Ok(text_part(block.required("text")?.string()?)),
+        "text" => Ok(text_part(bounded_text(block.required("text")?)?)),
         "image" => media(&mut block, Block::Image),
         "audio" => media(&mut block, Block::Audio),
         "resource_link" => file_reference(&mut block),
@@ -90,6 +90,16 @@ fn part(block: Field) -> Result<Part, Invalid> {
             path,
             format!("must be text, image, audio, resource_link or resource, not {}", quoted(&kind)),
         )),
+    }
+}
+
+/// Held to the same size as everything else that comes along.
+fn bounded_text(field: Field) -> Result<String, Invalid> {
+    let path = field.path().to_owned();
+    let text = field.string()?;
+    match text.len() <= ATTACHMENT_BYTES {
+        true => Ok(text),
+        false => Err(Invalid::new(path, format!("is larger than {} MiB", ATTACHMENT_BYTES / 1024 / 1024))),
     }
 }
 
@@ -125,7 +135,7 @@ fn file_reference(block: &mut Object) -> Result<Part, Invalid> {
 fn resource(mut resource: Object) -> Result<Part, Invalid> {
     let uri = resource.required("uri")?.string()?;
     if resource.has("text") || !resource.has("blob") {
-        let text = resource.required("text")?.string()?;
+        let text = bounded_text(resource.required("text")?)?;
         let mut data = Map::new();
         data.insert("uri".into(), uri.into());
         if let Some(mime) = resource.lenient_string("mimeType") {

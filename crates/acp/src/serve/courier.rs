@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use attache_core::chunk::Chunk;
-use attache_core::entry::Segment;
-use attache_core::hub::{Attachment, Seat};
+use attache_core::entry::SharedSegment;
+use attache_core::hub::{Attachment, Hub, Seat};
 use attache_core::ids::CallId;
 use attache_core::journal::reader::Subscription;
 use attache_core::part::Role;
@@ -53,6 +53,7 @@ pub(super) struct Start {
 }
 
 pub(super) struct Courier {
+    hub: Hub,
     peer: Peer,
     view: Arc<WireView>,
     own: Arc<OwnPrompts>,
@@ -96,12 +97,14 @@ enum Stop {
 
 impl Courier {
     pub(super) fn start(
+        hub: Hub,
         peer: Peer,
         view: Arc<WireView>,
         own: Arc<OwnPrompts>,
         errands: mpsc::UnboundedReceiver<Errand>,
     ) {
         let courier = Self {
+            hub,
             peer,
             view,
             own,
@@ -207,7 +210,7 @@ impl Courier {
         }
     }
 
-    async fn bring(&mut self, segment: &Segment) -> Result<(), Stop> {
+    async fn bring(&mut self, segment: &SharedSegment) -> Result<(), Stop> {
         let own_from = self.place.as_ref().map_or(0, |place| place.own_from);
         self.show(segment, own_from).await?;
         self.flush().await?;
@@ -216,13 +219,14 @@ impl Courier {
     }
 
     /// Writes the updates of a segment; what this client said itself from `own_from` on it knows already.
-    async fn show(&mut self, segment: &Segment, own_from: u64) -> Result<(), Stop> {
+    async fn show(&mut self, segment: &SharedSegment, own_from: u64) -> Result<(), Stop> {
         let own = segment.role == Role::User
             && segment.first_index >= own_from
             && self.own.sent(&segment.message_id);
         if own {
             return Ok(());
         }
+        let segment = self.hub.brought_back(segment.clone()).await;
         self.buffer.reserve(segment.bytes.min(BATCH_BYTES));
         for entry in segment.entries() {
             if let Chunk::ToolApprovalRequest { call_id, .. } = entry.chunk {
@@ -302,7 +306,7 @@ impl Courier {
 }
 
 /// The next entries; for ever when there is no place to read from.
-async fn next(place: &mut Option<Place>) -> Result<attache_core::entry::SharedSegment, StoreError> {
+async fn next(place: &mut Option<Place>) -> Result<SharedSegment, StoreError> {
     match place {
         Some(place) => place.live.next().await,
         None => std::future::pending().await,

@@ -83,7 +83,7 @@ impl Link {
         let (courier, errands) = mpsc::unbounded_channel();
         let own = Arc::new(OwnPrompts::default());
         let (peer, hub) = (shared.peer.clone(), shared.agent.hub.clone());
-        Courier::start(peer.clone(), client.view.clone(), own.clone(), errands);
+        Courier::start(hub.clone(), peer.clone(), client.view.clone(), own.clone(), errands);
         let side = ClientSide::new(peer.clone(), hub, session_id.clone(), client.offers, &courier);
         let asker = Asker::new(peer, &courier, side, client.forms);
         Self { courier, own, asker, stage }

@@ -1,5 +1,6 @@
 //! Files, links and sources to content blocks. Inlines only what stands in the entry; fetches nothing.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -11,7 +12,8 @@ use attache_core::chunk::Rest;
 use attache_core::entry::Entry;
 use attache_core::part::Part;
 use attache_core::prompt::media::{Block, Marks};
-use serde_json::Value;
+use attache_core::prompt::name_of_uri;
+use serde_json::{Value, json};
 
 use super::line;
 
@@ -128,13 +130,44 @@ pub(super) fn file_reference(data: &Value) -> Option<ContentBlock> {
     Some(ContentBlock::ResourceLink(link))
 }
 
-/// `data-context`: a text the user gave along.
+/// `data-context`: a text the user gave along. One that stands in the blob store is named.
 pub(super) fn context(data: &Value) -> Option<ContentBlock> {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
-    let contents =
-        TextResourceContents::new(text("text")?, text("uri")?).mime_type(text("mime").map(str::to_owned));
-    let resource = EmbeddedResourceResource::TextResourceContents(contents);
-    Some(ContentBlock::Resource(EmbeddedResource::new(resource)))
+    let (uri, mime) = (text("uri")?, text("mime"));
+    Some(match text("text") {
+        Some(text) => embedded_text(text, uri, mime, None),
+        None => {
+            let name = name_of_uri(uri).unwrap_or(Cow::Borrowed(uri)).into_owned();
+            let size = data.get("size").and_then(Value::as_i64);
+            let link = ResourceLink::new(name, uri).mime_type(mime.map(str::to_owned)).size(size);
+            ContentBlock::ResourceLink(link)
+        }
+    })
+}
+
+/// The same as blocks that each fit a line: a long text comes in pieces, each of which says which it is.
+pub(super) fn context_in_pieces(data: &Value) -> Vec<ContentBlock> {
+    let text = |key: &str| data.get(key).and_then(Value::as_str);
+    let (Some(whole), Some(uri)) = (text("text"), text("uri")) else {
+        return context(data).into_iter().collect();
+    };
+    let mime = text("mime");
+    let beside = uri.len() + mime.map_or(0, str::len);
+    let pieces: Vec<_> = line::pieces_beside(whole, beside).collect();
+    if pieces.len() < 2 {
+        return vec![embedded_text(whole, uri, mime, None)];
+    }
+    let of = pieces.len();
+    let piece = |(index, text): (usize, &&str)| embedded_text(text, uri, mime, Some((index + 1, of)));
+    pieces.iter().enumerate().map(piece).collect()
+}
+
+fn embedded_text(text: &str, uri: &str, mime: Option<&str>, piece: Option<(usize, usize)>) -> ContentBlock {
+    let contents = TextResourceContents::new(text, uri).mime_type(mime.map(str::to_owned));
+    let resource = EmbeddedResource::new(EmbeddedResourceResource::TextResourceContents(contents));
+    let meta = piece
+        .and_then(|(number, of)| json!({ "attache": { "piece": number, "of": of } }).as_object().cloned());
+    ContentBlock::Resource(resource.meta(meta))
 }
 
 /// A file of this machine that is only named.

@@ -38,12 +38,12 @@ pub(super) fn write(
 
 /// What the user gave along with a prompt.
 fn attachment(entry: Entry<'_>, name: &str, data: &Value, out: &mut Vec<u8>) -> Written {
-    let block = match (entry.role, name) {
-        (Role::User, "file-ref") => content::file_reference(data),
-        (Role::User, _) => content::context(data),
-        (Role::Assistant | Role::System, _) => None,
+    let blocks = match (entry.role, name) {
+        (Role::User, "file-ref") => content::file_reference(data).into_iter().collect(),
+        (Role::User, _) => content::context_in_pieces(data),
+        (Role::Assistant | Role::System, _) => Vec::new(),
     };
-    block.map_or(Ok(()), |block| line::block(entry, block, out))
+    blocks.into_iter().try_for_each(|block| line::block(entry, block, out))
 }
 
 fn plan(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {

@@ -7,7 +7,7 @@ use attache_rpc::encode_notification;
 use serde::Serialize;
 
 use super::{Thoughts, WireView, fit};
-use crate::limits::{ENVELOPE_BYTES, LINE_BYTES, SURELY_FITS_BYTES};
+use crate::limits::{ENVELOPE_BYTES, LINE_BYTES, SMALLEST_PIECE_BYTES, SURELY_FITS_BYTES};
 
 pub(super) const UPDATE_METHOD: &str = "session/update";
 
@@ -111,17 +111,23 @@ pub(super) fn update<U: Serialize>(
 }
 
 /// The text in pieces that each fit a line when escaped; nothing for an empty text.
-pub(super) fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    pieces_beside(text, 0)
+}
+
+/// The same where something of this size has to fit the line as well.
+pub(super) fn pieces_beside(mut text: &str, beside: usize) -> impl Iterator<Item = &str> {
+    let room = (LINE_BYTES - ENVELOPE_BYTES).saturating_sub(beside).max(SMALLEST_PIECE_BYTES);
+    let fits = SURELY_FITS_BYTES.min(room / 6);
     std::iter::from_fn(move || {
-        let end = if text.len() <= SURELY_FITS_BYTES { text.len() } else { end_of_piece(text) };
+        let end = if text.len() <= fits { text.len() } else { end_of_piece(text, room) };
         let (piece, rest) = text.split_at(end);
         text = rest;
         Some(piece).filter(|piece| !piece.is_empty())
     })
 }
 
-fn end_of_piece(text: &str) -> usize {
-    let mut room = LINE_BYTES - ENVELOPE_BYTES;
+fn end_of_piece(text: &str, mut room: usize) -> usize {
     for (index, character) in text.char_indices() {
         let size = match character {
             '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,

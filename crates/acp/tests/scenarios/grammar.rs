@@ -61,6 +61,10 @@ pub(crate) enum Directive {
         who: Who,
         items: String,
     },
+    /// What the model was sent.
+    ExpectSent {
+        items: String,
+    },
     Setting,
 }
 
@@ -130,6 +134,9 @@ pub(crate) struct Options {
     pub(crate) models: Vec<(usize, String)>,
     pub(crate) shown: Vec<String>,
 }
+
+/// How an expectation of what the model was sent begins.
+pub(crate) const MODEL: &str = "model: ";
 
 const SHOWABLE: [&str; 5] = ["usage", "titles", "ids", "raw", "options"];
 
@@ -314,6 +321,9 @@ fn directive(word: &str, rest: &str) -> Result<Directive, String> {
             "is killed" => Ok(Directive::Host(HostEvent::Kill)),
             _ => Err(format!("a host does not `{rest}`")),
         },
+        "=>" if rest.starts_with(MODEL) => {
+            Ok(Directive::ExpectSent { items: rest[MODEL.len()..].to_owned() })
+        }
         "=>" => {
             let (who, items) = speaker(rest);
             Ok(Directive::Expect { who, items })

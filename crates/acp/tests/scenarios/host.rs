@@ -24,6 +24,7 @@ use attache_tools::{Equipment, SearchEndpoint, SearchProvider};
 use tokio::runtime::Runtime;
 
 use crate::grammar::Options;
+use crate::sent::Sent;
 
 /// One process' worth of agent.
 pub(crate) struct Host {
@@ -83,7 +84,7 @@ impl Clock for SystemClock {
 }
 
 impl Host {
-    pub(crate) fn start(home: &Path, script: &str, options: &Options) -> Self {
+    pub(crate) fn start(home: &Path, script: &str, options: &Options, sent: &Sent) -> Self {
         let location = Location {
             database: home.join("sessions.db"),
             locks: home.join("locks"),
@@ -93,7 +94,8 @@ impl Host {
         assert_eq!(opened.set_aside, None, "the database was found damaged");
         let store = opened.store;
         let mut providers = Providers::new();
-        providers.insert("script", Arc::new(ScriptModel::parse("script", script).unwrap()));
+        let model = Arc::new(ScriptModel::parse("script", script).unwrap());
+        providers.insert("script", sent.listening(model));
         if let Some(script) = options.small_script() {
             providers.insert("small", Arc::new(ScriptModel::parse("small", &script).unwrap()));
         }
@@ -108,6 +110,7 @@ impl Host {
             compaction: None,
             tools: attache_tools::builtin(equipment(search.as_ref())).into(),
             surroundings: None,
+            pictures: None,
             agents: agents(options),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),
             clock: clock.clone(),

@@ -10,6 +10,7 @@ mod names;
 mod play;
 mod script;
 mod seat;
+mod sent;
 mod show;
 mod topic;
 
@@ -43,6 +44,7 @@ topics! {
     question
     queue
     read
+    requests
     restart
     sessions
     several_clients

@@ -79,6 +79,16 @@ impl Names {
             let bytes: Vec<u8> = (0..count).map(|index: usize| (index % 251) as u8).collect();
             return STANDARD.encode(bytes);
         }
+        if let Some(count) = text.strip_prefix("$PNG(").and_then(|rest| rest.strip_suffix(')')) {
+            let count = count.parse().expect("a number of bytes");
+            let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
+            bytes.resize(count, 7);
+            return STANDARD.encode(bytes);
+        }
+        if let Some(count) = text.strip_prefix("$LINES(").and_then(|rest| rest.strip_suffix(')')) {
+            let count: usize = count.parse().expect("a number of lines");
+            return (1..=count).map(|number| format!("line {number}\n")).collect();
+        }
         if text == "$CURSOR" {
             return self.cursor.clone().expect("a cursor was received before");
         }
@@ -148,7 +158,14 @@ fn without_dates(text: &str) -> String {
     while let Some(start) = rest.as_bytes().windows(SHAPE.len()).position(is_date) {
         kept.push_str(&rest[..start]);
         kept.push_str("$DATE");
-        rest = &rest[start + SHAPE.len()..];
+        rest = without_time(&rest[start + SHAPE.len()..]);
     }
     kept + rest
+}
+
+/// What stands behind a date, the time of a time stamp aside.
+fn without_time(rest: &str) -> &str {
+    let time = rest.strip_prefix('T').and_then(|time| time.split_once('Z'));
+    let is_time = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':' || byte == b'.');
+    time.filter(|(time, _)| is_time(time)).map_or(rest, |(_, behind)| behind)
 }

@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 
 use attache_testkit::client::TestClient;
 use attache_testkit::http_server::{Answer, HttpServer};
+use attache_testkit::prompts::must_be_told;
 use attache_testkit::replay::{Transcript, UserMessages};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::grammar::{Directive, HostEvent, Saying, Scenario, Who};
+use crate::grammar::{Directive, HostEvent, MODEL, Saying, Scenario, Who};
 use crate::host::Host;
 use crate::limits::{AFTERMATH, LOOK, PATIENCE, SETTLING};
 use crate::names::Names;
 use crate::seat::Seat;
+use crate::sent::Sent;
 use crate::show::Live;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,13 @@ pub(crate) fn play(scenario: &Scenario, mode: Mode) -> (Written, Result<(), (usi
                         Ok(())
                     }
                 },
+                Directive::ExpectSent { items } => match mode {
+                    Mode::Compare => stage.compare_sent(items).await,
+                    Mode::Write => {
+                        written.push((line.number, line.count, stage.actually_sent().await));
+                        Ok(())
+                    }
+                },
                 other => stage.follow(other).await,
             };
             done.map_err(|reason| (line.number, reason))?;
@@ -55,6 +64,7 @@ struct Stage<'a> {
     script: String,
     names: Names,
     host: Option<Host>,
+    sent: Sent,
     client: Seat,
     second: Option<Seat>,
     /// The first client saw everything from the start, so a load must tell the same.
@@ -78,7 +88,8 @@ impl<'a> Stage<'a> {
             page = Some(server);
         }
         let script = names.lengthen(&scenario.script);
-        let mut host = Host::start(&home, &script, &scenario.options);
+        let sent = Sent::default();
+        let mut host = Host::start(&home, &script, &scenario.options, &sent);
         let mut client = Seat::take(host.connect(), &scenario.options).await;
         if !scenario.options.silent_start {
             let new = json!({ "cwd": root, "mcpServers": [] });
@@ -92,6 +103,7 @@ impl<'a> Stage<'a> {
             script,
             names,
             host: Some(host),
+            sent,
             client,
             second: None,
             saw_all: true,
@@ -117,7 +129,10 @@ impl<'a> Stage<'a> {
                 self.host_event(*event).await;
                 Ok(())
             }
-            Directive::Model | Directive::Setting | Directive::Expect { .. } => Ok(()),
+            Directive::Model
+            | Directive::Setting
+            | Directive::Expect { .. }
+            | Directive::ExpectSent { .. } => Ok(()),
         }
     }
 
@@ -199,7 +214,7 @@ impl<'a> Stage<'a> {
             second.client.finish_cut();
         }
         let home = &directories(self.directory.path())[2];
-        let mut host = Host::start(home, &self.script, &self.scenario.options);
+        let mut host = Host::start(home, &self.script, &self.scenario.options, &self.sent);
         self.client = Seat::take(host.connect(), &self.scenario.options).await;
         self.client.skip();
         self.host = Some(host);
@@ -241,6 +256,26 @@ impl<'a> Stage<'a> {
                 return Err(format!("{late}{}", difference(&expected, &look.items)));
             }
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn actually_sent(&mut self) -> String {
+        quiet(&self.client).await;
+        let items = self.sent.items(&mut self.names);
+        self.sent.tell();
+        let items = if items.is_empty() { "nothing".to_owned() } else { items.join(" · ") };
+        format!("=> {MODEL}{items}")
+    }
+
+    async fn compare_sent(&mut self, expected: &str) -> Result<(), String> {
+        quiet(&self.client).await;
+        let items = self.sent.items(&mut self.names);
+        self.sent.tell();
+        let expected: Vec<&str> =
+            if expected == "nothing" { Vec::new() } else { expected.split(" · ").collect() };
+        match items == expected {
+            true => Ok(()),
+            false => Err(difference(&expected, &items)),
         }
     }
 
@@ -291,6 +326,7 @@ impl<'a> Stage<'a> {
         let transcript = |updates| Transcript::of(updates, UserMessages::LeftOut);
         transcript(&shown)
             .must_equal(&transcript(&told))
+            .and_then(|()| must_be_told(&self.client.sent_prompts(&session), &told))
             .map_err(|reason| format!("load is not live: {reason}"))
     }
 }

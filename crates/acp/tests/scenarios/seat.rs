@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use attache_testkit::client::{Reply, TestClient};
+use attache_testkit::prompts::SentPrompt;
 use serde_json::{Value, json};
 
 use crate::grammar::{Options, Permission};
@@ -13,6 +14,8 @@ use crate::show::{Asked, Details, Live, Teller, is_borrowed};
 pub(crate) struct Seat {
     pub(crate) client: TestClient,
     asked: HashMap<u64, Asked>,
+    /// What was said in prompts: request, session, blocks.
+    prompts: Vec<(u64, Value, Value)>,
     /// Ids of permission requests that were answered here.
     replied: Vec<Value>,
     /// Lines sent as they were, each of which will be answered under an id that is not ours.
@@ -30,7 +33,8 @@ pub(crate) struct Look {
 impl Seat {
     pub(crate) async fn take(client: TestClient, options: &Options) -> Self {
         client.set_policy(|_, _| Reply::Never);
-        let seat = Self { client, asked: HashMap::new(), replied: Vec::new(), lines: 0, told: 0 };
+        let asked = HashMap::new();
+        let seat = Self { client, asked, prompts: Vec::new(), replied: Vec::new(), lines: 0, told: 0 };
         if !options.silent_start {
             let session = if options.notices { json!({ "notices": {} }) } else { json!({}) };
             let mut capabilities = json!({ "session": session });
@@ -49,8 +53,25 @@ impl Seat {
     }
 
     pub(crate) fn ask(&mut self, method: &str, params: Value, label: Option<String>) {
+        let said =
+            (method == "session/prompt").then(|| (params["sessionId"].clone(), params["prompt"].clone()));
         let pending = self.client.start(method, params);
+        self.prompts.extend(said.map(|(session, blocks)| (pending.id, session, blocks)));
         self.asked.insert(pending.id, Asked { method: method.to_owned(), label });
+    }
+
+    /// The prompts of a session that were answered with a result.
+    pub(crate) fn sent_prompts(&self, session: &str) -> Vec<SentPrompt> {
+        let received = self.client.received();
+        let sent = |(id, of, blocks): &(u64, Value, Value)| {
+            let answered = |message: &&Value| message.get("method").is_none() && message["id"] == *id;
+            let result = &received.iter().find(answered)?["result"];
+            let message_id = result["_meta"]["attache/messageId"].as_str()?.to_owned();
+            let stop_reason = result["stopReason"].as_str()?.to_owned();
+            let blocks = blocks.as_array()?.clone();
+            (of == session).then_some(SentPrompt { message_id, blocks, stop_reason })
+        };
+        self.prompts.iter().filter_map(sent).collect()
     }
 
     pub(crate) fn send_line(&mut self, line: &str) {

@@ -408,7 +408,7 @@ fn options(options: &Value) -> String {
     told.join(" ")
 }
 
-fn abridged(text: &str) -> String {
+pub(crate) fn abridged(text: &str) -> String {
     if text.len() <= SHOWN_TEXT {
         return text.to_owned();
     }

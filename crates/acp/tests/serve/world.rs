@@ -75,6 +75,7 @@ impl World {
             compaction: None,
             tools: family(&self.runs).iter().chain(&self.tools).cloned().collect(),
             surroundings: None,
+            pictures: None,
             agents: Agents::builtin(),
             clock: self.clock.clone(),
             ids: Arc::new(Ids::new(self.clock.clone(), *number)),

@@ -32,6 +32,7 @@ pub(super) async fn accepted(
         }
         Err(
             error @ (DiscoverError::Unreachable { .. }
+            | DiscoverError::Untrusted { .. }
             | DiscoverError::NoSuchPath { .. }
             | DiscoverError::Refused { .. }
             | DiscoverError::Nonsense { .. }

@@ -156,6 +156,11 @@ async fn answered(
             let endpoint = Finding::fail("endpoint", error.to_string(), unreachable(provider, wire));
             (vec![Finding::ok("key", key_found), endpoint], Reached::No)
         }
+        Err(error @ DiscoverError::Untrusted { .. }) => {
+            let next = "the error says what is wrong with the certificate; SSL_CERT_FILE names a file of trusted authorities";
+            let endpoint = Finding::fail("endpoint", error.to_string(), next);
+            (vec![Finding::ok("key", key_found), endpoint], Reached::No)
+        }
         Err(
             error @ (DiscoverError::NoSuchPath { .. }
             | DiscoverError::Nonsense { .. }

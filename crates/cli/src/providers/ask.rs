@@ -14,7 +14,8 @@ use crate::limits::{ANSWER, LOCAL_ANSWER};
 /// What servers said, by provider.
 pub(super) type Heard = HashMap<String, Vec<ModelInfo>>;
 
-/// A configured server on this machine, of whose models nothing is stated and no catalogue knows.
+/// A configured server on this machine whose models no catalogue knows, unless the file states the window of each: only the
+/// server knows how it was started.
 pub(crate) fn is_to_be_asked(standing: &Standing<'_>) -> bool {
     let provider = standing.provider;
     let Wire::Http(HttpWire { base_url: Some(Sourced { value, origin }), .. }) = &provider.wire else {
@@ -23,7 +24,9 @@ pub(crate) fn is_to_be_asked(standing: &Standing<'_>) -> bool {
     let is_ready = matches!(standing.state, State::Ready(_));
     let is_vendors_own =
         *origin == Origin::Default && provider.vendor.is_some_and(|vendor| vendor.shelf.models_dev.is_some());
-    is_ready && provider.models.is_empty() && value.is_loopback() && !is_vendors_own
+    let is_stated =
+        !provider.models.is_empty() && provider.models.iter().all(|model| model.context.is_some());
+    is_ready && !is_stated && value.is_loopback() && !is_vendors_own
 }
 
 /// Asks all that are to be asked; if nobody else has a model, also whoever listens on the usual ports.

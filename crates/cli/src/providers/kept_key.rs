@@ -82,6 +82,10 @@ impl Model for SharedKeptKey {
         self.0.keyless.describe(model)
     }
 
+    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
+        self.0.keyless.takes(info, mime)
+    }
+
     fn stream(
         &self,
         request: ModelRequest,

@@ -161,10 +161,17 @@ impl Model for LiveProviders {
         }
         match self.0.config.provider(&model.provider_id) {
             Some(provider) if matches!(provider.wire, Wire::Http(_)) => {
-                Some(self.0.opener.described(provider, &model.without_variant()))
+                let heard = self.0.heard();
+                let found = heard.get(&model.provider_id).map_or(&[][..], Vec::as_slice);
+                Some(self.0.opener.described(provider, &model.without_variant(), found))
             }
             Some(_) | None => route.describe(model),
         }
+    }
+
+    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
+        let current = self.0.current();
+        current.routes.get(&info.model.provider_id).is_some_and(|route| route.takes(info, mime))
     }
 
     fn small(&self, beside: &ModelRef) -> Option<ModelRef> {

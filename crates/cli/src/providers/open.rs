@@ -6,7 +6,7 @@ use std::time::Duration;
 use attache_core::ports::Model;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
-use attache_models::{AuthHeader, Dialect, Endpoint, Http, HttpModel, ScriptModel, Secret};
+use attache_models::{AuthHeader, Dialect, Endpoint, Http, HttpModel, ScriptModel, Secret, served_as};
 
 use super::kept_key::SharedKeptKey;
 use super::words::key_hint;
@@ -36,7 +36,8 @@ impl Opener {
         let stated = |id: &str| provider.models.iter().find(|model| model.name == id);
         let known_here = known.iter().map(|info| info.model.model_id.clone()).collect::<Vec<_>>();
         let unknown = provider.models.iter().filter(|model| !known_here.contains(&model.name));
-        let own = unknown.map(|model| self.described(provider, &ModelRef::new(&provider.name, &model.name)));
+        let own =
+            unknown.map(|model| self.described(provider, &ModelRef::new(&provider.name, &model.name), found));
         let known = known.into_iter().map(|info| match stated(&info.model.model_id) {
             Some(stated) => stated.over(info),
             None => info,
@@ -52,9 +53,11 @@ impl Opener {
         }
     }
 
-    /// What can be said of a model of this provider, listed or not.
-    pub(crate) fn described(&self, provider: &Provider, model: &ModelRef) -> ModelInfo {
-        let known = self.catalogue.get().describe(provider.vendor, model.clone());
+    /// What can be said of a model of this provider, listed or not: what its server said of it, whatever it calls it there,
+    /// before what the catalogue says.
+    pub(crate) fn described(&self, provider: &Provider, model: &ModelRef, found: &[ModelInfo]) -> ModelInfo {
+        let known = served_as(model, found)
+            .unwrap_or_else(|| self.catalogue.get().describe(provider.vendor, model.clone()));
         match provider.models.iter().find(|stated| stated.name == model.model_id) {
             Some(stated) => stated.over(known),
             None => known,

@@ -158,9 +158,11 @@ fn models_are_those_of_the_catalogue_as_the_configuration_states_them() {
     assert_eq!(models[0], known[0], "the default stays");
     assert_eq!(models[1], (second, 77), "stated in its place");
     assert_eq!(models.last().unwrap(), &("new".to_owned(), 5), "what nobody knows comes last");
-    let new = sources
-        .opener
-        .described(sources.config.provider("anthropic").unwrap(), &ModelRef::new("anthropic", "new"));
+    let new = sources.opener.described(
+        sources.config.provider("anthropic").unwrap(),
+        &ModelRef::new("anthropic", "new"),
+        &[],
+    );
     assert_eq!(new.thought_levels, [ThoughtLevel::Low, ThoughtLevel::Medium, ThoughtLevel::High]);
     let found = [ModelInfo::undescribed(ModelRef::new("anthropic", "there"))];
     let models = listed(&plain, "anthropic", &found);
@@ -274,4 +276,33 @@ fn a_script_that_is_missing_or_wrong_is_named() {
     assert_eq!(error(), "~/config.toml:4: `providers.demo.script` ~/demo.script: there is no such file");
     std::fs::write(home.path("demo.script"), "on *\n\n sya \"x\"\n").unwrap();
     assert!(error().starts_with("~/demo.script:3: expected on, reasoning, text,"), "{}", error());
+}
+
+#[test]
+fn a_server_on_this_machine_tells_the_window_whatever_the_model_is_called() {
+    let mine = |model: &str| {
+        format!(
+            "[providers.mine]\ndialect = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+             [providers.mine.models.\"my-model\"]\n{model}\n"
+        )
+    };
+    let asked = |home: &Home| {
+        let sources = home.sources(&[]);
+        let keys = sources.credentials.read();
+        let standings = standings(&sources.config, &keys);
+        standings.iter().any(|standing| standing.provider.name == "mine" && is_to_be_asked(standing))
+    };
+    let home = Home::with(&mine("max_output = 100"));
+    assert!(asked(&home), "nobody but the server knows its window");
+    assert!(!asked(&Home::with(&mine("context = 9000"))), "the user has said it");
+    let sources = home.sources(&[]);
+    let provider = sources.config.provider("mine").unwrap();
+    let served = ModelInfo::undescribed(ModelRef::new("mine", "/models/qwen.gguf"));
+    let found = [ModelInfo { context: 40_960, images: true, ..served }];
+    let described = sources.opener.described(provider, &ModelRef::new("mine", "my-model"), &found);
+    assert_eq!((described.model.model_id.as_str(), described.context), ("my-model", 40_960));
+    assert_eq!((described.max_output, described.images), (100, true), "what is stated stays");
+    let listed = sources.opener.listed(provider, &found);
+    let windows: Vec<_> = listed.iter().map(|info| info.context).collect();
+    assert_eq!(windows, [40_960, 40_960]);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
-use crate::ports::{Clock, Compaction, Model, Scratch, Surroundings, Tool};
+use crate::ports::{Clock, Compaction, Model, Pictures, Scratch, Surroundings, Tool};
 use crate::scope::Guarded;
 use crate::watchdog::{Approval, Hold, Rule};
 
@@ -24,6 +24,8 @@ pub struct Parts {
     pub tools: Arc<[Arc<dyn Tool>]>,
     /// `None`: the system prompt says nothing of version control.
     pub surroundings: Option<Arc<dyn Surroundings>>,
+    /// `None`: pictures are sent as they came.
+    pub pictures: Option<Arc<dyn Pictures>>,
     pub agents: Agents,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<Ids>,

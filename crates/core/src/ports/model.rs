@@ -13,6 +13,7 @@ use super::{BoxFuture, BoxStream};
 use crate::chunk::{Chunk, FinishReason};
 use crate::conversation::Conversation;
 use crate::ids::SessionId;
+use crate::prompt::media::Kind;
 
 /// The five disjoint token counts of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,6 +179,15 @@ impl ModelInfo {
     }
 }
 
+impl ModelInfo {
+    /// Whether it can be given such a file natively, as far as it is known without its dialect.
+    pub fn takes(&self, mime: &str) -> bool {
+        const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+        let Some(kind) = Kind::of(mime) else { return false };
+        kind.is_taken_by(self) && (kind != Kind::Image || IMAGES.contains(&mime))
+    }
+}
+
 pub trait Model: Send + Sync + Debug {
     /// The models that can be chosen, the default first. Empty while no provider can be used; quick, asks nobody.
     fn available(&self) -> Arc<[ModelInfo]>;
@@ -186,6 +196,11 @@ pub trait Model: Send + Sync + Debug {
     /// A provider that takes any name describes any name.
     fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         self.available().iter().find(|info| info.model.names_same_model(model)).cloned()
+    }
+
+    /// Whether this model is given such a file natively: by what it can do, and by what its dialect has a form for.
+    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
+        info.takes(mime)
     }
 
     /// A small model of the same provider, for work beside a session when nothing is configured: whoever reads the

@@ -1,4 +1,5 @@
-//! Images and audio in a prompt: how a file part remembers what it was sent as, and whether a model takes it.
+//! Files in a prompt that are for a model's eyes and ears: how a part remembers what it was sent as, and whether a model takes
+//! it.
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -8,8 +9,7 @@ use crate::part::Part;
 use crate::picture::{self, Picture};
 use crate::ports::model::ModelInfo;
 
-/// A prompt block that a model must be able to take. Embedded resources are none: what a model can't take of them is
-/// described to it.
+/// A prompt block of its own kind. Embedded resources are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
     Image,
@@ -27,11 +27,33 @@ impl Block {
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Image, Self::Audio].into_iter().find(|block| block.as_str() == text)
     }
+}
 
-    fn is_taken_by(self, info: &ModelInfo) -> bool {
+/// What a model may be given natively.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Image,
+    Audio,
+    Pdf,
+}
+
+impl Kind {
+    /// `None` for what no model is given natively: it is described.
+    pub fn of(mime: &str) -> Option<Self> {
+        if mime.starts_with("image/") {
+            Some(Self::Image)
+        } else if mime.starts_with("audio/") {
+            Some(Self::Audio)
+        } else {
+            (mime == "application/pdf").then_some(Self::Pdf)
+        }
+    }
+
+    pub fn is_taken_by(self, info: &ModelInfo) -> bool {
         match self {
             Self::Image => info.images,
             Self::Audio => info.audio,
+            Self::Pdf => info.pdf,
         }
     }
 
@@ -39,8 +61,17 @@ impl Block {
         match self {
             Self::Image => "images",
             Self::Audio => "audio",
+            Self::Pdf => "PDF files",
         }
     }
+}
+
+/// A picture in the form that providers take, in the blob store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fitted<'a> {
+    pub digest: &'a str,
+    pub mime: &'a str,
+    pub size: u64,
 }
 
 /// What stands under `providerMetadata.attache` of a user's file part. Ours alone: it reaches neither a client nor a model.
@@ -52,6 +83,8 @@ pub struct Marks<'a> {
     pub uri: Option<&'a str>,
     /// Of an attachment that left its row for the blob store.
     pub size: Option<u64>,
+    /// What models are given instead, where providers would not take it as it is.
+    pub fitted: Option<Fitted<'a>>,
     /// Why a provider would not take it; from then on it is only described.
     pub rejected: Option<&'a str>,
 }
@@ -64,6 +97,7 @@ impl<'a> Marks<'a> {
             block: text("block").and_then(Block::parse),
             uri: text("uri"),
             size: ours.and_then(|ours| ours.get("size")?.as_u64()),
+            fitted: ours.and_then(|ours| Fitted::of(ours.get("fitted")?)),
             rejected: text("rejected"),
         }
     }
@@ -80,46 +114,85 @@ impl<'a> Marks<'a> {
         if let Some(size) = self.size {
             ours.insert("size".into(), size.into());
         }
+        if let Some(Fitted { digest, mime, size }) = self.fitted {
+            ours.insert("fitted".into(), json!({ "digest": digest, "mime": mime, "size": size }));
+        }
         (!ours.is_empty()).then(|| json!({ "attache": ours }))
+    }
+
+    /// The same beside what others keep there: a model's own file carries what its provider wants back.
+    pub fn within(&self, metadata: Option<&Value>) -> Option<Value> {
+        let mut all = metadata.and_then(Value::as_object).cloned().unwrap_or_default();
+        all.shift_remove("attache");
+        if let Some(Value::Object(ours)) = self.metadata() {
+            all.extend(ours);
+        }
+        (!all.is_empty()).then_some(Value::Object(all))
     }
 }
 
-/// A block that the chosen model can't take.
+impl<'a> Fitted<'a> {
+    fn of(value: &'a Value) -> Option<Self> {
+        let text = |key: &str| value.get(key)?.as_str();
+        Some(Self { digest: text("digest")?, mime: text("mime")?, size: value.get("size")?.as_u64()? })
+    }
+}
+
+/// A file that the chosen model can't take.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("prompt[{index}]: {model} does not take {}; {advice}", .block.in_words())]
+#[error("prompt[{index}]: {model} does not take {what}; {advice}")]
 pub struct NotTaken {
     index: usize,
-    block: Block,
+    /// `images`, or a type where others of its kind are taken.
+    what: String,
     model: String,
     advice: String,
 }
 
-/// Whether the model takes every image and audio block. What the user can do instead stands in the error.
-pub fn check(parts: &[Part], chosen: &ModelInfo, available: &[ModelInfo]) -> Result<(), NotTaken> {
+/// Whether a model is given such a file natively: what it can do, in the dialect it is spoken to.
+pub type Takes<'a> = &'a dyn Fn(&ModelInfo, &str) -> bool;
+
+/// Whether the model takes every image, sound and PDF. What the user can do instead stands in the error.
+pub fn check(
+    parts: &[Part],
+    chosen: &ModelInfo,
+    available: &[ModelInfo],
+    takes: Takes<'_>,
+) -> Result<(), NotTaken> {
     for (index, part) in parts.iter().enumerate() {
-        let Some(block) = block_of(part).filter(|block| !block.is_taken_by(chosen)) else { continue };
-        let model = chosen.model.to_string();
-        return Err(NotTaken { index, block, model, advice: advice(block, available) });
+        let Some((kind, mime)) = given(part).filter(|(_, mime)| !takes(chosen, mime)) else { continue };
+        let what = match kind.is_taken_by(chosen) {
+            true => mime.to_owned(),
+            false => kind.in_words().to_owned(),
+        };
+        let advice = advice(mime, available, takes);
+        return Err(NotTaken { index, what, model: chosen.model.to_string(), advice });
     }
     Ok(())
 }
 
-fn block_of(part: &Part) -> Option<Block> {
-    match part {
-        Part::File { provider_metadata, .. } => Marks::of(provider_metadata.as_ref()).block,
-        Part::StepStart
-        | Part::Text { .. }
-        | Part::Reasoning { .. }
-        | Part::Tool(_)
-        | Part::SourceUrl { .. }
-        | Part::SourceDocument { .. }
-        | Part::Data { .. } => None,
-    }
+/// What a model would be given of a part, and as what; `None` for what is text to it or only described.
+fn given(part: &Part) -> Option<(Kind, &str)> {
+    let Part::File { media_type, provider_metadata, .. } = part else { return None };
+    let marks = Marks::of(provider_metadata.as_ref());
+    let mime = marks.fitted.map_or(media_type.as_str(), |fitted| fitted.mime);
+    Kind::of(mime).map(|kind| (kind, mime))
 }
 
-fn advice(block: Block, available: &[ModelInfo]) -> String {
+/// The names of the files of a prompt that no model is shown: it is told their name, type and size only.
+pub fn described_names(parts: &[Part]) -> Vec<String> {
+    let name = |part: &Part| {
+        let Part::File { media_type, filename, provider_metadata, .. } = part else { return None };
+        let marks = Marks::of(provider_metadata.as_ref());
+        let name = filename.as_deref().or(marks.uri).unwrap_or("a file");
+        Kind::of(media_type).is_none().then(|| format!("{name} ({media_type})"))
+    };
+    parts.iter().filter_map(name).collect()
+}
+
+fn advice(mime: &str, available: &[ModelInfo], takes: Takes<'_>) -> String {
     const NAMED: usize = 3;
-    let able = available.iter().filter(|info| block.is_taken_by(info));
+    let able = available.iter().filter(|info| takes(info, mime));
     let names: Vec<_> = able.take(NAMED).map(|info| info.model.to_string()).collect();
     match names.is_empty() {
         true => "no configured model does, so leave it out".to_owned(),
@@ -138,7 +211,7 @@ pub fn rejected(part: &Part, reason: &str) -> Option<Part> {
     match &mut marked {
         Part::File { provider_metadata, .. } => {
             let marks = Marks { rejected: Some(&reason), ..Marks::of(provider_metadata.as_ref()) };
-            *provider_metadata = marks.metadata();
+            *provider_metadata = marks.within(provider_metadata.as_ref());
         }
         // One that the provider was to fetch itself.
         Part::Data { name, data, .. } if name == "file-ref" && is_fetched(data) => {
@@ -188,8 +261,8 @@ pub fn as_sent(mut part: Part) -> Part {
     match &mut part {
         Part::File { provider_metadata, .. } => {
             if Marks::of(provider_metadata.as_ref()).rejected.is_some() {
-                *provider_metadata =
-                    Marks { rejected: None, ..Marks::of(provider_metadata.as_ref()) }.metadata();
+                *provider_metadata = Marks { rejected: None, ..Marks::of(provider_metadata.as_ref()) }
+                    .within(provider_metadata.as_ref());
             }
         }
         Part::Data { data: Value::Object(fields), .. } => drop(fields.remove("rejected")),

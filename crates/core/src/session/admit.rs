@@ -16,9 +16,8 @@ use crate::journal::replay::parts_of;
 use crate::limits::QUEUED_MESSAGES;
 use crate::notice;
 use crate::part::{Part, Role};
-use crate::ports::model::ModelInfo;
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
-use crate::prompt::{Prompt, media, shelve};
+use crate::prompt::{Prompt, intake, media};
 use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
@@ -62,9 +61,8 @@ impl Session {
         if self.waiting.len() >= QUEUED_MESSAGES {
             return Err(HubError::Invalid(format!("{QUEUED_MESSAGES} prompts are waiting already")));
         }
-        self.check_media(&parts)?;
         let message_id = message_id.unwrap_or_else(|| self.hub.parts.ids.message());
-        shelve(&mut parts, &self.id, &*self.hub.parts.blobs).await?;
+        self.take_attachments(&mut parts).await?;
         if self.asking.is_some() {
             // Typing instead of answering is an answer: the call is denied and the new prompt takes over.
             self.refuse_open_question("superseded by a new prompt", LeaseAfter::Keep).await;
@@ -91,24 +89,16 @@ impl Session {
         Ok(Admitted::Waits(message_id))
     }
 
-    /// Before anything is stored. A model that is still to be found is held to it when the message fires.
-    pub(super) fn check_media(&self, parts: &[Part]) -> Result<(), HubError> {
-        match self.current_model() {
-            Some(model) => self.check_media_for(parts, &model),
-            None => Ok(()),
-        }
-    }
-
-    pub(super) fn check_media_for(&self, parts: &[Part], model: &ModelInfo) -> Result<(), HubError> {
-        let models = &self.hub.choices.get().models;
-        media::check(parts, model, models).map_err(|error| HubError::Invalid(error.to_string()))
+    /// A model that is still to be found is held to it when the message fires.
+    async fn take_attachments(&self, parts: &mut [Part]) -> Result<(), HubError> {
+        intake::take(&self.hub, &self.id, self.current_model().as_ref(), parts).await
     }
 
     /// The same id with the same content is the same message; with other content it is a mistake.
     async fn admitted_before(&self, id: &MessageId, parts: &[Part]) -> Result<Option<Admitted>, HubError> {
         let Some((row, rows)) = self.hub.parts.store.message(id).await? else { return Ok(None) };
         let mut shelved = parts.to_vec();
-        shelve(&mut shelved, &self.id, &*self.hub.parts.blobs).await?;
+        intake::take(&self.hub, &self.id, None, &mut shelved).await?;
         let sent = parts_of(&rows)?.into_iter().filter(|part| !is_news(part));
         let sent: Vec<_> = sent.map(media::as_sent).collect();
         if row.session_id != self.id || sent != shelved {

@@ -20,6 +20,10 @@ impl Session {
     ) -> Result<Attachment, HubError> {
         // Somebody else may have written since we looked, or died; or we could not settle it ourselves.
         self.recover().await?;
+        match from {
+            AttachFrom::Now => self.look_for_uncommitted(),
+            AttachFrom::Beginning | AttachFrom::LiveRun => {}
+        }
         let live = self.live_run();
         let head = self.journal.durable();
         let start = match (from, live) {

@@ -12,8 +12,9 @@ use crate::hub::{self, HubError, QueuedMessage, TurnOutcome, commit};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::replay::parts_of;
 use crate::part::Part;
+use crate::ports::model::ModelInfo;
 use crate::ports::store::{Batch, Change, LeaseGrant, SessionRecord};
-use crate::prompt::{Prompt, media, shelve};
+use crate::prompt::{Prompt, intake};
 use crate::turn::TurnEnd;
 
 impl Session {
@@ -40,8 +41,8 @@ impl Session {
     ) -> Result<(), HubError> {
         self.demand_waiting(message_id)?;
         let Prompt { parts, runtime_context, .. } = prompt;
-        self.check_media(&parts)?;
-        let changes = edited(&self.hub, &self.id, message_id, parts).await?;
+        let model = self.current_model();
+        let changes = edited(&self.hub, &self.id, message_id, parts, model.as_ref()).await?;
         self.write_to_queue(message_id, changes).await?;
         let queued = self.waiting.iter_mut().find(|queued| queued.message_id == *message_id);
         if let Some(queued) = queued.filter(|_| !runtime_context.is_empty()) {
@@ -91,11 +92,8 @@ pub(crate) async fn edit_stored(
     if !record.queued.contains(message_id) {
         return Err(not_waiting(message_id));
     }
-    if let Some(model) = model_of(hub, &record.row) {
-        media::check(&prompt.parts, &model, &hub.choices.get().models)
-            .map_err(|error| HubError::Invalid(error.to_string()))?;
-    }
-    let changes = edited(hub, &record.row.id, message_id, prompt.parts).await?;
+    let model = model_of(hub, &record.row);
+    let changes = edited(hub, &record.row.id, message_id, prompt.parts, model.as_ref()).await?;
     write(hub, &record.row.id, message_id, changes).await
 }
 
@@ -124,6 +122,7 @@ async fn edited(
     session_id: &SessionId,
     message_id: &MessageId,
     mut parts: Vec<Part>,
+    model: Option<&ModelInfo>,
 ) -> Result<Vec<Change>, HubError> {
     let stored = hub.parts.store.message(message_id).await?;
     let Some((_, old)) = stored else { return Err(not_waiting(message_id)) };
@@ -134,7 +133,7 @@ async fn edited(
             parts.len()
         )));
     }
-    shelve(&mut parts, session_id, &*hub.parts.blobs).await?;
+    intake::take(hub, session_id, model, &mut parts).await?;
     let now = hub.parts.clock.now_ms();
     let mut rows = crate::rows::of_message(session_id, message_id, &parts, now, &hub.parts.ids)?;
     for (row, known) in rows.iter_mut().zip(old) {

@@ -12,7 +12,7 @@ use super::ask::Asking;
 use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::setting::Setting;
-use super::{ClientSide, Session, history};
+use super::{ClientSide, Command, Session, history};
 use crate::chunk::{Chunk, Rest, replay};
 use crate::conversation::Conversation;
 use crate::environment::is_news;
@@ -24,6 +24,7 @@ use crate::journal::fold::Fold;
 use crate::part::{Part, Passage, Role};
 use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
+use crate::prompt::{intake, media};
 use crate::rows::{self, Place};
 use crate::turn::usage::Used;
 use crate::turn::{Entrance, Retrying, Turn, TurnResult};
@@ -94,7 +95,7 @@ impl Session {
     pub(super) async fn fire(&mut self, firing: Firing) -> Result<(), HubError> {
         let setting = self.setting_of_turn().await?;
         // Again, because the model may have been changed while the message waited.
-        self.check_media_for(&firing.parts, &setting.model)?;
+        intake::check(&self.hub, &firing.parts, &setting.model)?;
         let mut passages = self.take_history().await?;
         let live = LiveRun {
             user_message_id: firing.message_id.clone(),
@@ -106,6 +107,7 @@ impl Session {
         parts.extend(self.environment_news(&setting).await);
         self.store_start(&live, &setting, firing.place, &parts).await?;
         self.last_seq = live.first_seq + 1;
+        self.tell_of_described(&parts);
         let user = Passage::new(firing.message_id, Role::User, parts);
         passages.push(user);
         let mut turn = self.new_turn(setting, &live, passages);
@@ -115,6 +117,19 @@ impl Session {
         self.running = Some(Running::start(turn, live, Entrance::Beginning));
         self.set_state(RunState::Busy);
         Ok(())
+    }
+
+    /// No model is shown such files: that it is told only of them must not go unnoticed.
+    fn tell_of_described(&self, parts: &[Part]) {
+        let names = media::described_names(parts);
+        if names.is_empty() {
+            return;
+        }
+        self.tell_ourselves(Command::Notice {
+            severity: "warning",
+            title: "A file is only described to the model: its name, type and size".into(),
+            description: Some(names.join(", ")),
+        });
     }
 
     async fn store_start(

@@ -69,9 +69,8 @@ impl Session {
         }
         let workspace = self.workspace();
         let specs = self.hub.offer(&agent, &model);
-        // Knows nothing of thought levels or the model of the moment, but for the tools that are of use to it: another one
-        // leaves it the same to the byte.
-        let system = system_prompt::assemble(&agent, &self.environment(), &specs);
+        // Knows nothing of thought levels or the model of the moment: another one leaves it the same to the byte.
+        let system = system_prompt::assemble(&agent, &self.environment());
         let setting = Arc::new(Setting {
             agent,
             model: Arc::new(model),

@@ -1,5 +1,10 @@
 //! A session looks around: once for its system prompt, then before every turn for what has changed.
 
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::task::JoinHandle;
+
 use super::Session;
 use super::setting::Setting;
 use crate::calendar;
@@ -12,11 +17,33 @@ use crate::ports::tool::Workspace;
 /// The key of the session row.
 const KEY: &str = "environment";
 
+/// What version control is being asked, beside everything else.
+#[derive(Debug, Default)]
+pub(crate) struct Uncommitted(Option<JoinHandle<Option<String>>>);
+
+impl Uncommitted {
+    /// What was found by now. A first turn that comes earlier goes without: nothing waits for version control.
+    fn take(&mut self) -> Option<String> {
+        self.0.take()?.now_or_never()?.ok().flatten()
+    }
+}
+
 impl Session {
+    /// Begins to look for what is not committed, while the user still writes the first prompt.
+    pub(super) fn look_for_uncommitted(&mut self) {
+        if self.told().is_some() || self.uncommitted.0.is_some() {
+            return;
+        }
+        let Some(surroundings) = &self.hub.parts.surroundings else { return };
+        let looking = surroundings.uncommitted(Arc::new(self.workspace()));
+        self.uncommitted = Uncommitted(Some(tokio::spawn(looking)));
+    }
+
     /// Captures the environment unless that was done before. It is stored with the turn that begins.
     pub(super) async fn capture_environment(&mut self, model: &ModelRef) {
         if self.told().is_none() {
-            let now = self.look_around(&self.workspace(), model).await;
+            let uncommitted = self.uncommitted.take();
+            let now = self.look_around(&self.workspace(), model, uncommitted.as_deref()).await;
             self.row.metadata.insert(KEY.into(), Told::first(now).to_json());
         }
     }
@@ -28,7 +55,7 @@ impl Session {
 
     /// What has changed since it was last told, for the message that takes its place now.
     pub(super) async fn environment_news(&mut self, setting: &Setting) -> Option<Part> {
-        let now = self.look_around(&setting.workspace, &setting.model.model).await;
+        let now = self.look_around(&setting.workspace, &setting.model.model, None).await;
         let mut told = self.told()?;
         let news = told.tell(&now)?;
         self.row.metadata.insert(KEY.into(), told.to_json());
@@ -45,7 +72,12 @@ impl Session {
         self.row.metadata.get(KEY).and_then(Told::from_json)
     }
 
-    async fn look_around(&self, workspace: &Workspace, model: &ModelRef) -> Environment {
+    async fn look_around(
+        &self,
+        workspace: &Workspace,
+        model: &ModelRef,
+        uncommitted: Option<&str>,
+    ) -> Environment {
         let parts = &self.hub.parts;
         let git = match &parts.surroundings {
             // A disk that does not answer must not hold up a turn.
@@ -55,8 +87,18 @@ impl Session {
             }
             None => None,
         };
-        let date = calendar::date(&parts.clock.now());
-        let platform = &parts.settings.platform;
-        Environment::of(Facts { platform, workspace, git: git.as_deref(), date: &date, model })
+        let now = parts.clock.now();
+        let date = format!("{} ({})", calendar::date(&now), calendar::zone_name(&now));
+        Environment::of(Facts {
+            platform: &parts.settings.platform,
+            workspace,
+            git: git.as_deref(),
+            uncommitted,
+            date: &date,
+            model,
+            containment: parts.settings.containment.known(),
+            approval: self.approval(),
+            people: parts.settings.people,
+        })
     }
 }

@@ -7,9 +7,10 @@ use super::calls::Call;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
 use crate::picture;
+use crate::ports::FittedPicture;
 use crate::ports::client::{Ask, Question, Said};
 use crate::ports::store::StoreResult;
-use crate::ports::tool::{Presentation, Shown, ToolOutcome};
+use crate::ports::tool::{FoundPicture, Presentation, Shown, ToolOutcome};
 use crate::watchdog::Verdict;
 
 /// The transient chunk that stores an answer; it makes no part of its own.
@@ -44,6 +45,10 @@ pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> 
         ToolOutcome::Output { data, presentation } => output(call, data, presentation, warning),
         ToolOutcome::Picture { found, mut presentation } => {
             presentation.content.push(picture::shown(&found));
+            let found = match fitted(turn, found).await {
+                Ok(found) => found,
+                Err(text) => return Ok(call.failure(&text)),
+            };
             let size = found.bytes.len();
             let session_id = &turn.setting.workspace.session_id;
             let digest = turn.hub.parts.blobs.put(session_id, found.bytes).await?;
@@ -53,6 +58,17 @@ pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> 
             call.failure_shown(&text, call.complete(presentation))
         }
         ToolOutcome::Error { text, presentation: None } => call.failure(&text),
+    })
+}
+
+/// The picture as providers take it.
+async fn fitted(turn: &Turn, found: FoundPicture) -> Result<FoundPicture, String> {
+    let Some(pictures) = &turn.hub.parts.pictures else { return Ok(found) };
+    let path = found.path.display().to_string();
+    let fitted = pictures.fit(found.bytes.clone()).await.map_err(|reason| format!("{path}: {reason}"))?;
+    Ok(match fitted {
+        Some(FittedPicture { mime, bytes }) => FoundPicture { mime, bytes, ..found },
+        None => found,
     })
 }
 

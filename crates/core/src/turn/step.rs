@@ -14,6 +14,7 @@ use crate::estimate;
 use crate::limits::PART_BYTES;
 use crate::notice;
 use crate::ports::model::{ModelError, StepEvent};
+use crate::prompt::shelf;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -144,6 +145,11 @@ impl Turn {
             Chunk::Data { ref data, .. } => {
                 incoming.heard(estimate::json_bytes(data));
                 self.record(chunk).await
+            }
+            mut file @ Chunk::File { .. } => {
+                let parts = &self.hub.parts;
+                shelf::shelve_chunk(&mut file, &self.setting.workspace.session_id, &*parts.blobs).await?;
+                self.record(file).await
             }
             other => self.record(other).await,
         }

@@ -92,6 +92,11 @@ impl Hold {
         **self.0
     }
 
+    /// What has been found; `None` while nobody has asked.
+    pub fn known(&self) -> Option<Containment> {
+        LazyLock::get(&self.0).copied()
+    }
+
     /// As `Containment::permit`; asks only where the answer hangs on it.
     pub fn permit(&self, approval: Approval) -> Result<(), &'static str> {
         match approval {
@@ -103,7 +108,10 @@ impl Hold {
 
 impl From<Containment> for Hold {
     fn from(containment: Containment) -> Self {
-        Self::found_by(move || containment)
+        let hold = Self::found_by(move || containment);
+        // There is nothing to wait for: it is known from the start.
+        hold.get();
+        hold
     }
 }
 
@@ -121,6 +129,8 @@ mod tests {
     fn nobody_looks_for_a_sandbox_before_it_matters() {
         let unneeded = Hold::found_by(|| panic!("looked"));
         assert_eq!(unneeded.permit(Approval::Edits), Ok(()));
+        assert_eq!(unneeded.known(), None);
+        assert_eq!(Hold::from(Containment::Full).known(), Some(Containment::Full));
         assert!(Hold::from(Containment::None).permit(Approval::All).is_err());
     }
 

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache_core::hub::SessionHandle;
+use attache_core::hub::{AttachFrom, People, SessionHandle};
 use attache_core::part::{Part, Role};
 use attache_core::ports::store::ModelRef;
+use attache_core::ports::tool::Workspace;
 use attache_core::ports::{BoxFuture, Surroundings};
 use attache_core::prompt::digest;
+use attache_core::watchdog::{Approval, Containment};
 
 use crate::world::*;
 
@@ -33,6 +35,11 @@ impl Surroundings for Branch {
         let branch = self.0.lock().unwrap().map(|branch| format!("branch {branch}"));
         Box::pin(std::future::ready(branch))
     }
+
+    fn uncommitted(&self, workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>> {
+        assert_eq!(workspace.root, PathBuf::from("/w"));
+        Box::pin(std::future::ready(Some("2 files changed".to_owned())))
+    }
 }
 
 #[derive(Debug)]
@@ -40,6 +47,10 @@ struct Stuck;
 
 impl Surroundings for Stuck {
     fn git(&self, _root: PathBuf) -> BoxFuture<'static, Option<String>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn uncommitted(&self, _workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>> {
         Box::pin(std::future::pending())
     }
 }
@@ -71,12 +82,14 @@ async fn sections_stand_in_their_order_and_the_digest_is_of_the_text() {
     let (_process, session) = world.session().await;
     say(&session, "go").await;
     let system = systems(&world).remove(0);
-    let environment = "\n\n# Environment\nPlatform: test\nWorkspace: /w\nAlso reachable: nothing else\n\
-                       Scratch directory: /scratch/SESSION\nGit: branch main\nDate: 2026-01-01\nModel: script/default\n\n# Tools\n";
-    let environment = environment.replace("SESSION", session.id().as_str());
-    let place = system.find(&environment).unwrap_or_else(|| panic!("{system}"));
-    assert!(place > 0 && system[..place].lines().count() > 1, "the agent's own prompt comes first");
-    assert!(system[place + environment.len()..].starts_with("- "), "the tools come last");
+    let (agent, rest) = system.split_once("\n\n# Environment\n").unwrap_or_else(|| panic!("{system}"));
+    assert!(agent.lines().count() > 1, "the agent's own prompt comes first");
+    let (environment, rules) = rest.split_once("\n\n# Sandbox and questions\n").unwrap();
+    let expected = "Platform: test\nWorkspace: /w\nAlso reachable: nothing else\nScratch directory: /scratch/SESSION\n\
+                    Git: branch main\nDate: 2026-01-01 (UTC)\nModel: script/default";
+    assert_eq!(environment, expected.replace("SESSION", session.id().as_str()));
+    let labels: Vec<_> = rules.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(labels, ["Commands", "Questions"], "and nothing behind them: tools speak for themselves");
     let disk = world.disk.lock().unwrap();
     let answer = &disk.conversation(session.id())[1];
     assert_eq!(answer.metadata["system_prompt_digest"], digest(system.as_bytes()));
@@ -113,7 +126,7 @@ async fn the_prompt_stays_and_each_change_is_told_once() {
             None,
             told("Model: script/big\n"),
             None,
-            told("Git: branch other\nDate: 2026-01-02\n"),
+            told("Git: branch other\nDate: 2026-01-02 (UTC)\n"),
             None,
             told("Model: script/default\n"),
         ]
@@ -141,9 +154,7 @@ async fn another_agent_has_another_prompt_and_the_same_environment() {
     say(&session, "two").await;
     let systems = systems(&world);
     assert_ne!(systems[0], systems[1]);
-    let environment = |system: &str| {
-        system.split("# Environment").nth(1).unwrap().split("# Tools").next().unwrap().to_owned()
-    };
+    let environment = |system: &str| system.split_once("# Environment").unwrap().1.to_owned();
     assert_eq!(environment(&systems[0]), environment(&systems[1]));
     assert_eq!(news(&world, &session), [None, None]);
 }
@@ -180,4 +191,70 @@ async fn a_disk_that_does_not_answer_holds_no_turn_up() {
     say(&session, "go").await;
     assert!(start.elapsed() < Duration::from_secs(1));
     assert!(!systems(&world)[0].contains("Git:"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_uncommitted_at_the_beginning_is_told_once_and_never_waited_for() {
+    let told = |system: &str| system.lines().find(|line| line.starts_with("Uncommitted:")).map(str::to_owned);
+    let world = World::new(SCRIPT).with_surroundings(Branch::on("main"));
+    let (_process, session) = world.session().await;
+    // As when a client makes a session: its user still writes.
+    let _seat = session.attach(None, AttachFrom::Now).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    say(&session, "one").await;
+    say(&session, "two").await;
+    for system in systems(&world) {
+        assert_eq!(told(&system).as_deref(), Some("Uncommitted: 2 files changed"));
+    }
+    assert_eq!(news(&world, &session), [None, None], "the model's own edits are no news to it");
+
+    let world = World::new(SCRIPT).with_surroundings(Arc::new(Stuck));
+    let (_process, session) = world.session().await;
+    let _seat = session.attach(None, AttachFrom::Now).await.unwrap();
+    say(&session, "one").await;
+    assert_eq!(told(&systems(&world)[0]), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_asks_and_what_holds_commands_is_said_as_it_is_here() {
+    let first = |containment: Containment, approval: Approval, people: People| async move {
+        let world = World::new(SCRIPT).with_settings(|settings| {
+            settings.containment = containment.into();
+            (settings.approval, settings.people) = (approval, people);
+        });
+        let (_process, session) = world.session().await;
+        say(&session, "go").await;
+        systems(&world).remove(0)
+    };
+    for (containment, approval, people, said) in [
+        (Containment::Full, Approval::Ask, People::Present, "Commands: run in a sandbox. "),
+        (Containment::Full, Approval::Ask, People::Present, "all else asks the user first"),
+        (Containment::Reduced, Approval::Ask, People::Present, "Commands: run in a reduced sandbox: "),
+        (
+            Containment::None,
+            Approval::Edits,
+            People::Present,
+            "Commands: run without a sandbox, so each asks.",
+        ),
+        (Containment::None, Approval::Edits, People::Present, "reading and editing the workspace"),
+        (Containment::ExplicitlyOff, Approval::All, People::Present, "with all rights of the user"),
+        (Containment::ExplicitlyOff, Approval::All, People::Present, "Questions: nothing asks; "),
+        (Containment::Full, Approval::Ask, People::Absent, "so all else is refused"),
+    ] {
+        let system = first(containment, approval, people).await;
+        assert!(system.contains(said), "{said}: {system}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_approval_is_told_with_the_next_message() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    say(&session, "one").await;
+    session.set_approval(Approval::Edits).await.unwrap();
+    say(&session, "two").await;
+    let told = news(&world, &session).remove(1).unwrap();
+    assert!(told.contains("\nQuestions: reading and editing the workspace"), "{told}");
+    assert_eq!(told.lines().count(), 4, "and nothing else: {told}");
+    assert_eq!(systems(&world)[0], systems(&world)[1]);
 }

@@ -14,7 +14,7 @@ use attache_core::hub::{
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::client::{Answer, Client};
-use attache_core::ports::{Clock, Compaction, Model, Scratch, Surroundings};
+use attache_core::ports::{Clock, Compaction, Model, Pictures, Scratch, Surroundings};
 use attache_core::prompt::Prompt;
 use attache_core::turn::TurnEnd;
 use attache_core::watchdog::{Approval, Containment};
@@ -37,6 +37,7 @@ pub(crate) struct World {
     settings: Settings,
     compaction: Option<Arc<dyn Compaction>>,
     surroundings: Option<Arc<dyn Surroundings>>,
+    pictures: Option<Arc<dyn Pictures>>,
     scratch: Option<Arc<dyn Scratch>>,
     processes: Mutex<u64>,
 }
@@ -73,6 +74,7 @@ impl World {
             },
             compaction: None,
             surroundings: None,
+            pictures: None,
             scratch: None,
             processes: Mutex::default(),
         }
@@ -80,6 +82,11 @@ impl World {
 
     pub(crate) fn with_compaction(mut self, compaction: Arc<dyn Compaction>) -> Self {
         self.compaction = Some(compaction);
+        self
+    }
+
+    pub(crate) fn with_pictures(mut self, pictures: Arc<dyn Pictures>) -> Self {
+        self.pictures = Some(pictures);
         self
     }
 
@@ -124,6 +131,7 @@ impl World {
             compaction: self.compaction.clone(),
             tools: family(&self.runs),
             surroundings: self.surroundings.clone(),
+            pictures: self.pictures.clone(),
             agents: Agents::builtin(),
             clock: self.clock.clone(),
             ids: Arc::new(Ids::new(self.clock.clone(), *number)),

@@ -74,6 +74,7 @@ impl World {
             compaction: None,
             tools: family(&self.runs),
             surroundings: None,
+            pictures: None,
             agents: Agents::builtin(),
             clock: self.clock.clone(),
             ids: Arc::new(Ids::new(self.clock.clone(), random.number())),

@@ -213,8 +213,12 @@ fn a_large_attachment_comes_from_the_blob_store_and_is_described_when_it_is_gone
     assert_eq!(written(&part, &able()), "[attachment, image/png, 2000000 bytes]");
     let rejected = file("image/png", "attache-blob:01", Marks { rejected: Some("x"), ..marks });
     let passage = Passage::new(MessageId::new("m"), Role::User, vec![part, rejected]);
-    assert_eq!(blob_ids(std::iter::once(&passage), &able()), ["00ff"], "only what is shown is fetched");
-    assert!(blob_ids(std::iter::once(&passage), &plain()).is_empty());
+    assert_eq!(
+        wanted(std::iter::once(&passage), &able()),
+        [Wanted::Media("00ff")],
+        "only what is shown is fetched"
+    );
+    assert!(wanted(std::iter::once(&passage), &plain()).is_empty());
 }
 
 #[test]
@@ -228,8 +232,8 @@ fn a_picture_of_a_call_is_fetched_for_models_that_are_shown_it() {
     rejected["rejected"] = "too large".into();
     let parts = vec![tool(output("attache-blob:00ff")), tool(rejected), tool(json!("attache-blob:02"))];
     let passage = Passage::new(MessageId::new("m"), Role::Assistant, parts);
-    assert_eq!(blob_ids(std::iter::once(&passage), &able()), ["00ff"]);
-    assert!(blob_ids(std::iter::once(&passage), &plain()).is_empty());
+    assert_eq!(wanted(std::iter::once(&passage), &able()), [Wanted::Media("00ff")]);
+    assert!(wanted(std::iter::once(&passage), &plain()).is_empty());
     assert!(is_in_blob_store(&passage));
     let text = Passage::new(MessageId::new("m"), Role::Assistant, vec![tool(json!("attache-blob:02"))]);
     assert!(!is_in_blob_store(&text));

@@ -13,6 +13,7 @@ use crate::endpoint::{BaseUrl, Endpoint};
 use crate::failure::Said;
 use crate::http::Http;
 use crate::limits::{ERROR_BODY_BYTES, MODEL_LIST_BYTES};
+use crate::trouble::{Trouble, TroubleKind};
 
 /// What all questions to one server share.
 #[derive(Clone, Copy, Debug)]
@@ -138,14 +139,12 @@ fn unreachable(
     if error.is_timeout() {
         return DiscoverError::TooSlow { url: url.to_string(), after: limits.deadline };
     }
-    // The innermost reason is the one that helps: "connection refused", not "error sending request".
-    let mut reason = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        reason = inner.to_string();
-        source = inner.source();
+    let Trouble { kind, reason } = Trouble::of(error);
+    let (url, reason) = (url.to_string(), words(&reason));
+    match kind {
+        TroubleKind::Certificate => DiscoverError::Untrusted { url, reason },
+        TroubleKind::Passing | TroubleKind::Lasting => DiscoverError::Unreachable { url, reason },
     }
-    DiscoverError::Unreachable { url: url.to_string(), reason: words(&reason) }
 }
 
 async fn refusal(

@@ -134,7 +134,7 @@ fn data_url(mime: &str, data: &str) -> String {
 }
 
 /// The two formats there are.
-fn audio_format(mime: &str) -> Option<&'static str> {
+pub(crate) fn audio_format(mime: &str) -> Option<&'static str> {
     match mime.split(';').next().unwrap_or_default().trim() {
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),
         "audio/mpeg" | "audio/mp3" | "audio/mpeg3" | "audio/x-mpeg-3" => Some("mp3"),

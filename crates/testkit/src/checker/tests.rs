@@ -412,6 +412,10 @@ fn an_update_above_the_clients_line_is_found() {
     let mut long = text("msg_1");
     long["content"]["text"] = "x".repeat(MAX_UPDATE_LINE_BYTES).into();
     assert_eq!(Wire::in_session().update(long).rules(), [Rule::LineLength]);
+    let mut image = text("msg_1");
+    image["content"] =
+        json!({ "type": "image", "mimeType": "image/png", "data": "A".repeat(MAX_UPDATE_LINE_BYTES) });
+    assert_eq!(Wire::in_session().update(image).rules(), []);
 }
 
 #[test]

@@ -43,6 +43,10 @@ impl Model for Remembering {
         self.inner.describe(model)
     }
 
+    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
+        self.inner.takes(info, mime)
+    }
+
     fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
         self.inner.small(beside)
     }

@@ -9,7 +9,7 @@ use attache_core::ports::model::ModelInfo;
 use serde_json::{Map, Value};
 
 use super::items::{Block, Content, Item, Writer, call_id, call_name, media_block};
-use crate::compose::{Fetches, Piece, call_input, call_result, piece};
+use crate::compose::{Fetches, Piece, call_input, call_result, file_data, piece};
 
 /// What the decoder put beside a part, if this model is its author.
 #[derive(Clone, Copy, Default)]
@@ -29,7 +29,11 @@ enum Said<'a> {
     Call(&'a ToolPart),
     /// A call the provider ran by itself.
     Executed(&'a Map<String, Value>),
-    Picture(&'a Part),
+    /// One that the model made itself, and its base64.
+    Picture {
+        part: &'a Part,
+        data: String,
+    },
 }
 
 struct Marked<'a> {
@@ -53,7 +57,7 @@ impl Writer<'_> {
         if plan.ids == Ids::Left {
             // A picture can't be told without its id.
             for item in &mut items {
-                if let Said::Picture(part) = item.said {
+                if let Said::Picture { part, .. } = item.said {
                     *item = Marked { said: self.described(part), mark: None };
                 }
             }
@@ -94,7 +98,9 @@ impl Writer<'_> {
             }
             Part::File { provider_metadata, .. } => {
                 let mark = self.mark(provider_metadata.as_ref()).filter(|mark| mark.item_id.is_some());
-                let said = if mark.is_some() { Said::Picture(part) } else { self.described(part) };
+                let made = file_data(part, self.blobs).filter(|_| mark.is_some());
+                let picture = |data: &str| Said::Picture { part, data: data.to_owned() };
+                let said = made.map_or_else(|| self.described(part), picture);
                 Some(Marked { said, mark })
             }
             Part::StepStart | Part::SourceUrl { .. } | Part::SourceDocument { .. } | Part::Data { .. } => {
@@ -215,9 +221,8 @@ impl<'a> Marked<'a> {
                 let item = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
                 Item::AsItCame(&Value::Object(item)).append_to(json);
             }
-            Said::Picture(part) => {
-                let Part::File { url, .. } = part else { return };
-                if let (Some(id), Some((_, result))) = (id, url.split_once(";base64,")) {
+            Said::Picture { data: result, .. } => {
+                if let Some(id) = id {
                     Item::ImageGenerationCall { id, status: "completed", result }.append_to(json);
                 }
             }

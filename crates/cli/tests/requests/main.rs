@@ -1,0 +1,164 @@
+//! What a model's server is sent by the binary: whole bodies, laid out for reading, and what the fixed part of them costs.
+//!
+//! `requests/NAME.json` is a body. `UPDATE_EXPECT=1` rewrites them; read them before you commit them. A case of one's own: a
+//! conversation as `Case::new(answers)`, its prompts, and a name for each body that matters.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
+
+use std::path::Path;
+
+use attache_testkit::binary::Home;
+use attache_testkit::http_server::{Answer, HttpServer};
+use serde_json::{Value, json};
+
+/// What the contract allows the system prompt, and the first request with every tool.
+const SYSTEM_PROMPT_BYTES: usize = 3_500;
+const FIRST_REQUEST_BYTES: usize = 12_000;
+
+/// A home whose only model answers from here.
+struct Case {
+    server: HttpServer,
+    home: Home,
+}
+
+impl Case {
+    async fn new(dialect: &str, answers: Vec<Answer>) -> Self {
+        let server = HttpServer::in_order(answers).await;
+        let home = Home::new(env!("CARGO_BIN_EXE_attache"), "").with_variable("MOCK_KEY", "sk-0123456789");
+        // Every tool is offered: the model sees pictures, and somebody searches.
+        let config = format!(
+            "model = \"mock/model-1\"\n\n[web_search]\nprovider = \"searxng\"\nbase_url = \"{url}\"\n\n\
+             [providers.mock]\ndialect = \"{dialect}\"\nbase_url = \"{url}\"\napi_key_env = \"MOCK_KEY\"\n\n\
+             [providers.mock.models.\"model-1\"]\ncontext = 100000\nmax_output = 4000\nimages = true\n",
+            url = server.url()
+        );
+        std::fs::write(home.home().join("config.toml"), config).unwrap();
+        Self { server, home }
+    }
+
+    /// The bodies that were sent, in order.
+    fn bodies(&self) -> Vec<Vec<u8>> {
+        self.server.requests().into_iter().map(|request| request.body).collect()
+    }
+
+    /// Everything that differs from run to run has a name.
+    fn named(&self, body: &[u8], session: &str) -> Value {
+        let mut text = String::from_utf8(body.to_vec()).unwrap();
+        for (real, name) in [
+            (self.home.workspace().display().to_string(), "$ROOT"),
+            (self.home.home().display().to_string(), "$HOME"),
+            (session.to_owned(), "$SESSION"),
+        ] {
+            text = text.replace(&real, name);
+        }
+        let mut body: Value = serde_json::from_str(&text).unwrap();
+        name_lines(&mut body);
+        body
+    }
+}
+
+/// What the machine and the day say of themselves.
+fn name_lines(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains("# Environment") => {
+            let named = |line: &str| match line.split_once(": ") {
+                Some((label @ ("Platform" | "Date"), _)) => format!("{label}: …"),
+                _ => line.to_owned(),
+            };
+            *text = text.split('\n').map(named).collect::<Vec<_>>().join("\n");
+        }
+        Value::Array(items) => items.iter_mut().for_each(name_lines),
+        Value::Object(fields) => fields.values_mut().for_each(name_lines),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn check_snapshot(name: &str, body: &Value) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/requests");
+    let path = folder.join(format!("{name}.json"));
+    let shown = format!("{body:#}\n");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, &shown).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(shown, expected, "{}", path.display());
+}
+
+/// One step of chat completions.
+fn step(delta: &Value, finish: &str) -> Answer {
+    let said = json!({ "choices": [{ "index": 0, "delta": delta }] });
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] });
+    Answer::events(format!("data: {said}\n\ndata: {end}\n\ndata: [DONE]\n\n"))
+}
+
+fn call(id: &str, name: &str, arguments: &Value) -> Value {
+    let function = json!({ "name": name, "arguments": arguments.to_string() });
+    json!({ "tool_calls": [{ "index": 0, "id": id, "type": "function", "function": function }] })
+}
+
+#[tokio::test]
+async fn the_first_two_requests_of_a_session() {
+    let answers = vec![
+        step(&call("call_1", "read", &json!({ "path": "notes.txt" })), "tool_calls"),
+        step(&json!({ "content": "Milk." }), "stop"),
+    ];
+    let case = Case::new("openai-chat", answers).await;
+    std::fs::write(case.home.workspace().join("notes.txt"), "buy milk\n").unwrap();
+    let agent = case.home.start();
+    let session = agent.open_session(&case.home).await;
+    agent.prompt(&session, "What do I have to buy?").await.unwrap();
+    agent.finish(&case.home).await;
+    let bodies = case.bodies();
+    assert_eq!(bodies.len(), 2);
+    check_snapshot("first", &case.named(&bodies[0], &session));
+    check_snapshot("second", &case.named(&bodies[1], &session));
+}
+
+#[tokio::test]
+async fn the_fixed_part_of_a_request_is_small_in_every_dialect() {
+    for dialect in ["openai-chat", "openai-responses", "anthropic", "gemini"] {
+        let refusal = Answer::json(400, &json!({ "error": { "message": "no" } }));
+        let case = Case::new(dialect, vec![refusal]).await;
+        let agent = case.home.start();
+        let session = agent.open_session(&case.home).await;
+        agent.prompt(&session, "Hello").await.unwrap_err();
+        agent.finish(&case.home).await;
+        let body = &case.bodies()[0];
+        let sent: Value = serde_json::from_slice(body).unwrap();
+        let system = longest_text(&sent);
+        assert!(system.starts_with("You are attache"), "{dialect}: {system}");
+        println!("{dialect}: {} bytes, the system prompt {}", body.len(), system.len());
+        assert!(system.len() <= SYSTEM_PROMPT_BYTES, "{dialect}: {} bytes\n{system}", system.len());
+        assert!(body.len() <= FIRST_REQUEST_BYTES, "{dialect}: {} bytes", body.len());
+    }
+}
+
+fn longest_text(value: &Value) -> &str {
+    let inner: Vec<&str> = match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().map(longest_text).collect(),
+        Value::Object(fields) => fields.values().map(longest_text).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    };
+    inner.into_iter().max_by_key(|text| text.len()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_plain_server_needs_no_certificates_and_one_with_tls_says_which_are_missing() {
+    let mut case = Case::new("openai-chat", vec![step(&json!({ "content": "Hello." }), "stop")]).await;
+    for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        case.home = case.home.with_variable(name, "/nonexistent");
+    }
+    let agent = case.home.start();
+    let session = agent.open_session(&case.home).await;
+    agent.prompt(&session, "Hello").await.unwrap();
+    agent.finish(&case.home).await;
+    let config = case.home.home().join("config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("base_url = \"http://", "base_url = \"https://")).unwrap();
+    let agent = case.home.start();
+    let session = agent.open_session(&case.home).await;
+    let error = agent.prompt(&session, "Hello").await.unwrap_err();
+    assert!(error.message.contains("SSL_CERT_FILE"), "{error:?}");
+    agent.finish(&case.home).await;
+    assert_eq!(case.bodies().len(), 1);
+}
