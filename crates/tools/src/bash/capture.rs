@@ -260,7 +260,7 @@ mod tests {
             let mut capture = Capture::new(directory.path().join("x"));
             let mut all = Vec::new();
             for (index, (size, line)) in sizes.iter().enumerate() {
-                let letter = |at: usize| if at % line == 0 { b'\n' } else { b'a' + ((at + index) % 26) as u8 };
+                let letter = |at: usize| if at.is_multiple_of(*line) { b'\n' } else { b'a' + ((at + index) % 26) as u8 };
                 let bytes: Vec<u8> = (0..*size).map(letter).collect();
                 capture.push(&bytes);
                 all.extend(bytes);

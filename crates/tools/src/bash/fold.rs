@@ -152,7 +152,7 @@ impl Fold {
     fn control(&mut self, byte: u8) {
         match byte {
             b'\n' => self.down_or_new_line(),
-            b'\r' => self.line.to_start(),
+            b'\r' => self.line.go_to_start(),
             0x08 => self.line.left(1),
             0x1b => self.state = State::Escape,
             _ => {}
@@ -203,13 +203,13 @@ impl Fold {
             b'E' if self.below.is_empty() => self.down_or_new_line(),
             b'E' => {
                 self.down(count);
-                self.line.to_start();
+                self.line.go_to_start();
             }
             b'F' => {
                 self.up(count);
-                self.line.to_start();
+                self.line.go_to_start();
             }
-            b'G' | b'`' => self.line.to_column(count - 1),
+            b'G' | b'`' => self.line.go_to_column(count - 1),
             // Anywhere on a screen whose size nobody knows: nothing that was printed is lost.
             b'H' | b'f' => self.begin_anew(),
             b'J' => match number.unwrap_or(0) {
@@ -243,7 +243,7 @@ impl Fold {
         for _ in 0..count.min(self.below.len()) {
             self.down_or_new_line();
         }
-        self.line.to_column(column);
+        self.line.go_to_column(column);
     }
 
     fn up(&mut self, count: usize) {
@@ -263,7 +263,7 @@ impl Fold {
             self.line = Line::at_start(self.above[start..end].to_vec());
             self.above.truncate(start);
         }
-        self.line.to_column(column);
+        self.line.go_to_column(column);
     }
 
     fn begin_anew(&mut self) {

@@ -103,7 +103,7 @@ impl Line {
         self.cursor = Cursor::End;
     }
 
-    pub(super) fn to_start(&mut self) {
+    pub(super) fn go_to_start(&mut self) {
         match self.cursor {
             Cursor::End if self.text.is_empty() => {}
             Cursor::End | Cursor::Start => self.cursor = Cursor::Start,
@@ -112,9 +112,9 @@ impl Line {
     }
 
     /// Not beyond the end.
-    pub(super) fn to_column(&mut self, column: usize) {
+    pub(super) fn go_to_column(&mut self, column: usize) {
         if column == 0 {
-            return self.to_start();
+            return self.go_to_start();
         }
         let cells = self.settled();
         cells.at = column.min(cells.characters.len());
