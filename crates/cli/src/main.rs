@@ -21,6 +21,7 @@ mod credentials;
 mod demo;
 mod dirs;
 mod doctor;
+mod guarded;
 mod limits;
 mod logging;
 mod memory;
@@ -100,7 +101,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             if answer::is_typed() {
                 answer::note(ACP_ON_A_TERMINAL);
             }
-            let setup = Setup::open(sources, acp_args.agent.as_deref())?;
+            let setup = Setup::open(sources, acp_args.agent.as_deref(), acp_args.trace.as_deref())?;
             tell_set_aside(setup.set_aside.as_deref());
             acp::run(setup, sources, acp_args).await?;
         }

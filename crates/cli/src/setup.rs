@@ -1,7 +1,7 @@
 //! Composes the rooms from the settings: store, models, tools, hub. Decides nothing beyond what the configuration says.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,6 @@ use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
-use attache_core::scope::Guarded;
 use attache_core::watchdog::{Containment, Hold};
 use attache_models::Http;
 use attache_store::{FileBlobs, Location, ReadOnlyStore, SqliteStore};
@@ -76,7 +75,8 @@ impl Clock for SystemClock {
 }
 
 impl Setup {
-    pub(crate) fn open(sources: &Sources, agent: Option<&str>) -> Result<Self> {
+    /// `trace` is the file that this process writes its traffic to.
+    pub(crate) fn open(sources: &Sources, agent: Option<&str>, trace: Option<&Path>) -> Result<Self> {
         let (config, dirs) = (&sources.config, &sources.dirs);
         let agents = Agents::builtin();
         let agent = agent.unwrap_or(DEFAULT_AGENT);
@@ -88,6 +88,10 @@ impl Setup {
         let web_search = crate::web_search::endpoint(sources)?;
         dirs.create()?;
         let (store, set_aside) = open_store(config, dirs)?;
+        let files_of_ours = [trace, set_aside.as_deref()].into_iter().flatten();
+        let guarded = crate::guarded::guarded(config, dirs, files_of_ours);
+        // Named as it really is: what sessions keep there is told apart from what is hidden around it.
+        let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config)?;
         let (wanted, found) = (config.sandbox.value, sandbox.clone());
         let containment = match wanted {
@@ -103,7 +107,7 @@ impl Setup {
         let hub = Hub::new(Parts {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(FileBlobs::new(dirs.blobs.clone())),
-            scratch: Some(Arc::new(ScratchDirectories::below(dirs.scratch.clone()))),
+            scratch: Some(Arc::new(ScratchDirectories::below(scratch.clone()))),
             model: Arc::new(providers.clone()),
             compaction: None,
             tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search }).into(),
@@ -117,8 +121,8 @@ impl Setup {
                 agent: agent.to_owned(),
                 small_model: config.small_model.as_ref().map(|model| model.value.clone()),
                 max_steps: config.limits.max_steps.value,
-                scratch: dirs.scratch.clone(),
-                guarded: Arc::new(guarded(config, dirs)),
+                scratch,
+                guarded: Arc::new(guarded),
                 rules: config.rules.iter().map(|rule| rule.value.rule.clone()).collect(),
                 approval: config.approval.value,
                 containment,
@@ -129,22 +133,6 @@ impl Setup {
         });
         Ok(Self { hub, providers, store, clock, set_aside })
     }
-}
-
-/// What no session reaches: the usual places of keys, and everything of our own.
-fn guarded(config: &Config, dirs: &Dirs) -> Guarded {
-    let database = &config.store.value;
-    let beside = |suffix: &str| {
-        let mut name = database.clone().into_os_string();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
-    let directories = [&dirs.config_file, &dirs.sessions_db].into_iter().filter_map(|file| file.parent());
-    let own = directories
-        .chain([dirs.blobs.as_path(), &dirs.scratch, &dirs.logs, database])
-        .map(PathBuf::from)
-        .chain(["-wal", "-shm"].map(beside));
-    Guarded::new(dirs.home.clone(), own.collect())
 }
 
 /// Opens the session database of this configuration.

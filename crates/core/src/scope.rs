@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use crate::legible::legible_path;
 use crate::ports::tool::{Access, Workspace};
 
-pub use guarded::{Guarded, HiddenBelow};
+pub(crate) use guarded::name_fits;
+pub use guarded::{Guarded, HiddenBelow, ProtectedKind, ProtectedName, RealPath, WhenMissing, Where};
 
 /// What the grant says of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,6 +28,8 @@ pub(super) struct Policy {
     pub(super) scratch: PathBuf,
     /// None of them lies in another.
     pub(super) hidden: Vec<PathBuf>,
+    /// What protected names of the home lead to, where that can be written.
+    pub(super) protected: Vec<PathBuf>,
     pub(super) home: Option<PathBuf>,
     pub(super) network: NetworkGrant,
     /// What is less than was asked for, and why; for the model.
@@ -81,7 +83,8 @@ impl Policy {
             }
         };
         let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
-        Ok(Self { directory, writable, readable, scratch, hidden, home, network, notes })
+        let protected = protected(site, &places, &writable);
+        Ok(Self { directory, writable, readable, scratch, hidden, protected, home, network, notes })
     }
 
     pub(super) fn is_writable(&self, path: &Path) -> bool {
@@ -121,6 +124,13 @@ fn hidden(site: &Site, places: &[PathBuf], scratch: &Path) -> Vec<PathBuf> {
     let mut hidden = outermost(found.filter(is_plausible).map(|followed| followed.real));
     hidden.retain(|path| places.iter().any(|root| path.starts_with(root)) || is_reachable(path));
     hidden
+}
+
+/// Shell profiles and the like that lie in a root, with a link at home that leads there.
+fn protected(site: &Site, places: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
+    let found = site.workspace.guarded.protected_paths().filter_map(|path| Followed::of(path).ok());
+    let found = found.filter(|followed| !followed.leads_through(places)).map(|followed| followed.real);
+    found.filter(|path| writable.iter().any(|root| path.starts_with(root) && path != root)).collect()
 }
 
 /// Roots that are not writable, and what was judged and let pass.

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use attache_core::scope::Guarded;
+use attache_core::scope::{Guarded, ProtectedKind};
 
 use super::look::{Kind, Listing, Tree};
 use super::policy::Policy;
@@ -20,9 +20,6 @@ const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build"];
 
 /// Does nothing until its owner has allowed its very content.
 const INERT_WHEN_NEW: &[&str] = &[".envrc"];
-
-/// The last parts of names that are files.
-const FILES: &[&str] = &["config", "config.worktree", ".mcp.json", ".gitconfig"];
 
 /// What of a repository is not git's to write.
 const OF_REPOSITORY: [(&str, Form); 3] =
@@ -69,6 +66,7 @@ impl Protection {
             let place = if Some(root) == home { Place::Home } else { Place::Root };
             found.search(tree, root, place, &policy.writable);
         }
+        found.read_only.extend(policy.protected.iter().cloned());
         found.pin_the_way_to(policy);
         found.outermost()
     }
@@ -114,7 +112,8 @@ impl Protection {
     /// Whoever could move a directory above something hidden could show it to the next command under another name, and
     /// one above a root could put a link in its place.
     fn pin_the_way_to(&mut self, policy: &Policy) {
-        let inner = policy.hidden.iter().chain(&policy.writable).chain([&policy.scratch]);
+        let inner =
+            policy.hidden.iter().chain(&policy.protected).chain(&policy.writable).chain([&policy.scratch]);
         for path in inner {
             let above = path.ancestors().skip(1).take_while(|above| policy.is_below_writable(above));
             self.pinned.extend(above.map(Path::to_owned));
@@ -145,15 +144,16 @@ impl Protection {
             };
             let mut seen = BTreeSet::new();
             for (name, kind) in entries {
+                let is_whole = Guarded::is_protected_entry(&name);
                 // Most entries are files that nobody protects: they are not looked at any further.
-                if kind != Kind::Directory && !name.as_encoded_bytes().starts_with(b".") {
+                if !is_whole && kind != Kind::Directory && !name.as_encoded_bytes().starts_with(b".") {
                     continue;
                 }
                 let path = directory.join(&name);
                 // `.GIT` is held like `.git`, but does not keep that from being made beside it.
                 let exact = name;
                 let name = lower(&exact);
-                if Guarded::protected_names().any(|sequence| first(sequence) == name) {
+                if is_whole || Guarded::protected_names().any(|sequence| first(sequence) == name) {
                     if self.count() >= HELD_PATHS {
                         // Too many to be mounted one by one.
                         self.read_only.insert(directory.clone());
@@ -280,8 +280,11 @@ fn first(sequence: &str) -> &str {
 }
 
 fn form_of(sequence: &str) -> Form {
-    let is_file = FILES.contains(&sequence) || Guarded::names_read_at_home().contains(&sequence);
-    if is_file { Form::File } else { Form::Directory }
+    let row = Guarded::protected().iter().find(|row| row.name == sequence);
+    match row.map(|row| row.kind) {
+        Some(ProtectedKind::File) => Form::File,
+        Some(ProtectedKind::Directory) | None => Form::Directory,
+    }
 }
 
 fn needs_place_holder(sequence: &str, place: Place) -> bool {
@@ -308,9 +311,9 @@ fn place_holder(tree: &dyn Tree, path: &Path, kind: Kind) -> Option<Form> {
 mod tests {
     use super::*;
 
-    /// The search passes over files that do not.
+    /// The search passes over other files that do not.
     #[test]
-    fn all_protected_names_begin_with_a_dot() {
+    fn all_names_with_a_place_holder_begin_with_a_dot() {
         assert!(Guarded::protected_names().all(|sequence| sequence.starts_with('.')));
     }
 }

@@ -159,6 +159,7 @@ fn policy(random: &mut Random, tree: &Made) -> Policy {
         readable,
         scratch: "/own/scratch/s".into(),
         hidden,
+        protected: Vec::new(),
         home: Some("/home/u".into()),
         network: NetworkGrant::Withheld,
         notes: Vec::new(),

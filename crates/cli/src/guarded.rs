@@ -1,0 +1,142 @@
+//! What no session of this process reaches: the usual places of keys, and every file of our own, wherever it was put.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use attache_core::scope::{Guarded, RealPath};
+
+use crate::config::{Config, Wire};
+use crate::dirs::Dirs;
+
+/// What SQLite keeps beside a database.
+const BESIDE_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// `files` are of our own, too: a trace, a database that was set aside.
+pub(crate) fn guarded<'a>(
+    config: &'a Config,
+    dirs: &'a Dirs,
+    files: impl Iterator<Item = &'a Path>,
+) -> Guarded {
+    let database = &config.store.value;
+    let beside = |suffix: &str| {
+        let mut name = OsString::from(database);
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let directories = [&dirs.config_file, &dirs.sessions_db].into_iter().filter_map(|file| file.parent());
+    let scripts = config.providers.iter().filter_map(|provider| match &provider.wire {
+        Wire::Script { script, .. } => Some(script.value.as_path()),
+        Wire::Http(_) => None,
+    });
+    let locks = database.parent().map(|directory| directory.join("locks"));
+    let own = directories
+        .chain([
+            dirs.blobs.as_path(),
+            &dirs.scratch,
+            &dirs.logs,
+            &dirs.credentials_file,
+            &dirs.catalogue_file,
+        ])
+        .chain([database.as_path(), &config.file])
+        .chain(scripts)
+        .chain(files)
+        .map(PathBuf::from)
+        .chain(BESIDE_DATABASE.map(beside))
+        .chain(locks);
+    // Options may be relative to where we were started.
+    let own = own.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
+    Guarded::new(dirs.home.clone(), own).with_real_names(RealPath::found_by(real))
+}
+
+/// Every link followed; of what does not exist, as far as it does.
+fn real(path: &Path) -> Option<PathBuf> {
+    match path.canonicalize() {
+        Ok(real) => Some(real),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some(real(path.parent()?)?.join(path.file_name()?))
+        }
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Args;
+    use crate::config::Environment;
+
+    const NOBODYS: &str = "/nobodys/scratch";
+
+    struct Place {
+        base: PathBuf,
+        guarded: Guarded,
+        _directory: tempfile::TempDir,
+    }
+
+    /// A home whose keys are links into a project, our own home behind a link, and files of ours in the project.
+    fn place() -> Place {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        for path in ["home", "project/dotfiles/aws", "data"] {
+            std::fs::create_dir_all(base.join(path)).unwrap();
+        }
+        std::fs::write(base.join("project/attache.toml"), "").unwrap();
+        symlink(base.join("project/dotfiles/aws"), base.join("home/.aws")).unwrap();
+        symlink("../project/dotfiles/netrc", base.join("home/.netrc")).unwrap();
+        std::fs::write(base.join("project/dotfiles/netrc"), "machine x").unwrap();
+        symlink(base.join("data"), base.join("attache")).unwrap();
+        let text = |name: &str| base.join(name).to_string_lossy().into_owned();
+        let variables = [("HOME", text("home")), ("ATTACHE_HOME", text("attache"))];
+        let pairs = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let environment = Environment::from_pairs(&pairs);
+        let (config, store) = (text("project/attache.toml"), text("project/s.db"));
+        let args = Args::parse_from(["attache", "--config", &config, "--store", &store, "acp"]);
+        let dirs = Dirs::from_environment(&environment).unwrap();
+        let config = Config::load(&args, &environment, &dirs).unwrap();
+        let trace = base.join("project/trace.jsonl");
+        let guarded = guarded(&config, &dirs, [trace.as_path()].into_iter());
+        Place { base, guarded, _directory: directory }
+    }
+
+    #[test]
+    fn keys_behind_links_and_our_own_files_are_hidden_by_both_names() {
+        let Place { base, guarded, _directory } = place();
+        let hidden =
+            |guarded: &Guarded, name: &str| guarded.hides(&base.join(name), Path::new(NOBODYS)).is_some();
+        for name in [
+            "home/.aws/credentials",
+            "project/dotfiles/aws/credentials",
+            "home/.netrc",
+            "project/dotfiles/netrc",
+            "attache/sessions.db",
+            "data/sessions.db",
+            "data/credentials.json",
+            "project/attache.toml",
+            "project/s.db",
+            "project/s.db-wal",
+            "project/s.db-journal",
+            "project/locks/1",
+            "project/trace.jsonl",
+        ] {
+            assert!(hidden(&guarded, name), "{name}");
+        }
+        for name in ["project/dotfiles/zshrc", "project/src/main.rs", "project/s.db2"] {
+            assert!(!hidden(&guarded, name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_link_that_comes_later_is_seen_by_the_next_look() {
+        let Place { base, guarded, _directory } = place();
+        let key = base.join("project/kube");
+        std::fs::create_dir(&key).unwrap();
+        assert!(guarded.hides(&key.join("config"), Path::new(NOBODYS)).is_none());
+        symlink(&key, base.join("home/.kube")).unwrap();
+        assert!(guarded.as_it_is_now().hides(&key.join("config"), Path::new(NOBODYS)).is_some());
+    }
+}

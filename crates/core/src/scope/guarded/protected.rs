@@ -1,0 +1,211 @@
+//! The names that no agent changes, from their table. Compares names, looks at nothing.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use super::lower;
+
+/// One line of `protected.txt`, which says what the columns mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProtectedName {
+    /// In lower case, `/` between its parts; the last may hold `*`.
+    pub name: &'static str,
+    pub place: Where,
+    pub kind: ProtectedKind,
+    pub missing: WhenMissing,
+    pub reason: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    Anywhere,
+    /// What shells, desktops and editors read from the home only: elsewhere nothing keeps it from being made.
+    Home,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtectedKind {
+    File,
+    Directory,
+}
+
+/// What keeps it from being made by a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenMissing {
+    /// A place-holder, while the command runs.
+    Held,
+    /// A look afterwards.
+    Undone,
+    /// Nothing: it has to be approved by its user.
+    Inert,
+}
+
+impl ProtectedName {
+    pub fn has_wildcard(&self) -> bool {
+        self.name.contains('*')
+    }
+
+    /// Whether an entry has this name, by itself.
+    pub fn fits_entry(&self, name: &OsStr) -> bool {
+        fits(self.name, &lower(name))
+    }
+
+    fn parts(&self) -> impl DoubleEndedIterator<Item = &'static str> + Clone {
+        self.name.split('/')
+    }
+}
+
+static TABLE: LazyLock<Vec<ProtectedName>> =
+    LazyLock::new(|| include_str!("protected.txt").lines().filter_map(line).collect());
+
+pub(super) fn table() -> &'static [ProtectedName] {
+    &TABLE
+}
+
+/// A line that is no row is found by the test below.
+fn line(line: &'static str) -> Option<ProtectedName> {
+    let mut rest = line.trim();
+    if rest.is_empty() || rest.starts_with('#') {
+        return None;
+    }
+    let mut column = || {
+        let (word, behind) = rest.split_once(char::is_whitespace)?;
+        rest = behind.trim_start();
+        Some(word)
+    };
+    let (name, place, kind, missing) = (column()?, column()?, column()?, column()?);
+    Some(ProtectedName {
+        name,
+        place: match place {
+            "any" => Where::Anywhere,
+            "home" => Where::Home,
+            _ => return None,
+        },
+        kind: match kind {
+            "file" => ProtectedKind::File,
+            "dir" => ProtectedKind::Directory,
+            _ => return None,
+        },
+        missing: match missing {
+            "held" => WhenMissing::Held,
+            "undone" => WhenMissing::Undone,
+            "inert" => WhenMissing::Inert,
+            _ => return None,
+        },
+        reason: rest,
+    })
+}
+
+/// Whether an entry of this name, in any directory, is protected as a whole. Asked of every entry of a search.
+pub(super) fn is_entry(name: &OsStr) -> bool {
+    static WHOLE: LazyLock<HashSet<&'static str>> =
+        LazyLock::new(|| single().filter(|row| !row.has_wildcard()).map(|row| row.name).collect());
+    static FITTING: LazyLock<Vec<&'static str>> =
+        LazyLock::new(|| single().filter(|row| row.has_wildcard()).map(|row| row.name).collect());
+    let name = lower(name);
+    WHOLE.contains(name.as_str()) || FITTING.iter().any(|pattern| fits(pattern, &name))
+}
+
+fn single() -> impl Iterator<Item = &'static ProtectedName> {
+    table().iter().filter(|row| row.place == Where::Anywhere && !row.name.contains('/'))
+}
+
+/// The row that a path falls under, wherever it lies: itself, or something above it.
+pub(super) fn row_of(path: &Path) -> Option<&'static ProtectedName> {
+    let names: Vec<String> = path.components().map(|name| lower(name.as_os_str())).collect();
+    let found = |row: &&ProtectedName| (0..names.len()).any(|start| leads(row, &names[start..]));
+    table().iter().find(found)
+}
+
+fn leads(row: &ProtectedName, names: &[String]) -> bool {
+    let parts = row.parts();
+    parts.clone().count() <= names.len() && parts.zip(names).all(|(part, name)| fits(part, name))
+}
+
+/// `*` at one place stands for any run of characters.
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(first) = pieces.next() else { return false };
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = pieces.next_back() else { return rest.is_empty() };
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_a_row_with_a_reason_and_none_stands_twice() {
+        let lines = include_str!("protected.txt").lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(lines.count(), table().len());
+        for (index, row) in table().iter().enumerate() {
+            assert!(row.reason.split(' ').count() >= 3, "{row:?}");
+            assert_eq!(row.name, row.name.to_lowercase(), "{row:?}");
+            assert!(table()[..index].iter().all(|other| other.name != row.name), "{row:?}");
+            assert!(
+                !row.has_wildcard() || row.missing == WhenMissing::Undone,
+                "nothing can stand for {row:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_editors_shells_and_agents_run_is_protected() {
+        for path in [
+            "/w/.helix/languages.toml",
+            "/w/.nvim.lua",
+            "/w/.exrc",
+            "/w/a/.dir-locals.el",
+            "/w/.devcontainer/devcontainer.json",
+            "/w/.devcontainer.json",
+            "/w/my.code-workspace",
+            "/w/a/MY.Code-Workspace",
+            "/w/opencode.json",
+            "/w/.windsurf/hooks.json",
+            "/w/.kiro/hooks/x",
+            "/w/.roo/mcp.json",
+            "/w/.husky/pre-commit",
+            "/w/.envrc",
+            "/w/mise.toml",
+            "/w/.pre-commit-config.yaml",
+            "/w/.clinerules/hooks/x",
+            "/w/.github/hooks/x.json",
+            "/home/ada/.config/fish/config.fish",
+            "/w/.zshrc",
+        ] {
+            assert!(row_of(Path::new(path)).is_some(), "{path}");
+        }
+        for path in [
+            "/w/AGENTS.md",
+            "/w/.cursorrules",
+            "/w/.clinerules/style.md",
+            "/w/.github/workflows/ci.yml",
+            "/w/package.json",
+            "/w/code-workspace",
+            "/w/.config/x",
+        ] {
+            assert!(row_of(Path::new(path)).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_run_of_characters() {
+        for (pattern, name) in
+            [("*.pem", "a.pem"), ("*.pem", ".pem"), (".env*", ".env"), ("*a*b.json", "xaybb.json")]
+        {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in
+            [("*.pem", "pem"), (".env*", "x.env"), ("*a*b.json", "b.json"), ("a", "ab"), ("a*a", "a")]
+        {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+}
