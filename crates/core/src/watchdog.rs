@@ -9,6 +9,7 @@ mod closed;
 mod judge;
 mod offer;
 mod pattern;
+mod project_secrets;
 mod rule;
 mod rulebook;
 mod verdict;

@@ -108,9 +108,13 @@ impl Judge<'_> {
                     subjects.push(Subject::of_command(command));
                 }
             }
-            (Access::ReadPath(_) | Access::WritePath(_), Some(directory)) => {
+            (Access::ReadPath(path) | Access::WritePath(path), Some(directory)) => {
                 if asks(self.access(access, tool).action) {
-                    subjects.push(Subject::below(permission(access), &directory));
+                    // An answer about its directory is none about a secret in it.
+                    subjects.push(match self.rules.asks_by_itself(permission(access), &subject(access)) {
+                        Some(_) => Subject::of_file(access, path),
+                        None => Subject::below(permission(access), &directory),
+                    });
                 }
             }
             (Access::ReadPath(path) | Access::WritePath(path), None) => {

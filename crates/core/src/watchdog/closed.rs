@@ -78,9 +78,17 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_up_where_nothing_is_kept() {
-        assert!(closed(&[], Approval::Ask).is_none());
-        assert!(closed(&[("*", Action::Allow)], Approval::Ask).is_none());
+        assert!(closed(&[], Approval::All).is_none());
         assert!(closed(&[("*.env", Action::Ask)], Approval::All).is_none(), "all is approved");
         assert!(closed(&[("*.env", Action::Deny)], Approval::All).is_some());
+    }
+
+    #[test]
+    fn secrets_of_a_project_are_kept_until_they_are_allowed() {
+        let plain = closed(&[], Approval::Edits).unwrap();
+        assert!(keeps(&plain, "/w/.env", "/w") && keeps(&plain, "/w/a/key.pem", "/w"));
+        assert!(!keeps(&plain, "/w/.env.example", "/w") && !keeps(&plain, "/w/a.rs", "/w"));
+        let allowed = closed(&[("*.pem", Action::Allow)], Approval::Ask).unwrap();
+        assert!(!keeps(&allowed, "/w/a/key.pem", "/w"));
     }
 }

@@ -27,6 +27,8 @@ pub struct Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
+    /// Our own, for what usually holds a project's secrets.
+    BuiltIn,
     /// The agent's own.
     Manifest,
     /// The user's, for every session.
@@ -102,6 +104,7 @@ impl Scope {
     /// Behind "a rule of".
     pub fn in_words(self) -> &'static str {
         match self {
+            Self::BuiltIn => "attache for project secrets",
             Self::Manifest => "the agent",
             Self::Configuration => "the configuration",
             Self::Session => "the session",

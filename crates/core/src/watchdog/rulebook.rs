@@ -1,10 +1,13 @@
 //! The rules in force in a session, of all scopes, and which of them decides. Knows no calls.
 
 use std::cmp::Reverse;
+use std::path::Path;
+use std::sync::LazyLock;
 
 use super::offer::Offer;
 use super::pattern::{Ground, Pattern};
-use super::rule::{ACCESSES, Action, BASH, Firmness, ManifestRule, Rule, Rules, Scope};
+use super::project_secrets;
+use super::rule::{ACCESSES, Action, BASH, Firmness, ManifestRule, READ, Rule, Rules, Scope};
 use super::verdict::Reason;
 use crate::ports::tool::CommandAccess;
 
@@ -52,7 +55,11 @@ impl Rulebook {
 
     /// The rule that decides about this subject: the most specific of those that match, unless a pinned one is as strict.
     pub(super) fn decide(&self, permission: &str, subject: &str) -> Option<&Entry> {
-        self.strongest(|entry| entry.matches(permission, subject))
+        let decided = self.strongest(|entry| entry.matches(permission, subject));
+        match built_in(permission, subject) {
+            Some(asks) if decided.is_none_or(Entry::yields_to_built_in) => Some(asks),
+            Some(_) | None => decided,
+        }
     }
 
     /// The same for a command.
@@ -71,6 +78,11 @@ impl Rulebook {
         Some(pinned.unwrap_or(best))
     }
 
+    /// The built-in rule, where it is what decides.
+    pub(super) fn asks_by_itself(&self, permission: &str, subject: &str) -> Option<&Entry> {
+        self.decide(permission, subject).filter(|entry| entry.scope == Scope::BuiltIn)
+    }
+
     /// The rule about all calls of a tool.
     pub(super) fn decide_tool(&self, tool: &str) -> Option<&Entry> {
         // The tools `read`, `edit` and `bash` are judged by what they touch.
@@ -79,7 +91,8 @@ impl Rulebook {
 
     /// Whether one of the rules about this permission is such.
     pub(super) fn has_some(&self, permission: &str, such: impl Fn(&Entry) -> bool) -> bool {
-        self.entries.iter().any(|entry| entry.permission.matches(permission) && such(entry))
+        let all = self.entries.iter().chain(BUILT_IN.iter());
+        all.into_iter().any(|entry| entry.permission.matches(permission) && such(entry))
     }
 
     /// Whether a rule says that this may be changed.
@@ -91,12 +104,35 @@ impl Rulebook {
     pub(super) fn allows_by_name(&self, permission: &str, subject: &str) -> bool {
         self.decide(permission, subject).is_some_and(|entry| match (entry.rule.action, entry.scope) {
             (Action::Allow, Scope::Configuration | Scope::Session) => entry.pattern.is_literal(),
-            (Action::Allow, Scope::Manifest) | (Action::Ask | Action::Deny, _) => false,
+            (Action::Allow, Scope::BuiltIn | Scope::Manifest) | (Action::Ask | Action::Deny, _) => false,
         })
     }
 }
 
+/// Our own rules about reading. They are compared with the names of files alone.
+static BUILT_IN: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let ground = Ground { root: Path::new("/"), home: None };
+    project_secrets::rules().map(|rule| Entry::new(rule, Scope::BuiltIn, Firmness::Plain, ground)).collect()
+});
+
+fn built_in(permission: &str, subject: &str) -> Option<&'static Entry> {
+    if permission != READ {
+        return None;
+    }
+    project_secrets::rule_of(subject).and_then(|number| BUILT_IN.get(number))
+}
+
 impl Entry {
+    /// Whether a rule that allows says nothing about a secret: it is not the user's word, or an answer about a whole directory.
+    fn yields_to_built_in(&self) -> bool {
+        self.rule.action == Action::Allow
+            && match self.scope {
+                Scope::BuiltIn | Scope::Manifest => true,
+                Scope::Session => !self.pattern.is_literal(),
+                Scope::Configuration => false,
+            }
+    }
+
     fn new(rule: Rule, scope: Scope, firmness: Firmness, ground: Ground<'_>) -> Self {
         let pattern = match rule.permission.as_str() {
             BASH => Pattern::of_command(&rule.pattern),
@@ -118,7 +154,7 @@ impl Entry {
         match (self.scope, self.rule.action) {
             (Scope::Session, Action::Allow) => is_offered,
             (Scope::Session, Action::Ask | Action::Deny) => is_offered || self.matches(BASH, line),
-            (Scope::Manifest | Scope::Configuration, _) => self.matches(BASH, line),
+            (Scope::BuiltIn | Scope::Manifest | Scope::Configuration, _) => self.matches(BASH, line),
         }
     }
 
@@ -192,6 +228,34 @@ mod tests {
         assert_eq!(action("mcp:github:delete_repo"), Some(Action::Deny));
         assert_eq!(action("mcp:gitlab:list"), None);
         assert_eq!(action("bash"), None);
+    }
+
+    fn read_book(configuration: &[(&str, Action)], session: &[(&str, Action)]) -> Rulebook {
+        let rules = |rules: &[(&str, Action)]| -> Vec<Rule> {
+            rules.iter().map(|(pattern, action)| Rule::new("read", pattern, *action)).collect()
+        };
+        Rulebook::new(&[], &rules(configuration), &Rules::default(), GROUND()).with(&rules(session), GROUND())
+    }
+
+    #[test]
+    fn reading_a_secret_of_the_project_asks_unless_the_user_said_otherwise() {
+        use {Action::*, Scope::*};
+        let decided = |book: &Rulebook, path: &str| {
+            book.decide("read", path).map(|entry| (entry.rule.action, entry.scope))
+        };
+        let plain = read_book(&[], &[]);
+        assert_eq!(decided(&plain, "/w/.env"), Some((Ask, BuiltIn)));
+        assert_eq!(decided(&plain, "/elsewhere/server.pem"), Some((Ask, BuiltIn)));
+        assert_eq!(decided(&plain, "/w/.env.example"), None);
+        assert_eq!(plain.decide("edit", "/w/.env").map(|entry| entry.scope), None);
+        // A rule of the configuration, however wide, and an answer about this very file.
+        assert_eq!(decided(&read_book(&[("*", Allow)], &[]), "/w/.env"), Some((Allow, Configuration)));
+        assert_eq!(decided(&read_book(&[("*.pem", Deny)], &[]), "/w/a.pem"), Some((Deny, Configuration)));
+        assert_eq!(decided(&read_book(&[], &[("/w/.env", Allow)]), "/w/.env"), Some((Allow, Session)));
+        // An answer about a directory was not about the secrets in it.
+        assert_eq!(decided(&read_book(&[], &[("/x/*", Allow)]), "/x/.env"), Some((Ask, BuiltIn)));
+        assert_eq!(decided(&read_book(&[], &[("/x/*", Allow)]), "/x/a"), Some((Allow, Session)));
+        assert_eq!(decided(&read_book(&[], &[("/x/*", Deny)]), "/x/.env"), Some((Deny, Session)));
     }
 
     fn rules() -> impl Strategy<Value = Vec<(Scope, Firmness, &'static str, Action)>> {
