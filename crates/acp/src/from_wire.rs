@@ -13,7 +13,8 @@ use attache_rpc::ErrorObject;
 use serde_json::value::RawValue;
 
 use crate::limits::ID_BYTES;
-use fields::{Field, Object, quoted};
+pub(crate) use fields::quoted;
+use fields::{Field, Object};
 
 mod cursor;
 mod fields;

@@ -9,4 +9,4 @@ mod serve;
 pub mod to_wire;
 
 pub use accounts::{Accounts, Login, LoginWay};
-pub use serve::{Agent, ClientFs, Host, connect};
+pub use serve::{Agent, ClientFs, Host, SameDirectory, connect};

@@ -32,6 +32,16 @@ mod terminal;
 pub trait Host: Send + Sync + Debug {
     /// Whether this is a directory that exists; the error says what is wrong, without the path.
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>>;
+    /// Whether both names lead to one directory that exists.
+    fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory>;
+}
+
+/// Two names of directories, once the links in them are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameDirectory {
+    Same,
+    /// Also where one of them does not exist.
+    Different,
 }
 
 /// What all connections of a process share.

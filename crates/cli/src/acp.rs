@@ -1,11 +1,12 @@
 //! `attache acp`: the agent on stdin and stdout, until its editor leaves or a signal ends it.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use attache_acp::{Agent, Host, connect, to_wire};
+use attache_acp::{Agent, Host, SameDirectory, connect, to_wire};
 use attache_core::hub::Hub;
 use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::{Options, Trace};
@@ -98,6 +99,22 @@ async fn keep_scratch_small(hub: Hub) {
 struct Machine;
 
 impl Host for Machine {
+    fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory> {
+        let names = [one.to_owned(), other.to_owned()];
+        Box::pin(async move {
+            let looked =
+                tokio::task::spawn_blocking(move || names.map(|name| std::fs::metadata(name).ok())).await;
+            match looked {
+                Ok([Some(one), Some(other)])
+                    if one.is_dir() && (one.dev(), one.ino()) == (other.dev(), other.ino()) =>
+                {
+                    SameDirectory::Same
+                }
+                Ok(_) | Err(_) => SameDirectory::Different,
+            }
+        })
+    }
+
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
         let path = path.to_owned();
         Box::pin(async move {

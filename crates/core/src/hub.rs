@@ -264,14 +264,27 @@ impl Hub {
             changes: vec![Change::CreateSession(Box::new(row))],
         })
         .await?;
-        self.open(&id).await
+        self.open_in(&id, &new.additional).await
     }
 
     /// Opens a stored session, or finds it open. Settles what a dead owner left behind.
     pub async fn open(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
+        self.open_with(id, Command::Recover).await
+    }
+
+    /// The same for a session that has exactly these directories beside its root from then on.
+    pub async fn open_in(&self, id: &SessionId, additional: &[PathBuf]) -> Result<SessionHandle, HubError> {
+        self.open_with(id, |reply| Command::WorkIn { additional: additional.to_vec(), reply }).await
+    }
+
+    async fn open_with(
+        &self,
+        id: &SessionId,
+        first: impl Fn(oneshot::Sender<Result<(), HubError>>) -> Command,
+    ) -> Result<SessionHandle, HubError> {
         for _ in 0..OPEN_TRIES {
             let handle = self.find_or_start(id).await?;
-            match handle.ask(Command::Recover).await {
+            match handle.ask(&first).await {
                 Ok(recovered) => return recovered.map(|()| handle),
                 // Somebody closed it while we looked: it is opened anew.
                 Err(HubError::Closed(_)) => {}
@@ -279,6 +292,12 @@ impl Hub {
             }
         }
         Err(HubError::Closed(id.clone()))
+    }
+
+    /// Where a stored session works, whether it is open or not.
+    pub async fn root(&self, id: &SessionId) -> Result<PathBuf, HubError> {
+        let record = self.shared.parts.store.session(id).await?;
+        record.map(|record| record.row.workspace_root).ok_or_else(|| HubError::UnknownSession(id.clone()))
     }
 
     async fn find_or_start(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
@@ -339,8 +358,9 @@ impl Hub {
                 return Err(HubError::Busy(id.clone()));
             }
         }
+        let additional = new.additional.clone();
         let copy = crate::fork::copy(&self.shared.parts, id, new).await?;
-        self.open(&copy).await
+        self.open_in(&copy, &additional).await
     }
 
     /// Aborts all runs, closes their calls, keeps open approvals and queues. The host is about to end.

@@ -53,6 +53,11 @@ type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 pub(crate) enum Command {
     /// Settle what an earlier owner left behind, if anything.
     Recover(Reply<()>),
+    /// The same for a session that from now on has exactly these directories beside its root.
+    WorkIn {
+        additional: Vec<PathBuf>,
+        reply: Reply<()>,
+    },
     Prompt {
         client: Option<Arc<dyn Client>>,
         prompt: Prompt,
@@ -128,6 +133,8 @@ pub(crate) struct Session {
     pub(crate) spent: Spent,
     pub(crate) rules: Rules,
     pub(crate) in_force: InForce,
+    /// The roots beside the first, as the latest new, load or resume in this process named them; those of the row until then.
+    pub(crate) additional: Option<Vec<PathBuf>>,
     /// Directories outside the roots, granted by "always" answers.
     pub(crate) granted: Vec<PathBuf>,
     pub(crate) journal: Journal,
@@ -186,6 +193,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         id,
         rules: Rules::default(),
         in_force: InForce::default(),
+        additional: None,
         granted: Vec::new(),
         row: record.row.clone(),
         spent: Spent::default(),
@@ -243,6 +251,10 @@ impl Session {
             Command::Recover(reply) => {
                 let recovered = self.recover().await;
                 answer(reply, recovered);
+            }
+            Command::WorkIn { additional, reply } => {
+                let works = self.work_in(additional).await;
+                answer(reply, works);
             }
             Command::Prompt { client, prompt, accept, answer } => {
                 let client = client.and_then(|client| client.delegate());
@@ -356,6 +368,11 @@ fn answer<T>(reply: Reply<T>, result: Result<T, HubError>) {
 }
 
 fn granted_directories(metadata: &serde_json::Map<String, Value>) -> Vec<PathBuf> {
-    let listed = metadata.get("granted_directories").and_then(Value::as_array);
+    directories(metadata, "granted_directories")
+}
+
+/// A list of paths of a session row.
+fn directories(metadata: &serde_json::Map<String, Value>, key: &str) -> Vec<PathBuf> {
+    let listed = metadata.get(key).and_then(Value::as_array);
     listed.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from).collect()
 }

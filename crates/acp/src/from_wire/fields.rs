@@ -147,7 +147,7 @@ impl Field {
 }
 
 /// The beginning of a text, short enough for an error.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     match text.len() > QUOTED_BYTES {
         true => format!("{:?}…", &text[..text.floor_char_boundary(QUOTED_BYTES)]),
         false => format!("{text:?}"),

@@ -107,15 +107,17 @@ impl Shared {
                 Ok(result) => responder.ok(&result),
                 Err(error) => responder.error(error_object(&error)),
             }),
-            Order::Open(opening) => match opening.from {
-                AttachFrom::Beginning => {
-                    link.stage = Stage::Opening(Vec::new());
-                    self.open_in_task(session_id.clone(), link, opening);
+            Order::Open(opening) => {
+                link.stage = Stage::Opening(Vec::new());
+                match opening.from {
+                    AttachFrom::Beginning => {
+                        self.open_in_task(session_id.clone(), link, Some(handle), opening)
+                    }
+                    AttachFrom::LiveRun | AttachFrom::Now => {
+                        self.resume_again(handle, link.courier.clone(), opening);
+                    }
                 }
-                AttachFrom::LiveRun | AttachFrom::Now => {
-                    self.resume_again(handle, link.courier.clone(), opening);
-                }
-            },
+            }
             Order::Close(responder) => {
                 link.stage = Stage::Closing(Vec::new());
                 let (shared, id, courier) = (self.clone(), session_id.clone(), link.courier.clone());

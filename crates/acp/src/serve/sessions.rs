@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use attache_core::choices::Chosen;
 use attache_core::hub::{AttachFrom, Attachment, HubError, NewSession, SessionHandle};
 use attache_core::ids::SessionId;
-use attache_core::ports::store::{SessionPatch, SessionQuery};
+use attache_core::ports::store::SessionQuery;
 use attache_rpc::{ErrorObject, Responder};
-use serde_json::{Map, json};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
+use super::SameDirectory;
 use super::client::Asker;
 use super::courier::{Errand, Leaving, Start};
 use super::desk::{Phase, Shared, State};
 use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order, Stage};
-use crate::from_wire::{Invalid, ListSessions, Workplace, cursor};
+use crate::from_wire::{Invalid, ListSessions, Workplace, cursor, quoted};
 use crate::limits::SESSIONS_PER_PAGE;
 use crate::to_wire::{session_info, session_result};
 
@@ -86,17 +88,27 @@ impl Shared {
         // Without a client the connection is over, and nobody is left to be answered.
         let Some(client) = state.phase.greeted() else { return };
         let link = Link::new(self, session_id, &client, Stage::Opening(Vec::new()));
-        self.open_in_task(session_id.clone(), &link, opening);
+        self.open_in_task(session_id.clone(), &link, None, opening);
         state.links.insert(session_id.clone(), link);
     }
 
-    pub(super) fn open_in_task(self: &Arc<Self>, session_id: SessionId, link: &Link, opening: Opening) {
+    /// `open` is the session where this connection has it open: a bad request leaves it so.
+    pub(super) fn open_in_task(
+        self: &Arc<Self>,
+        session_id: SessionId,
+        link: &Link,
+        open: Option<SessionHandle>,
+        opening: Opening,
+    ) {
         let (shared, courier, asker) = (self.clone(), link.courier.clone(), link.asker.clone());
         tokio::spawn(async move {
             let Opening { from, workplace, responder } = opening;
-            if let Err(error) = shared.check_additional(&workplace).await {
+            if let Err(error) = shared.check_place(&session_id, &workplace).await {
                 responder.error(error.clone());
-                return shared.unlink(&session_id, &courier, &error);
+                return match open {
+                    Some(handle) => shared.keep_link(&session_id, &courier, handle),
+                    None => shared.unlink(&session_id, &courier, &error),
+                };
             }
             match shared.attach(&session_id, asker, from, &workplace).await {
                 Ok((handle, attachment)) => {
@@ -113,6 +125,18 @@ impl Shared {
         });
     }
 
+    /// A session works where it was made. A link to the same directory is the same place.
+    async fn check_place(&self, session_id: &SessionId, workplace: &Workplace) -> Result<(), ErrorObject> {
+        self.check_additional(workplace).await?;
+        let root = self.agent.hub.root(session_id).await.map_err(|error| error_object(&error))?;
+        let cwd = &workplace.cwd;
+        if root == *cwd || self.agent.host.compare_directories(&root, cwd).await == SameDirectory::Same {
+            return Ok(());
+        }
+        let [root, cwd] = [&root, cwd].map(|path| quoted(&path.to_string_lossy()));
+        Err(Invalid::new("cwd", format!("the session works in {root}, not in {cwd}")).into())
+    }
+
     async fn attach(
         &self,
         session_id: &SessionId,
@@ -120,20 +144,7 @@ impl Shared {
         from: AttachFrom,
         workplace: &Workplace,
     ) -> Result<(SessionHandle, Attachment), HubError> {
-        let handle = self.agent.hub.open(session_id).await?;
-        if !workplace.additional_directories.is_empty() {
-            let directories = json!(workplace.additional_directories);
-            let patch = SessionPatch {
-                metadata: Map::from_iter([("additional_directories".to_owned(), directories)]),
-                updated_at: self.agent.clock.now_ms(),
-                ..SessionPatch::default()
-            };
-            match handle.patch(patch).await {
-                // Who only follows a run of another process works in no directory.
-                Ok(()) | Err(HubError::RunningElsewhere(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let handle = self.agent.hub.open_in(session_id, &workplace.additional_directories).await?;
         let attachment = handle.attach(Some(asker), from).await?;
         Ok((handle, attachment))
     }
@@ -187,21 +198,48 @@ impl Shared {
     ) {
         let shared = self.clone();
         tokio::spawn(async move {
-            // A seat for a moment: it tells what is chosen.
-            match handle.attach(None, AttachFrom::Now).await {
-                Ok(attachment) => {
+            let id = handle.id().clone();
+            if let Err(error) = shared.check_place(&id, &opening.workplace).await {
+                opening.responder.error(error);
+                return shared.keep_link(&id, &courier, handle);
+            }
+            match shared.settle_in(&handle, &opening.workplace).await {
+                Ok(chosen) => {
                     let choices = shared.agent.hub.choices().get();
-                    opening.responder.ok(&session_result(None, &choices, &attachment.chosen));
+                    opening.responder.ok(&session_result(None, &choices, &chosen));
                     tell_of_servers(&handle, &opening.workplace.mcp_servers);
                 }
                 // Somebody else closed it meanwhile: open it anew.
-                Err(HubError::Closed(id)) => {
-                    shared.unlink(&id, &courier, &unknown_session(&id));
-                    shared.open(&id, opening);
-                }
+                Err(HubError::Closed(_)) => return shared.open_anew(&id, &courier, opening),
                 Err(error) => opening.responder.error(error_object(&error)),
             }
+            shared.keep_link(&id, &courier, handle);
         });
+    }
+
+    /// The directories of the request, and what is chosen there. A seat for a moment tells it.
+    async fn settle_in(&self, handle: &SessionHandle, workplace: &Workplace) -> Result<Chosen, HubError> {
+        handle.work_in(workplace.additional_directories.clone()).await?;
+        Ok(handle.attach(None, AttachFrom::Now).await?.chosen)
+    }
+
+    /// A new link in the place of one whose session is closed, with what waited there behind it.
+    fn open_anew(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        courier: &mpsc::UnboundedSender<Errand>,
+        opening: Opening,
+    ) {
+        let mut state = self.lock();
+        let same = state.links.get(session_id).is_some_and(|link| link.courier.same_channel(courier));
+        let waiting = match same.then(|| state.links.remove(session_id)).flatten() {
+            Some(Link { stage: Stage::Opening(waiting) | Stage::Closing(waiting), .. }) => waiting,
+            Some(Link { stage: Stage::Open(_), .. }) | None => Vec::new(),
+        };
+        self.open_in(&mut state, session_id, opening);
+        if let Some(link) = state.links.get_mut(session_id) {
+            waiting.into_iter().for_each(|order| self.order(session_id, link, order));
+        }
     }
 
     pub(super) fn close(self: &Arc<Self>, session_id: SessionId, responder: Responder) {

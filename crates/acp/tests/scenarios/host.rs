@@ -186,6 +186,18 @@ fn equipment(search: Option<&HttpServer>) -> Equipment {
 struct Machine;
 
 impl attache_acp::Host for Machine {
+    fn compare_directories(
+        &self,
+        one: &Path,
+        other: &Path,
+    ) -> BoxFuture<'static, attache_acp::SameDirectory> {
+        let [one, other] = [one, other].map(std::fs::canonicalize);
+        let same = matches!((one, other), (Ok(one), Ok(other)) if one == other);
+        Box::pin(async move {
+            if same { attache_acp::SameDirectory::Same } else { attache_acp::SameDirectory::Different }
+        })
+    }
+
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
         let path: PathBuf = path.to_owned();
         Box::pin(async move {

@@ -336,3 +336,90 @@ async fn a_second_process_follows_and_cannot_disturb() {
     one.client.finish();
     two.client.finish();
 }
+
+const SEE: &str = "on *\n call id=l look {\"path\":\"/x/a\"}\n ---\n text \"done\"";
+
+/// Whether reading `/x/a` is asked for in the next turn of this session.
+async fn asks_for_x(line: &Line, session: &str) -> bool {
+    let mark = line.client.mark();
+    line.client.always_choose("reject_once");
+    line.say(session, "see").await;
+    line.client.received()[mark..].iter().any(|message| message["method"] == "session/request_permission")
+}
+
+fn place(session: &str, additional: &[&str]) -> Value {
+    json!({ "sessionId": session, "cwd": "/w", "mcpServers": [], "additionalDirectories": additional })
+}
+
+#[tokio::test(start_paused = true)]
+async fn load_and_resume_give_exactly_the_directories_of_the_request() {
+    let world = World::new(SEE);
+    let process = world.process();
+    let line = process.connect().await;
+    let new = json!({ "cwd": "/w", "mcpServers": [], "additionalDirectories": ["/x"] });
+    let session = line.client.expect("session/new", new).await["sessionId"].as_str().unwrap().to_owned();
+    assert!(!asks_for_x(&line, &session).await);
+    let listed = || async {
+        let list = line.client.expect("session/list", json!({})).await;
+        list["sessions"][0]["additionalDirectories"].clone()
+    };
+    for method in ["session/load", "session/resume"] {
+        // Where it is open already, on another connection, and in another process.
+        let (second, other) = (process.connect().await, world.process().connect().await);
+        for seat in [&line, &second, &other] {
+            seat.client.expect(method, json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] })).await;
+            assert!(asks_for_x(seat, &session).await, "{method} without directories");
+            assert!(listed().await.as_array().is_none_or(Vec::is_empty), "{method}");
+            seat.client.expect(method, place(&session, &["/y", "/x"])).await;
+            assert!(!asks_for_x(seat, &session).await, "{method} with /x");
+            assert_eq!(listed().await, json!(["/y", "/x"]), "{method}");
+        }
+        second.client.finish();
+        other.client.finish();
+    }
+    line.client.finish();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_behind_a_resume_has_its_directories() {
+    let world = World::new(SEE);
+    let process = world.process();
+    let line = process.connect().await;
+    let new = json!({ "cwd": "/w", "mcpServers": [], "additionalDirectories": ["/x"] });
+    let session = line.client.expect("session/new", new).await["sessionId"].as_str().unwrap().to_owned();
+    line.client.always_choose("reject_once");
+    let resumed = line.client.start("session/resume", place(&session, &[]));
+    let said = line.client.start("session/prompt", prompt(&session, "see"));
+    resumed.answer().await.unwrap();
+    said.answer().await.unwrap();
+    assert_eq!(world.runs.of("l"), 0);
+    line.client.finish();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_opened_where_it_works_and_nowhere_else() {
+    let world = World::new(TALK);
+    let process = world.process();
+    let (line, session) = process.session().await;
+    for method in ["session/load", "session/resume"] {
+        let second = process.connect().await;
+        for seat in [&line, &second] {
+            let elsewhere = json!({ "sessionId": session, "cwd": "/v", "mcpServers": [] });
+            let error = seat.client.request(method, elsewhere).await.unwrap_err();
+            assert_eq!(error.code, -32602, "{method}");
+            assert_eq!(error.message, r#"cwd: the session works in "/w", not in "/v""#);
+        }
+        // The one that had it open keeps it; the other has nothing.
+        assert_eq!(line.say(&session, "hi").await, "end_turn");
+        assert_eq!(
+            second.client.request("session/prompt", prompt(&session, "hi")).await.unwrap_err().code,
+            -32002
+        );
+        for cwd in ["/w/", "/w/.", "/link"] {
+            let same = json!({ "sessionId": session, "cwd": cwd, "mcpServers": [] });
+            second.client.expect(method, same).await;
+        }
+        second.client.finish();
+    }
+    line.client.finish();
+}

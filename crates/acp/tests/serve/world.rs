@@ -1,10 +1,10 @@
 //! A world for one test: a disk, a scripted model, processes on it and clients that connect to them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use attache_acp::to_wire::Thoughts;
-use attache_acp::{Accounts, Agent, ClientFs, Host, connect};
+use attache_acp::{Accounts, Agent, ClientFs, Host, SameDirectory, connect};
 use attache_core::agents::Agents;
 use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
@@ -189,11 +189,18 @@ pub fn prompt_with_id(session: &str, text: &str, id: &str) -> Value {
     params
 }
 
-/// Every directory exists but `/missing`; every session's export is its id.
+/// Every directory exists but `/missing`; `/link` leads to `/w`.
 #[derive(Debug)]
 struct TestHost;
 
 impl Host for TestHost {
+    fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory> {
+        let real =
+            |path: &Path| if path == Path::new("/link") { PathBuf::from("/w") } else { path.to_owned() };
+        let same = real(one) == real(other);
+        Box::pin(async move { if same { SameDirectory::Same } else { SameDirectory::Different } })
+    }
+
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
         let missing = path.starts_with("/missing");
         Box::pin(async move { if missing { Err("is not a directory".into()) } else { Ok(()) } })

@@ -1,5 +1,6 @@
 //! A handle to one open session: everything a connection can tell it. It only passes on; the session's task decides.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::error::SendError;
@@ -26,6 +27,11 @@ pub struct SessionHandle {
 impl SessionHandle {
     pub fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// Has exactly these directories beside the root from the next turn on.
+    pub async fn work_in(&self, additional: Vec<PathBuf>) -> Result<(), HubError> {
+        self.ask(|reply| Command::WorkIn { additional, reply }).await?
     }
 
     /// Hands in a prompt of nobody in particular; its place in the order is taken when this returns.

@@ -1,12 +1,13 @@
 //! What the turns of a session work in: agent, model, workspace, tools and system prompt. Assembled once per choice.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::Session;
 use super::choose::Telling;
+use super::{Session, directories};
 use crate::agents::Agent;
 use crate::chunk::FinishReason;
 use crate::conversation::Conversation;
@@ -22,6 +23,9 @@ use crate::turn::repeats::Repeats;
 use crate::turn::usage::Used;
 use crate::turn::{Retrying, Turn};
 use crate::watchdog::{Ground, Rulebook};
+
+/// The key of the session row.
+const ADDITIONAL: &str = "additional_directories";
 
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -84,13 +88,34 @@ impl Session {
     }
 
     pub(super) fn workspace(&self) -> Workspace {
-        let additional = self.row.metadata.get("additional_directories").and_then(Value::as_array);
+        let stored = || directories(&self.row.metadata, ADDITIONAL);
         Workspace {
             session_id: self.id.clone(),
             root: self.row.workspace_root.clone(),
-            additional: additional.into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect(),
+            additional: self.additional.clone().unwrap_or_else(stored),
             scratch: self.hub.parts.settings.scratch.join(self.id.as_str()),
-            guarded: self.hub.parts.settings.guarded.clone(),
+            guarded: Arc::new(self.hub.parts.settings.guarded.as_it_is_now()),
+        }
+    }
+
+    /// Has exactly these directories beside the root from the next turn on; a turn under way goes on with what it began with.
+    /// Before anything is recovered: a message that waited must not run with the directories of an earlier client.
+    pub(super) async fn work_in(&mut self, additional: Vec<PathBuf>) -> Result<(), HubError> {
+        if self.workspace().additional != additional {
+            self.setting = None;
+        }
+        let listed = if additional.is_empty() { Value::Null } else { json!(additional) };
+        self.additional = Some(additional);
+        self.recover().await?;
+        if self.row.metadata.get(ADDITIONAL).unwrap_or(&Value::Null) == &listed {
+            return Ok(());
+        }
+        let mut patch = self.empty_patch();
+        patch.metadata.insert(ADDITIONAL.into(), listed);
+        match self.patch(patch).await {
+            // Who follows a run of another process leaves the row to it; what we run ourselves has these directories.
+            Ok(()) | Err(HubError::RunningElsewhere(_)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
