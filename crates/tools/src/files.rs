@@ -183,7 +183,7 @@ impl Target {
             Parents::Make => reach.with_scratch_for(path).map_err(failed)?.resolve(path)?,
             Parents::Require => reach.resolve(path)?,
         };
-        reach.may_change(&place.real)?;
+        reach.may_change(path, &place.real)?;
         if parents == Parents::Require && !place.missing.is_empty() {
             return Err(FileError::missing(path, &place, reach));
         }

@@ -11,6 +11,7 @@ mod edit;
 mod environment;
 mod fence;
 mod files;
+mod git_guard;
 mod git_head;
 mod git_status;
 mod glob;

@@ -290,6 +290,17 @@ pub(crate) const TEMPORARY_BYTES: u64 = 1024 * 1024 * 1024;
 /// What fits into the empty directories that stand for hidden and missing ones: nothing, and the kernel knows no less.
 pub(crate) const SEALED_BYTES: u64 = 4096;
 
+/// How far repositories are looked for before and after a command that may write: a few milliseconds for most projects. What
+/// lies deeper is found by nobody who does not go there.
+pub(crate) const GIT_GUARD_DEPTH: usize = 6;
+pub(crate) const GIT_GUARD_DIRECTORIES: usize = 1_024;
+
+/// Entries of one repository (branches, their logs) among which links are looked for.
+pub(crate) const GIT_GUARD_ENTRIES: usize = 20_000;
+
+/// Names tried for what is set aside.
+pub(crate) const SET_ASIDE_TRIES: usize = 64;
+
 /// How deep, and in how many directories, nested repositories and protected files are looked for before each command:
 /// a few milliseconds.
 pub(crate) const NESTED_DEPTH: usize = 3;

@@ -20,6 +20,7 @@ use rustix::io::Errno;
 
 use crate::fence::visible_name;
 use crate::files::FileError;
+use crate::git_guard::belongs_to_git;
 use crate::limits::{NEAREST_ENTRIES, NEAREST_NAMES};
 use crate::paths::{most_similar, nearest_names, normal, told};
 
@@ -159,11 +160,11 @@ impl Reach {
             .map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
     }
 
-    /// Refuses what must not be changed, whether it exists or not. `real` has no links in it.
-    pub(crate) fn may_change(&self, real: &Path) -> Result<(), FileError> {
-        self.guarded
-            .protects(real, &self.real_scratch())
-            .map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
+    /// Refuses what must not be changed, whether it exists or not. `named` is as the call names it, `real` has no links in it.
+    pub(crate) fn may_change(&self, named: &Path, real: &Path) -> Result<(), FileError> {
+        let protected = self.guarded.protects(real, &self.real_scratch());
+        let reason = protected.or_else(|| belongs_to_git(named, real));
+        reason.map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
     }
 
     /// Follows `path`, which is absolute and normal, to its place beneath a root.

@@ -30,6 +30,7 @@ use std::sync::{Arc, LazyLock};
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 
 use crate::environment;
+use crate::git_guard::GitGuard;
 use crate::limits::PLAN_TRIES;
 use crate::process::{Contact, Line};
 use crate::programs::Programs;
@@ -96,6 +97,7 @@ pub struct Confined {
     links: Links,
     held: Vec<String>,
     told: Vec<String>,
+    git: GitGuard,
     _place_holders: Vec<PlaceHolders>,
 }
 
@@ -183,6 +185,18 @@ impl Sandbox {
     }
 
     fn confine(
+        &self,
+        site: &Site,
+        network: NetworkGrant,
+        writes: WriteGrant,
+        line: Vec<OsString>,
+        starter: Starter,
+    ) -> io::Result<Confined> {
+        let git = GitGuard::before(site, writes, self.level);
+        Ok(Confined { git, ..self.confine_unwatched(site, network, writes, line, starter)? })
+    }
+
+    fn confine_unwatched(
         &self,
         site: &Site,
         network: NetworkGrant,
@@ -331,12 +345,14 @@ impl Confined {
     fn new(program: OsString, arguments: Vec<OsString>, contact: Contact) -> Self {
         let (directory, links, _place_holders) = (None, Links::default(), Vec::new());
         let (held, told) = (Vec::new(), Vec::new());
-        Self { program, arguments, directory, contact, links, held, told, _place_holders }
+        let git = GitGuard::default();
+        Self { program, arguments, directory, contact, links, held, told, git, _place_holders }
     }
 
-    /// Once the command and all it started are gone: puts back what no mount could hold, and says so. Blocks.
+    /// Once the command and all it started are gone: puts back what no mount could hold and undoes what would make git run
+    /// something, and says so. Blocks.
     pub fn aftermath(&self) -> Aftermath {
-        let told = self.told.iter().cloned().chain(self.links.restore()).collect();
+        let told = self.told.iter().cloned().chain(self.links.restore()).chain(self.git.after()).collect();
         Aftermath { held: self.held.clone(), told }
     }
 

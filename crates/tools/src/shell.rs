@@ -43,6 +43,7 @@ use state::State;
 
 pub use links::{Link, links};
 pub use real::{elsewhere, with_real_paths};
+pub(crate) use repository::names_no_program;
 pub use repository::{Repository, repository};
 pub use secrets::{Keys, keys};
 

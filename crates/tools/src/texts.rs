@@ -239,7 +239,7 @@ fn find(path: &Path, reach: &Reach) -> Result<Found, FileError> {
         return Ok(Found { original, named: path.to_owned(), is_scratch: true });
     }
     let place = reach.resolve(path)?;
-    reach.may_change(&place.real)?;
+    reach.may_change(path, &place.real)?;
     let is_scratch = reach.is_scratch(&place.real) || reach.is_scratch(path);
     let found = match files::open(path, reach) {
         Ok(file) => OnDisk::of(file, path)?,

@@ -11,6 +11,7 @@ mod edit;
 mod git_status;
 mod glob;
 mod grep;
+mod guarded;
 mod kill;
 mod links;
 mod mounts;

@@ -164,7 +164,8 @@ fn is_harmless(text: &str) -> bool {
     true
 }
 
-fn names_no_program(section: &str, key: &str) -> bool {
+/// Whether a key of a section of git's configuration has nothing to do with programs.
+pub(crate) fn names_no_program(section: &str, key: &str) -> bool {
     HARMLESS_SECTIONS.contains(&section)
         || HARMLESS_KEYS.iter().any(|(known, keys)| *known == section && keys.contains(&key))
 }

@@ -1,0 +1,276 @@
+//! Each trick is shown to work on the real git first, and then to be undone.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::*;
+
+struct Place {
+    _directory: tempfile::TempDir,
+    base: PathBuf,
+}
+
+/// A project with one commit, a repository elsewhere that runs the canary, and a file elsewhere that nobody may write.
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Self { base: directory.path().canonicalize().unwrap(), _directory: directory };
+        place.run(
+            "mkdir root outside victims && printf '#!/bin/sh\\ntouch \"$BASE/canary\"\\n' > run && chmod +x run && \
+             git init -q root && cd root && echo a > a && git add a && git commit -qm one && git branch other && \
+             git init -q ../outside/evil && git -C ../outside/evil config core.fsmonitor \"$BASE/run\"",
+        );
+        place
+    }
+
+    fn run(&self, script: &str) -> String {
+        let done = Command::new("sh")
+            .args(["-ec", script])
+            .current_dir(&self.base)
+            .env_clear()
+            .envs([("PATH", std::env::var("PATH").unwrap()), ("BASE", self.base.display().to_string())])
+            .envs([("HOME", "/nonexistent"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_EDITOR", "true")])
+            .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@example.org")])
+            .envs([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.org")])
+            .output()
+            .unwrap();
+        format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr))
+    }
+
+    fn in_root(&self, script: &str) -> String {
+        self.run(&format!("cd root\n{script}"))
+    }
+
+    fn guard(&self) -> GitGuard {
+        GitGuard::of(vec![self.base.join("root")])
+    }
+
+    /// Whether something ran, or was written, that its user has not asked for.
+    fn is_harmed(&self) -> bool {
+        self.base.join("canary").exists() || self.base.join("victims").read_dir().unwrap().next().is_some()
+    }
+}
+
+const CONFIG: &str = "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = %s\\n' \"$BASE/run\"";
+
+/// What a command does, and what its user does afterwards.
+fn tricks() -> Vec<(&'static str, String, &'static str)> {
+    let evil = format!("mkdir -p evil/objects evil/refs && {CONFIG} > evil/config");
+    let bare = |at: &str| {
+        format!(
+            "mkdir -p {at}/objects {at}/refs && echo 'ref: refs/heads/main' > {at}/HEAD && \
+             {CONFIG} > {at}/config && printf '\\tbare = false\\n\\tworktree = .\\n' >> {at}/config"
+        )
+    };
+    vec![
+        ("commondir", format!("{evil} && echo ../evil > .git/commondir"), "git status"),
+        ("bare directory", bare("sub"), "git -C sub status"),
+        ("bare root", format!("rm -rf .git && {}", bare(".")), "git status"),
+        (
+            "bare root over commondir",
+            format!(
+                "rm -rf .git && {evil} && echo 'ref: refs/heads/main' > HEAD && echo evil > commondir && \
+                 printf '[alias]\\n\\tst = !%s\\n' \"$BASE/run\" >> evil/config"
+            ),
+            "git st",
+        ),
+        (
+            "hook of a new repository",
+            "git init -q sub && cp \"$BASE/run\" sub/.git/hooks/pre-commit".into(),
+            "git -C sub commit -q --allow-empty -m x",
+        ),
+        (
+            "configuration of a new repository",
+            "git init -q sub && git -C sub config core.fsmonitor \"$BASE/run\"".into(),
+            "git -C sub status",
+        ),
+        (
+            "alias of a new repository",
+            "git init -q sub && git -C sub config alias.st \"!$BASE/run\"".into(),
+            "git -C sub st",
+        ),
+        (
+            "included configuration",
+            format!("git init -q sub && {CONFIG} > sub/more && git -C sub config include.path ../more"),
+            "git -C sub status",
+        ),
+        (
+            "hooks elsewhere",
+            "git init -q sub && mkdir h && cp \"$BASE/run\" h/pre-commit && git -C sub config core.hooksPath \"$PWD/h\"".into(),
+            "git -C sub commit -q --allow-empty -m x",
+        ),
+        ("file .git", "mkdir sub && echo \"gitdir: $BASE/outside/evil/.git\" > sub/.git".into(), "git -C sub status"),
+        ("link .git", "mkdir sub && ln -s \"$BASE/outside/evil/.git\" sub/.git".into(), "git -C sub status"),
+        (
+            "repository beside its tree",
+            "git init -q --separate-git-dir=hidden sub && git -C sub config core.fsmonitor \"$BASE/run\"".into(),
+            "git -C sub status",
+        ),
+        (
+            "repository deep down",
+            "mkdir -p 1/2/3/4/5/6/7/8 && git init -q --separate-git-dir=1/2/3/4/5/6/7/8/g sub && \
+             git -C sub config core.fsmonitor \"$BASE/run\"".into(),
+            "git -C sub status",
+        ),
+        (
+            "module",
+            "mkdir m && git init -q --bare .git/modules/m && git -C .git/modules/m config core.bare false && \
+             git -C .git/modules/m config core.worktree ../../../m && \
+             git -C .git/modules/m config core.fsmonitor \"$BASE/run\" && echo 'gitdir: ../.git/modules/m' > m/.git"
+                .into(),
+            "git -C m status",
+        ),
+        (
+            "work tree",
+            format!(
+                "{evil} && mkdir -p .git/worktrees/w w && cp .git/HEAD .git/worktrees/w && echo ../../../evil > .git/worktrees/w/commondir && \
+                 echo \"$PWD/w/.git\" > .git/worktrees/w/gitdir && echo 'gitdir: ../.git/worktrees/w' > w/.git"
+            ),
+            "git -C w status",
+        ),
+        ("log", "ln -sf \"$BASE/victims/x\" .git/logs/HEAD".into(), "git commit -q --allow-empty -m x"),
+        ("message", "ln -sf \"$BASE/victims/x\" .git/COMMIT_EDITMSG".into(), "git commit -q --allow-empty -m x"),
+        ("branches", "ln -s \"$BASE/victims\" .git/refs/heads/v".into(), "git branch v/x"),
+        ("tree elsewhere", "git init -q sub && git -C sub config core.worktree \"$BASE/victims\" && touch sub/x && git -C sub --work-tree=. add x".into(), "git -C sub checkout -q -- x"),
+    ]
+}
+
+#[test]
+fn what_would_make_git_run_or_write_something_is_undone() {
+    let mut wrong = Vec::new();
+    for (name, trick, use_of_git) in tricks() {
+        let control = Place::new();
+        let said = control.in_root(&trick);
+        let then = control.in_root(use_of_git);
+        if !control.is_harmed() {
+            wrong.push(format!("the trick does not work: {name}\n{said}{then}"));
+        }
+        let place = Place::new();
+        let guard = place.guard();
+        place.in_root(&trick);
+        let told = guard.after();
+        let then = place.in_root(use_of_git);
+        // What is undone is not found again.
+        if place.is_harmed() || told.is_none() || place.guard().after().is_some() {
+            wrong.push(format!("{name}: {told:?}\n{then}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_git_does_by_itself_stays_and_is_not_told() {
+    for script in [
+        "git commit -q --allow-empty -m two",
+        "git switch -qc new && echo b > b && git add b && git commit -qm b && git switch -q - && git merge -q new",
+        "git switch -q other && git commit -q --allow-empty -m c && git rebase -q -",
+        "echo c >> a && git stash -q && git stash pop -q",
+        "git tag v1 && git tag -a v2 -m two && git pack-refs --all",
+        "git checkout -q --detach",
+        "git worktree add -q ../root/w other && git -C w commit -q --allow-empty -m w",
+        "git clone -q . copy && git -C copy fetch -q && git -C copy checkout -q other",
+        "git clone -q -s . shared && git clone -q --bare . bare.git && git clone -q --mirror . mirror.git",
+        "git init -q sub && git -C sub commit -q --allow-empty -m x",
+        "git -c protocol.file.allow=always submodule --quiet add ./. m && git commit -qm m",
+        "git gc -q && git repack -qad",
+        "git remote add origin https://example.org/x && git config user.name b",
+        "rm -f .git/index.lock && git reset -q --hard HEAD",
+    ] {
+        let place = Place::new();
+        let guard = place.guard();
+        let said = place.in_root(script);
+        assert_eq!(guard.after(), None, "{script}: {said}");
+        let status = place.in_root("git fsck --no-progress 2>&1 && git log --oneline -1");
+        assert!(!status.contains("fatal"), "{script}: {status}");
+        assert!(!said.contains("fatal"), "{script}: {said}");
+    }
+}
+
+#[test]
+fn head_and_alternates_are_put_back() {
+    let place = Place::new();
+    let git = place.base.join("root/.git");
+    let head = std::fs::read_to_string(git.join("HEAD")).unwrap();
+    for trick in [
+        "mv .git/HEAD h && ln -s \"$BASE/outside/evil/.git/HEAD\" .git/HEAD",
+        "echo 'ref: ../../outside/x' > .git/HEAD",
+        "echo x > .git/HEAD",
+    ] {
+        let guard = place.guard();
+        place.in_root(trick);
+        let told = guard.after().unwrap();
+        assert!(told.contains(".git/HEAD"), "{told}");
+        assert_eq!(std::fs::read_to_string(git.join("HEAD")).unwrap(), head, "{trick}");
+    }
+    let guard = place.guard();
+    place.in_root("echo \"$BASE/outside/evil/.git/objects\" > .git/objects/info/alternates");
+    assert!(guard.after().unwrap().contains("alternates"));
+    assert!(!git.join("objects/info/alternates").exists());
+}
+
+#[test]
+fn what_was_there_before_stays() {
+    let place = Place::new();
+    place.in_root(
+        "cp \"$BASE/run\" .git/hooks/post-commit && git config core.fsmonitor \"$BASE/run\" && mkdir sub && \
+         ln -s \"$BASE/outside/evil/.git\" sub/.git && ln -s x .git/own && touch mise.toml && mkdir .husky",
+    );
+    let guard = place.guard();
+    place.in_root("git commit -q --allow-empty -m two; touch .husky/pre-commit");
+    assert_eq!(guard.after(), None);
+    assert!(place.base.join("root/.git/hooks/post-commit").exists());
+}
+
+#[test]
+fn place_holders_of_a_sandbox_are_left_alone() {
+    let place = Place::new();
+    let guard = place.guard();
+    let git = place.base.join("root/.git");
+    let held = std::os::unix::net::UnixListener::bind(git.join("config.worktree")).unwrap();
+    assert_eq!(guard.after(), None);
+    assert!(git.join("config.worktree").exists());
+    drop(held);
+}
+
+#[test]
+fn configuration_that_only_its_user_makes_is_set_aside_and_nothing_is_lost() {
+    let place = Place::new();
+    let guard = place.guard();
+    place.in_root("mkdir .devcontainer && echo x > .devcontainer/devcontainer.json && echo y > my.code-workspace && echo z > ok.txt");
+    let told = guard.after().unwrap();
+    assert!(told.contains(".devcontainer is ") && told.contains("my.code-workspace"), "{told}");
+    let root = place.base.join("root");
+    assert!(!root.join(".devcontainer").exists() && !root.join("my.code-workspace").exists());
+    let kept = std::fs::read_to_string(root.join(".devcontainer.disabled/devcontainer.json")).unwrap();
+    assert_eq!((kept.as_str(), root.join("ok.txt").exists()), ("x\n", true));
+}
+
+#[test]
+fn edit_tools_leave_to_git_what_is_gits() {
+    let place = Place::new();
+    place.in_root("git clone -q --bare . b.git && mkdir half && echo x > half/HEAD && mkdir half/objects");
+    let belongs = |name: &str| {
+        let path = place.base.join("root").join(name);
+        belongs_to_git(&path, &path).is_some()
+    };
+    for name in [
+        ".git",
+        ".git/HEAD",
+        ".git/info/attributes",
+        "sub/.git",
+        "sub/.GIT/x",
+        "b.git/config",
+        "b.git/info/attributes",
+        "half/refs",
+        "half/refs/x",
+        "half/commondir",
+    ] {
+        assert!(belongs(name), "{name}");
+    }
+    for name in ["a", ".github/x", ".gitignore", "HEAD", "half/config", "objects/x"] {
+        assert!(!belongs(name), "{name}");
+    }
+    let link = Path::new("/elsewhere/x");
+    assert!(belongs_to_git(Path::new("/w/.git/x"), link).is_some());
+    assert!(belongs_to_git(Path::new("/w/link/x"), Path::new("/w/.git/x")).is_some());
+}
