@@ -90,6 +90,7 @@ impl Limit {
                 message_id: &self.message_id,
                 role: Role::Assistant,
                 index: 0,
+                step: 1,
                 chunk,
             };
             write_updates(entry, &self.view, lines)?;

@@ -21,7 +21,20 @@ pub enum LoginWay {
     Agent,
     /// The client runs this very program in a terminal, with these arguments behind its own. Offered only to clients that
     /// can.
-    Terminal { arguments: Vec<String> },
+    Terminal {
+        arguments: Vec<String>,
+        /// The same as a whole, for clients that are told what to run.
+        command: CommandLine,
+    },
+}
+
+/// A program as a client can start it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    pub program: String,
+    pub arguments: Vec<String>,
+    /// Beside what the client's terminal has.
+    pub environment: Vec<(String, String)>,
 }
 
 /// The credentials of a host that manages them; a host without has no such port.

@@ -10,6 +10,7 @@ use attache_core::export::Format;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::prompt::Prompt;
 use attache_rpc::ErrorObject;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::limits::ID_BYTES;
@@ -142,14 +143,47 @@ pub fn cancel(params: Option<Box<RawValue>>) -> Result<SessionId, Invalid> {
     session_id(&mut Object::params(params)?)
 }
 
-fn initialize(mut params: Object) -> Result<Request, Invalid> {
+/// The version to speak with a client that sent this `initialize`.
+pub fn protocol_version(params: Option<Box<RawValue>>) -> Result<ProtocolVersion, Invalid> {
+    agreed_version(&mut Object::params(params)?)
+}
+
+fn agreed_version(params: &mut Object) -> Result<ProtocolVersion, Invalid> {
     let wanted = params.required("protocolVersion")?.unsigned_16()?;
     let ours = ProtocolVersion::V1;
     // Below the first version there is nothing to speak: the client learns what we support.
-    let version = if wanted == 0 { ours } else { ours.min(ProtocolVersion::from(wanted)) };
+    Ok(if wanted == 0 { ours } else { ours.min(ProtocolVersion::from(wanted)) })
+}
+
+fn initialize(mut params: Object) -> Result<Request, Invalid> {
+    let version = agreed_version(&mut params)?;
     let capabilities = params.optional("clientCapabilities").map(Field::into_value);
     let capabilities = capabilities.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
     Ok(Request::Initialize(Box::new(Initialize { version, capabilities })))
+}
+
+/// The key in the `_meta` of client capabilities and of authentication methods by which clients learned of logins in a
+/// terminal before the protocol had them; Zed still goes by it.
+pub const TERMINAL_AUTH_KEY: &str = "terminal-auth";
+
+/// How a client learns what to run for a login in one of its terminals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoginTerminals {
+    /// By the type of the method.
+    pub typed: bool,
+    /// By the method's `_meta`.
+    pub meta: bool,
+}
+
+impl LoginTerminals {
+    pub fn of(client: &ClientCapabilities) -> Self {
+        let announced = client.meta.as_ref().and_then(|meta| meta.get(TERMINAL_AUTH_KEY));
+        Self { typed: client.auth.terminal, meta: announced.and_then(Value::as_bool) == Some(true) }
+    }
+
+    pub fn any(self) -> bool {
+        self.typed || self.meta
+    }
 }
 
 /// Whether a request must say which MCP servers it wants, even if none.

@@ -8,5 +8,7 @@ pub mod limits;
 mod serve;
 pub mod to_wire;
 
-pub use accounts::{Accounts, Login, LoginWay};
-pub use serve::{Agent, ClientFs, Host, SameDirectory, connect};
+pub use accounts::{Accounts, CommandLine, Login, LoginWay};
+pub use serve::{
+    Agent, ClientFs, Host, SameDirectory, StartFailure, Warning, connect, refuse_all,
+};

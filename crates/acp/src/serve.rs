@@ -25,8 +25,11 @@ mod failure;
 mod link;
 mod login;
 mod prompt;
+mod refusal;
 mod sessions;
 mod terminal;
+
+pub use refusal::{StartFailure, refuse_all};
 
 /// What the host does for clients beside the hub: this crate touches no files.
 pub trait Host: Send + Sync + Debug {
@@ -34,6 +37,8 @@ pub trait Host: Send + Sync + Debug {
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>>;
     /// Whether both names lead to one directory that exists.
     fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory>;
+    /// What is out of order on this host and was not told yet: whoever opens the next session is.
+    fn take_warnings(&self) -> Vec<Warning>;
 }
 
 /// Two names of directories, once the links in them are followed.
@@ -42,6 +47,13 @@ pub enum SameDirectory {
     Same,
     /// Also where one of them does not exist.
     Different,
+}
+
+/// Something that works less well than was asked for, in words for a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub title: String,
+    pub description: String,
 }
 
 /// What all connections of a process share.

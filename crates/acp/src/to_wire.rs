@@ -18,9 +18,10 @@ mod selection;
 mod tool;
 
 pub use answers::{
-    initialize_response, permission_request, queue_entry, session_info, session_result, status_result,
+    Logins, failed_start_response, initialize_response, permission_request, queue_entry, session_info,
+    session_result, status_result,
 };
-pub use questions::{NO_CHOICE, choice_id, choice_request, field_name, form_request};
+pub use questions::{NO_CHOICE, choice_id, choice_request, field_name, fits_options, form_request};
 pub use selection::{
     APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes,
 };
@@ -115,7 +116,13 @@ fn write_chunk(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Result<(
         Chunk::SourceDocument { source_id, media_type, title, filename, .. } => {
             content::source_document(entry, source_id, media_type, title, filename.as_deref(), out)
         }
-        Chunk::Data { name, id, data, .. } => data::write(entry, view, name, id.as_deref(), data, out),
+        Chunk::Data { name, id, data, transient, .. } => {
+            let lasting = match transient {
+                Some(true) => data::Lasting::Moment,
+                Some(false) | None => data::Lasting::Stored,
+            };
+            data::write(entry, view, data::Said { name, id: id.as_deref(), data, lasting }, out)
+        }
         // Structure. Ends answer the prompt; a permission is a request of its own; arguments show when they are whole.
         Chunk::Start { .. }
         | Chunk::StartStep { .. }

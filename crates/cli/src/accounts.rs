@@ -1,6 +1,6 @@
 //! Logging in and out as editors do it: looks for keys again, or forgets the stored ones. Sees no key itself.
 
-use attache_acp::{Accounts, Login, LoginWay};
+use attache_acp::{Accounts, CommandLine, Login, LoginWay};
 use attache_core::ports::{BoxFuture, Model};
 
 use crate::credentials::Credentials;
@@ -9,6 +9,9 @@ use crate::providers::{LiveProviders, THREE_WAYS};
 /// `authenticate` with it looks again; a key may have been stored in another terminal.
 const LOOK_AGAIN: &str = "stored-key";
 
+/// The option behind the usual arguments that asks for a key.
+const LOGIN: &str = "--login";
+
 /// The editor runs us in a terminal, where a person types the key.
 const TERMINAL: &str = "terminal-login";
 
@@ -16,11 +19,34 @@ const TERMINAL: &str = "terminal-login";
 pub(crate) struct StoredKeys {
     credentials: Credentials,
     providers: LiveProviders,
+    /// How a person runs us to type a key.
+    login: CommandLine,
 }
 
 impl StoredKeys {
-    pub(crate) fn new(credentials: Credentials, providers: LiveProviders) -> Self {
-        Self { credentials, providers }
+    pub(crate) fn new(credentials: Credentials, providers: LiveProviders, login: CommandLine) -> Self {
+        Self { credentials, providers, login }
+    }
+}
+
+/// This very program with its own arguments, and what it goes by in the environment: an editor may start it with
+/// variables that its terminals do not have. Keys are none of them.
+pub(crate) fn own_login() -> CommandLine {
+    let is_setting = |name: &str| {
+        let places = ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"];
+        name.starts_with("ATTACHE_") || places.contains(&name)
+    };
+    // A value that is no Unicode has no place on the wire.
+    let environment = std::env::vars_os().filter_map(|(name, value)| {
+        Some((name.into_string().ok().filter(|name| is_setting(name))?, value.into_string().ok()?))
+    });
+    let own = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    // Without a path of our own the terminal looks for the name.
+    let program = std::env::current_exe().unwrap_or_else(|_| "attache".into());
+    CommandLine {
+        program: program.to_string_lossy().into_owned(),
+        arguments: own.chain([LOGIN.to_owned()]).collect(),
+        environment: environment.collect(),
     }
 }
 
@@ -31,7 +57,7 @@ impl Accounts for StoredKeys {
                 id: TERMINAL.to_owned(),
                 name: "Enter an API key".to_owned(),
                 description: "Asks in a terminal for the provider and its key, checks the key and keeps it.".to_owned(),
-                way: LoginWay::Terminal { arguments: vec!["--login".to_owned()] },
+                way: LoginWay::Terminal { arguments: vec![LOGIN.to_owned()], command: self.login.clone() },
             },
             Login {
                 id: LOOK_AGAIN.to_owned(),

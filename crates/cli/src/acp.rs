@@ -2,20 +2,25 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use attache_acp::{Agent, Host, SameDirectory, connect, to_wire};
+use attache_acp::{
+    Agent, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire,
+};
 use attache_core::hub::Hub;
 use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::{Options, Trace};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::accounts::StoredKeys;
+use crate::accounts::{StoredKeys, own_login};
+use crate::answer;
 use crate::args::AcpArgs;
 use crate::config::{Config, Thoughts};
 use crate::setup::{Setup, Sources};
+use crate::troubles::Troubles;
 
 /// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
 const LAST_WORDS: Duration = Duration::from_millis(250);
@@ -24,14 +29,58 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 const FIRST_LOOK_AT_SCRATCH: Duration = Duration::from_secs(60);
 const NEXT_LOOK_AT_SCRATCH: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Result<()> {
-    let config = &sources.config;
-    let trace = match &args.trace {
-        Some(path) => {
-            Some(Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))?)
+/// Two interrupts within this time end the process: one alone is a terminal client's Ctrl-C, which reaches us too.
+const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
+
+/// Serves the editor; where that can't be, tells it why.
+pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
+    let ready = Setup::open(sources, args.agent.as_deref(), args.trace.as_deref()).and_then(|setup| {
+        let trace = args.trace.as_deref().map(open_trace).transpose()?;
+        Ok((setup, trace))
+    });
+    match ready {
+        Ok((setup, trace)) => serve(setup, sources, trace).await.map(|()| ExitCode::SUCCESS),
+        Err(error) => {
+            answer::note(&format!("attache: {error:#}"));
+            refuse(&format!("{error:#}")).await;
+            Ok(ExitCode::FAILURE)
         }
-        None => None,
-    };
+    }
+}
+
+fn open_trace(path: &Path) -> Result<Trace> {
+    Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))
+}
+
+/// The agent can't start, which its editor is told in answer to its requests: it may show nothing of stderr. A person at a
+/// terminal has read it there.
+pub(crate) async fn refuse(reason: &str) {
+    if answer::is_typed() {
+        return;
+    }
+    let reason = format!(
+        "attache can't start: {reason} (`attache doctor` in a terminal looks at everything it needs)"
+    );
+    let failure = StartFailure { reason, version: env!("CARGO_PKG_VERSION") };
+    let (reader, writer) = attache_rpc::stdio();
+    let mut connection = refuse_all(failure, reader, writer, Options::default());
+    connection.wait_closed().await;
+    connection.drain(LAST_WORDS).await;
+}
+
+/// The same before there is a runtime.
+pub(crate) fn refuse_from_the_start(reason: &str) {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => {
+            runtime.block_on(refuse(reason));
+            runtime.shutdown_background();
+        }
+        Err(error) => answer::note(&format!("attache: {error}")),
+    }
+}
+
+async fn serve(setup: Setup, sources: &Sources, trace: Option<Trace>) -> Result<()> {
+    let config = &sources.config;
     let options = Options {
         max_line_bytes: config.limits.max_line_bytes.value,
         trace: trace.clone(),
@@ -39,11 +88,12 @@ pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Resu
     };
     look_for_models(&setup, config).await;
     tokio::spawn(keep_scratch_small(setup.hub.clone()));
+    let keys = StoredKeys::new(sources.credentials.clone(), setup.providers.clone(), own_login());
     let agent = Agent {
         hub: setup.hub.clone(),
-        accounts: Some(Arc::new(StoredKeys::new(sources.credentials.clone(), setup.providers.clone()))),
+        accounts: Some(Arc::new(keys)),
         clock: setup.clock.clone(),
-        host: Arc::new(Machine),
+        host: Arc::new(Machine { troubles: sources.troubles.clone() }),
         version: env!("CARGO_PKG_VERSION"),
         thoughts: match config.thoughts.value {
             Thoughts::Show => to_wire::Thoughts::Show,
@@ -58,7 +108,7 @@ pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Resu
     tokio::select! {
         () = connection.wait_closed() => tracing::info!("the client has left"),
         _ = terminated.recv() => tracing::info!("terminated"),
-        _ = interrupted.recv() => tracing::info!("interrupted"),
+        () = interrupted_twice(&mut interrupted, &setup.hub) => tracing::info!("interrupted"),
     }
     setup.hub.shutdown().await;
     connection.drain(LAST_WORDS).await;
@@ -67,6 +117,21 @@ pub(crate) async fn run(setup: Setup, sources: &Sources, args: &AcpArgs) -> Resu
     }
     setup.store.shutdown();
     Ok(())
+}
+
+/// Each interrupt cancels the turns under way; the second of two in a row ends the wait.
+async fn interrupted_twice(interrupts: &mut Signal, hub: &Hub) {
+    let mut last: Option<Instant> = None;
+    while interrupts.recv().await.is_some() {
+        if last.is_some_and(|last| last.elapsed() <= SECOND_INTERRUPT) {
+            return;
+        }
+        last = Some(Instant::now());
+        tracing::info!("interrupted: turns are cancelled");
+        hub.cancel_all();
+    }
+    // No more signals can come.
+    std::future::pending().await
 }
 
 /// Whoever has a model starts at once, and servers that are configured say meanwhile what they have. Whoever has none, or
@@ -96,7 +161,9 @@ async fn keep_scratch_small(hub: Hub) {
 
 /// What the adapter asks of this machine.
 #[derive(Debug)]
-struct Machine;
+struct Machine {
+    troubles: Troubles,
+}
 
 impl Host for Machine {
     fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory> {
@@ -113,6 +180,10 @@ impl Host for Machine {
                 Ok(_) | Err(_) => SameDirectory::Different,
             }
         })
+    }
+
+    fn take_warnings(&self) -> Vec<Warning> {
+        self.troubles.take()
     }
 
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {

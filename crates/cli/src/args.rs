@@ -206,14 +206,20 @@ pub(crate) enum ExportFormat {
 }
 
 impl Args {
-    /// Reads the process's arguments. Help and version end the process with 0, a usage error with 2.
-    pub(crate) fn from_command_line() -> Self {
-        let args = Self::parse();
+    /// Reads the process's arguments. The error is what clap says: help and version among them.
+    pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
+        let args = Self::try_parse()?;
         if args.command.is_none() && !args.global.print_config {
             let message = "a command is missing: acp, demo, models, auth, doctor, sessions or completions";
-            Self::command().error(clap::error::ErrorKind::MissingSubcommand, message).exit();
+            return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
         }
-        args
+        Ok(args)
+    }
+
+    /// Whether an editor waits for answers to its requests.
+    pub(crate) fn serves_an_editor(&self) -> bool {
+        let serves = self.acp().is_some_and(|acp| acp.login.is_none());
+        serves && !self.global.print_config
     }
 
     /// The options of `acp`, which `--print-config` takes into account too.

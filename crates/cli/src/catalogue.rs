@@ -9,6 +9,7 @@ use attache_models::Catalogue;
 use crate::config::read_text;
 use crate::dirs::Dirs;
 use crate::limits::MAX_CATALOGUE_BYTES;
+use crate::troubles::Troubles;
 
 /// A cheap handle.
 #[derive(Clone, Debug)]
@@ -17,12 +18,14 @@ pub(crate) struct CurrentCatalogue(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     fetched: PathBuf,
+    troubles: Troubles,
     read: OnceLock<Catalogue>,
 }
 
 impl CurrentCatalogue {
-    pub(crate) fn new(dirs: &Dirs) -> Self {
-        Self(Arc::new(Shared { fetched: dirs.catalogue_file.clone(), read: OnceLock::new() }))
+    pub(crate) fn new(dirs: &Dirs, troubles: Troubles) -> Self {
+        let fetched = dirs.catalogue_file.clone();
+        Self(Arc::new(Shared { fetched, troubles, read: OnceLock::new() }))
     }
 
     /// A fetched one that can't be read is passed over: models must not vanish because of a damaged file.
@@ -35,7 +38,8 @@ impl CurrentCatalogue {
                 Err(error) => Err(error),
             };
             fetched.unwrap_or_else(|error| {
-                tracing::warn!("{} {error}; the built-in model data is used", path.display());
+                let why = format!("{} {error}; `attache models refresh` fetches it anew", path.display());
+                self.0.troubles.report("The built-in model data is used", why);
                 Catalogue::embedded().clone()
             })
         })

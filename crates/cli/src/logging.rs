@@ -49,6 +49,14 @@ impl Destination {
 pub(crate) struct Logging {
     sender: Option<SyncSender<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
+    /// Why the lines do not go where they should.
+    warning: Option<String>,
+}
+
+impl Logging {
+    pub(crate) fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
 }
 
 /// Starts logging for this process, panics included. `ATTACHE_LOG` (`debug`, `attache_core=trace,warn` …) wins over the
@@ -65,7 +73,8 @@ pub(crate) fn start(
         None => EnvFilter::new(level(verbosity)),
     };
     let (output, warning) = open(&destination);
-    let (queue, logging) = queue(output)?;
+    let (queue, mut logging) = queue(output)?;
+    logging.warning = warning;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(queue)
@@ -73,9 +82,6 @@ pub(crate) fn start(
         .log_internal_errors(false)
         .try_init()
         .map_err(|error| anyhow::anyhow!("logging can't start: {error}"))?;
-    if let Some(warning) = warning {
-        tracing::warn!("{warning}");
-    }
     // The usual hook writes to stderr directly and would block behind a reader that stalls.
     std::panic::set_hook(Box::new(|panic| tracing::error!("panic: {panic}")));
     Ok(logging)
@@ -120,7 +126,7 @@ fn queue(output: Box<dyn Write + Send>) -> io::Result<(Queue, Logging)> {
         .name("attache-log".to_owned())
         .stack_size(64 * 1024)
         .spawn(move || write_lines(&receiver, output, &left_out))?;
-    Ok((queue, Logging { sender: Some(sender), thread: Some(thread) }))
+    Ok((queue, Logging { sender: Some(sender), thread: Some(thread), warning: None }))
 }
 
 /// An empty line is the sign to stop: the queue's own end would not come while the subscriber lives.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::args::{AcpArgs, Args, Command};
 use crate::config::{Config, Environment};
 use crate::dirs::Dirs;
-use crate::setup::{Setup, Sources};
+use crate::setup::Sources;
 
 mod accounts;
 mod acp;
@@ -33,6 +33,7 @@ mod sandbox;
 mod seclusion;
 mod sessions;
 mod setup;
+mod troubles;
 mod web_search;
 mod when;
 
@@ -42,7 +43,10 @@ fn main() -> ExitCode {
         return code;
     }
     memory::give_back_large_blocks();
-    let args = Args::from_command_line();
+    let args = match Args::from_command_line() {
+        Ok(args) => args,
+        Err(usage) => return refuse_usage(&usage),
+    };
     if matches!(args.command, Some(Command::Acp(_))) {
         // It runs commands of others: before the first of them, and before a key is read.
         seclusion::keep_others_out();
@@ -52,9 +56,24 @@ fn main() -> ExitCode {
         Err(error) => {
             // One line that says what went wrong, with what caused it.
             answer::note(&format!("attache: {error:#}"));
+            if args.serves_an_editor() {
+                acp::refuse_from_the_start(&format!("{error:#}"));
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Help and version are answers, and everything else is told on stderr; an editor with a wrong option for its agent is told
+/// over the protocol, too.
+fn refuse_usage(usage: &clap::Error) -> ExitCode {
+    let for_an_editor = std::env::args_os().nth(1).is_some_and(|command| command == "acp");
+    if usage.use_stderr() && for_an_editor && !answer::is_typed() {
+        answer::note(&usage.render().to_string());
+        acp::refuse_from_the_start(usage.render().to_string().trim());
+        return ExitCode::from(2);
+    }
+    usage.exit()
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
@@ -76,6 +95,9 @@ fn run(args: &Args) -> Result<ExitCode> {
     let destination = logging::Destination::of(args, &dirs);
     let logging = logging::start(destination, args.global.verbosity, &environment)?;
     let sources = Sources::new(config, dirs, &environment);
+    if let Some(warning) = logging.warning() {
+        sources.troubles.report("There is no log file", warning.to_owned());
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
     let code = runtime.block_on(command(args, &sources));
     // A read of stdin that nobody will end must not keep the process.
@@ -101,9 +123,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             if answer::is_typed() {
                 answer::note(ACP_ON_A_TERMINAL);
             }
-            let setup = Setup::open(sources, acp_args.agent.as_deref(), acp_args.trace.as_deref())?;
-            tell_set_aside(setup.set_aside.as_deref());
-            acp::run(setup, sources, acp_args).await?;
+            return acp::run(sources, acp_args).await;
         }
         Some(Command::Completions { .. }) | None => {}
     }
@@ -119,12 +139,3 @@ Ctrl-D ends it.";
 
 /// One for the turn, one for the connection: the store and the pipes have threads of their own.
 const WORKERS: usize = 2;
-
-fn tell_set_aside(path: Option<&std::path::Path>) {
-    if let Some(path) = path {
-        answer::note(&format!(
-            "attache: the session database was damaged; it was moved to {} and a new one was made",
-            path.display()
-        ));
-    }
-}

@@ -7,6 +7,7 @@ use attache_core::watchdog::{Approval, Containment};
 use attache_tools::sandbox::{Found, Level, Sandbox};
 
 use crate::config::{self, Config};
+use crate::troubles::Troubles;
 
 /// The sandbox of sessions. Looked for at once only where the settings hang on what is found: it takes many times as long as a
 /// start without it.
@@ -42,6 +43,17 @@ pub(crate) fn containment(wanted: config::Sandbox, found: Level) -> Containment 
         (config::Sandbox::Auto | config::Sandbox::Require, Level::Reduced) => Containment::Reduced,
         (config::Sandbox::Auto | config::Sandbox::Require, Level::None) => Containment::None,
     }
+}
+
+/// Says what holds commands less than the whole sandbox would, where nobody asked for less.
+pub(crate) fn tell_shortfall(wanted: config::Sandbox, sandbox: &Sandbox, troubles: &Troubles) {
+    let title = match containment(wanted, sandbox.level()) {
+        Containment::Full | Containment::ExplicitlyOff => return,
+        Containment::Reduced => "Only the reduced sandbox holds commands here",
+        Containment::None => "No sandbox holds commands here",
+    };
+    let reasons = reasons(sandbox);
+    troubles.report(title, format!("`attache doctor` says more{reasons}"));
 }
 
 /// Refuses what the settings ask for and this machine can't do.

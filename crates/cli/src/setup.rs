@@ -21,6 +21,7 @@ use crate::config::{Config, ConfigErrors, Durability, Environment};
 use crate::credentials::Credentials;
 use crate::dirs::Dirs;
 use crate::providers::{LiveProviders, Opener};
+use crate::troubles::Troubles;
 use crate::when;
 
 /// Everything that is read once and that models come from.
@@ -30,18 +31,21 @@ pub(crate) struct Sources {
     pub(crate) dirs: Dirs,
     pub(crate) credentials: Credentials,
     pub(crate) opener: Opener,
+    pub(crate) troubles: Troubles,
 }
 
 impl Sources {
     pub(crate) fn new(config: Config, dirs: Dirs, environment: &Environment) -> Self {
         let credentials = Credentials::new(environment, &dirs);
+        let troubles = Troubles::default();
         let opener = Opener {
-            catalogue: CurrentCatalogue::new(&dirs),
+            catalogue: CurrentCatalogue::new(&dirs, troubles.clone()),
+            troubles: troubles.clone(),
             http: Http::default(),
             keyring: credentials.keyring,
             idle: config.limits.stream_idle.value,
         };
-        Self { config: Arc::new(config), dirs, credentials, opener }
+        Self { config: Arc::new(config), dirs, credentials, opener, troubles }
     }
 
     /// The providers as they stand now.
@@ -57,8 +61,6 @@ pub(crate) struct Setup {
     pub(crate) providers: LiveProviders,
     pub(crate) store: SqliteStore,
     pub(crate) clock: Arc<dyn Clock>,
-    /// A damaged database was moved here; the user has to be told.
-    pub(crate) set_aside: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -88,18 +90,24 @@ impl Setup {
         let web_search = crate::web_search::endpoint(sources)?;
         dirs.create()?;
         let (store, set_aside) = open_store(config, dirs)?;
+        if let Some(path) = &set_aside {
+            let where_it_is = format!("it was moved to {} and a new one was made", path.display());
+            crate::answer::note(&format!("attache: {SET_ASIDE}: {where_it_is}"));
+            sources.troubles.report(SET_ASIDE, where_it_is);
+        }
         let files_of_ours = [trace, set_aside.as_deref()].into_iter().flatten();
         let guarded = crate::guarded::guarded(config, dirs, files_of_ours);
         // Named as it really is: what sessions keep there is told apart from what is hidden around it.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config)?;
-        let (wanted, found) = (config.sandbox.value, sandbox.clone());
+        let (wanted, found, troubles) = (config.sandbox.value, sandbox.clone(), sources.troubles.clone());
         let containment = match wanted {
             // Nothing to look for, so it is known from the start.
             crate::config::Sandbox::Off => Containment::ExplicitlyOff.into(),
-            crate::config::Sandbox::Auto | crate::config::Sandbox::Require => {
-                Hold::found_by(move || crate::sandbox::containment(wanted, found.level()))
-            }
+            crate::config::Sandbox::Auto | crate::config::Sandbox::Require => Hold::found_by(move || {
+                crate::sandbox::tell_shortfall(wanted, &found, &troubles);
+                crate::sandbox::containment(wanted, found.level())
+            }),
         };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         // The standard library seeds its hashers from the operating system; enough for digits that keep processes apart.
@@ -131,11 +139,14 @@ impl Setup {
             },
             store: Arc::new(store.clone()),
         });
-        Ok(Self { hub, providers, store, clock, set_aside })
+        Ok(Self { hub, providers, store, clock })
     }
 }
 
-/// Opens the session database of this configuration.
+/// What a user is told of a database that was damaged.
+const SET_ASIDE: &str = "The session database was damaged";
+
+/// Opens the session database of this configuration, and says where a damaged one was moved.
 pub(crate) fn open_store(config: &Config, dirs: &Dirs) -> Result<(SqliteStore, Option<PathBuf>)> {
     let opened = SqliteStore::open(&store_location(config, dirs), durability(config))?;
     Ok((opened.store, opened.set_aside))

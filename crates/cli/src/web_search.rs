@@ -28,12 +28,13 @@ pub(crate) fn standing(sources: &Sources) -> Result<Standing, SearchEndpointErro
     }
 }
 
-/// Who is asked in this process. A service without its key is told in the log and by the doctor, not at every start.
+/// Who is asked in this process.
 pub(crate) fn endpoint(sources: &Sources) -> Result<Option<SearchEndpoint>, SearchEndpointError> {
     match standing(sources)? {
         Standing::NotConfigured => Ok(None),
         Standing::NoKey(_, variable) => {
-            tracing::warn!("there is no web_search: {variable} is not set");
+            let why = format!("{variable} is not set in the environment of attache");
+            sources.troubles.report("There is no web_search", why);
             Ok(None)
         }
         Standing::Ready(_, endpoint) => Ok(Some(endpoint)),

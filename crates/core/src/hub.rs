@@ -363,6 +363,14 @@ impl Hub {
         self.open_in(&copy, &additional).await
     }
 
+    /// Aborts the turns under way in all sessions, as if each client had cancelled its own. What waits goes on after them.
+    pub fn cancel_all(&self) {
+        for commands in self.shared.open_sessions().values() {
+            // A session that is gone has nothing to cancel.
+            drop(commands.send(Command::Cancel));
+        }
+    }
+
     /// Aborts all runs, closes their calls, keeps open approvals and queues. The host is about to end.
     pub async fn shutdown(&self) {
         let sessions: Vec<_> = {

@@ -66,6 +66,7 @@ struct Building {
     message_id: MessageId,
     role: Role,
     first_index: u64,
+    first_step: u32,
     chunks: Vec<Chunk>,
     text: String,
 }
@@ -266,8 +267,10 @@ impl Journal {
     fn append(&self, state: &mut State, voice: &Voice, chunk: Chunk) -> StoreResult<()> {
         let index = state.next_index;
         let State { waiting, fold, .. } = &mut *state;
+        let mut first_step = 0;
         // First, because it may refuse the chunk: what is refused must leave no trace in the log.
         if let Some(fold) = fold.as_mut().filter(|fold| fold.message_id() == &voice.message_id) {
+            first_step = fold.steps();
             fold.apply(&chunk, || self.shared.clock.now_ms(), &self.shared.ids, &mut waiting.changes)
                 .map_err(|error| StoreError::Corrupt(error.to_string()))?;
         }
@@ -277,6 +280,7 @@ impl Journal {
                 message_id: voice.message_id.clone(),
                 role: voice.role,
                 first_index: index,
+                first_step,
                 chunks: Vec::new(),
                 text: String::new(),
             });
@@ -323,6 +327,7 @@ impl Shared {
                 message_id: building.message_id.clone(),
                 role: building.role,
                 first_index: building.first_index,
+                first_step: building.first_step,
                 bytes: building.text.len(),
                 chunks: building.chunks,
             };

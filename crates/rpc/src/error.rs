@@ -35,6 +35,13 @@ impl ErrorObject {
         self
     }
 
+    /// Says the message a second time as `data.details`: clients exist that show nothing else of an error. Not for messages
+    /// that repeat input.
+    pub fn detailed(self) -> Self {
+        let details = serde_json::json!({ "details": self.message });
+        self.with_data(details)
+    }
+
     pub fn parse_error(message: impl AsRef<str>) -> Self {
         Self::new(code::PARSE_ERROR, shortened(message.as_ref(), MAX_ECHO_BYTES))
     }
@@ -57,11 +64,11 @@ impl ErrorObject {
     }
 
     pub fn internal(message: impl AsRef<str>) -> Self {
-        Self::new(code::INTERNAL, shortened(message.as_ref(), MAX_ERROR_MESSAGE_BYTES))
+        Self::new(code::INTERNAL, shortened(message.as_ref(), MAX_ERROR_MESSAGE_BYTES)).detailed()
     }
 
     pub fn auth_required(message: impl AsRef<str>) -> Self {
-        Self::new(code::AUTH_REQUIRED, shortened(message.as_ref(), MAX_ERROR_MESSAGE_BYTES))
+        Self::new(code::AUTH_REQUIRED, shortened(message.as_ref(), MAX_ERROR_MESSAGE_BYTES)).detailed()
     }
 
     pub fn resource_not_found(message: impl AsRef<str>, data: serde_json::Value) -> Self {

@@ -65,7 +65,7 @@ pub fn choice(question: &Question, response: &RawValue) -> Result<Said, Answer> 
         RequestPermissionOutcome::Selected(selected) => {
             let mut offered = question.choices.iter().enumerate();
             let chosen = offered.find(|(index, _)| choice_id(*index) == *selected.option_id.0);
-            Ok(chosen.map_or(Said::Nothing, |(_, choice)| Said::Text(choice.label.clone())))
+            chosen.map(|(_, choice)| Said::Text(choice.label.clone())).ok_or(Answer::RejectOnce)
         }
         _ => Err(Answer::Unsaid),
     }

@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{
     ClientCapabilities, RequestPermissionOutcome, RequestPermissionResponse,
 };
 use attache_core::ids::CallId;
-use attache_core::ports::client::{About, Answer, Ask, Client, Question, Selection};
+use attache_core::ports::client::{About, Answer, Ask, Client, Question};
 use attache_core::ports::{BoxFuture, Delegate};
 use attache_rpc::{Peer, RequestError};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::courier::Errand;
 use super::delegate::ClientSide;
 use crate::from_wire;
-use crate::to_wire::{choice_request, form_request, permission_request};
+use crate::to_wire::{choice_request, fits_options, form_request, permission_request};
 
 #[derive(Debug)]
 pub(super) struct Asker {
@@ -94,7 +94,8 @@ async fn permission(
     Ok(answer(&response, rule_name, edits_name))
 }
 
-/// One form where the client has them; else single choices, one after the other, as options.
+/// One form where the client has them; else a few choices each, one after the other, as options. Other questions are for
+/// the model to ask in its text.
 async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> Result<Answer, Answer> {
     match forms {
         Forms::Shown => {
@@ -102,7 +103,7 @@ async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> R
                 put(peer, "elicitation/create", form_request(ask, questions), Answer::Unsaid).await?;
             Ok(from_wire::form(questions, &response))
         }
-        Forms::None if questions.iter().all(is_single_choice) => {
+        Forms::None if questions.iter().all(fits_options) => {
             let mut said = Vec::with_capacity(questions.len());
             for question in questions {
                 let request = choice_request(ask, question);
@@ -113,10 +114,6 @@ async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> R
         }
         Forms::None => Ok(Answer::Unable),
     }
-}
-
-fn is_single_choice(question: &Question) -> bool {
-    !question.choices.is_empty() && question.selection == Selection::One
 }
 
 /// Puts a question to the client; a failure counts as `failed`, a lost connection as none.

@@ -94,8 +94,14 @@ impl Delegate for ClientSide {
     fn write_text(&self, path: &Path, text: String) -> BoxFuture<'static, Result<(), DelegateError>> {
         let request = WriteTextFileRequest::new(self.0.session_id.as_str().to_owned(), path, text);
         let shared = self.0.clone();
-        // Whatever is in the answer, it is one.
-        Box::pin(async move { shared.ask_for_text("fs/write_text_file", &request).await.map(drop) })
+        Box::pin(async move {
+            let response = shared.ask_for_text("fs/write_text_file", &request).await?;
+            // An object or nothing, whatever is in it, says that it was written. Words say why not: avante sends its errors so.
+            match serde_json::from_str::<String>(response.get()) {
+                Ok(words) => Err(DelegateError::Refused(short(&words))),
+                Err(_) => Ok(()),
+            }
+        })
     }
 
     fn open_terminal(

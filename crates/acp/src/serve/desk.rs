@@ -18,10 +18,10 @@ use super::client::Forms;
 use super::delegate::offers;
 use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order};
-use crate::from_wire::{self, ConfigValue, Initialize, Request};
+use crate::from_wire::{self, ConfigValue, Initialize, LoginTerminals, Request};
 use crate::to_wire::{
-    APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView, config_options,
-    initialize_response, queue_entry, status_result,
+    APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView,
+    config_options, initialize_response, queue_entry, status_result,
 };
 
 pub(super) struct Desk {
@@ -192,7 +192,9 @@ impl Shared {
         }
         let logins = self.logins_for(&initialize.capabilities);
         let version = self.agent.version;
-        match initialize_response(initialize.version, &choices.get(), logins.as_deref(), version) {
+        let logins =
+            Logins { ways: logins.as_deref(), terminals: LoginTerminals::of(&initialize.capabilities) };
+        match initialize_response(initialize.version, &choices.get(), logins, version) {
             Ok(response) => {
                 let view = WireView::new(choices.clone(), &initialize.capabilities, self.agent.thoughts);
                 let offers = offers(&initialize.capabilities, self.agent.client_fs);

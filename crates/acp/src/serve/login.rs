@@ -8,15 +8,17 @@ use serde_json::json;
 
 use super::desk::Shared;
 use crate::accounts::{Accounts, Login, LoginWay};
+use crate::from_wire::LoginTerminals;
 
 impl Shared {
     /// The ways to log in that this client can go; `None` where no credentials are managed.
     pub(super) fn logins_for(&self, client: &ClientCapabilities) -> Option<Vec<Login>> {
         let accounts = self.agent.accounts.as_ref()?;
         let mut logins = accounts.logins();
+        let terminals = LoginTerminals::of(client);
         logins.retain(|login| match login.way {
             LoginWay::Agent => true,
-            LoginWay::Terminal { .. } => client.auth.terminal,
+            LoginWay::Terminal { .. } => terminals.any(),
         });
         Some(logins)
     }

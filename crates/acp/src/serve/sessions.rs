@@ -10,7 +10,7 @@ use attache_rpc::{ErrorObject, Responder};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::SameDirectory;
+use super::{SameDirectory, Warning};
 use super::client::Asker;
 use super::courier::{Errand, Leaving, Start};
 use super::desk::{Phase, Shared, State};
@@ -58,20 +58,20 @@ impl Shared {
         if let Phase::Ready(_) = state.phase {
             send(&link.courier, Errand::Start(Box::new(Start { attachment, responder, result })));
             state.links.insert(handle.id().clone(), link);
-            tell_of_servers(&handle, servers);
+            self.tell(&handle, servers);
         }
     }
 
     async fn check_directories(&self, workplace: &Workplace) -> Result<(), ErrorObject> {
         let cwd = self.agent.host.check_directory(&workplace.cwd).await;
-        cwd.map_err(|reason| Invalid::new("cwd", reason))?;
+        cwd.map_err(|reason| refused("cwd".to_owned(), reason))?;
         self.check_additional(workplace).await
     }
 
     async fn check_additional(&self, workplace: &Workplace) -> Result<(), ErrorObject> {
         for (index, path) in workplace.additional_directories.iter().enumerate() {
             let checked = self.agent.host.check_directory(path).await;
-            checked.map_err(|reason| Invalid::new(format!("additionalDirectories[{index}]"), reason))?;
+            checked.map_err(|reason| refused(format!("additionalDirectories[{index}]"), reason))?;
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl Shared {
             return;
         };
         send(courier, start);
-        tell_of_servers(&handle, servers);
+        self.tell(&handle, servers);
         let waiting = match std::mem::replace(&mut link.stage, Stage::Open(handle)) {
             Stage::Opening(waiting) | Stage::Closing(waiting) => waiting,
             Stage::Open(_) => Vec::new(),
@@ -207,7 +207,7 @@ impl Shared {
                 Ok(chosen) => {
                     let choices = shared.agent.hub.choices().get();
                     opening.responder.ok(&session_result(None, &choices, &chosen));
-                    tell_of_servers(&handle, &opening.workplace.mcp_servers);
+                    shared.tell(&handle, &opening.workplace.mcp_servers);
                 }
                 // Somebody else closed it meanwhile: open it anew.
                 Err(HubError::Closed(_)) => return shared.open_anew(&id, &courier, opening),
@@ -239,6 +239,19 @@ impl Shared {
         self.open_in(&mut state, session_id, opening);
         if let Some(link) = state.links.get_mut(session_id) {
             waiting.into_iter().for_each(|order| self.order(session_id, link, order));
+        }
+    }
+
+    /// What works less well than was asked for: clients may send servers that nothing here starts yet, and the host may have
+    /// trouble of its own. Their user should not have to guess.
+    fn tell(&self, handle: &SessionHandle, servers: &[String]) {
+        if !servers.is_empty() {
+            let description = format!("Asked for: {}. The session works without them.", servers.join(", "));
+            let title = "MCP servers are not started by this version".to_owned();
+            handle.notice("warning", title, Some(description));
+        }
+        for Warning { title, description } in self.agent.host.take_warnings() {
+            handle.notice("warning", title, Some(description));
         }
     }
 
@@ -308,18 +321,14 @@ impl Shared {
     }
 }
 
+/// A directory that can't be worked in.
+fn refused(field: String, reason: String) -> ErrorObject {
+    ErrorObject::from(Invalid::new(field, reason)).detailed()
+}
+
 /// A courier that has left answers what it is sent by dropping it; that happens only when the connection is gone.
 pub(super) fn send(courier: &mpsc::UnboundedSender<Errand>, errand: Errand) {
     if courier.send(errand).is_err() {
         tracing::debug!("a courier has left already");
     }
-}
-
-/// Clients may send servers that nothing here starts yet; their user should not have to guess.
-fn tell_of_servers(handle: &SessionHandle, servers: &[String]) {
-    if servers.is_empty() {
-        return;
-    }
-    let description = format!("Asked for: {}. The session works without them.", servers.join(", "));
-    handle.notice("warning", "MCP servers are not started by this version".to_owned(), Some(description));
 }

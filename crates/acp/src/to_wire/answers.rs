@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal,
-    Implementation, InitializeResponse, LogoutCapabilities, McpCapabilities, PermissionOption,
+    Implementation, InitializeResponse, LogoutCapabilities, McpCapabilities, Meta, PermissionOption,
     PermissionOptionKind, PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
     SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
     SessionListCapabilities, SessionResumeCapabilities, ToolCallStatus, ToolCallUpdate,
@@ -19,21 +19,40 @@ use attache_core::ids::SessionId;
 use attache_core::ports::client::Ask;
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::accounts::{Login, LoginWay};
+use crate::accounts::{CommandLine, Login, LoginWay};
+use crate::from_wire::{LoginTerminals, TERMINAL_AUTH_KEY};
 
 use super::fit::{self, Matter};
 use super::legible::{fenced, visible, visible_line};
 use super::selection::{config_options, modes};
 use super::{content, tool};
 
-/// What this very configuration honours, and nothing else. `logins`: the ways this client can log in, where credentials
-/// are managed.
+/// The ways a client can log in, where credentials are managed.
+#[derive(Clone, Copy, Debug)]
+pub struct Logins<'a> {
+    pub ways: Option<&'a [Login]>,
+    pub terminals: LoginTerminals,
+}
+
+/// The handshake of an agent that could not start: it honours nothing.
+pub fn failed_start_response(
+    version: ProtocolVersion,
+    agent_version: &str,
+) -> Result<Value, serde_json::Error> {
+    serde_json::to_value(InitializeResponse::new(version).agent_info(agent_info(agent_version)))
+}
+
+fn agent_info(version: &str) -> Implementation {
+    Implementation::new("attache", version).title("Attaché".to_owned())
+}
+
+/// What this very configuration honours, and nothing else.
 pub fn initialize_response(
     version: ProtocolVersion,
     choices: &Choices,
-    logins: Option<&[Login]>,
+    logins: Logins<'_>,
     agent_version: &str,
 ) -> Result<Value, serde_json::Error> {
     let prompts = PromptCapabilities::new()
@@ -52,11 +71,11 @@ pub fn initialize_response(
         .prompt_capabilities(prompts)
         .mcp_capabilities(McpCapabilities::new().http(false).sse(false))
         .session_capabilities(sessions)
-        .auth(AgentAuthCapabilities::new().logout(logins.map(|_| LogoutCapabilities::new())));
+        .auth(AgentAuthCapabilities::new().logout(logins.ways.map(|_| LogoutCapabilities::new())));
     let response = InitializeResponse::new(version)
         .agent_capabilities(capabilities)
-        .auth_methods(logins.unwrap_or_default().iter().map(auth_method).collect())
-        .agent_info(Implementation::new("attache", agent_version).title("Attaché".to_owned()));
+        .auth_methods(logins.methods())
+        .agent_info(agent_info(agent_version));
     let mut response = serde_json::to_value(response)?;
     // A proposal that the schema's types do not have yet.
     if let Some(sessions) =
@@ -67,16 +86,43 @@ pub fn initialize_response(
     Ok(response)
 }
 
-fn auth_method(login: &Login) -> AuthMethod {
+impl Logins<'_> {
+    fn methods(self) -> Vec<AuthMethod> {
+        self.ways.unwrap_or_default().iter().map(|login| auth_method(login, self.terminals)).collect()
+    }
+}
+
+fn auth_method(login: &Login, terminals: LoginTerminals) -> AuthMethod {
     let (id, name) = (login.id.clone(), login.name.clone());
     let description = Some(login.description.clone()).filter(|description| !description.is_empty());
     match &login.way {
         LoginWay::Agent => AuthMethod::Agent(AuthMethodAgent::new(id, name).description(description)),
-        LoginWay::Terminal { arguments } => {
-            let method = AuthMethodTerminal::new(id, name).description(description);
-            AuthMethod::Terminal(method.args(arguments.clone()))
+        LoginWay::Terminal { arguments, command } => {
+            let meta = terminals.meta.then(|| terminal_auth(&name, command));
+            match terminals.typed {
+                true => {
+                    let method = AuthMethodTerminal::new(id, name).description(description);
+                    AuthMethod::Terminal(method.args(arguments.clone()).meta(meta))
+                }
+                // A client that knows no type takes it for a method of the agent, and runs what `_meta` says.
+                false => {
+                    AuthMethod::Agent(AuthMethodAgent::new(id, name).description(description).meta(meta))
+                }
+            }
         }
     }
+}
+
+fn terminal_auth(label: &str, command: &CommandLine) -> Meta {
+    let environment: Map<String, Value> =
+        command.environment.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let told = json!({
+        "label": label,
+        "command": command.program,
+        "args": command.arguments,
+        "env": environment,
+    });
+    Meta::from_iter([(TERMINAL_AUTH_KEY.to_owned(), told)])
 }
 
 pub fn session_info(row: &SessionRow) -> SessionInfo {
@@ -142,7 +188,7 @@ pub fn permission_request(
         tool::fields(&legible(&ask.presentation), &ToolMarks::default(), ToolCallStatus::Pending)
             .title(visible_line(title))
             .name(ask.tool_name.clone())
-            .raw_input(ask.input.clone());
+            .raw_input(tool::object("input", ask.input.clone()));
     if !outside.is_empty() {
         fields.content.get_or_insert_default().push(lies_outside(outside).into());
     }

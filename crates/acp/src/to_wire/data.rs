@@ -10,26 +10,36 @@ use attache_core::entry::Entry;
 use attache_core::part::Role;
 use serde_json::{Map, Value};
 
+use super::line::StepMessageId;
 use super::{CompactionUpdates, Notices, Thoughts, WireView, content, line, selection};
 use crate::limits::SURELY_FITS_BYTES;
 
 type Written = Result<(), serde_json::Error>;
 
-pub(super) fn write(
-    entry: Entry<'_>,
-    view: &WireView,
-    name: &str,
-    id: Option<&str>,
-    data: &Value,
-    out: &mut Vec<u8>,
-) -> Written {
+/// What a data chunk says.
+pub(super) struct Said<'a> {
+    pub(super) name: &'a str,
+    pub(super) id: Option<&'a str>,
+    pub(super) data: &'a Value,
+    pub(super) lasting: Lasting,
+}
+
+/// Whether a load tells it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lasting {
+    Stored,
+    Moment,
+}
+
+pub(super) fn write(entry: Entry<'_>, view: &WireView, said: Said<'_>, out: &mut Vec<u8>) -> Written {
+    let Said { name, id, data, lasting } = said;
     match name {
         "plan" => plan(entry, data, out),
         "title" => title(entry, data, out),
         "mode" => mode(entry, view, data, out),
         "usage" => usage(entry, data, out),
         "compaction" => compaction(entry, view, id, data, out),
-        "notice" => notice(entry, view, data, out),
+        "notice" => notice(entry, view, data, lasting, out),
         "status" => status(entry, view, data, out),
         "file-ref" | "context" => attachment(entry, name, data, out),
         _ => Ok(()),
@@ -171,7 +181,7 @@ fn long_summary(
     Ok(())
 }
 
-fn notice(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> Written {
+fn notice(entry: Entry<'_>, view: &WireView, data: &Value, lasting: Lasting, out: &mut Vec<u8>) -> Written {
     // The schema wants a title that stands alone.
     let Some(title) = text(data, "title").filter(|title| !title.is_empty()) else { return Ok(()) };
     let severity = match text(data, "severity") {
@@ -179,14 +189,7 @@ fn notice(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) ->
         Some("warning") => NoticeSeverity::Warning,
         Some(_) | None => NoticeSeverity::Info,
     };
-    match view.notices {
-        Notices::Wanted => {
-            let notice =
-                Notice::new(severity, title).description(text(data, "description").map(str::to_owned));
-            line::update(entry, &SessionUpdate::Notice(notice), out)
-        }
-        Notices::Unwanted => Ok(()),
-    }
+    tell(entry, view, News { severity, title, description: text(data, "description"), lasting }, out)
 }
 
 /// Only a retry is worth telling while it lasts; the other states show by themselves.
@@ -198,30 +201,55 @@ fn status(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) ->
         Some(attempt) => format!("Retrying (attempt {attempt})"),
         None => "Retrying".to_owned(),
     };
-    let message = text(data, "message").filter(|message| !message.is_empty());
-    match view.notices {
-        Notices::Wanted => {
-            let notice = Notice::new(NoticeSeverity::Warning, title).description(message.map(str::to_owned));
+    let severity = NoticeSeverity::Warning;
+    let description = text(data, "message");
+    tell(entry, view, News { severity, title: &title, description, lasting: Lasting::Moment }, out)
+}
+
+/// Something the user has to know that nobody said in the conversation.
+struct News<'a> {
+    severity: NoticeSeverity,
+    title: &'a str,
+    description: Option<&'a str>,
+    lasting: Lasting,
+}
+
+/// A notice where the client asked for them, else one line of thought: nothing is kept from a user for want of a notice.
+fn tell(entry: Entry<'_>, view: &WireView, news: News<'_>, out: &mut Vec<u8>) -> Written {
+    let News { severity, title, description, lasting } = news;
+    let description = description.filter(|description| !description.is_empty());
+    match (view.notices, view.thoughts) {
+        (Notices::Wanted, _) => {
+            let notice = Notice::new(severity, title).description(description.map(str::to_owned));
             line::update(entry, &SessionUpdate::Notice(notice), out)
         }
-        Notices::Unwanted => {
-            // One line, whatever the provider wrote.
-            let message = message.map(|message| message.split_whitespace().collect::<Vec<_>>().join(" "));
-            let words =
-                message.map_or_else(|| format!("{title}\n"), |message| format!("{title}: {message}\n"));
-            match view.thoughts {
-                Thoughts::Show => line::update(entry, &passing_thought(entry, words), out),
-                Thoughts::Drop => Ok(()),
+        (Notices::Unwanted, Thoughts::Show) => {
+            let mut words = one_line(title);
+            if let Some(description) = description {
+                words = format!("{words}: {}", one_line(description));
             }
+            words.push('\n');
+            line::update(entry, &aside(entry, words, lasting), out)
         }
+        (Notices::Unwanted, Thoughts::Drop) => Ok(()),
     }
 }
 
-/// A line of the moment, marked as one that no load repeats.
-fn passing_thought(entry: Entry<'_>, words: String) -> SessionUpdate {
-    let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
-    let meta = Meta::from_iter([("attache".to_owned(), Value::Object(ours))]);
-    let chunk = ContentChunk::new(words.into()).message_id(entry.message_id.as_str()).meta(meta);
+/// Whatever a provider wrote.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A line of thought that is none of the model's; marked where no load repeats it. Outside of a run it belongs to no message.
+fn aside(entry: Entry<'_>, words: String, lasting: Lasting) -> SessionUpdate {
+    let mut chunk = ContentChunk::new(words.into());
+    if !entry.message_id.as_str().is_empty() {
+        chunk = chunk.message_id(StepMessageId::of(entry).to_string().as_str());
+    }
+    if lasting == Lasting::Moment {
+        let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
+        chunk = chunk.meta(Meta::from_iter([("attache".to_owned(), Value::Object(ours))]));
+    }
     SessionUpdate::AgentThoughtChunk(chunk)
 }
 

@@ -1,10 +1,12 @@
 //! Writes updates as lines: text by a borrowed path without a copy, everything else through the schema's types.
 
+use std::fmt;
+
 use agent_client_protocol_schema::v1::{ContentBlock, ContentChunk, SessionUpdate};
 use attache_core::entry::Entry;
 use attache_core::part::Role;
 use attache_rpc::encode_notification;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Thoughts, WireView, fit};
 use crate::limits::{ENVELOPE_BYTES, LINE_BYTES, SMALLEST_PIECE_BYTES, SURELY_FITS_BYTES};
@@ -31,7 +33,39 @@ struct TextNotification<'a> {
 struct TextUpdate<'a> {
     session_update: &'static str,
     content: TextBlock<'a>,
+    message_id: StepMessageId<'a>,
+}
+
+/// The id of a message as clients see it: each model call of a turn speaks in a message of its own. What the model said in
+/// the first has the stored id, later ones that with their number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepMessageId<'a> {
     message_id: &'a str,
+    step: u32,
+}
+
+impl<'a> StepMessageId<'a> {
+    pub(super) fn of(entry: Entry<'a>) -> Self {
+        Self { message_id: entry.message_id.as_str(), step: entry.step }
+    }
+}
+
+impl fmt::Display for StepMessageId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step {
+            0 | 1 => f.write_str(self.message_id),
+            step => write!(f, "{}-{step}", self.message_id),
+        }
+    }
+}
+
+impl Serialize for StepMessageId<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.step {
+            0 | 1 => serializer.serialize_str(self.message_id),
+            _ => serializer.collect_str(self),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -61,7 +95,7 @@ pub(super) fn text(
     };
     for text in pieces(text) {
         let content = TextBlock { r#type: "text", text };
-        let update = TextUpdate { session_update, content, message_id: entry.message_id.as_str() };
+        let update = TextUpdate { session_update, content, message_id: StepMessageId::of(entry) };
         let notification = TextNotification { session_id: entry.session_id.as_str(), update };
         encode_notification(out, UPDATE_METHOD, &notification)?;
     }
@@ -86,7 +120,7 @@ pub(super) fn block(
     block: ContentBlock,
     out: &mut Vec<u8>,
 ) -> Result<(), serde_json::Error> {
-    let chunk = ContentChunk::new(block).message_id(entry.message_id.as_str());
+    let chunk = ContentChunk::new(block).message_id(StepMessageId::of(entry).to_string().as_str());
     match entry.role {
         Role::User => update(entry, &SessionUpdate::UserMessageChunk(chunk), out),
         Role::Assistant => update(entry, &SessionUpdate::AgentMessageChunk(chunk), out),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::legible::{visible, visible_line};
 
-/// The id of the option that chooses nothing.
+/// The id of the option that chooses nothing: the model has to do without an answer.
 pub const NO_CHOICE: &str = "none";
 
 /// The name of a question's field in its form.
@@ -70,23 +70,44 @@ fn form_option(choice: &Choice) -> EnumOption {
         .description(choice.description.as_deref().map(visible_line))
 }
 
-/// One single-choice question as a permission request whose options are its choices.
+/// The kinds that the choices of a question go by, in order: some clients offer one option of each kind, and take a rejection
+/// for the end of the call.
+const CHOICE_KINDS: [PermissionOptionKind; 2] =
+    [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways];
+
+/// Whether a question can be put as the options of a permission request: a few choices, of which one is the answer.
+pub fn fits_options(question: &Question) -> bool {
+    (1..=CHOICE_KINDS.len()).contains(&question.choices.len()) && question.selection == Selection::One
+}
+
+/// One question with a few choices as a permission request whose options are its choices. The call lists them too: names of
+/// options are short on most screens, and some clients show words of their own.
 pub fn choice_request(ask: &Ask, question: &Question) -> Result<Value, serde_json::Error> {
     let fields = ToolCallUpdateFields::new()
         .status(ToolCallStatus::Pending)
         .kind(ToolKind::Other)
         .title(visible_line(&question.text))
-        .name(ask.tool_name.clone());
+        .name(ask.tool_name.clone())
+        .content(vec![listed(question).into()]);
     let call = serde_json::to_value(ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields))?;
-    let option = |(index, choice): (usize, &Choice)| {
-        let name = match &choice.description {
-            Some(description) => format!("{}: {}", visible_line(&choice.label), visible_line(description)),
-            None => visible_line(&choice.label),
-        };
-        PermissionOption::new(choice_id(index), name, PermissionOptionKind::AllowOnce)
-    };
-    let mut options: Vec<_> = question.choices.iter().enumerate().map(option).collect();
-    // No rejection: the call is answered all the same, and goes on with that.
-    options.push(PermissionOption::new(NO_CHOICE, "None of these", PermissionOptionKind::AllowOnce));
+    let mut options: Vec<_> = (question.choices.iter().zip(CHOICE_KINDS).enumerate())
+        .map(|(index, (choice, kind))| {
+            PermissionOption::new(choice_id(index), visible_line(&choice.label), kind)
+        })
+        .collect();
+    options.push(PermissionOption::new(NO_CHOICE, "None of these", PermissionOptionKind::RejectOnce));
     Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
+}
+
+/// The question and its choices as Markdown.
+fn listed(question: &Question) -> String {
+    let choice = |(index, choice): (usize, &Choice)| {
+        let label = visible_line(&choice.label);
+        match &choice.description {
+            Some(description) => format!("{}. **{label}**: {}", index + 1, visible_line(description)),
+            None => format!("{}. **{label}**", index + 1),
+        }
+    };
+    let choices: Vec<_> = question.choices.iter().enumerate().map(choice).collect();
+    format!("{}\n\n{}", visible(&question.text), choices.join("\n"))
 }

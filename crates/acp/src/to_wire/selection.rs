@@ -2,7 +2,7 @@
 
 use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectGroup, SessionConfigSelectOption,
-    SessionMode, SessionModeState,
+    SessionConfigSelectOptions, SessionMode, SessionModeState,
 };
 use attache_core::choices::{Choices, Chosen};
 use attache_core::ports::model::ThoughtLevel;
@@ -50,8 +50,8 @@ pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOp
     options
 }
 
-/// Grouped by provider, in the order of their first model.
-fn models(choices: &Choices, current: &ModelRef) -> Vec<SessionConfigSelectGroup> {
+/// Grouped by provider, in the order of their first model. One provider needs no group: there are clients that show none.
+fn models(choices: &Choices, current: &ModelRef) -> SessionConfigSelectOptions {
     let mut groups: Vec<SessionConfigSelectGroup> = Vec::new();
     for info in choices.models.iter() {
         let option = SessionConfigSelectOption::new(info.model.to_string(), info.name.clone());
@@ -62,7 +62,10 @@ fn models(choices: &Choices, current: &ModelRef) -> Vec<SessionConfigSelectGroup
         let option = SessionConfigSelectOption::new(current.to_string(), current.model_id.clone());
         add(&mut groups, &current.provider_id, option);
     }
-    groups
+    match groups.len() {
+        1 => groups.remove(0).options.into(),
+        _ => groups.into(),
+    }
 }
 
 /// How much the model thinks: only what this model can be told.

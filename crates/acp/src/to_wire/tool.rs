@@ -50,7 +50,7 @@ pub(super) fn understood(
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     let fields = fields(&shown, call.marks, ToolCallStatus::Pending)
         .name(tool_name.to_owned())
-        .raw_input(input.clone());
+        .raw_input(object("input", input.clone()));
     write(entry, call.id, fields, &shown, out)
 }
 
@@ -64,7 +64,8 @@ pub(super) fn misunderstood(
     out: &mut Vec<u8>,
 ) -> Written {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
-    let fields = failure(&shown, call.marks, error_text).name(tool_name.to_owned()).raw_input(input.clone());
+    let fields = failure(&shown, call.marks, error_text).name(tool_name.to_owned());
+    let fields = fields.raw_input(object("input", input.clone()));
     write(entry, call.id, fields, &shown, out)
 }
 
@@ -80,7 +81,7 @@ pub(super) fn completed(entry: Entry<'_>, call: Call<'_>, output: &Value, out: &
         Some(picture) => picture.about(),
         None => raw_output(without_notes(output, &shown), &shown),
     };
-    let fields = fields(&shown, call.marks, ToolCallStatus::Completed).raw_output(result);
+    let fields = fields(&shown, call.marks, ToolCallStatus::Completed).raw_output(object("output", result));
     write(entry, call.id, fields, &shown, out)
 }
 
@@ -89,6 +90,14 @@ fn raw_output(output: Value, shown: &Presentation) -> Value {
     match (output, shown.metadata.as_ref().and_then(|metadata| metadata.exit_code)) {
         (Value::String(text), Some(code)) => json!({ "output": text, "exit_code": code }),
         (output, _) => output,
+    }
+}
+
+/// Raw data as clients take it: some refuse anything but an object.
+pub(super) fn object(name: &str, value: Value) -> Value {
+    match value {
+        Value::Object(_) => value,
+        other => Value::Object(Map::from_iter([(name.to_owned(), other)])),
     }
 }
 

@@ -208,4 +208,8 @@ impl attache_acp::Host for Machine {
             }
         })
     }
+
+    fn take_warnings(&self) -> Vec<attache_acp::Warning> {
+        Vec::new()
+    }
 }

@@ -32,6 +32,7 @@ topics! {
     bash
     cancel
     chunks
+    clients
     edit
     editor
     glob

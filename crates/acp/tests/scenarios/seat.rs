@@ -76,9 +76,11 @@ impl Seat {
 
     pub(crate) fn send_line(&mut self, line: &str) {
         let message: Option<Value> = serde_json::from_str(line).ok();
+        // A notification is not answered.
         let is_notification =
             message.is_some_and(|message| message.get("id").is_none() && message.get("method").is_some());
-        self.lines += usize::from(!is_notification);
+        // Nor is an empty line.
+        self.lines += usize::from(!is_notification && !line.is_empty());
         self.client.send_line(line.as_bytes());
     }
 

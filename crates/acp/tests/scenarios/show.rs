@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::grammar::quoted;
 use crate::limits::SHOWN_TEXT;
@@ -240,9 +240,11 @@ impl Teller<'_> {
         };
         let label = label.map(|label| format!(" {label}")).unwrap_or_default();
         if let Some(error) = message.get("error") {
-            let data = match error["data"].is_null() {
-                true => String::new(),
-                false => format!(" {}", self.json(&error["data"])),
+            // What says the same again is only counted.
+            let data = match &error["data"] {
+                Value::Null => String::new(),
+                data if *data == json!({ "details": error["message"] }) => " +details".to_owned(),
+                data => format!(" {}", self.json(data)),
             };
             return format!("error{label} {} {}{data}", error["code"], self.value_text(&error["message"]));
         }

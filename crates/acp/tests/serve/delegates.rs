@@ -113,7 +113,7 @@ fn world(what: &str, times: usize) -> World {
 fn results(line: &Line, session: &str) -> Vec<String> {
     let updates = line.client.updates(session);
     let ended = updates.iter().filter_map(|update| match update["status"].as_str()? {
-        "completed" => Some(update["rawOutput"].as_str()?.to_owned()),
+        "completed" => Some(update["rawOutput"]["output"].as_str()?.to_owned()),
         "failed" => {
             Some(format!("!{}", update["content"][0]["content"]["text"].as_str()?.trim_matches(['`', '\n'])))
         }
@@ -219,6 +219,24 @@ async fn three_silences_in_a_row_end_the_delegation_of_texts_with_one_notice() {
     // What comes after its time is ignored.
     line.client.reply(&json!(1), Reply::Result(json!({ "content": "late" })));
     line.say(&session, "once more").await;
+}
+
+/// Some clients answer a write that failed with its error as the result.
+#[tokio::test(start_paused = true)]
+async fn a_write_is_done_unless_the_answer_says_why_not() {
+    for (result, told) in [
+        (json!({}), "written"),
+        (json!(null), "written"),
+        (json!("Failed to write file: /w/a.txt"), "!the client refused: Failed to write file: /w/a.txt"),
+    ] {
+        let world = world("write", 1);
+        let line = world.process().connect_with(everything()).await;
+        let session = line.new_session().await;
+        let answer = result.clone();
+        line.client.set_policy(move |_, _| Reply::Result(answer.clone()));
+        assert_eq!(line.say(&session, "go").await, "end_turn");
+        assert_eq!(results(&line, &session), [told], "{result}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use attache_acp::{Accounts, Login, LoginWay};
+use attache_acp::{Accounts, CommandLine, Login, LoginWay};
 use attache_core::ports::BoxFuture;
 use attache_models::ScriptModel;
 use attache_testkit::fakes::model::Keyed;
@@ -22,8 +22,10 @@ impl Accounts for OneKey {
             description: "Set SCRIPT_KEY".into(),
             way,
         };
-        let arguments = ["auth", "login", "script"].map(str::to_owned).to_vec();
-        vec![login("key", LoginWay::Agent), login("terminal", LoginWay::Terminal { arguments })]
+        let arguments = vec!["--login".to_owned()];
+        let command =
+            CommandLine { program: "agent".into(), arguments: arguments.clone(), environment: vec![] };
+        vec![login("key", LoginWay::Agent), login("terminal", LoginWay::Terminal { arguments, command })]
     }
 
     fn authenticate(&self, id: &str) -> BoxFuture<'static, Result<(), String>> {
@@ -59,6 +61,8 @@ async fn a_terminal_is_offered_to_clients_that_have_one() {
         (json!({ "auth": { "terminal": false } }), vec!["key"]),
         (json!({ "auth": { "terminal": "yes" } }), vec!["key"]),
         (json!({ "auth": { "terminal": true } }), vec!["key", "terminal"]),
+        (json!({ "_meta": { "terminal-auth": true } }), vec!["key", "terminal"]),
+        (json!({ "_meta": { "terminal-auth": "yes" } }), vec!["key"]),
     ] {
         let line = process.connect_raw();
         let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
@@ -112,7 +116,7 @@ async fn who_logs_out_can_read_and_who_comes_back_can_talk() {
     assert_eq!(line.client.expect("logout", json!({})).await, json!({}));
     let news = line.client.wait_for_update(&session, "config_option_update").await;
     let news = news.pointer("/params/update").unwrap_or(&news);
-    let listed = |options: &Value| options[1]["options"][0]["options"].as_array().unwrap().len();
+    let listed = |options: &Value| options[1]["options"].as_array().unwrap().len();
     assert_eq!(listed(&news["configOptions"]), 1, "only what the session had");
     let loaded = other.load(&session).await;
     assert_eq!(loaded["configOptions"][1]["currentValue"], "script/default");

@@ -12,4 +12,5 @@ mod logins;
 mod permissions;
 mod prompts;
 mod sessions;
+mod warnings;
 mod world;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use attache_acp::to_wire::Thoughts;
-use attache_acp::{Accounts, Agent, ClientFs, Host, SameDirectory, connect};
+use attache_acp::{Accounts, Agent, ClientFs, Host, SameDirectory, Warning, connect};
 use attache_core::agents::Agents;
 use attache_core::hub::{Hub, Parts, People, Settings};
 use attache_core::ids::Ids;
@@ -37,6 +37,8 @@ pub struct Process {
     clock: Arc<dyn Clock>,
     accounts: Option<Arc<dyn Accounts>>,
     pub client_fs: ClientFs,
+    /// What the host has to tell.
+    pub warnings: Arc<Mutex<Vec<Warning>>>,
 }
 
 /// One connection and its client.
@@ -60,6 +62,11 @@ impl World {
             clock: Arc::new(TokioClock::start()),
             processes: Mutex::default(),
         }
+    }
+
+    /// The same disk under a host with another model.
+    pub fn another_model(self, model: Arc<dyn Model>) -> Self {
+        Self { model, ..self }
     }
 
     pub fn process(&self) -> Process {
@@ -94,7 +101,7 @@ impl World {
             },
         });
         let (clock, accounts) = (self.clock.clone(), self.accounts.clone());
-        Process { hub, store, clock, accounts, client_fs: ClientFs::Auto }
+        Process { hub, store, clock, accounts, client_fs: ClientFs::Auto, warnings: Arc::default() }
     }
 
     pub fn messages(&self) -> usize {
@@ -112,7 +119,7 @@ impl Process {
     pub fn connect_raw(&self) -> Line {
         let agent = Agent {
             hub: self.hub.clone(),
-            host: Arc::new(TestHost),
+            host: Arc::new(TestHost(self.warnings.clone())),
             accounts: self.accounts.clone(),
             clock: self.clock.clone(),
             version: "0.0.0",
@@ -191,7 +198,7 @@ pub fn prompt_with_id(session: &str, text: &str, id: &str) -> Value {
 
 /// Every directory exists but `/missing`; `/link` leads to `/w`.
 #[derive(Debug)]
-struct TestHost;
+struct TestHost(Arc<Mutex<Vec<Warning>>>);
 
 impl Host for TestHost {
     fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory> {
@@ -204,5 +211,9 @@ impl Host for TestHost {
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
         let missing = path.starts_with("/missing");
         Box::pin(async move { if missing { Err("is not a directory".into()) } else { Ok(()) } })
+    }
+
+    fn take_warnings(&self) -> Vec<Warning> {
+        std::mem::take(&mut self.0.lock().unwrap())
     }
 }

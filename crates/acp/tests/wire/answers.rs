@@ -1,15 +1,17 @@
 //! Answers and requests of ours, held to the schema.
 
-use attache_acp::from_wire::{self, Request};
+use std::sync::Arc;
+
+use attache_acp::from_wire::{self, LoginTerminals, Request};
 use attache_acp::limits::LINE_BYTES;
 use attache_acp::to_wire::{
-    CompactionUpdates, Notices, Thoughts, WireView, config_options, initialize_response, modes,
-    permission_request, session_info,
+    CompactionUpdates, Logins, Notices, Thoughts, WireView, choice_request, config_options,
+    failed_start_response, fits_options, initialize_response, modes, permission_request, session_info,
 };
-use attache_acp::{Login, LoginWay};
+use attache_acp::{CommandLine, Login, LoginWay};
 use attache_core::choices::{Chosen, CurrentChoices};
 use attache_core::ids::{CallId, MessageId, SessionId};
-use attache_core::ports::client::{About, Ask};
+use attache_core::ports::client::{About, Ask, Choice, Question, Selection};
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::{ModelRef, SessionRow, UsageTotals};
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
@@ -37,7 +39,7 @@ fn initialize(params: &Value) -> from_wire::Initialize {
 fn initialize_advertises_what_is_honoured() {
     for client in [0, 1, 2, 65_535] {
         let asked = initialize(&json!({ "protocolVersion": client }));
-        let response = initialize_response(asked.version, &choices(), None, "0.1.0").unwrap();
+        let response = initialize_response(asked.version, &choices(), logins(None, &asked), "0.1.0").unwrap();
         checked_response("initialize", &response);
         assert_eq!(response["protocolVersion"], 1);
         let capabilities = &response["agentCapabilities"];
@@ -58,6 +60,10 @@ fn initialize_advertises_what_is_honoured() {
     }
 }
 
+fn logins<'a>(ways: Option<&'a [Login]>, asked: &from_wire::Initialize) -> Logins<'a> {
+    Logins { ways, terminals: LoginTerminals::of(&asked.capabilities) }
+}
+
 #[test]
 fn logins_are_advertised_as_methods() {
     let login = |id: &str, description: &str, way: LoginWay| Login {
@@ -66,25 +72,57 @@ fn logins_are_advertised_as_methods() {
         description: description.into(),
         way,
     };
-    let logins = [
+    let command = CommandLine {
+        program: "/bin/agent".into(),
+        arguments: vec!["acp".into(), "--login".into()],
+        environment: vec![("HOME_OF_IT".into(), "/h".into())],
+    };
+    let ways = [
         login("key", "Set ACME_API_KEY", LoginWay::Agent),
-        login(
-            "tty",
-            "",
-            LoginWay::Terminal { arguments: vec!["auth".into(), "login".into(), "acme".into()] },
-        ),
+        login("tty", "", LoginWay::Terminal { arguments: vec!["--login".into()], command }),
     ];
-    let asked = initialize(&json!({ "protocolVersion": 1 }));
-    let response = initialize_response(asked.version, &choices(), Some(&logins), "0.1.0").unwrap();
-    checked_response("initialize", &response);
-    assert_eq!(response["agentCapabilities"]["auth"], json!({ "logout": {} }));
+    let methods = |capabilities: Value| {
+        let asked = initialize(&json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
+        let mut response =
+            initialize_response(asked.version, &choices(), logins(Some(&ways), &asked), "0.1.0").unwrap();
+        checked_response("initialize", &response);
+        assert_eq!(response["agentCapabilities"]["auth"], json!({ "logout": {} }));
+        assert_eq!(
+            response["authMethods"][0],
+            json!({ "id": "key", "name": "KEY", "description": "Set ACME_API_KEY" })
+        );
+        response["authMethods"][1].take()
+    };
+    let typed = json!({ "type": "terminal", "id": "tty", "name": "TTY", "args": ["--login"] });
+    let meta = json!({ "terminal-auth": {
+        "label": "TTY", "command": "/bin/agent", "args": ["acp", "--login"], "env": { "HOME_OF_IT": "/h" },
+    } });
+    let with_meta = |mut method: Value| {
+        method["_meta"] = meta.clone();
+        method
+    };
+    assert_eq!(methods(json!({ "auth": { "terminal": true } })), typed);
     assert_eq!(
-        response["authMethods"],
-        json!([
-            { "id": "key", "name": "KEY", "description": "Set ACME_API_KEY" },
-            { "type": "terminal", "id": "tty", "name": "TTY", "args": ["auth", "login", "acme"] },
-        ])
+        methods(json!({ "auth": { "terminal": true }, "_meta": { "terminal-auth": true } })),
+        with_meta(typed)
     );
+    assert_eq!(
+        methods(json!({ "_meta": { "terminal-auth": true } })),
+        with_meta(json!({ "id": "tty", "name": "TTY" }))
+    );
+}
+
+#[test]
+fn a_failed_start_honours_nothing() {
+    let asked = initialize(&json!({ "protocolVersion": 1 }));
+    let response = failed_start_response(asked.version, "0.1.0").unwrap();
+    checked_response("initialize", &response);
+    assert_eq!(
+        (&response["protocolVersion"], &response["agentInfo"]["name"]),
+        (&json!(1), &json!("attache"))
+    );
+    assert_eq!(response["agentCapabilities"]["loadSession"], false);
+    assert_eq!(response["authMethods"], json!([]));
 }
 
 #[test]
@@ -231,4 +269,56 @@ fn the_diff_of_a_huge_file_is_cut_and_marked() {
     assert!(request.to_string().len() <= LINE_BYTES);
     assert_eq!(request["toolCall"]["content"][0]["oldText"], Value::Null);
     assert_eq!(request["toolCall"]["_meta"]["attache"]["cut"]["fields"], json!(["rawInput", "newText"]));
+}
+
+#[test]
+fn the_choices_of_a_question_are_options_of_distinct_kinds_and_listed_in_the_call() {
+    let choice = |label: &str, description: Option<&str>| Choice {
+        label: label.into(),
+        description: description.map(str::to_owned),
+    };
+    let question = |choices: Vec<Choice>, selection| Question {
+        text: "Which database?".into(),
+        header: None,
+        choices,
+        selection,
+    };
+    let two = question(vec![choice("SQLite", Some("a file")), choice("PostgreSQL", None)], Selection::One);
+    let about = About::Questions(Arc::new([two.clone()]));
+    let ask = Ask { about, ..ask("Which database?", ToolKind::Other, Vec::new(), json!({})) };
+    let request = choice_request(&ask, &two).unwrap();
+    assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
+    let kinds: Vec<_> = request["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
+    assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
+    assert_eq!(
+        request["toolCall"]["content"][0]["content"]["text"],
+        "Which database?\n\n1. **SQLite**: a file\n2. **PostgreSQL**"
+    );
+    assert!(fits_options(&two));
+    let many = vec![choice("a", None), choice("b", None), choice("c", None)];
+    for other in [
+        question(many, Selection::One),
+        question(Vec::new(), Selection::One),
+        question(two.choices.clone(), Selection::Several),
+    ] {
+        assert!(!fits_options(&other), "{other:?}");
+    }
+}
+
+#[test]
+fn models_of_one_provider_need_no_group() {
+    let chosen = |model: &str| Chosen {
+        agent: "build".into(),
+        model: Some(ModelRef::new("acme", model)),
+        thought: None,
+        thought_levels: Vec::new(),
+        approval: Approval::Ask,
+    };
+    let mut one = choices();
+    one.models = one.models.iter().filter(|info| info.model.provider_id == "acme").cloned().collect();
+    let options = json!(config_options(&one, &chosen("large")));
+    checked_response("session/set_config_option", &json!({ "configOptions": options }));
+    let values: Vec<_> =
+        options[1]["options"].as_array().unwrap().iter().map(|option| &option["value"]).collect();
+    assert!(values.contains(&&json!("acme/large")), "{values:?}");
 }

@@ -178,7 +178,7 @@ fn raw_data_goes_on_a_line_of_its_own_before_anything_is_cut() {
     let chunk = tool_output("r".repeat(20_000).into(), json!({ "content": [diff] }));
     let lines = lines(&chunk, Role::Assistant, &view());
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0].1["rawOutput"].as_str().unwrap().len(), 20_000);
+    assert_eq!(lines[0].1["rawOutput"]["output"].as_str().unwrap().len(), 20_000);
     assert_eq!(lines[0].1.get("status"), None, "the call is not over before its content is there");
     assert_eq!(lines[1].1["status"], "completed");
     assert_eq!(lines[1].1["content"][0]["newText"].as_str().unwrap().len(), 16_000);
@@ -198,7 +198,7 @@ fn what_is_cut_is_marked_and_keeps_both_ends() {
     );
     let lines = lines(&chunk, Role::Assistant, &view());
     assert_eq!(lines.len(), 2);
-    let raw = lines[0].1["rawOutput"].as_str().unwrap();
+    let raw = lines[0].1["rawOutput"]["output"].as_str().unwrap();
     assert!(raw.starts_with("first") && raw.ends_with("last") && raw.contains("bytes not shown"));
     assert_eq!(lines[0].1["_meta"]["attache"]["cut"]["fields"], json!(["rawOutput"]));
     let text = lines[1].1["content"][0]["content"]["text"].as_str().unwrap();

@@ -53,9 +53,13 @@ pub(crate) fn view() -> WireView {
 
 /// The lines of one entry, each checked: one line, the right frame, the schema, no leaked key.
 pub(crate) fn lines(chunk: &Chunk, role: Role, view: &WireView) -> Vec<(usize, Value)> {
+    lines_of_step(1, chunk, role, view)
+}
+
+pub(crate) fn lines_of_step(step: u32, chunk: &Chunk, role: Role, view: &WireView) -> Vec<(usize, Value)> {
     let mut out = Vec::new();
     let (session_id, message_id) = (SessionId::new("ses_1"), MessageId::new("msg_1"));
-    let entry = Entry { session_id: &session_id, message_id: &message_id, role, index: 7, chunk };
+    let entry = Entry { session_id: &session_id, message_id: &message_id, role, index: 7, step, chunk };
     write_updates(entry, view, &mut out).unwrap();
     let text = std::str::from_utf8(&out).unwrap();
     assert!(text.is_empty() || text.ends_with('\n'));

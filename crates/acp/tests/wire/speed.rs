@@ -24,6 +24,7 @@ fn nanoseconds_per_text_update() {
             message_id: &message_id,
             role: Role::Assistant,
             index: 0,
+            step: 1,
             chunk: &chunk,
         };
         let mut out = Vec::with_capacity(1 << 20);

@@ -8,7 +8,7 @@ use attache_core::chunk::json::decode;
 use attache_core::part::Role;
 use serde_json::Value;
 
-use crate::{lines, view};
+use crate::{lines_of_step, view};
 
 const TABLE: &str = include_str!("../updates.md");
 
@@ -54,10 +54,14 @@ fn every_section_of_the_table_holds() {
                 other => panic!("{}: what is {other:?}?", section.title),
             }
         }
+        let mut step = 0;
         let updates: Vec<Value> = section
             .entries
             .iter()
-            .flat_map(|(role, chunk)| lines(chunk, *role, &view))
+            .flat_map(|(role, chunk)| {
+                step += u32::from(matches!(chunk, Chunk::StartStep { .. }));
+                lines_of_step(step, chunk, *role, &view)
+            })
             .map(|(_, update)| update)
             .collect();
         assert_eq!(updates.len(), section.expected.len(), "{}: {updates:#?}", section.title);

@@ -99,7 +99,7 @@ impl Shared {
     fn replace(&self) {
         let keys = self.credentials.read();
         if let Some(trouble) = keys.trouble() {
-            tracing::warn!("stored keys are not used: {trouble}");
+            self.opener.troubles.report("Stored keys are not used", trouble.to_string());
         }
         let heard = self.heard().clone();
         let mut current = Current::default();

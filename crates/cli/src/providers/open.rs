@@ -13,11 +13,13 @@ use super::words::key_hint;
 use crate::catalogue::CurrentCatalogue;
 use crate::config::{ConfigError, HttpWire, MAX_SCRIPT_BYTES, Provider, Sourced, Wire, read_text};
 use crate::credentials::{Key, Keyring};
+use crate::troubles::Troubles;
 
 /// What all providers of a process are opened with.
 #[derive(Clone, Debug)]
 pub(crate) struct Opener {
     pub(crate) catalogue: CurrentCatalogue,
+    pub(crate) troubles: Troubles,
     pub(crate) http: Http,
     pub(crate) keyring: Keyring,
     /// How long a model's stream may be silent.

@@ -3,6 +3,7 @@
 
 mod cancel;
 mod endings;
+mod interrupts;
 mod permission;
 mod queue;
 mod requests;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::chunk::Chunk;
 use crate::chunk::reduce::{ReduceError, Reducer, Touched};
+use crate::entry::begun;
 use crate::ids::{CallId, Ids, MessageId, PartId, SessionId};
 use crate::limits::{FOLD_BYTES, MESSAGE_BYTES};
 use crate::part::{Part, ToolPart};
@@ -15,6 +16,8 @@ pub struct Fold {
     session_id: SessionId,
     message_id: MessageId,
     reducer: Reducer,
+    /// How many steps have begun.
+    steps: u32,
     /// One mark per part that is still in the reducer.
     marks: VecDeque<Mark>,
     /// Index of the first mark.
@@ -44,6 +47,7 @@ impl Fold {
             session_id,
             message_id,
             reducer: Reducer::default(),
+            steps: 0,
             marks: VecDeque::new(),
             base: 0,
             held: 0,
@@ -54,6 +58,11 @@ impl Fold {
 
     pub fn message_id(&self) -> &MessageId {
         &self.message_id
+    }
+
+    /// How many steps have begun in this message.
+    pub fn steps(&self) -> u32 {
+        self.steps
     }
 
     /// Gives parts the ids their rows have already.
@@ -68,7 +77,9 @@ impl Fold {
         ids: &Ids,
         changes: &mut Vec<Change>,
     ) -> Result<(), ReduceError> {
-        let Touched::Part { index, ended } = self.reducer.apply(chunk)? else { return Ok(()) };
+        let touched = self.reducer.apply(chunk)?;
+        self.steps += begun(chunk);
+        let Touched::Part { index, ended } = touched else { return Ok(()) };
         let Some(slot) = index.checked_sub(self.base) else { return Ok(()) };
         while self.marks.len() <= slot {
             let (id, created_at) =

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::Shared;
 use crate::chunk::json::decode;
-use crate::entry::{Segment, SharedSegment};
+use crate::entry::{Segment, SharedSegment, StepCount};
 use crate::limits::{PAGE_BYTES, READER_QUEUE_BYTES};
 use crate::ports::store::{LogSegment, StoreError, StoreResult};
 
@@ -94,11 +94,13 @@ pub struct Subscription {
     queue: Arc<ReaderQueue>,
     /// Pages read from the log that have not been delivered yet.
     read: VecDeque<SharedSegment>,
+    /// As far as this reader has read.
+    steps: StepCount,
 }
 
 impl Subscription {
     pub(crate) fn new(journal: Arc<Shared>, queue: Arc<ReaderQueue>) -> Self {
-        Self { journal, queue, read: VecDeque::new() }
+        Self { journal, queue, read: VecDeque::new(), steps: StepCount::default() }
     }
 
     /// The next entries. Waits for ever when nothing comes; safe to drop and call again.
@@ -141,6 +143,7 @@ impl Subscription {
                 return Next::ReadLog(state.cursor);
             }
             state.cursor = segment.end_index();
+            self.steps.pass(&segment);
             return Next::Ready(segment);
         }
         if state.cursor < state.head {
@@ -154,7 +157,8 @@ impl Subscription {
     async fn read_log(&mut self, from: u64) -> StoreResult<()> {
         let page = self.journal.store.read_log(&self.journal.session_id, from, PAGE_BYTES).await?;
         for stored in page {
-            if let Some(segment) = decode_segment(&self.journal.session_id, stored, from)? {
+            if let Some(mut segment) = decode_segment(&self.journal.session_id, stored, from)? {
+                self.steps.place(&mut segment);
                 self.read.push_back(Arc::new(segment));
             }
         }
@@ -181,7 +185,7 @@ impl Drop for Subscription {
     }
 }
 
-/// Decodes a stored segment from entry `from` on; `None` when it ends before.
+/// Decodes a stored segment from entry `from` on; `None` when it ends before. Its step is not known from it alone.
 pub(crate) fn decode_segment(
     session_id: &crate::ids::SessionId,
     stored: LogSegment,
@@ -202,6 +206,7 @@ pub(crate) fn decode_segment(
         message_id: stored.message_id,
         role: stored.role,
         first_index: stored.first_index + skip,
+        first_step: 0,
         chunks,
         bytes,
     }))

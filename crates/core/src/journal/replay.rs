@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::choices::Chosen;
 use crate::chunk::Chunk;
 use crate::chunk::replay::chunks;
-use crate::entry::{Segment, SharedSegment};
+use crate::entry::{Segment, SharedSegment, StepCount};
 use crate::ids::{MessageId, SessionId};
 use crate::limits::REPLAY_PAGE_BYTES;
 use crate::part::{Part, Role};
@@ -25,6 +25,8 @@ pub struct Replay {
     /// The next page, already being read while the one before is shown; `None` at the end.
     upcoming: Option<Upcoming>,
     ready: VecDeque<SharedSegment>,
+    /// A message may take several pages.
+    steps: StepCount,
     /// Said last: the title and the mode as they are now.
     closing: Vec<Chunk>,
 }
@@ -55,8 +57,8 @@ impl Replay {
         if let Some(chosen) = mode {
             closing.push(Chunk::data("mode", chosen.to_json()));
         }
-        let mut replay =
-            Self { store, session_id, before_seq, upcoming: None, ready: VecDeque::new(), closing };
+        let (ready, steps) = (VecDeque::new(), StepCount::default());
+        let mut replay = Self { store, session_id, before_seq, upcoming: None, ready, steps, closing };
         replay.read_ahead(None);
         replay
     }
@@ -110,14 +112,10 @@ impl Replay {
             return;
         }
         let session_id = self.session_id.clone();
-        self.ready.push_back(Arc::new(Segment {
-            session_id,
-            message_id,
-            role,
-            first_index: 0,
-            chunks,
-            bytes: 0,
-        }));
+        let mut segment =
+            Segment { session_id, message_id, role, first_index: 0, first_step: 0, chunks, bytes: 0 };
+        self.steps.place(&mut segment);
+        self.ready.push_back(Arc::new(segment));
     }
 }
 

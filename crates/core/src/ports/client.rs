@@ -75,6 +75,7 @@ pub enum Answer {
     AllowAlways,
     /// This call, and all edits in the session's own directories.
     AllowEdits,
+    /// To questions: none of the choices.
     RejectOnce,
     RejectAlways,
     /// One for each question, in their order.

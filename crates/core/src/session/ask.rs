@@ -80,7 +80,6 @@ impl Asking {
                 Answer::AllowOnce
                 | Answer::AllowAlways
                 | Answer::AllowEdits
-                | Answer::RejectOnce
                 | Answer::RejectAlways
                 | Answer::Unable,
             ) => Answer::Unsaid,

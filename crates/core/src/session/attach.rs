@@ -41,6 +41,7 @@ impl Session {
         if client.is_some() {
             // Behind this command, so that it comes live, after the answer.
             self.tell_of_missing_model(Telling::Again);
+            self.tell_of_missing_agent();
             self.tell_of_refused_approval();
         }
         let number = self.next_seat;

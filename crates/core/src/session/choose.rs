@@ -51,12 +51,27 @@ impl Session {
         })
     }
 
+    fn wanted_agent(&self) -> &str {
+        self.row.metadata.get("mode").and_then(Value::as_str).unwrap_or(&self.row.agent)
+    }
+
+    /// Says which agent takes the place of one that this host does not have.
+    pub(super) fn tell_of_missing_agent(&self) {
+        let wanted = self.wanted_agent();
+        if self.hub.parts.agents.primary(wanted).is_none() {
+            self.tell_ourselves(Command::Notice {
+                severity: "warning",
+                title: format!("There is no agent `{wanted}` here; `{DEFAULT_AGENT}` answers instead"),
+                description: None,
+            });
+        }
+    }
+
     /// The agent of the next turn.
     pub(super) fn current_agent(&self) -> Result<Agent, HubError> {
         let agents = &self.hub.parts.agents;
-        let mode = self.row.metadata.get("mode").and_then(Value::as_str).unwrap_or(&self.row.agent);
         // A session made by a host with other agents goes on with the default one.
-        let agent = agents.primary(mode).or_else(|| agents.primary(DEFAULT_AGENT));
+        let agent = agents.primary(self.wanted_agent()).or_else(|| agents.primary(DEFAULT_AGENT));
         agent.cloned().ok_or_else(|| HubError::Internal("there is no default agent".into()))
     }
 

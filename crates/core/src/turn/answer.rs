@@ -12,6 +12,16 @@ use crate::ports::client::{About, Ask};
 use crate::ports::tool::WriteGrant;
 use crate::watchdog::{Action, Commands, Judged};
 
+/// What a call is told that its user turned down.
+fn rejection(about: &About) -> &'static str {
+    match about {
+        About::Permission { .. } => "the user rejected this call",
+        About::Questions(_) => {
+            "the user chose none of the options; ask in your text and end your turn if you need an answer"
+        }
+    }
+}
+
 impl Turn {
     /// A call that is for a person to answer does not run, unless there is none: its tool then says what that means.
     pub(super) fn gate_of_questions(&self, call: &Call, planned: &Planned, judged: Judged) -> Gate {
@@ -60,7 +70,7 @@ impl Turn {
         let (approved, reason) = match decision {
             Decision::Allow | Decision::Said(_) | Decision::Unsaid => (true, None),
             Decision::Reject => {
-                let text = "the user rejected this call";
+                let text = rejection(&ask.about);
                 (false, Some(index.map_or_else(|| text.to_owned(), |index| self.calls[index].warned(text))))
             }
             Decision::End(reason) => (false, Some(reason.to_owned())),

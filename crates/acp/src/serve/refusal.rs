@@ -1,0 +1,55 @@
+//! A connection of an agent that could not start: the handshake succeeds, and everything else is answered with the reason.
+//! Editors show the error of a request; what a process wrote to stderr before it ended they mostly do not.
+
+use std::sync::Arc;
+
+use attache_rpc::{Connection, ErrorObject, Handler, Notification, Options, Peer, Request as Incoming};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::from_wire;
+use crate::to_wire::failed_start_response;
+
+/// Why the agent can't work, in words for its user.
+#[derive(Clone, Debug)]
+pub struct StartFailure {
+    /// What is wrong and what to do about it.
+    pub reason: String,
+    /// Our own version, as clients see it.
+    pub version: &'static str,
+}
+
+/// Serves a client of an agent that could not start, until it hangs up.
+pub fn refuse_all<R, W>(failure: StartFailure, reader: R, writer: W, options: Options) -> Connection
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let (_, connection) = Peer::start(reader, writer, options, |_| Arc::new(Refuser(failure)));
+    connection
+}
+
+#[derive(Debug)]
+struct Refuser(StartFailure);
+
+impl Handler for Refuser {
+    fn request(&self, incoming: Incoming) {
+        let Incoming { method, params, responder } = incoming;
+        if method != "initialize" {
+            return responder.error(ErrorObject::internal(&self.0.reason));
+        }
+        let answer = from_wire::protocol_version(params).map_err(ErrorObject::from).and_then(|version| {
+            failed_start_response(version, self.0.version)
+                .map_err(|error| ErrorObject::internal(error.to_string()))
+        });
+        match answer {
+            Ok(response) => responder.ok(&response),
+            Err(error) => responder.error(error),
+        }
+    }
+
+    fn notification(&self, notification: Notification) {
+        tracing::debug!(method = notification.method, "a notification was ignored: the agent did not start");
+    }
+
+    fn closed(&self) {}
+}
