@@ -72,12 +72,6 @@ async fn what_is_no_database_of_ours_is_set_aside_and_told() {
         assert!(std::fs::read(&moved[0]).unwrap() == bytes, "{what}: the file was changed");
         assert!(home.log().contains(moved[0].to_str().unwrap()), "{what}: the user is told: {}", home.log());
         let session = agent.new_session(&home.workspace()).await;
-        let thought = agent.client.wait_for_update(&session, "agent_thought_chunk").await;
-        let thought = thought.to_string();
-        assert!(
-            thought.contains("damaged") && thought.contains(moved[0].to_str().unwrap()),
-            "{what}: {thought}"
-        );
         assert_eq!(agent.prompt(&session, "hello").await.unwrap()["stopReason"], "end_turn", "{what}");
         agent.finish(&home).await;
     }

@@ -10,3 +10,4 @@ mod many_processes;
 mod panics;
 mod story;
 mod tmpfs;
+mod told_damage;
