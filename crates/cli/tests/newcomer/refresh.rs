@@ -41,7 +41,7 @@ async fn new_data_is_kept_and_used_and_bad_data_changes_nothing() {
     std::fs::write(&file, "{ broken").unwrap();
     let models = run(&home, "models anthropic").await;
     assert_eq!(models.code, Some(0));
-    says(&models.remarks, &["catalogue.json", "the built-in model data is used"]);
+    says(&models.remarks, &["catalogue.json", "The built-in model data is used"]);
     assert!(!models.answer.contains("claude-next"));
 }
 
