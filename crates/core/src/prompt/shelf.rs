@@ -120,10 +120,10 @@ pub(crate) async fn brought_back(segment: SharedSegment, blobs: &dyn Blobs) -> S
             tracing::warn!(%error, "an attachment can't be read");
         }
     }
-    let Segment { session_id, message_id, role, first_index, bytes, .. } = &*segment;
+    let Segment { session_id, message_id, role, first_index, first_step, bytes, .. } = &*segment;
     let (session_id, message_id) = (session_id.clone(), message_id.clone());
-    let (role, first_index, bytes) = (*role, *first_index, *bytes);
-    Segment { session_id, message_id, role, first_index, chunks, bytes }.into()
+    let (role, first_index, first_step, bytes) = (*role, *first_index, *first_step, *bytes);
+    Segment { session_id, message_id, role, first_index, first_step, chunks, bytes }.into()
 }
 
 fn is_shelved(chunk: &Chunk) -> bool {
