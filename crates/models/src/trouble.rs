@@ -43,10 +43,10 @@ impl Trouble {
     }
 }
 
-/// An `io::Error` does not name what it holds as its source.
+/// An `io::Error` does not name what it holds as its source, and may hold another.
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     match error.downcast_ref::<io::Error>() {
-        Some(io) => io.get_ref()?.downcast_ref(),
+        Some(io) => tls_error(io.get_ref()?),
         None => error.downcast_ref(),
     }
 }

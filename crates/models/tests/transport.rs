@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -299,8 +300,15 @@ async fn a_certificate_that_is_not_trusted_is_named_and_not_tried_again() {
 
 #[tokio::test]
 async fn a_server_without_tls_at_an_address_with_it_is_told_so() {
-    let server = HttpServer::in_order([Answer::new(200, "text/plain", "")]).await;
-    let error = only_error(events(&model(&server.url().replace("http://", "https://"))).await);
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // As servers answer what is no HTTP to them.
+            drop(stream.unwrap().write_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n"));
+        }
+    });
+    let error = only_error(events(&model(&format!("https://localhost:{port}"))).await);
     let ModelError::Permanent(words) = &error else { panic!("worth another try: {error:?}") };
     assert!(
         words.contains("does not speak TLS there; perhaps the address has to begin with http://"),
