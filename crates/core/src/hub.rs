@@ -11,7 +11,6 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::agents::Agent;
 use crate::choices::{Choices, Chosen, CurrentChoices, Replaced};
-use crate::entry::SharedSegment;
 use crate::events::Event;
 use crate::export::{ExportError, Format, export};
 use crate::ids::{MessageId, SessionId};
@@ -23,7 +22,6 @@ use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
 use crate::ports::{Tool, ToolSpec};
-use crate::prompt::shelf;
 use crate::session::{self, Command};
 use crate::turn::TurnEnd;
 
@@ -31,6 +29,7 @@ mod handle;
 pub(crate) mod histories;
 mod removal;
 mod settings;
+mod shown;
 mod stored;
 
 pub use handle::SessionHandle;
@@ -340,11 +339,6 @@ impl Hub {
             Err(ExportError::Store(error)) => Err(error.into()),
             Err(ExportError::Write(error)) => Err(HubError::Internal(error.to_string())),
         }
-    }
-
-    /// Entries as a client is shown them: what was too large for its row is back in its place.
-    pub async fn brought_back(&self, segment: SharedSegment) -> SharedSegment {
-        shelf::brought_back(segment, &*self.shared.parts.blobs).await
     }
 
     /// Copies the visible messages of a session into a new one; refused while a turn is under way.
