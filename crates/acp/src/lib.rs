@@ -9,6 +9,4 @@ mod serve;
 pub mod to_wire;
 
 pub use accounts::{Accounts, CommandLine, Login, LoginWay};
-pub use serve::{
-    Agent, ClientFs, Host, SameDirectory, StartFailure, Warning, connect, refuse_all,
-};
+pub use serve::{Agent, ClientFs, Host, SameDirectory, StartFailure, Warning, connect, refuse_all};

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use attache_acp::{
-    Agent, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire,
-};
+use attache_acp::{Agent, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
 use attache_core::hub::Hub;
 use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::{Options, Trace};

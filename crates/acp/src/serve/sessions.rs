@@ -10,12 +10,12 @@ use attache_rpc::{ErrorObject, Responder};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{SameDirectory, Warning};
 use super::client::Asker;
 use super::courier::{Errand, Leaving, Start};
 use super::desk::{Phase, Shared, State};
 use super::failure::{error_object, unknown_session};
 use super::link::{Link, Opening, Order, Stage};
+use super::{SameDirectory, Warning};
 use crate::from_wire::{Invalid, ListSessions, Workplace, cursor, quoted};
 use crate::limits::SESSIONS_PER_PAGE;
 use crate::to_wire::{session_info, session_result};

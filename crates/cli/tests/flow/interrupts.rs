@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::stage::{Stage, until};
 
@@ -34,7 +35,9 @@ async fn one_interrupt_cancels_the_turns_and_the_agent_goes_on() {
     // One that comes later is again the first of its kind, also where nothing runs.
     tokio::time::sleep(LATER).await;
     stage.agent.signal(Signal::INT);
-    assert_eq!(stage.agent.prompt(&stage.session, "hello").await.unwrap()["stopReason"], "end_turn");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // No prompt: whether the signal is seen before or behind it is nobody's promise.
+    stage.agent.client.expect("session/list", json!({})).await;
     stage.finish().await;
 }
 
