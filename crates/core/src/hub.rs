@@ -16,7 +16,7 @@ use crate::export::{ExportError, Format, export};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
-use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES, SHUTDOWN};
+use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES};
 use crate::ports::model::ModelInfo;
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
@@ -25,6 +25,7 @@ use crate::ports::{Tool, ToolSpec};
 use crate::session::{self, Command};
 use crate::turn::TurnEnd;
 
+mod ending;
 mod handle;
 pub(crate) mod histories;
 mod removal;
@@ -355,29 +356,6 @@ impl Hub {
         let additional = new.additional.clone();
         let copy = crate::fork::copy(&self.shared.parts, id, new).await?;
         self.open_in(&copy, &additional).await
-    }
-
-    /// Aborts the turns under way in all sessions, as if each client had cancelled its own. What waits goes on after them.
-    pub fn cancel_all(&self) {
-        for commands in self.shared.open_sessions().values() {
-            // A session that is gone has nothing to cancel.
-            drop(commands.send(Command::Cancel));
-        }
-    }
-
-    /// Aborts all runs, closes their calls, keeps open approvals and queues. The host is about to end.
-    pub async fn shutdown(&self) {
-        let sessions: Vec<_> = {
-            let open = self.shared.open_sessions();
-            self.shared.ending.store(true, Ordering::SeqCst);
-            open.iter().map(|(id, commands)| (id.clone(), commands.clone())).collect()
-        };
-        let mut ends = Vec::new();
-        for (id, commands) in sessions {
-            let handle = SessionHandle { id, commands };
-            ends.push(async move { drop(handle.ask(Command::Shutdown).await) });
-        }
-        drop(tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await);
     }
 
     /// The configured model, also while it can't be used: the session then says which one it takes instead.
