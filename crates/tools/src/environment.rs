@@ -5,6 +5,7 @@ use std::path::Path;
 
 use attache_core::ports::tool::WriteGrant;
 
+use crate::caches;
 use crate::programs::Programs;
 
 /// Where things are and how to speak; nothing here is a secret or reaches one by itself (no agent sockets).
@@ -43,8 +44,10 @@ const PASSED: [&str; 29] = [
 /// Passed where the address carries no password.
 const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
-/// Where programs keep what they could make again and refuse to work without: the home is not writable in a sandbox.
-const CACHES: [(&str, &str); 2] = [("GOCACHE", "cache/go-build"), ("npm_config_cache", "cache/npm")];
+/// Where programs keep what they could make again and refuse to work without: the home is not writable in a sandbox. By
+/// the cache's name in `caches.txt`: where the user's own is writable, it is used.
+const CACHES: [(&str, &str, &str); 2] =
+    [("go-build", "GOCACHE", "cache/go-build"), ("npm-content", "npm_config_cache", "cache/npm")];
 
 /// Told to every command: there is no terminal and nobody to answer. Git looks without locks, and runs no program that
 /// a repository names as the watcher of its files.
@@ -98,12 +101,16 @@ fn absolute_places(path: &OsStr) -> Option<OsString> {
     std::env::join_paths(absolute).ok().filter(|path| !path.is_empty())
 }
 
-/// The same for a command that may write little more than `scratch` outside of its roots.
+/// The same for a command that may write little more than `scratch` outside of its roots, and the user's caches of these
+/// names.
 pub(crate) fn for_confined(
     ours: impl Iterator<Item = (OsString, OsString)>,
     scratch: &Path,
+    writable_caches: &[String],
 ) -> impl Iterator<Item = (OsString, OsString)> {
-    let caches = CACHES.map(|(name, place)| (name.into(), scratch.join(place).into()));
+    let moved = CACHES.iter().filter(|(cache, ..)| !writable_caches.iter().any(|name| name == cache));
+    let caches: Vec<(OsString, OsString)> =
+        moved.map(|(_, name, place)| ((*name).into(), scratch.join(place).into())).collect();
     for_command(ours).chain([("TMPDIR".into(), scratch.into())]).chain(caches)
 }
 
@@ -111,7 +118,9 @@ fn passes(name: &OsStr, value: &OsStr) -> bool {
     let is_proxy = |name: &str| {
         PROXIES.contains(&name.to_ascii_lowercase().as_str()) && !value.as_encoded_bytes().contains(&b'@')
     };
-    name.to_str().is_some_and(|name| PASSED.contains(&name) || name.starts_with("LC_") || is_proxy(name))
+    name.to_str().is_some_and(|name| {
+        PASSED.contains(&name) || name.starts_with("LC_") || is_proxy(name) || caches::is_variable(name)
+    })
 }
 
 #[cfg(test)]
@@ -128,12 +137,16 @@ mod tests {
 
     #[test]
     fn a_confined_command_writes_to_its_scratch() {
-        let ours = [("TMPDIR".into(), "/tmp".into())];
-        let last = |wanted: &str| {
-            for_confined(ours.clone().into_iter(), Path::new("/s")).filter(|(name, _)| name == wanted).last()
+        let ours = [("TMPDIR".into(), "/tmp".into()), ("GOCACHE".into(), "/own".into())];
+        let last = |wanted: &str, caches: &[String]| {
+            let given = for_confined(ours.clone().into_iter(), Path::new("/s"), caches);
+            given.filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
         };
-        assert_eq!(last("TMPDIR").unwrap().1, "/s");
-        assert_eq!(last("GOCACHE").unwrap().1, "/s/cache/go-build");
+        assert_eq!(last("TMPDIR", &[]).unwrap(), "/s");
+        assert_eq!(last("GOCACHE", &[]).unwrap(), "/s/cache/go-build");
+        let own = ["go-build".to_owned(), "npm-content".to_owned()];
+        assert_eq!(last("GOCACHE", &own).unwrap(), "/own", "the user's own can be written");
+        assert_eq!(last("npm_config_cache", &own), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod arguments;
 mod bash;
 mod bash_background;
 mod bounded;
+mod caches;
 mod diff;
 mod digest;
 mod edit;

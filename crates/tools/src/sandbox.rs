@@ -276,9 +276,11 @@ impl Sandbox {
         let hidden: Vec<Hidden> = policy.hidden.iter().map(|path| Hidden::of(path)).collect();
         let mounts = plan::plan(policy, &protection, &hidden);
         let stage = Stage::Init { expected: Expected::of(&mounts)?, memory: self.memory };
-        let request = Request { stage, scratch: policy.scratch.clone(), line: line.to_vec() };
-        let environment =
-            given.map(|given| environment::for_confined(given.iter().cloned(), &policy.scratch).collect());
+        let caches = policy.cache_names();
+        let environment = given.map(|given| {
+            environment::for_confined(given.iter().cloned(), &policy.scratch, &caches).collect()
+        });
+        let request = Request { stage, scratch: policy.scratch.clone(), caches, line: line.to_vec() };
         let building = Building {
             mounts: &mounts,
             network: policy.network,
@@ -298,13 +300,15 @@ impl Sandbox {
     }
 
     fn restricted(&self, policy: &Policy, line: Vec<OsString>) -> Confined {
-        let writable = policy.writable.iter().chain([&policy.scratch]).cloned().collect();
+        let caches = policy.caches.iter().map(|cache| &cache.path);
+        let writable = policy.writable.iter().chain(caches).chain([&policy.scratch]).cloned().collect();
         let sockets = match policy.network {
             NetworkGrant::Withheld => Sockets::None,
             NetworkGrant::Granted | NetworkGrant::GrantedByName => Sockets::Ordinary,
         };
         let stage = Stage::Restricted { writable, hidden: policy.hidden.clone(), sockets };
-        let request = Request { stage, scratch: policy.scratch.clone(), line };
+        let caches = policy.cache_names();
+        let request = Request { stage, scratch: policy.scratch.clone(), caches, line };
         Confined {
             directory: Some(policy.directory.clone()),
             held: policy.notes.clone(),

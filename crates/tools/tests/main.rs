@@ -5,6 +5,7 @@ mod apply_patch;
 mod attacks;
 mod background;
 mod bash;
+mod caches;
 mod client_terminal;
 mod client_texts;
 mod edit;

@@ -86,7 +86,7 @@ pub(super) fn writable(candidates: Vec<(PathBuf, Followed)>) -> (Vec<PathBuf>, V
 }
 
 /// What of a sandbox's own a mount of this directory would cover or bring back.
-fn covers_private(real: &Path) -> Option<&'static str> {
+pub(super) fn covers_private(real: &Path) -> Option<&'static str> {
     let covered = PRIVATE.into_iter().find(|private| Path::new(private).starts_with(real));
     covered.or_else(|| is_of_daemons(real).then_some("/run")).or_else(|| of_the_kernel(real))
 }

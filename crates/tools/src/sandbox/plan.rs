@@ -58,6 +58,7 @@ pub(super) fn plan(policy: &Policy, protection: &Protection, hidden: &[Hidden]) 
     let mounts = [
         all(&mut policy.readable.iter(), What::ReadOnly),
         all(&mut policy.writable.iter().chain(pinned), What::Writable),
+        all(&mut policy.caches.iter().map(|cache| &cache.path), What::Writable),
         all(&mut read_only.iter(), What::ReadOnly),
         all(&mut files, What::EmptyFile),
         all(&mut directories, What::EmptyDirectory),
@@ -66,8 +67,8 @@ pub(super) fn plan(policy: &Policy, protection: &Protection, hidden: &[Hidden]) 
     safe(mounts.concat(), policy)
 }
 
-/// What holds of every plan, whatever it was made from: nothing is writable but what lies below a root, a grant or the
-/// scratch, and nothing that is mounted shows what is hidden. What breaks that is made read-only or left out.
+/// What holds of every plan, whatever it was made from: nothing is writable but what lies below a root, a grant, a
+/// cache or the scratch, and nothing that is mounted shows what is hidden. What breaks that is made read-only or left out.
 fn safe(mounts: Vec<Mount>, policy: &Policy) -> Vec<Mount> {
     let is_hidden = |path: &Path| {
         policy.hidden.iter().any(|hidden| path.starts_with(hidden)) && !path.starts_with(&policy.scratch)

@@ -1,14 +1,16 @@
-//! What a command of one call may write, see and reach, as real paths. Looks at the disk, changes nothing.
+//! What a command of one call may write, see and reach, as real paths. Looks at the disk; makes the scratch and missing caches, changes nothing else.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
+use attache_core::scope::Guarded;
 use rustix::fs::Access;
 
 use super::look::{Kind, Listing, Look, Tree, is_closed};
 use super::places::{self, Followed, Remembered};
+use crate::caches;
 use crate::limits::NESTED_DIRECTORIES;
 
 /// Variables that name a socket or a file through which others act for the user.
@@ -23,6 +25,8 @@ pub(super) struct Policy {
     /// Roots and granted directories, outer ones first; none where writing is withheld. The scratch is not among them: it
     /// can always be written.
     pub(super) writable: Vec<PathBuf>,
+    /// Package caches at home: granted with the network. Apart from all roots, and nothing in them is protected or hidden.
+    pub(super) caches: Vec<WritableCache>,
     /// What may be read and would be missing: it lies in what a sandbox has of its own, above all in `/tmp`.
     pub(super) readable: Vec<PathBuf>,
     pub(super) scratch: PathBuf,
@@ -34,6 +38,13 @@ pub(super) struct Policy {
     pub(super) network: NetworkGrant,
     /// What is less than was asked for, and why; for the model.
     pub(super) notes: Vec<String>,
+}
+
+/// A package cache of the user that a command may write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WritableCache {
+    pub(super) name: &'static str,
+    pub(super) path: PathBuf,
 }
 
 impl Policy {
@@ -84,17 +95,49 @@ impl Policy {
         };
         let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
         let protected = protected(site, &places, &writable);
-        Ok(Self { directory, writable, readable, scratch, hidden, protected, home, network, notes })
+        let taken: Vec<&PathBuf> = places.iter().chain(&hidden).chain([&scratch]).collect();
+        let caches = match (writes, network) {
+            (WriteGrant::Granted, NetworkGrant::Granted | NetworkGrant::GrantedByName) => {
+                writable_caches(site, home.as_deref(), &taken)
+            }
+            (WriteGrant::Granted, NetworkGrant::Withheld) | (WriteGrant::Withheld, _) => Vec::new(),
+        };
+        Ok(Self { directory, writable, caches, readable, scratch, hidden, protected, home, network, notes })
     }
 
     pub(super) fn is_writable(&self, path: &Path) -> bool {
-        self.writable.iter().any(|root| path.starts_with(root))
+        let caches = self.caches.iter().map(|cache| &cache.path);
+        self.writable.iter().chain(caches).any(|place| path.starts_with(place))
     }
 
-    /// The same, but for the roots themselves, which lie in no other.
+    /// The same, but for the roots themselves, which lie in no other, and for caches.
     pub(super) fn is_below_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root) && path != root)
     }
+
+    pub(super) fn cache_names(&self) -> Vec<String> {
+        self.caches.iter().map(|cache| cache.name.to_owned()).collect()
+    }
+}
+
+/// The user's package caches, but for those that overlap with `taken`, with what sandboxes have of their own, or with
+/// what is hidden or protected, be it there or not. Makes missing ones.
+fn writable_caches(site: &Site, home: Option<&Path>, taken: &[&PathBuf]) -> Vec<WritableCache> {
+    let guarded = &site.workspace.guarded;
+    let hidden: Vec<PathBuf> = guarded.hidden_paths().collect();
+    let at_home = home.iter().flat_map(|home| Guarded::protected().iter().map(|row| home.join(row.name)));
+    let protected: Vec<PathBuf> = at_home.chain(guarded.protected_paths().map(Path::to_owned)).collect();
+    let is_apart = |path: &Path| {
+        let overlaps = |other: &Path| path.starts_with(other) || other.starts_with(path);
+        !taken.iter().any(|other| overlaps(other))
+            && !hidden.iter().chain(&protected).any(|other| overlaps(other))
+            && !home.is_some_and(|home| home.starts_with(path))
+            && guarded.protects(path, &site.workspace.scratch).is_none()
+            && places::covers_private(path).is_none()
+    };
+    let apart =
+        caches::all(home, |name| std::env::var_os(name)).into_iter().filter(|cache| is_apart(&cache.path()));
+    apart.filter_map(|cache| Some(WritableCache { name: cache.name, path: cache.ready()? })).collect()
 }
 
 /// A command has no rights beyond those of its user: not even root's.

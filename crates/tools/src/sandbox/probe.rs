@@ -69,7 +69,7 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
     // It has to exist; nothing but `true` could write there.
     let mounts = [Mount { at: "/tmp".into(), what: What::Writable }];
     let stage = Stage::Init { expected: Expected::of(&mounts)?, memory: u64::MAX };
-    let request = Request { stage, scratch: "/tmp".into(), line: vec![find_true()?] };
+    let request = Request { stage, scratch: "/tmp".into(), caches: Vec::new(), line: vec![find_true()?] };
     let building = Building {
         mounts: &mounts,
         network: NetworkGrant::Withheld,
@@ -84,7 +84,7 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
 
 fn try_reduced(helper: &Path) -> io::Result<()> {
     let stage = Stage::Restricted { writable: vec![], hidden: vec![], sockets: Sockets::None };
-    let request = Request { stage, scratch: "/".into(), line: vec![find_true()?] };
+    let request = Request { stage, scratch: "/".into(), caches: Vec::new(), line: vec![find_true()?] };
     run_true(&Line { program: helper.into(), arguments: request.to_arguments(), contact: Contact::Helper })
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Request {
     pub(super) stage: Stage,
     /// Where temporary files and caches go.
     pub(super) scratch: PathBuf,
+    /// Names of the user's caches that can be written.
+    pub(super) caches: Vec<String>,
     /// The program and its arguments.
     pub(super) line: Vec<OsString>,
 }
@@ -44,6 +46,7 @@ pub(super) enum Stage {
 impl Request {
     pub(super) fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![FLAG.into(), "--scratch".into(), self.scratch.clone().into()];
+        arguments.extend(self.caches.iter().flat_map(|name| ["--cache".into(), OsString::from(name)]));
         match &self.stage {
             Stage::Init { expected, memory } => {
                 arguments.extend(["--init".into(), memory.to_string().into()]);
@@ -70,12 +73,13 @@ impl Request {
     /// `None` for what we never write ourselves.
     fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let (mut writable, mut hidden) = (Vec::new(), Vec::new());
-        let (mut scratch, mut sockets) = (None, Sockets::None);
+        let (mut scratch, mut sockets, mut caches) = (None, Sockets::None, Vec::new());
         let (mut memory, mut expected) = (None, Vec::new());
         loop {
             let option = arguments.next()?;
             match option.to_str()? {
                 "--scratch" => scratch = Some(arguments.next()?.into()),
+                "--cache" => caches.push(arguments.next()?.into_string().ok()?),
                 "--write" => writable.push(arguments.next()?.into()),
                 "--hide" => hidden.push(arguments.next()?.into()),
                 "--sockets" => sockets = Sockets::Ordinary,
@@ -93,7 +97,7 @@ impl Request {
             None => Stage::Restricted { writable, hidden, sockets },
         };
         let line: Vec<OsString> = arguments.collect();
-        (!line.is_empty()).then_some(Self { stage, scratch: scratch?, line })
+        (!line.is_empty()).then_some(Self { stage, scratch: scratch?, caches, line })
     }
 }
 
@@ -168,10 +172,11 @@ fn begin(request: &Request, contact: Option<&Contact>, sockets: Sockets) -> io::
 fn prepare(request: &Request, contact: Option<&Contact>, sockets: Sockets) -> io::Result<Command> {
     let filter = filter::program(sockets).map_err(io::Error::other)?;
     let mut command = Command::new(&request.line[0]);
-    command
-        .args(&request.line[1..])
-        .env_clear()
-        .envs(environment::for_confined(std::env::vars_os(), &request.scratch));
+    command.args(&request.line[1..]).env_clear().envs(environment::for_confined(
+        std::env::vars_os(),
+        &request.scratch,
+        &request.caches,
+    ));
     if let Some(contact) = contact {
         command.stdout(contact.output.try_clone()?).stderr(contact.output.try_clone()?);
     }
@@ -229,7 +234,8 @@ mod tests {
             Expected { at: "/w".into(), what: Seen::Cover },
         ];
         for stage in [Stage::Init { expected, memory: 5 }, restricted] {
-            let request = Request { stage, scratch: "/s".into(), line: line.clone() };
+            let request =
+                Request { stage, scratch: "/s".into(), caches: vec!["pip".into()], line: line.clone() };
             let arguments = request.to_arguments();
             assert_eq!(arguments[0], FLAG);
             assert_eq!(Request::from_arguments(arguments.into_iter().skip(1)), Some(request));

@@ -7,6 +7,7 @@ use attache_core::ports::tool::NetworkGrant;
 use attache_core::scope::Guarded;
 
 use super::super::look::{Kind, Listing, Tree};
+use super::super::policy::WritableCache;
 use super::*;
 
 /// Plans that are made; `TEST_SOAK` multiplies them.
@@ -153,9 +154,15 @@ fn policy(random: &mut Random, tree: &Made) -> Policy {
     let inner = hidden.clone();
     hidden.retain(|path| !inner.iter().any(|other| path != other && path.starts_with(other)));
     let readable = directories.iter().filter(|_| random.below(8) == 0).map(|path| (*path).clone()).collect();
+    let overlaps = |one: &Path, other: &Path| one.starts_with(other) || other.starts_with(one);
+    let is_apart = |path: &Path| !writable.iter().chain(&hidden).any(|other| overlaps(path, other));
+    let caches = directories.iter().filter(|path| random.below(8) == 0 && is_apart(path)).take(2);
+    let caches = caches.filter(|path| !Path::new("/home/u").starts_with(path));
+    let caches = caches.map(|path| WritableCache { name: "pip", path: (*path).clone() }).collect();
     Policy {
         directory: "/home/u/w".into(),
         writable,
+        caches,
         readable,
         scratch: "/own/scratch/s".into(),
         hidden,
