@@ -87,7 +87,9 @@ struct Places {
 
 /// Says where a path really is, once its links are followed; what does not exist lies where its directory does.
 #[derive(Clone)]
-pub struct RealPath(Arc<dyn Fn(&Path) -> Option<PathBuf> + Send + Sync>);
+pub struct RealPath(Arc<Lookup>);
+
+type Lookup = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
 impl RealPath {
     pub fn found_by(real: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static) -> Self {
