@@ -132,7 +132,8 @@ await step("session/request_permission, allowed: the file is written", async () 
   assert.equal(readFileSync(inWorkspace("b.txt"), "utf8"), "first\nsecond\n");
   const asked = agent.asked.at(-1);
   const kinds = asked.options.map((option) => option.kind).sort();
-  assert.deepEqual(kinds, ["allow_always", "allow_once", "reject_always", "reject_once"]);
+  // Always for this file, and for all edits in the workspace.
+  assert.deepEqual(kinds, ["allow_always", "allow_always", "allow_once", "reject_always", "reject_once"]);
   assert.equal(asked.toolCall.toolCallId, call.toolCallId);
   const diff = call.content.find((block) => block.type === "diff");
   assert.deepEqual([diff.oldText ?? null, diff.newText], [null, "first\nsecond\n"]);

@@ -75,7 +75,7 @@ let { agent, session } = await open(files, { fs: { readTextFile: true, writeText
 await step("an unsaved buffer is what is read", async () => {
   const answer = await agent.prompt(session, "read it");
   const call = merged(agent, session, 0);
-  assert.deepEqual([answer.stopReason, call.status, call.rawOutput], ["end_turn", "completed", "unsaved\n"]);
+  assert.deepEqual([answer.stopReason, call.status, call.rawOutput], ["end_turn", "completed", { output: "1:unsaved\n" }]);
   assert.deepEqual(reads, [inWorkspace("a.txt")]);
 });
 

@@ -41,11 +41,8 @@ fn connect_and_fold(path: &Path) {
 }
 
 #[tokio::test]
-async fn what_is_no_database_of_ours_is_set_aside_and_told() {
+async fn a_damaged_database_of_ours_is_set_aside_and_told() {
     let broken: Vec<(&str, Fault)> = vec![
-        ("garbage", |path| std::fs::write(path, "this is no database\n".repeat(1_000)).unwrap()),
-        ("zeroes", |path| std::fs::write(path, vec![0; 65_536]).unwrap()),
-        ("a cut header", |path| truncate(path, 50)),
         ("cut in the middle", |path| {
             truncate(path, std::fs::metadata(path).unwrap().len() / 2 / 4096 * 4096)
         }),
@@ -54,12 +51,10 @@ async fn what_is_no_database_of_ours_is_set_aside_and_told() {
             bytes[4096..40_960].fill(0xA5);
             std::fs::write(path, bytes).unwrap();
         }),
-        ("a foreign database", |path| {
-            std::fs::remove_file(path).unwrap();
-            let connection = Connection::open(path).unwrap();
-            connection
-                .execute_batch("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup');")
-                .unwrap();
+        ("an overwritten header", |path| {
+            let mut bytes = std::fs::read(path).unwrap();
+            bytes[..100].fill(0);
+            std::fs::write(path, bytes).unwrap();
         }),
     ];
     for (what, break_it) in broken {
@@ -74,6 +69,35 @@ async fn what_is_no_database_of_ours_is_set_aside_and_told() {
         let session = agent.new_session(&home.workspace()).await;
         assert_eq!(agent.prompt(&session, "hello").await.unwrap()["stopReason"], "end_turn", "{what}");
         agent.finish(&home).await;
+    }
+}
+
+/// It may be all that somebody has: the agent says so and leaves it alone.
+#[tokio::test]
+async fn what_is_not_ours_is_refused_and_untouched() {
+    let foreign: Vec<(&str, Fault)> = vec![
+        ("garbage", |path| std::fs::write(path, "this is no database\n".repeat(1_000)).unwrap()),
+        ("zeroes", |path| std::fs::write(path, vec![0; 65_536]).unwrap()),
+        ("a cut header", |path| truncate(path, 50)),
+        ("a foreign database", |path| {
+            std::fs::remove_file(path).unwrap();
+            let connection = Connection::open(path).unwrap();
+            connection
+                .execute_batch("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup');")
+                .unwrap();
+        }),
+    ];
+    for (what, replace_it) in foreign {
+        let (home, _) = used_home().await;
+        replace_it(&home.database());
+        let bytes = std::fs::read(home.database()).unwrap();
+        for arguments in [&["acp"][..], &["sessions", "list"][..]] {
+            let output = home.command().args(arguments).stdin(Stdio::null()).output().await.unwrap();
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(told.contains("is not a session database of attache"), "{what}, {arguments:?}: {told}");
+            assert!(std::fs::read(home.database()).unwrap() == bytes, "{what}: the file was changed");
+            assert_eq!(set_aside(&home), [] as [PathBuf; 0], "{what}");
+        }
     }
 }
 
@@ -101,13 +125,17 @@ async fn a_newer_database_is_refused_and_untouched() {
     }
 }
 
-/// Looking at sessions is no reason to lose a database either.
+/// Looking at sessions changes nothing: the next start sets the damaged one aside.
 #[tokio::test]
-async fn the_sessions_command_sets_a_damaged_database_aside_as_well() {
+async fn the_sessions_command_leaves_a_damaged_database_where_it_is() {
     let (home, _) = used_home().await;
-    std::fs::write(home.database(), "nonsense".repeat(100)).unwrap();
+    let mut bytes = std::fs::read(home.database()).unwrap();
+    bytes[..100].fill(0);
+    std::fs::write(home.database(), &bytes).unwrap();
     let output = home.command().args(["sessions", "list"]).output().await.unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(set_aside(&home).len(), 1, "{told}");
-    assert!(told.contains("damaged"), "{told}");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("can't be used"), "{told}");
+    assert_eq!(set_aside(&home), [] as [PathBuf; 0]);
+    assert!(std::fs::read(home.database()).unwrap() == bytes);
 }

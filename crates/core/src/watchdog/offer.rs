@@ -16,8 +16,9 @@ impl Offer {
     pub(super) fn of(command: &CommandAccess) -> Self {
         match (command.prefix, &command.input) {
             (0, Some(input)) => {
-                let line = format!("{} {input}", command.line());
-                Self { pattern: escaped(&line), name: format!("`{line}`") }
+                // No command line holds a NUL: no words read like a line with an input.
+                let pattern = escaped(&format!("{}\0{input}", command.line()));
+                Self { pattern, name: format!("`{}` with the input `{input}`", command.line()) }
             }
             (0, None) => {
                 let line = command.line();

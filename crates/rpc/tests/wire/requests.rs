@@ -1,5 +1,7 @@
 //! One answer per request, in both directions: cancellation, dead-lines, dropped and doubled answers.
 
+use serde_json::json;
+
 use crate::client::start;
 use attache_rpc::{ErrorObject, Options, RequestError};
 use std::time::Duration;
@@ -62,8 +64,12 @@ async fn a_dropped_request_is_answered_also_by_a_panicking_task() {
         });
         assert_eq!(outcome.await.is_err(), how == "panic");
         assert_eq!(
-            client.line().await,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error: request was dropped"}}"#
+            client.json().await["error"],
+            json!({
+                "code": -32603,
+                "message": "internal error: request was dropped",
+                "data": {"details": "internal error: request was dropped"},
+            })
         );
     }
     client.assert_alive().await;

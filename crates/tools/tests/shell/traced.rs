@@ -85,7 +85,10 @@ impl Tracer {
         let place = tempfile::tempdir().unwrap();
         let path = std::env::var("PATH").unwrap();
         let first = format!("{}:{path}", place.path().display());
-        if alone(test, &[("PATH", &first), (PLACE, place.path().to_str().unwrap())]) == Alone::Done {
+        // What lies below the home is never taken for a helper, and the place may lie there.
+        let variables =
+            [("PATH", &*first), (PLACE, place.path().to_str().unwrap()), ("HOME", "/nonexistent")];
+        if alone(test, &variables) == Alone::Done {
             return None;
         }
         let place = PathBuf::from(std::env::var_os(PLACE).unwrap());
