@@ -18,7 +18,7 @@ impl Offer {
             (0, Some(input)) => {
                 // No command line holds a NUL: no words read like a line with an input.
                 let pattern = escaped(&format!("{}\0{input}", command.line()));
-                Self { pattern, name: format!("`{}` with the input `{input}`", command.line()) }
+                Self { pattern, name: format!("`{} {input}`", command.line()) }
             }
             (0, None) => {
                 let line = command.line();

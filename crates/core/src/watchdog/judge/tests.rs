@@ -612,7 +612,9 @@ mod offers {
             let mut court = Court::new();
             let offered = |court: &Court, command: &CommandAccess| court.always(&[Access::Command(command.clone())]);
             let Some(always) = offered(&court, &one) else { return Ok(()) };
-            let same = offered(&court, &other).is_some_and(|offer| offer.name == always.name);
+            // Words and an input may read alike in the name of an offer, and are told apart all the same.
+            let alike = one.prefix > 0 || one.input == other.input;
+            let same = alike && offered(&court, &other).is_some_and(|offer| offer.name == always.name);
             court.answer_always(&[Access::Command(one.clone())], Action::Allow);
             prop_assert_eq!(court.action(&[Access::Command(one.clone())]), Action::Allow);
             let passes = court.action(&[Access::Command(other.clone())]) == Action::Allow;
