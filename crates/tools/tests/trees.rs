@@ -125,7 +125,7 @@ async fn ended(run: Run) {
     } else {
         // Its time runs from its start on, which is before it was ready.
         signalled = made_at(&trial.root.join("ready")) + TIME;
-        "timed out after 1500 ms and was ended"
+        "timed out after 1500 ms and ended"
     };
     assert!(text.contains(expected), "{run:?}: {text:.300}");
     assert!(signalled.elapsed() <= GONE, "{run:?}: answered after {:?}", signalled.elapsed());

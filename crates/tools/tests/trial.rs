@@ -216,6 +216,8 @@ pub(crate) fn alone(test: &str, environment: &[(&str, &str)]) -> Alone {
     }
     let status = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
+        // Programs below the directory where a process starts are never taken for helpers.
+        .current_dir("/")
         .env(HERE, "1")
         .envs(environment.iter().copied())
         .status()
