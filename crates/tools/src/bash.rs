@@ -113,7 +113,6 @@ impl Tool for Bash {
             let input = input?;
             // The sandbox gives commands the scratch as their `TMPDIR`.
             let is_held = self.sandbox.level() != Level::None;
-            let presentation = input.presentation();
             let home = std::env::home_dir();
             let ground = shell::Ground {
                 directory: &directory,
@@ -132,6 +131,7 @@ impl Tool for Bash {
             if input.network == Some(true) && !accesses.iter().any(is_of_network) {
                 accesses.push(Access::Network { host: ANY_HOST.to_owned() });
             }
+            let presentation = input.presentation(&accesses);
             Ok(ToolPlan::new(accesses, presentation))
         })
     }
@@ -215,10 +215,12 @@ fn is_of_network(access: &Access) -> bool {
 }
 
 impl Input {
-    /// Before it runs: what it is for, and what cannot be seen from the command.
-    fn presentation(&self) -> Presentation {
+    /// Before it runs: what it is for, and what cannot be seen from the command. Whoever allows a call that reaches the
+    /// network must know it, also where the model did not ask for it.
+    fn presentation(&self, accesses: &[Access]) -> Presentation {
         let description = self.description.as_deref().filter(|text| !text.trim().is_empty()).map(visible);
-        let network = (self.network == Some(true)).then(|| "With access to the network.".to_owned());
+        let reaches = accesses.iter().any(is_of_network);
+        let network = reaches.then(|| "With access to the network.".to_owned());
         let lines: Vec<String> = description.into_iter().chain(network).collect();
         let content = (!lines.is_empty()).then(|| Shown::Text { text: lines.join("\n\n") });
         Presentation { content: content.into_iter().collect(), ..presentation(&self.command) }

@@ -119,7 +119,10 @@ async fn the_network_is_asked_for_and_hosts_that_are_known_are_named() {
     let says_so = vec![Shown::Text { text: "With access to the network.".into() }];
     assert_eq!(hosts("make", true).await, (vec!["*".to_owned()], says_so.clone()));
     assert_eq!(hosts("make", false).await, (vec![], vec![]));
-    assert_eq!(hosts("curl https://example.com/x", true).await, (vec!["example.com".to_owned()], says_so));
+    for asked_for in [true, false] {
+        let curl = hosts("curl https://example.com/x", asked_for).await;
+        assert_eq!(curl, (vec!["example.com".to_owned()], says_so.clone()));
+    }
 }
 
 #[tokio::test]

@@ -387,6 +387,16 @@ async fn no_right_is_left_or_can_be_had_again() {
     }
 }
 
+/// Opened and not written: a test must not change the machine even where nothing holds it.
+#[tokio::test]
+async fn settings_of_the_kernel_can_not_be_opened_for_writing() {
+    let trial = Trial::held(Level::Full);
+    for setting in ["kernel/core_pattern", "vm/swappiness", "kernel/hostname", "net/ipv4/ip_forward"] {
+        refused(&trial, &format!(": >> /proc/sys/{setting}")).await;
+    }
+    refused(&trial, ": >> /proc/sysrq-trigger").await;
+}
+
 /// What people have in the environment of their editor and no command may get. The last ones would be run by a shell.
 const SECRETS: [&str; 40] = [
     "ANTHROPIC_API_KEY",
