@@ -38,10 +38,7 @@ impl ModelServer {
 
     /// The configuration that makes this server the default model.
     pub(crate) fn provider(&self, dialect: Dialect) -> String {
-        let base = match dialect {
-            Dialect::OpenAiChat | Dialect::OpenAiResponses => "/v1",
-            Dialect::Anthropic | Dialect::Gemini => "",
-        };
+        let base = dialect.base_path();
         format!(
             "model = \"wire/model-1\"\n\n[providers.wire]\ndialect = \"{}\"\nbase_url = \"http://{}{base}\"\n\n\
              [providers.wire.models.\"model-1\"]\ncontext = 200000\n",

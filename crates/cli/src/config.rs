@@ -58,7 +58,7 @@ pub(crate) enum Origin {
     Option(&'static str),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// The file that was read, or looked for and not there.
     pub(crate) file: PathBuf,

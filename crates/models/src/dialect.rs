@@ -1,7 +1,7 @@
 //! The four dialects behind one face: a request becomes a body, events become chunks. Pure; `http` moves the bytes.
 //!
-//! Each dialect is a folder: `encode` writes requests, `decode` reads events. What they share is `compose` (user parts in
-//! neutral form) and `sse`.
+//! A dialect is a value: each has a folder, and there one constant `SPEC` with all that is its own. Outside of the folders
+//! nothing compares dialects. What they share is `compose` (user parts in neutral form) and `sse`.
 
 use std::fmt::Debug;
 
@@ -10,17 +10,42 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::compose::{self, BlobBytes, MediaKind};
+use crate::discover::ModelList;
 use crate::sse::Event;
-use crate::vendors::Quirks;
+use crate::vendors::{AuthHeader, Compatibility};
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
-/// How a server is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// How a server is spoken to. No `PartialEq`: a comparison would silently leave out the dialect that is added next.
+#[derive(Clone, Copy, Debug)]
 pub enum Dialect {
     Anthropic,
     OpenAiChat,
     OpenAiResponses,
     Gemini,
+}
+
+/// Everything about one dialect.
+#[derive(Debug)]
+pub(crate) struct DialectSpec {
+    /// As the configuration says it.
+    pub(crate) name: &'static str,
+    /// Where requests go, behind the base address; `{model}` is the model's id.
+    pub(crate) path: &'static str,
+    /// How base addresses usually end: with the version, where `path` has none.
+    pub(crate) base_path: &'static str,
+    /// Of every request, beside the key's.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// How the key travels, unless the vendor has a way of its own.
+    pub(crate) auth: AuthHeader,
+    pub(crate) models: ModelList,
+    /// Whether a model with a budget for thoughts thinks only when it is told to.
+    pub(crate) thinks_on_demand: bool,
+    /// Whether there is a form for such a file.
+    pub(crate) takes: fn(MediaKind, &str) -> bool,
+    /// The request as the server wants it.
+    pub(crate) body: fn(&Outgoing<'_>) -> Vec<u8>,
+    /// A decoder for one answer of this model.
+    pub(crate) decoder: fn(&ModelRequest) -> Box<dyn Decoder>,
 }
 
 /// What an encoder works from.
@@ -29,7 +54,7 @@ pub struct Outgoing<'a> {
     pub request: &'a ModelRequest,
     /// The bytes of the attachments that are in the blob store, by content id.
     pub blobs: &'a BlobBytes,
-    pub quirks: &'a Quirks,
+    pub compatibility: &'a Compatibility,
 }
 
 /// Whether an event moves the answer on. Only keep-alives leave the idle time-out running.
@@ -50,71 +75,74 @@ pub trait Decoder: Send + Debug {
 impl Dialect {
     pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini];
 
-    pub const fn as_str(self) -> &'static str {
+    /// The one place that tells dialects apart.
+    const fn spec(self) -> &'static DialectSpec {
         match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAiChat => "openai-chat",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Gemini => "gemini",
+            Self::Anthropic => &anthropic::SPEC,
+            Self::OpenAiChat => &openai_chat::SPEC,
+            Self::OpenAiResponses => &openai_responses::SPEC,
+            Self::Gemini => &gemini::SPEC,
         }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        self.spec().name
     }
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.as_str() == text)
     }
 
+    /// How the key travels, unless the vendor has a way of its own.
+    pub fn auth(self) -> AuthHeader {
+        self.spec().auth
+    }
+
+    /// How base addresses usually end: `/v1`, or nothing where the version is in the paths behind it.
+    pub fn base_path(self) -> &'static str {
+        self.spec().base_path
+    }
+
+    pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
+        self.spec().headers
+    }
+
+    pub(crate) fn models(self) -> &'static ModelList {
+        &self.spec().models
+    }
+
+    pub(crate) fn thinks_on_demand(self) -> bool {
+        self.spec().thinks_on_demand
+    }
+
     /// Whether there is a form for such a file.
     pub(crate) fn takes(self, mime: &str) -> bool {
-        /// As their makers list them.
-        const GEMINI_IMAGES: [&str; 5] =
-            ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
-        const GEMINI_AUDIO: [&str; 6] =
-            ["audio/wav", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"];
-        match (MediaKind::of(mime), self) {
-            (None, _) => false,
-            (Some(MediaKind::Pdf), _) => true,
-            (Some(MediaKind::Image), Self::Gemini) => GEMINI_IMAGES.contains(&mime),
-            (Some(MediaKind::Image), Self::Anthropic | Self::OpenAiChat | Self::OpenAiResponses) => true,
-            (Some(MediaKind::Audio), Self::Gemini) => GEMINI_AUDIO.contains(&mime),
-            (Some(MediaKind::Audio), Self::OpenAiChat) => openai_chat::audio_format(mime).is_some(),
-            (Some(MediaKind::Audio), Self::Anthropic | Self::OpenAiResponses) => false,
-        }
+        MediaKind::of(mime).is_some_and(|kind| (self.spec().takes)(kind, mime))
     }
 
     /// What stands behind the base address, version included where the dialect has one in the path.
     pub(crate) fn path(self, model_id: &str) -> String {
-        match self {
-            Self::Anthropic => "/v1/messages".to_owned(),
-            Self::OpenAiChat => "/chat/completions".to_owned(),
-            Self::OpenAiResponses => "/responses".to_owned(),
-            Self::Gemini => format!("/v1beta/models/{model_id}:streamGenerateContent?alt=sse"),
-        }
+        self.spec().path.replace("{model}", model_id)
     }
 
     /// The request as the server wants it. Written passages are kept on the passages themselves.
     pub fn body(self, outgoing: &Outgoing<'_>) -> Vec<u8> {
-        match self {
-            Self::Anthropic => anthropic::encode::body(outgoing),
-            Self::OpenAiChat => openai_chat::encode::body(outgoing),
-            Self::OpenAiResponses => openai_responses::encode::body(outgoing),
-            Self::Gemini => gemini::encode::body(outgoing),
-        }
+        (self.spec().body)(outgoing)
     }
 
     /// The same with what has to be brought from the blob store for it.
-    pub async fn body_of(self, request: &ModelRequest, quirks: &Quirks) -> Result<Vec<u8>, ModelError> {
+    pub async fn body_of(
+        self,
+        request: &ModelRequest,
+        compatibility: &Compatibility,
+    ) -> Result<Vec<u8>, ModelError> {
         let blobs = compose::fetch_blobs(request).await?;
-        Ok(self.body(&Outgoing { request, blobs: &blobs, quirks }))
+        Ok(self.body(&Outgoing { request, blobs: &blobs, compatibility }))
     }
 
     /// A decoder for one answer of this model.
     pub fn decoder(self, request: &ModelRequest) -> Box<dyn Decoder> {
-        match self {
-            Self::Anthropic => Box::new(anthropic::decode::AnthropicDecoder::new(request)),
-            Self::OpenAiChat => Box::new(openai_chat::decode::ChatDecoder::new(request)),
-            Self::OpenAiResponses => Box::new(openai_responses::decode::ResponsesDecoder::new(request)),
-            Self::Gemini => Box::new(gemini::decode::GeminiDecoder::new(request)),
-        }
+        (self.spec().decoder)(request)
     }
 }
 

@@ -7,21 +7,21 @@ use attache_core::ports::model::ModelInfo;
 use futures_util::future::join_all;
 use thiserror::Error;
 
-use crate::dialect::Dialect;
 use crate::endpoint::{BaseUrl, Endpoint};
 use crate::http::Http;
 use crate::vendors::{KeyNeed, VENDORS, Vendor};
 
 pub(crate) mod ask;
-mod lists;
+pub(crate) mod lists;
 mod own_server;
 mod served;
 
 use ask::Asking;
+pub(crate) use lists::ModelList;
 pub use served::served_as;
 
 /// A server that answered on its usual port and has at least one model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Found {
     pub vendor: &'static Vendor,
     /// The one to use first; their provider is the vendor's id.
@@ -61,17 +61,13 @@ pub async fn models_of(
     deadline: Duration,
 ) -> Result<Vec<ModelInfo>, DiscoverError> {
     let asking = Asking::new(http, endpoint, deadline);
-    let list = asking.get(&asking.url(lists::path(endpoint.dialect))).await?;
-    let listed =
-        lists::read(endpoint.dialect, &list.body, provider_id).ok_or_else(|| list.nonsense(endpoint))?;
-    match endpoint.dialect {
-        Dialect::OpenAiChat | Dialect::OpenAiResponses if endpoint.base_url.is_loopback() => {
-            Ok(own_server::described(&asking, listed).await)
-        }
-        Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Anthropic | Dialect::Gemini => {
-            Ok(listed.into_iter().map(|listed| listed.info).collect())
-        }
+    let models = endpoint.dialect.models();
+    let list = asking.get(&asking.url(models.path)).await?;
+    let listed = models.read(&list.body, provider_id).ok_or_else(|| list.nonsense(endpoint))?;
+    if models.own_servers && endpoint.base_url.is_loopback() {
+        return Ok(own_server::described(&asking, listed).await);
     }
+    Ok(listed.into_iter().map(|listed| listed.info).collect())
 }
 
 fn usual_places() -> Vec<(&'static Vendor, BaseUrl)> {
@@ -86,7 +82,7 @@ async fn servers_at(http: &Http, places: Vec<(&'static Vendor, BaseUrl)>, deadli
             base_url,
             auth: vendor.auth,
             key: None,
-            quirks: vendor.quirks,
+            compatibility: vendor.compatibility,
             key_hint: String::new(),
         };
         match models_of(http, vendor.id, &endpoint, deadline).await {

@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::dialect::Dialect;
 use crate::secret::Secret;
-use crate::vendors::{AuthHeader, Quirks};
+use crate::vendors::{AuthHeader, Compatibility};
 
 /// dialect × address × key.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Endpoint {
     pub base_url: BaseUrl,
     pub auth: AuthHeader,
     pub key: Option<Secret>,
-    pub quirks: Quirks,
+    pub compatibility: Compatibility,
     /// Said in errors about the key: what to do.
     pub key_hint: String,
 }
@@ -110,8 +110,8 @@ impl Endpoint {
     /// The headers of every request; the key's is marked so that no log shows it.
     pub(crate) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        if self.dialect == Dialect::Anthropic {
-            headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        for (name, value) in self.dialect.headers() {
+            headers.insert(*name, HeaderValue::from_static(value));
         }
         if let Some((name, value)) = self.key_header() {
             headers.insert(name, value);

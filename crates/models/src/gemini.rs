@@ -6,12 +6,44 @@ pub(crate) mod decode;
 pub(crate) mod encode;
 mod family;
 mod finish;
+mod models;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 use attache_core::chunk::{Rest, RestFields};
 use serde_json::{Value, json};
+
+use crate::compose::MediaKind;
+use crate::dialect::DialectSpec;
+use crate::discover::ModelList;
+use crate::vendors::AuthHeader;
+
+/// As its maker lists them.
+const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
+const AUDIO: [&str; 6] = ["audio/wav", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"];
+
+pub(crate) const SPEC: DialectSpec = DialectSpec {
+    name: "gemini",
+    path: "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+    base_path: "",
+    headers: &[],
+    auth: AuthHeader::Goog,
+    models: ModelList {
+        path: "/v1beta/models?pageSize=1000",
+        items: models::items,
+        item: models::item,
+        own_servers: false,
+    },
+    thinks_on_demand: false,
+    takes: |kind, mime| match kind {
+        MediaKind::Image => IMAGES.contains(&mime),
+        MediaKind::Audio => AUDIO.contains(&mime),
+        MediaKind::Pdf => true,
+    },
+    body: encode::body,
+    decoder: |request| Box::new(decode::GeminiDecoder::new(request)),
+};
 
 /// A signature beside who made it: the API wants it back on the same part, and only from the model it came from.
 fn signed(signature: String, author: &str) -> Rest {

@@ -50,7 +50,7 @@ impl HttpModel {
     }
 
     async fn open(self, request: ModelRequest) -> Result<Answer, ModelError> {
-        let body = self.endpoint.dialect.body_of(&request, &self.endpoint.quirks).await?;
+        let body = self.endpoint.dialect.body_of(&request, &self.endpoint.compatibility).await?;
         let decoder = self.endpoint.dialect.decoder(&request);
         let url = self.endpoint.base_url.join(&self.endpoint.dialect.path(&request.model().model_id));
         let sent = self

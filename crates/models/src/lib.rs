@@ -39,6 +39,6 @@ pub use script_model::ScriptModel;
 pub use secret::Secret;
 pub use sse::{Event, SseParser, TooLarge};
 pub use vendors::{
-    AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack, Shelf,
+    AnswerLimit, AuthHeader, CallIds, Compatibility, Effort, KeyNeed, PictureUrls, ReasoningBack, Shelf,
     StreamUsage, Texts, TopEffort, Turns, VENDORS, Vendor,
 };

@@ -1,5 +1,5 @@
 //! The dialect OpenAI Chat Completions: requests out, events in. Spoken by a dozen vendors, each with an accent of its own:
-//! what differs in requests is in `Quirks`, what differs in answers is taken as it comes.
+//! what differs in requests is in `Compatibility`, what differs in answers is taken as it comes.
 
 mod assistant;
 mod calls;
@@ -13,4 +13,28 @@ mod tokens;
 mod user;
 mod wire;
 
-pub(crate) use user::audio_format;
+use crate::compose::MediaKind;
+use crate::dialect::DialectSpec;
+use crate::discover::{ModelList, lists};
+use crate::vendors::AuthHeader;
+
+pub(crate) const SPEC: DialectSpec = DialectSpec {
+    name: "openai-chat",
+    path: "/chat/completions",
+    base_path: "/v1",
+    headers: &[],
+    auth: AuthHeader::Bearer,
+    models: ModelList {
+        path: "/models",
+        items: lists::openai_items,
+        item: lists::openai_item,
+        own_servers: true,
+    },
+    thinks_on_demand: false,
+    takes: |kind, mime| match kind {
+        MediaKind::Image | MediaKind::Pdf => true,
+        MediaKind::Audio => user::audio_format(mime).is_some(),
+    },
+    body: encode::body,
+    decoder: |request| Box::new(decode::ChatDecoder::new(request)),
+};

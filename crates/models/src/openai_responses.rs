@@ -4,3 +4,29 @@ pub(crate) mod decode;
 mod efforts;
 pub(crate) mod encode;
 mod wire;
+
+use crate::compose::MediaKind;
+use crate::dialect::DialectSpec;
+use crate::discover::{ModelList, lists};
+use crate::vendors::AuthHeader;
+
+pub(crate) const SPEC: DialectSpec = DialectSpec {
+    name: "openai-responses",
+    path: "/responses",
+    base_path: "/v1",
+    headers: &[],
+    auth: AuthHeader::Bearer,
+    models: ModelList {
+        path: "/models",
+        items: lists::openai_items,
+        item: lists::openai_item,
+        own_servers: true,
+    },
+    thinks_on_demand: false,
+    takes: |kind, _| match kind {
+        MediaKind::Image | MediaKind::Pdf => true,
+        MediaKind::Audio => false,
+    },
+    body: encode::body,
+    decoder: |request| Box::new(decode::ResponsesDecoder::new(request)),
+};

@@ -7,7 +7,7 @@ mod table;
 pub use table::VENDORS;
 
 /// A provider that can be used by its name alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Vendor {
     /// As people write it in the configuration; also the first word of its variables.
     pub id: &'static str,
@@ -24,7 +24,7 @@ pub struct Vendor {
     /// For titles, when nothing is configured.
     pub small_model: Option<&'static str>,
     pub auth: AuthHeader,
-    pub quirks: Quirks,
+    pub compatibility: Compatibility,
     pub shelf: Shelf,
 }
 
@@ -62,7 +62,7 @@ pub enum AuthHeader {
 
 /// Where servers of one dialect differ. The default is what almost every server takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Quirks {
+pub struct Compatibility {
     /// The field that bounds the answer in chat completions.
     pub answer_limit: AnswerLimit,
     /// How chat completions are told how much to think.

@@ -11,7 +11,7 @@ use crate::dialect::{Dialect, Outgoing, author};
 
 /// What a passage is in one dialect: JSON values separated by commas, without brackets. Empty if it says nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Segment {
+pub(crate) struct EncodedPassage {
     key: u64,
     pub(crate) json: Vec<u8>,
     /// Where a mark (a cache breakpoint) can be put into the last block, for dialects that have such marks.
@@ -20,27 +20,27 @@ pub(crate) struct Segment {
     pub(crate) optional: Vec<Range<usize>>,
 }
 
-/// The segments of the request's passages, in order; those that were written for this model before are not written again.
-pub(crate) fn segments(
+/// The request's passages as JSON, in order; those that were written for this model before are not written again.
+pub(crate) fn encoded(
     dialect: Dialect,
     outgoing: &Outgoing<'_>,
-    write: impl Fn(&Passage, &mut Segment),
-) -> Vec<Arc<Segment>> {
+    write: impl Fn(&Passage, &mut EncodedPassage),
+) -> Vec<Arc<EncodedPassage>> {
     let key = key(dialect, outgoing);
     let passages = outgoing.request.passages.iter();
     passages
         .map(|passage| {
-            if let Some(kept) = passage.written.get::<Segment>(|kept| kept.key == key) {
+            if let Some(kept) = passage.written.get::<EncodedPassage>(|kept| kept.key == key) {
                 return kept;
             }
-            let mut segment = Segment { key, ..Segment::default() };
-            write(passage, &mut segment);
-            let segment = Arc::new(segment);
+            let mut encoded = EncodedPassage { key, ..EncodedPassage::default() };
+            write(passage, &mut encoded);
+            let encoded = Arc::new(encoded);
             // Attachments from the blob store are megabytes: they stay there between two steps.
             if !is_in_blob_store(passage) {
-                passage.written.keep(segment.clone());
+                passage.written.keep(encoded.clone());
             }
-            segment
+            encoded
         })
         .collect()
 }
@@ -49,20 +49,20 @@ pub(crate) fn segments(
 fn key(dialect: Dialect, outgoing: &Outgoing<'_>) -> u64 {
     let info = &outgoing.request.info;
     let mut hasher = DefaultHasher::new();
-    (dialect, author(outgoing.request), info.images, info.audio, info.pdf).hash(&mut hasher);
-    outgoing.quirks.hash(&mut hasher);
+    (dialect.as_str(), author(outgoing.request), info.images, info.audio, info.pdf).hash(&mut hasher);
+    outgoing.compatibility.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Appends a segment to a JSON array that is being written, with a comma where one belongs.
-pub(crate) fn append(json: &mut Vec<u8>, segment: &[u8]) {
-    if segment.is_empty() {
+/// Appends an encoded passage to a JSON array that is being written, with a comma where one belongs.
+pub(crate) fn append(json: &mut Vec<u8>, encoded: &[u8]) {
+    if encoded.is_empty() {
         return;
     }
     if !matches!(json.last(), Some(b'[')) {
         json.push(b',');
     }
-    json.extend_from_slice(segment);
+    json.extend_from_slice(encoded);
 }
 
 /// Writes a value as JSON behind what is there.

@@ -14,7 +14,7 @@ use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::tool::{Effect, ToolKind, ToolSpec};
 use attache_core::ports::{ModelRequest, StepEvent};
-use attache_models::{BlobBytes, Dialect, Outgoing, Quirks, SseParser};
+use attache_models::{BlobBytes, Compatibility, Dialect, Outgoing, SseParser};
 use attache_testkit::fakes::request;
 use attache_testkit::provider_rules::violations;
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ fn history(dialect: Dialect) -> Vec<Arc<Passage>> {
 }
 
 fn body(dialect: Dialect, request: &ModelRequest) -> Value {
-    let outgoing = Outgoing { request, blobs: &BlobBytes::new(), quirks: &Quirks::default() };
+    let outgoing = Outgoing { request, blobs: &BlobBytes::new(), compatibility: &Compatibility::default() };
     serde_json::from_slice(&dialect.body(&outgoing)).unwrap()
 }
 
@@ -158,7 +158,7 @@ fn every_dialect_takes_the_history_of_every_other() {
     for from in Dialect::ALL {
         for to in Dialect::ALL {
             accepted(from, to, &body(to, &asked(to, history(from))));
-            pairs += usize::from(from != to);
+            pairs += usize::from(from.as_str() != to.as_str());
         }
     }
     assert_eq!(pairs, 12);
@@ -208,7 +208,7 @@ fn what_only_its_author_understands_goes_to_nobody_else() {
             let sent = body(to, &asked(to, history(from))).to_string();
             let leaked: Vec<&String> =
                 secret_words.iter().filter(|word| sent.contains(word.as_str())).collect();
-            match from == to {
+            match from.as_str() == to.as_str() {
                 true => assert!(!leaked.is_empty() || secret_words.is_empty(), "{} forgets", from.as_str()),
                 false => assert!(leaked.is_empty(), "{} → {}: {leaked:?}", from.as_str(), to.as_str()),
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use attache_core::chunk::Chunk;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{Model, ModelError, StepEvent};
-use attache_models::{AuthHeader, BaseUrl, Dialect, Endpoint, Http, HttpModel, Quirks, Secret};
+use attache_models::{AuthHeader, BaseUrl, Compatibility, Dialect, Endpoint, Http, HttpModel, Secret};
 use attache_testkit::fakes::request;
 use attache_testkit::http_server::{Answer, HttpServer, Piece};
 use futures_util::StreamExt;
@@ -29,7 +29,7 @@ fn model(base_url: &str) -> HttpModel {
         base_url: BaseUrl::parse(base_url).unwrap(),
         auth: AuthHeader::Bearer,
         key: Secret::new(KEY),
-        quirks: Quirks::default(),
+        compatibility: Compatibility::default(),
         key_hint: "Set ACME_API_KEY or run `attache auth login acme`".into(),
     };
     HttpModel::new("acme", endpoint, Vec::new(), Http::default(), IDLE)

@@ -21,6 +21,7 @@ pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
             findings.extend(opening(file));
             findings.extend(length(file));
             findings.extend(output(file));
+            findings.extend(dialects(file));
         }
     }
     findings.extend(command_line_output(files));
@@ -124,6 +125,21 @@ fn output(file: &SourceFile) -> Vec<Finding> {
     findings
 }
 
+/// The compiler finds every `match` that a new dialect must join, and no other way to tell dialects apart.
+fn dialects(file: &SourceFile) -> Vec<Finding> {
+    let tells_apart = |line: &str| {
+        let has_pattern = ["matches!(", "if let ", "while let ", "let Dialect"];
+        line.contains(concat!("Dialect", "::")) && has_pattern.iter().any(|word| line.contains(word))
+    };
+    product_lines(file)
+        .filter(|(_, line)| tells_apart(line))
+        .map(|(number, _)| {
+            let place = format!("{}:{number}", file.path);
+            Finding::new(place, "tells dialects apart: put what differs into the constant of each dialect")
+        })
+        .collect()
+}
+
 fn command_line_output(files: &[SourceFile]) -> Option<Finding> {
     let takers: Vec<&str> = files
         .iter()
@@ -220,6 +236,19 @@ mod tests {
         assert_eq!(messages(&[file(PROTOCOL_OUTPUT, handle)]), Vec::<String>::new());
         let comment = "//! x\n// stdout() is not for us\n";
         assert_eq!(messages(&[file("crates/acp/src/a.rs", comment)]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_dialect_is_not_told_apart_where_the_compiler_can_not_see_it() {
+        let dialect = concat!("Dialect", "::Gemini");
+        broken(
+            "crates/cli/src/a.rs",
+            &format!("//! x\nlet is = matches!(dialect, {dialect});\n"),
+            "dialects",
+        );
+        broken("crates/cli/src/a.rs", &format!("//! x\nif let {dialect} = dialect {{}}\n"), "dialects");
+        let whole = format!("//! x\nmatch dialect {{ {dialect} => 1 }}\nlet chosen = {dialect};\n");
+        assert_eq!(messages(&[file("crates/cli/src/a.rs", &whole)]), Vec::<String>::new());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxFuture, BoxStream, Model, ModelError, ModelRequest, StepEvent};
-use attache_models::{Dialect, Quirks};
+use attache_models::{Compatibility, Dialect};
 use futures_util::StreamExt;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -96,8 +96,8 @@ impl Model for Listening {
     ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
         let (model, requests) = (self.model.clone(), self.requests.clone());
         let asked = async move {
-            let quirks = Quirks::default();
-            let body = Dialect::OpenAiChat.body_of(&request, &quirks).await.unwrap();
+            let compatibility = Compatibility::default();
+            let body = Dialect::OpenAiChat.body_of(&request, &compatibility).await.unwrap();
             let body: Value = serde_json::from_slice(&body).unwrap();
             requests.lock().unwrap().push(body["messages"].as_array().cloned().unwrap_or_default());
             model.stream(request, cancel)

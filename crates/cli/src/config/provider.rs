@@ -8,7 +8,7 @@ use attache_models::{BaseUrl, Dialect, VENDORS, Vendor};
 use super::error::shown;
 use super::{Config, ConfigError, Environment, Origin, Sourced};
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Provider {
     pub(crate) name: String,
     /// Where its table stands; `Default` for a vendor that the file does not mention.
@@ -33,7 +33,7 @@ impl Provider {
 }
 
 /// How it is spoken to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Wire {
     /// The transcript the scripted model answers from; absolute. `dialect` is where it says so.
     Script {
@@ -43,7 +43,7 @@ pub(crate) enum Wire {
     Http(HttpWire),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct HttpWire {
     pub(crate) dialect: Sourced<Dialect>,
     /// `None`: the vendor has no address for everybody (azure), and nobody gave one.

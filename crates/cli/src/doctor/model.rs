@@ -3,7 +3,7 @@
 use attache_core::ports::Model;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
-use attache_models::{BaseUrl, Dialect, DiscoverError, Endpoint, KeyNeed, Secret, models_of};
+use attache_models::{BaseUrl, DiscoverError, Endpoint, KeyNeed, Secret, models_of};
 
 use super::{Finding, prompt};
 use crate::config::{HttpWire, Provider, Wire};
@@ -237,9 +237,9 @@ fn unreachable(provider: &Provider, wire: &HttpWire) -> String {
 }
 
 fn wrong_path(provider: &Provider, wire: &HttpWire) -> String {
-    let usual = match wire.dialect.value {
-        Dialect::OpenAiChat | Dialect::OpenAiResponses => "it usually ends with /v1",
-        Dialect::Anthropic | Dialect::Gemini => "it usually has no version at its end",
+    let usual = match wire.dialect.value.base_path() {
+        "" => "it usually has no version at its end".to_owned(),
+        path => format!("it usually ends with {path}"),
     };
     format!("if prompts fail too, correct base_url of [providers.{}]: {usual}", provider.name)
 }

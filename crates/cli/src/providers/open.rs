@@ -83,7 +83,7 @@ impl Opener {
             base_url: base_url.value.clone(),
             auth: auth_header(provider, wire.dialect.value),
             key: secret,
-            quirks: provider.vendor.map(|vendor| vendor.quirks).unwrap_or_default(),
+            compatibility: provider.vendor.map(|vendor| vendor.compatibility).unwrap_or_default(),
             key_hint: key_hint(provider, key),
         })
     }
@@ -112,21 +112,11 @@ impl Opener {
     }
 }
 
-/// The vendor's own way, unless it is spoken to in another dialect than its own.
+/// The vendor's own way, unless it is spoken to in a dialect whose keys travel in another way than those of its own.
 fn auth_header(provider: &Provider, dialect: Dialect) -> AuthHeader {
-    let usual = match dialect {
-        Dialect::Anthropic => AuthHeader::XApiKey,
-        Dialect::OpenAiChat | Dialect::OpenAiResponses => AuthHeader::Bearer,
-        Dialect::Gemini => AuthHeader::Goog,
-    };
-    let speaks_openai = |dialect| matches!(dialect, Dialect::OpenAiChat | Dialect::OpenAiResponses);
     match provider.vendor {
-        Some(vendor)
-            if vendor.dialect == dialect || speaks_openai(vendor.dialect) && speaks_openai(dialect) =>
-        {
-            vendor.auth
-        }
-        Some(_) | None => usual,
+        Some(vendor) if vendor.dialect.auth() == dialect.auth() => vendor.auth,
+        Some(_) | None => dialect.auth(),
     }
 }
 

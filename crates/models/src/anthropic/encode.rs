@@ -12,8 +12,8 @@ use super::prefix::{self, Thoughts};
 use super::thinking::{Thinking, Told};
 use crate::compose::BlobBytes;
 use crate::dialect::{Dialect, Outgoing};
-use crate::vendors::Quirks;
-use crate::written::{self, Segment, write_json};
+use crate::vendors::Compatibility;
+use crate::written::{self, EncodedPassage, write_json};
 
 mod blocks;
 mod messages;
@@ -70,9 +70,9 @@ struct SystemBlock<'a> {
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let request = outgoing.request;
-    let segments = segments(request, outgoing.blobs);
-    let (thoughts, _) = prefix::along(request, &segments);
-    let told = told(request, &segments, &thoughts);
+    let encoded = encoded(request, outgoing.blobs);
+    let (thoughts, _) = prefix::along(request, &encoded);
+    let told = told(request, &encoded, &thoughts);
     let settings = Settings {
         model: &request.model().model_id,
         max_tokens: request.info.max_output.max(1),
@@ -82,22 +82,21 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         tools: tools(request),
         system: system(request),
     };
-    let mut json =
-        Vec::with_capacity(segments.iter().map(|segment| segment.json.len()).sum::<usize>() + 4096);
+    let mut json = Vec::with_capacity(encoded.iter().map(|encoded| encoded.json.len()).sum::<usize>() + 4096);
     write_json(&mut json, &settings);
     json.pop();
     json.extend_from_slice(b",\"messages\":[");
-    messages::write(request, &segments, &thoughts, &mut json);
+    messages::write(request, &encoded, &thoughts, &mut json);
     json.extend_from_slice(b"]}");
     json
 }
 
-/// The passages as messages. No quirk changes how one is written, and whoever reads the answer knows none.
-pub(super) fn segments(request: &ModelRequest, blobs: &BlobBytes) -> Vec<Arc<Segment>> {
-    let quirks = Quirks::default();
-    let outgoing = Outgoing { request, blobs, quirks: &quirks };
-    written::segments(Dialect::Anthropic, &outgoing, |passage, segment| {
-        passages::write(passage, &outgoing, segment);
+/// The passages as messages. Compatibility changes nothing of how one is written, and whoever reads the answer knows none.
+pub(super) fn encoded(request: &ModelRequest, blobs: &BlobBytes) -> Vec<Arc<EncodedPassage>> {
+    let compatibility = Compatibility::default();
+    let outgoing = Outgoing { request, blobs, compatibility: &compatibility };
+    written::encoded(Dialect::Anthropic, &outgoing, |passage, encoded| {
+        passages::write(passage, &outgoing, encoded);
     })
 }
 
@@ -132,16 +131,16 @@ fn system(request: &ModelRequest) -> Vec<SystemBlock<'_>> {
 
 /// With a budget, the turn that is going on must begin with its thoughts. One that does not (the session changed its level
 /// while it waited for a person) goes on without.
-fn told(request: &ModelRequest, segments: &[Arc<Segment>], thoughts: &[Thoughts]) -> Told {
+fn told(request: &ModelRequest, encoded: &[Arc<EncodedPassage>], thoughts: &[Thoughts]) -> Told {
     let told = Told::by(request);
     let Some(Thinking::Enabled { .. }) = told.thinking else { return told };
     let context_at = last_user(request).filter(|_| !request.runtime_context.is_empty());
-    let says = |index: usize| !segments[index].json.is_empty() || context_at == Some(index);
+    let says = |index: usize| !encoded[index].json.is_empty() || context_at == Some(index);
     let spoken =
-        (0..segments.len()).rfind(|index| says(*index) && request.passages[*index].role != Role::Assistant);
-    let first = (spoken.map_or(0, |index| index + 1)..segments.len()).find(|index| says(*index));
+        (0..encoded.len()).rfind(|index| says(*index) && request.passages[*index].role != Role::Assistant);
+    let first = (spoken.map_or(0, |index| index + 1)..encoded.len()).find(|index| says(*index));
     match first {
-        Some(first) if !messages::begins_with_thoughts(&segments[first], thoughts[first]) => Told::default(),
+        Some(first) if !messages::begins_with_thoughts(&encoded[first], thoughts[first]) => Told::default(),
         Some(_) | None => told,
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::encode;
 use super::thinking::Manner;
 use crate::compose::{BlobBytes, is_in_blob_store, runtime_context};
-use crate::written::{Segment, write_json};
+use crate::written::{EncodedPassage, write_json};
 
 /// Stored with the conversation, so it must be the same in every build. Guards against mistakes, not against people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,12 +53,12 @@ pub(super) enum Thoughts {
 pub(super) fn of(request: &ModelRequest) -> Prefix {
     // Attachments from the blob store are known by their ids here: their bytes are not at hand.
     let blobs = BlobBytes::new();
-    let segments = encode::segments(request, &blobs);
-    along(request, &segments).1
+    let encoded = encode::encoded(request, &blobs);
+    along(request, &encoded).1
 }
 
 /// Walks along the conversation as it is sent: which thoughts may go, and the fingerprint of the whole.
-pub(super) fn along(request: &ModelRequest, segments: &[Arc<Segment>]) -> (Vec<Thoughts>, Prefix) {
+pub(super) fn along(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> (Vec<Thoughts>, Prefix) {
     let bound = Manner::of(&request.model().model_id).bound;
     let mut prefix = Prefix::default();
     if bound {
@@ -67,13 +67,13 @@ pub(super) fn along(request: &ModelRequest, segments: &[Arc<Segment>]) -> (Vec<T
     }
     let context = runtime_context(&request.runtime_context);
     let context_at = encode::last_user(request);
-    let mut thoughts = Vec::with_capacity(segments.len());
-    for (index, (passage, segment)) in request.passages.iter().zip(segments).enumerate() {
+    let mut thoughts = Vec::with_capacity(encoded.len());
+    for (index, (passage, encoded)) in request.passages.iter().zip(encoded).enumerate() {
         if !bound {
             thoughts.push(Thoughts::Sent);
             continue;
         }
-        let fate = match segment.optional.is_empty() || remembers(passage, prefix) {
+        let fate = match encoded.optional.is_empty() || remembers(passage, prefix) {
             true => Thoughts::Sent,
             false => Thoughts::LeftOut,
         };
@@ -83,7 +83,7 @@ pub(super) fn along(request: &ModelRequest, segments: &[Arc<Segment>]) -> (Vec<T
             write_json(&mut json, &passage.parts);
             prefix.fold(&json);
         } else {
-            encode::pieces(segment, fate).for_each(|piece| prefix.fold(piece));
+            encode::pieces(encoded, fate).for_each(|piece| prefix.fold(piece));
         }
         if let Some(context) = context.as_ref().filter(|_| context_at == Some(index)) {
             prefix.fold(context.as_bytes());

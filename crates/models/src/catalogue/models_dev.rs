@@ -191,21 +191,19 @@ fn thought_levels(vendor: &Vendor, options: &[ReasoningOption]) -> Vec<ThoughtLe
             has("none")
                 || kind("toggle").is_some()
                 || opens_at_nothing
-                || (budget.is_some() && thinks_on_demand(vendor))
+                || (budget.is_some() && vendor.dialect.thinks_on_demand())
         }
         ThoughtLevel::Low | ThoughtLevel::Medium | ThoughtLevel::High => {
             has(level.as_str()) || budget.is_some()
         }
         ThoughtLevel::Max => {
             // A gateway that takes the object translates the word itself.
-            let translated = vendor.quirks.effort == Effort::ReasoningObject && (has("xhigh") || has("max"));
-            has(vendor.quirks.top_effort.as_str()) || translated || (budget.is_some() && words.is_empty())
+            let translated =
+                vendor.compatibility.effort == Effort::ReasoningObject && (has("xhigh") || has("max"));
+            has(vendor.compatibility.top_effort.as_str())
+                || translated
+                || (budget.is_some() && words.is_empty())
         }
     };
     ThoughtLevel::ALL.into_iter().filter(|level| can(*level)).collect()
-}
-
-/// With this dialect a model of the budget kind thinks only when it is told to.
-fn thinks_on_demand(vendor: &Vendor) -> bool {
-    vendor.dialect == crate::dialect::Dialect::Anthropic
 }

@@ -7,45 +7,45 @@ use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 use serde_json::Value;
 
-use crate::dialect::Dialect;
 use crate::limits::{LONGEST_ANSWER, SHARE_OF_CONTEXT, UNLIMITED_OUTPUT};
 
 /// One model of a list.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Listed {
-    pub(super) info: ModelInfo,
+pub(crate) struct Listed {
+    pub(crate) info: ModelInfo,
     /// Which software it is, where the list says so.
-    pub(super) owner: String,
+    pub(crate) owner: String,
     /// Ready to answer without being loaded first.
-    pub(super) loaded: bool,
+    pub(crate) loaded: bool,
 }
 
-/// What stands behind the base address.
-pub(super) fn path(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Anthropic => "/v1/models?limit=1000",
-        Dialect::OpenAiChat | Dialect::OpenAiResponses => "/models",
-        Dialect::Gemini => "/v1beta/models?pageSize=1000",
+/// How servers of a dialect list their models.
+#[derive(Debug)]
+pub(crate) struct ModelList {
+    /// Behind the base address.
+    pub(crate) path: &'static str,
+    /// The items of a list; `None` if it is no list of models at all.
+    pub(crate) items: fn(&Value) -> Option<&Vec<Value>>,
+    /// One item, as a model of this provider; `None` for one that is made for something else.
+    pub(crate) item: fn(&Value, &str) -> Option<Listed>,
+    /// Whether people start servers of this dialect themselves: such a server knows more than its list says.
+    pub(crate) own_servers: bool,
+}
+
+impl ModelList {
+    /// `None` if it is no list of models at all.
+    pub(super) fn read(&self, list: &Value, provider_id: &str) -> Option<Vec<Listed>> {
+        let items = (self.items)(list)?.iter();
+        Some(items.filter_map(|item| (self.item)(item, provider_id)).collect())
     }
 }
 
-/// `None` if it is no list of models at all.
-pub(super) fn read(dialect: Dialect, list: &Value, provider_id: &str) -> Option<Vec<Listed>> {
-    let items = match dialect {
-        Dialect::Gemini => list.get("models"),
-        Dialect::Anthropic | Dialect::OpenAiChat | Dialect::OpenAiResponses => {
-            // Some leave the object around the list out.
-            list.get("data").or(Some(list)).filter(|items| items.is_array())
-        }
-    };
-    let read = |item: &Value| match dialect {
-        Dialect::Gemini => gemini(item, provider_id),
-        Dialect::Anthropic | Dialect::OpenAiChat | Dialect::OpenAiResponses => listed(item, provider_id),
-    };
-    Some(items?.as_array()?.iter().filter_map(read).collect())
+/// Some leave the object around the list out.
+pub(crate) fn openai_items(list: &Value) -> Option<&Vec<Value>> {
+    list.get("data").unwrap_or(list).as_array()
 }
 
-fn listed(item: &Value, provider_id: &str) -> Option<Listed> {
+pub(crate) fn openai_item(item: &Value, provider_id: &str) -> Option<Listed> {
     let id = item.get("id")?.as_str().filter(|id| !id.is_empty())?;
     if !is_conversational(id, item) {
         return None;
@@ -85,26 +85,8 @@ fn listed(item: &Value, provider_id: &str) -> Option<Listed> {
     Some(Listed { info, owner, loaded: item["state"] == "loaded" })
 }
 
-fn gemini(item: &Value, provider_id: &str) -> Option<Listed> {
-    let id = item.get("name")?.as_str()?.trim_start_matches("models/");
-    let methods = item.get("supportedGenerationMethods").and_then(Value::as_array);
-    let answers = methods.is_none_or(|methods| methods.iter().any(|method| method == "generateContent"));
-    if id.is_empty() || !answers || has_other_purpose(id) {
-        return None;
-    }
-    let mut info = ModelInfo::undescribed(ModelRef::new(provider_id, id));
-    if let Some(name) = text(item, &["displayName"]) {
-        info.name = name.to_owned();
-    }
-    set_sizes(&mut info, number(item, &["/inputTokenLimit"]), number(item, &["/outputTokenLimit"]));
-    // The list does not say it; all of this family do.
-    let takes_all = id.starts_with("gemini-");
-    (info.images, info.audio, info.pdf) = (takes_all, takes_all, takes_all);
-    Some(Listed { info, owner: String::new(), loaded: false })
-}
-
 /// An answer without a limit of its own may take a share of the context.
-pub(super) fn set_sizes(info: &mut ModelInfo, context: Option<u64>, output: Option<u64>) {
+pub(crate) fn set_sizes(info: &mut ModelInfo, context: Option<u64>, output: Option<u64>) {
     if let Some(context) = context {
         info.context = context;
     }
@@ -116,12 +98,12 @@ pub(super) fn set_sizes(info: &mut ModelInfo, context: Option<u64>, output: Opti
     };
 }
 
-fn text<'a>(item: &'a Value, keys: &[&str]) -> Option<&'a str> {
+pub(crate) fn text<'a>(item: &'a Value, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| item.get(key)?.as_str()).filter(|text| !text.is_empty())
 }
 
 /// The first of these places that holds a positive number.
-pub(super) fn number(item: &Value, pointers: &[&str]) -> Option<u64> {
+pub(crate) fn number(item: &Value, pointers: &[&str]) -> Option<u64> {
     pointers.iter().find_map(|pointer| item.pointer(pointer)?.as_u64().filter(|number| *number > 0))
 }
 
@@ -176,7 +158,7 @@ fn is_conversational(id: &str, item: &Value) -> bool {
 }
 
 /// Vendors list everything they sell.
-fn has_other_purpose(id: &str) -> bool {
+pub(crate) fn has_other_purpose(id: &str) -> bool {
     const PURPOSES: [&str; 17] = [
         "embed",
         "whisper",

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::ask::Asking;
 use super::lists::{self, Listed, number, set_sizes};
-use crate::dialect::Dialect;
 use crate::limits::{DESCRIBED_MODELS, QUESTIONS_AT_ONCE};
 
 /// The listed models with all that could be learned, what is loaded first.
@@ -42,10 +41,10 @@ async fn lm_studio(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
     let described = |one: &Listed| {
         let model = &one.info.model;
         let item = own.body["data"].as_array()?.iter().find(|item| item["id"] == model.model_id.as_str())?;
-        // A list of one: left out of it if it is no model for conversations.
-        Some(lists::read(Dialect::OpenAiChat, &json!([item]), &model.provider_id).unwrap_or_default())
+        // No model for conversations is left out.
+        Some(lists::openai_item(item, &model.provider_id))
     };
-    listed.into_iter().flat_map(|one| described(&one).unwrap_or_else(|| vec![one])).collect()
+    listed.into_iter().filter_map(|one| described(&one).unwrap_or(Some(one))).collect()
 }
 
 async fn ollama(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::catalogue::{Catalogue, fetch};
+use crate::dialect::Dialect;
 use crate::secret::Secret;
 
 /// Far more than anything here takes; a test that needs it has failed.
@@ -24,7 +25,7 @@ fn endpoint(vendor: &str, base_url: &str) -> Endpoint {
         base_url: BaseUrl::parse(base_url).unwrap(),
         auth: vendor.auth,
         key: Secret::new(KEY),
-        quirks: vendor.quirks,
+        compatibility: vendor.compatibility,
         key_hint: String::new(),
     }
 }
@@ -317,7 +318,7 @@ fn what_vendors_add_to_the_openai_list_is_understood() {
         {"id": "text-embedding-3-large"}, {"id": "gpt-4o-realtime-preview"}, {"id": "whisper-1"},
         {"name": "no id"}, "a text", null,
     ]);
-    let read = lists::read(Dialect::OpenAiChat, &list, "mine").unwrap();
+    let read = Dialect::OpenAiChat.models().read(&list, "mine").unwrap();
     let infos: Vec<ModelInfo> = read.into_iter().map(|listed| listed.info).collect();
     let expected = [
         ModelInfo { name: "R".to_owned(), images: true, pdf: true, ..model("openrouter", 400_000, 100_000) },
@@ -567,7 +568,7 @@ proptest! {
     #[test]
     fn any_list_is_read_or_refused_and_sizes_make_sense(list in any_json()) {
         for dialect in Dialect::ALL {
-            for listed in lists::read(dialect, &list, "mine").unwrap_or_default() {
+            for listed in dialect.models().read(&list, "mine").unwrap_or_default() {
                 prop_assert!(!listed.info.model.model_id.is_empty());
                 prop_assert!(listed.info.max_output >= 1 && listed.info.context >= 1);
             }

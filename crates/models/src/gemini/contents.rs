@@ -14,7 +14,7 @@ use super::family::{Addresses, CallIds, Family, Signatures};
 use super::signature;
 use crate::compose::{self, Fetches, Media, Piece, Source};
 use crate::dialect::{Outgoing, author};
-use crate::written::{Segment, write_json};
+use crate::written::{EncodedPassage, write_json};
 
 /// Documented for calls whose signature is not to be had, as those of another model are.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -109,18 +109,18 @@ impl<'a> Writer<'a> {
         Self { outgoing, author: author(outgoing.request), family }
     }
 
-    pub(super) fn write(&self, passage: &Passage, segment: &mut Segment) {
+    pub(super) fn write(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         match passage.role {
             // Only the body's own instruction speaks for the system; a message of that kind is told like any other.
-            Role::User | Role::System => append(segment, "user", self.user_parts(passage)),
+            Role::User | Role::System => append(encoded, "user", self.user_parts(passage)),
             Role::Assistant => {
-                append(segment, "model", self.model_parts(passage));
+                append(encoded, "model", self.model_parts(passage));
                 let (mut results, mut pictures) = (Vec::new(), Vec::new());
                 for call in calls(passage) {
                     results.push(self.result(call, &mut pictures));
                 }
-                append(segment, "user", results);
-                append(segment, "user", pictures);
+                append(encoded, "user", results);
+                append(encoded, "user", pictures);
             }
         }
     }
@@ -234,12 +234,12 @@ fn name(tool_name: &str) -> Cow<'_, str> {
 }
 
 /// A content without parts is refused, so it is none.
-fn append(segment: &mut Segment, role: &'static str, parts: Vec<WirePart<'_>>) {
+fn append(encoded: &mut EncodedPassage, role: &'static str, parts: Vec<WirePart<'_>>) {
     if parts.is_empty() {
         return;
     }
-    if !segment.json.is_empty() {
-        segment.json.push(b',');
+    if !encoded.json.is_empty() {
+        encoded.json.push(b',');
     }
-    write_json(&mut segment.json, &Content { role, parts });
+    write_json(&mut encoded.json, &Content { role, parts });
 }

@@ -9,7 +9,7 @@ use super::contents::{Writer, calls, said_by_user};
 use super::family::{Family, ThinkingConfig};
 use crate::compose::runtime_context;
 use crate::dialect::{Dialect, Outgoing};
-use crate::written::{append, segments, write_json};
+use crate::written::{append, encoded, write_json};
 
 /// The API wants a user's word at the beginning, at the end, and before the model speaks. Where the conversation has none, this
 /// stands; it stays there in later requests.
@@ -69,8 +69,8 @@ enum Last {
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let writer = Writer::new(outgoing);
-    let written = segments(Dialect::Gemini, outgoing, |passage, segment| writer.write(passage, segment));
-    let length: usize = written.iter().map(|segment| segment.json.len() + 1).sum();
+    let written = encoded(Dialect::Gemini, outgoing, |passage, encoded| writer.write(passage, encoded));
+    let length: usize = written.iter().map(|encoded| encoded.json.len() + 1).sum();
     let mut json = Vec::with_capacity(length + 4096);
     write_json(&mut json, &head(outgoing));
     // The head is never empty: it ends with its last field and a brace.
@@ -80,12 +80,12 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let context = runtime_context(&outgoing.request.runtime_context);
     let prompt = passages.iter().rposition(|passage| passage.role == Role::User);
     let mut last = Last::Nobody;
-    for (index, (passage, segment)) in passages.iter().zip(&written).enumerate() {
-        if !segment.json.is_empty() {
+    for (index, (passage, encoded)) in passages.iter().zip(&written).enumerate() {
+        if !encoded.json.is_empty() {
             if passage.role == Role::Assistant && last != Last::User {
                 append(&mut json, &said_by_user(GO_ON));
             }
-            append(&mut json, &segment.json);
+            append(&mut json, &encoded.json);
             last = speaks_last(passage);
         }
         if let Some(context) = &context

@@ -12,7 +12,7 @@ use super::reasoning::{Own, extra_content};
 use super::user::{Content, Part, media_part};
 use crate::compose::{CallResult, Media, PICTURE_FOLLOWS, call_input, call_result};
 use crate::vendors::{ReasoningBack, Turns};
-use crate::written::{Segment, write_json};
+use crate::written::{EncodedPassage, write_json};
 
 #[derive(Serialize)]
 struct Message<'a> {
@@ -52,7 +52,7 @@ struct ResultMessage<'a> {
 
 impl Writer<'_> {
     /// A step that neither said nor called anything is left out.
-    pub(super) fn assistant(&self, passage: &Passage, segment: &mut Segment) {
+    pub(super) fn assistant(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         let calls: Vec<&ToolPart> = calls(passage).collect();
         let text = text(&passage.parts);
         if text.is_empty() && calls.is_empty() {
@@ -68,7 +68,7 @@ impl Writer<'_> {
             reasoning_details: &[],
             tool_calls: calls.iter().map(|call| self.call(call)).collect(),
         };
-        match self.quirks.reasoning_back {
+        match self.compatibility.reasoning_back {
             ReasoningBack::Nothing => {}
             ReasoningBack::ReasoningContent => message.reasoning_content = thought,
             ReasoningBack::ReasoningContentAlways => {
@@ -81,19 +81,19 @@ impl Writer<'_> {
                     thought.map(|thought| thinking(thought, message.content.take())).or(message.content);
             }
         }
-        write_json(&mut segment.json, &message);
+        write_json(&mut encoded.json, &message);
         let mut pictures = Vec::new();
         for call in calls {
-            pictures.extend(self.result(call, segment));
+            pictures.extend(self.result(call, encoded));
         }
         if !pictures.is_empty() {
-            self.pictures(&pictures, segment);
+            self.pictures(&pictures, encoded);
         }
     }
 
     fn call<'a>(&self, call: &'a ToolPart) -> Call<'a> {
         Call {
-            id: call_id(call.call_id.as_str(), self.quirks.call_ids),
+            id: call_id(call.call_id.as_str(), self.compatibility.call_ids),
             r#type: "function",
             function: Function { name: tool_name(&call.tool_name), arguments: call_input(call).to_string() },
             extra_content: extra_content(call.call_provider_metadata.as_ref(), &self.author),
@@ -101,7 +101,7 @@ impl Writer<'_> {
     }
 
     /// Gives the picture that has no place in the message of a result.
-    fn result<'p>(&'p self, call: &'p ToolPart, segment: &mut Segment) -> Option<Media<'p>> {
+    fn result<'p>(&'p self, call: &'p ToolPart, encoded: &mut EncodedPassage) -> Option<Media<'p>> {
         let mut result = call_result(call, self.info, self.blobs);
         let picture = result.picture.take();
         if picture.is_some() {
@@ -114,25 +114,25 @@ impl Writer<'_> {
             true => Content::Parts(vec![Part::Text { text }]),
             false => Content::Text(text),
         };
-        let tool_call_id = call_id(call.call_id.as_str(), self.quirks.call_ids);
-        segment.json.push(b',');
-        write_json(&mut segment.json, &ResultMessage { role: "tool", tool_call_id, content });
-        self.remember_mark(segment);
+        let tool_call_id = call_id(call.call_id.as_str(), self.compatibility.call_ids);
+        encoded.json.push(b',');
+        write_json(&mut encoded.json, &ResultMessage { role: "tool", tool_call_id, content });
+        self.remember_mark(encoded);
         picture
     }
 
     /// Only a user can show pictures: one message behind the results of the step.
-    fn pictures(&self, pictures: &[Media<'_>], segment: &mut Segment) {
-        if self.quirks.turns == Turns::Alternate {
-            segment.json.push(b',');
-            self.message("assistant", vec![Part::Text { text: "(waiting for the image)".into() }], segment);
+    fn pictures(&self, pictures: &[Media<'_>], encoded: &mut EncodedPassage) {
+        if self.compatibility.turns == Turns::Alternate {
+            encoded.json.push(b',');
+            self.message("assistant", vec![Part::Text { text: "(waiting for the image)".into() }], encoded);
         }
         let parts = pictures.iter().flat_map(|media| {
             let described = Part::Text { text: media.descriptor().into() };
             std::iter::once(described).chain(media_part(media))
         });
-        segment.json.push(b',');
-        self.message("user", parts.collect(), segment);
+        encoded.json.push(b',');
+        self.message("user", parts.collect(), encoded);
     }
 }
 

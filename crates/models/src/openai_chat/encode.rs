@@ -13,8 +13,8 @@ use super::assistant;
 use super::user::Part;
 use crate::compose::{BlobBytes, runtime_context};
 use crate::dialect::{Dialect, Outgoing, author};
-use crate::vendors::{AnswerLimit, Effort, Quirks, StreamUsage, Turns};
-use crate::written::{Segment, append, segments, write_json};
+use crate::vendors::{AnswerLimit, Compatibility, Effort, StreamUsage, Turns};
+use crate::written::{EncodedPassage, append, encoded, write_json};
 
 /// Where the prompt cache is told to keep what stands before: beside the system prompt the last two messages that can be
 /// marked, so that the next step finds what this one wrote.
@@ -23,10 +23,9 @@ const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let writer = Writer::new(outgoing);
-    let written =
-        segments(Dialect::OpenAiChat, outgoing, |passage, segment| writer.passage(passage, segment));
+    let written = encoded(Dialect::OpenAiChat, outgoing, |passage, encoded| writer.passage(passage, encoded));
     let mut json = Vec::with_capacity(
-        written.iter().map(|segment| segment.json.len()).sum::<usize>()
+        written.iter().map(|encoded| encoded.json.len()).sum::<usize>()
             + outgoing.request.system.len()
             + 16 * 1024,
     );
@@ -40,10 +39,10 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
 }
 
 /// With a mark, where it can have one.
-fn append_marked(json: &mut Vec<u8>, segment: &Segment) {
-    append(json, &segment.json);
-    if let Some(mark_at) = segment.mark_at {
-        let at = json.len() - (segment.json.len() - mark_at);
+fn append_marked(json: &mut Vec<u8>, encoded: &EncodedPassage) {
+    append(json, &encoded.json);
+    if let Some(mark_at) = encoded.mark_at {
+        let at = json.len() - (encoded.json.len() - mark_at);
         json.splice(at..at, MARK.iter().copied());
     }
 }
@@ -53,7 +52,7 @@ pub(super) struct Writer<'a> {
     pub(super) author: String,
     pub(super) info: &'a ModelInfo,
     pub(super) blobs: &'a BlobBytes,
-    pub(super) quirks: &'a Quirks,
+    pub(super) compatibility: &'a Compatibility,
 }
 
 /// Whose the last message of a passage is.
@@ -77,43 +76,48 @@ impl Speaker {
 impl<'a> Writer<'a> {
     fn new(outgoing: &Outgoing<'a>) -> Self {
         let request = outgoing.request;
-        Self { author: author(request), info: &request.info, blobs: outgoing.blobs, quirks: outgoing.quirks }
-    }
-
-    fn passage(&self, passage: &Passage, segment: &mut Segment) {
-        match passage.role {
-            Role::Assistant => self.assistant(passage, segment),
-            // Only the first message may be the system's.
-            Role::User | Role::System => self.user(passage, segment),
+        Self {
+            author: author(request),
+            info: &request.info,
+            blobs: outgoing.blobs,
+            compatibility: outgoing.compatibility,
         }
     }
 
-    fn messages(&self, request: &ModelRequest, written: &[Arc<Segment>], json: &mut Vec<u8>) {
+    fn passage(&self, passage: &Passage, encoded: &mut EncodedPassage) {
+        match passage.role {
+            Role::Assistant => self.assistant(passage, encoded),
+            // Only the first message may be the system's.
+            Role::User | Role::System => self.user(passage, encoded),
+        }
+    }
+
+    fn messages(&self, request: &ModelRequest, written: &[Arc<EncodedPassage>], json: &mut Vec<u8>) {
         if !request.system.trim().is_empty() {
             append_marked(json, &self.alone("system", &request.system));
         }
-        let alternate = self.quirks.turns == Turns::Alternate;
+        let alternate = self.compatibility.turns == Turns::Alternate;
         let context = runtime_context(&request.runtime_context);
         let last_user = request.passages.iter().rposition(|passage| passage.role != Role::Assistant);
         let first_marked =
-            written.iter().rev().filter(|segment| segment.mark_at.is_some()).take(MARKED).last();
+            written.iter().rev().filter(|encoded| encoded.mark_at.is_some()).take(MARKED).last();
         let mut marking = false;
         let mut last = Speaker::Assistant;
-        for (index, (passage, segment)) in request.passages.iter().zip(written).enumerate() {
-            marking |= first_marked.is_some_and(|first| Arc::ptr_eq(first, segment));
+        for (index, (passage, encoded)) in request.passages.iter().zip(written).enumerate() {
+            marking |= first_marked.is_some_and(|first| Arc::ptr_eq(first, encoded));
             let context = context.as_deref().filter(|_| Some(index) == last_user);
             let (joined, apart) = if alternate { (context, None) } else { (None, context) };
             let joined = joined.map(|context| Arc::new(self.user_with(passage, context)));
-            let segment = joined.as_ref().unwrap_or(segment);
-            if !segment.json.is_empty() {
+            let encoded = joined.as_ref().unwrap_or(encoded);
+            if !encoded.json.is_empty() {
                 let speaker = Speaker::of(passage);
                 if alternate && speaker == Speaker::User && last != Speaker::Assistant {
                     append(json, &self.alone("assistant", "(interrupted)").json);
                 }
                 last = speaker;
                 match marking {
-                    true => append_marked(json, segment),
-                    false => append(json, &segment.json),
+                    true => append_marked(json, encoded),
+                    false => append(json, &encoded.json),
                 }
             }
             if let Some(context) = apart {
@@ -122,30 +126,30 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn user_with(&self, passage: &Passage, context: &str) -> Segment {
-        let mut segment = Segment::default();
+    fn user_with(&self, passage: &Passage, context: &str) -> EncodedPassage {
+        let mut encoded = EncodedPassage::default();
         let mut parts = self.user_parts(passage);
         parts.push(Part::Text { text: context.into() });
-        self.message("user", parts, &mut segment);
-        segment
+        self.message("user", parts, &mut encoded);
+        encoded
     }
 
     /// A message of one text.
-    fn alone(&self, role: &'static str, text: &str) -> Segment {
-        let mut segment = Segment::default();
-        self.message(role, vec![Part::Text { text: text.into() }], &mut segment);
-        segment
+    fn alone(&self, role: &'static str, text: &str) -> EncodedPassage {
+        let mut encoded = EncodedPassage::default();
+        self.message(role, vec![Part::Text { text: text.into() }], &mut encoded);
+        encoded
     }
 
     /// OpenRouter passes marks on to Anthropic, whose cache keeps nothing unasked. Parts can be marked, plain strings can't.
     pub(super) fn marks_cache(&self) -> bool {
-        self.quirks.cache_marks && self.info.model.model_id.starts_with("anthropic/")
+        self.compatibility.cache_marks && self.info.model.model_id.starts_with("anthropic/")
     }
 
     /// A message was written: its last part ends right before `}]}`.
-    pub(super) fn remember_mark(&self, segment: &mut Segment) {
-        if self.marks_cache() && segment.json.ends_with(b"}]}") {
-            segment.mark_at = Some(segment.json.len() - b"}]}".len());
+    pub(super) fn remember_mark(&self, encoded: &mut EncodedPassage) {
+        if self.marks_cache() && encoded.json.ends_with(b"}]}") {
+            encoded.mark_at = Some(encoded.json.len() - b"}]}".len());
         }
     }
 }
@@ -205,16 +209,16 @@ struct Function<'a> {
 }
 
 fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
-    let (request, quirks): (&'a ModelRequest, _) = (outgoing.request, outgoing.quirks);
+    let (request, compatibility): (&'a ModelRequest, _) = (outgoing.request, outgoing.compatibility);
     let answer = Some(request.info.max_output).filter(|tokens| *tokens > 0);
     let mut head = Head {
         model: &request.model().model_id,
         stream: true,
-        stream_options: match quirks.stream_usage {
+        stream_options: match compatibility.stream_usage {
             StreamUsage::Asked => Some(StreamOptions { include_usage: true }),
             StreamUsage::Unasked => None,
         },
-        prompt_cache_key: quirks.prompt_cache_key.then(|| request.session_id.as_str()),
+        prompt_cache_key: compatibility.prompt_cache_key.then(|| request.session_id.as_str()),
         tools: request
             .tools
             .iter()
@@ -229,27 +233,27 @@ fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
             .collect(),
         ..Head::default()
     };
-    match quirks.answer_limit {
+    match compatibility.answer_limit {
         AnswerLimit::MaxTokens => head.max_tokens = answer,
         AnswerLimit::MaxCompletionTokens => head.max_completion_tokens = answer,
     }
     // A level the model does not have is not asked for: servers refuse what they don't know.
     if let Some(level) = request.thought.filter(|level| request.info.thought_levels.contains(level)) {
-        head.think(level, quirks);
+        head.think(level, compatibility);
     }
     head
 }
 
 impl Head<'_> {
-    fn think(&mut self, level: ThoughtLevel, quirks: &Quirks) {
+    fn think(&mut self, level: ThoughtLevel, compatibility: &Compatibility) {
         let word = match level {
             ThoughtLevel::Off => "none",
             ThoughtLevel::Low => "low",
             ThoughtLevel::Medium => "medium",
             ThoughtLevel::High => "high",
-            ThoughtLevel::Max => quirks.top_effort.as_str(),
+            ThoughtLevel::Max => compatibility.top_effort.as_str(),
         };
-        match (quirks.effort, level) {
+        match (compatibility.effort, level) {
             (Effort::Unknown, _) => {}
             (Effort::ReasoningObject | Effort::ReasoningSwitch, ThoughtLevel::Off) => {
                 self.reasoning = Some(Reasoning::Enabled(false));

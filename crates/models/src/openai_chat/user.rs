@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::encode::Writer;
 use crate::compose::{Fetches, Media, MediaKind, Piece, Source, pieces};
 use crate::vendors::{PictureUrls, Texts};
-use crate::written::{Segment, write_json};
+use crate::written::{EncodedPassage, write_json};
 
 #[derive(Serialize)]
 struct Message<'a> {
@@ -62,15 +62,15 @@ pub(super) struct File<'a> {
 }
 
 impl Writer<'_> {
-    pub(super) fn user(&self, passage: &Passage, segment: &mut Segment) {
+    pub(super) fn user(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         let parts = self.user_parts(passage);
         if !parts.is_empty() {
-            self.message("user", parts, segment);
+            self.message("user", parts, encoded);
         }
     }
 
     pub(super) fn user_parts<'p>(&'p self, passage: &'p Passage) -> Vec<Part<'p>> {
-        let pictures = self.quirks.picture_urls == PictureUrls::Fetched;
+        let pictures = self.compatibility.picture_urls == PictureUrls::Fetched;
         let fetches = Fetches { images: pictures, pdf: false };
         let pieces = pieces(passage, self.info, self.blobs, fetches);
         // A text without a letter is refused.
@@ -78,18 +78,18 @@ impl Writer<'_> {
         pieces.into_iter().filter(said).map(part).collect()
     }
 
-    /// The last message of a segment: a plain string where that says the same as the parts.
-    pub(super) fn message<'a>(&self, role: &'static str, parts: Vec<Part<'a>>, segment: &mut Segment) {
+    /// The last message of an encoded passage: a plain string where that says the same as the parts.
+    pub(super) fn message<'a>(&self, role: &'static str, parts: Vec<Part<'a>>, encoded: &mut EncodedPassage) {
         let content = if self.marks_cache() { Content::Parts(parts) } else { self.plain(parts) };
-        write_json(&mut segment.json, &Message { role, content });
-        self.remember_mark(segment);
+        write_json(&mut encoded.json, &Message { role, content });
+        self.remember_mark(encoded);
     }
 
     fn plain<'a>(&self, mut parts: Vec<Part<'a>>) -> Content<'a> {
         let all_text = parts.iter().all(|part| matches!(part, Part::Text { .. }));
         let texts =
             parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None });
-        match self.quirks.texts {
+        match self.compatibility.texts {
             Texts::Joined if all_text => Content::Text(texts.collect::<Vec<_>>().join("\n\n").into()),
             Texts::Joined | Texts::Parts => match parts.as_mut_slice() {
                 [Part::Text { text }] => Content::Text(std::mem::take(text)),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::efforts::effort;
 use crate::compose::runtime_context;
 use crate::dialect::{Dialect, Outgoing, author};
-use crate::written::{append, segments, write_json};
+use crate::written::{append, encoded, write_json};
 
 mod items;
 mod step;
@@ -22,19 +22,19 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         info: ModelInfo { audio: false, ..(*request.info).clone() },
         blobs: outgoing.blobs,
     };
-    let written = segments(Dialect::OpenAiResponses, outgoing, |passage, segment| {
-        writer.passage(passage, &mut segment.json);
+    let written = encoded(Dialect::OpenAiResponses, outgoing, |passage, encoded| {
+        writer.passage(passage, &mut encoded.json);
     });
     let mut json =
-        Vec::with_capacity(written.iter().map(|segment| segment.json.len() + 1).sum::<usize>() + 4096);
+        Vec::with_capacity(written.iter().map(|encoded| encoded.json.len() + 1).sum::<usize>() + 4096);
     write_json(&mut json, &head(outgoing));
     // The head is an object; the conversation is its last field.
     json.pop();
     json.extend_from_slice(b",\"input\":[");
     let context = runtime_context(&request.runtime_context).map(|text| items::user_text(&text));
     let last_user = request.passages.iter().rposition(|passage| passage.role == Role::User);
-    for (index, segment) in written.iter().enumerate() {
-        append(&mut json, &segment.json);
+    for (index, encoded) in written.iter().enumerate() {
+        append(&mut json, &encoded.json);
         if let Some(context) = context.as_deref().filter(|_| Some(index) == last_user) {
             append(&mut json, context);
         }
@@ -107,7 +107,7 @@ fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
             summary: "auto",
         }),
         max_output_tokens: Some(info.max_output).filter(|tokens| *tokens > 0),
-        prompt_cache_key: outgoing.quirks.prompt_cache_key.then(|| request.session_id.as_str()),
+        prompt_cache_key: outgoing.compatibility.prompt_cache_key.then(|| request.session_id.as_str()),
         instructions: &request.system,
         parallel_tool_calls: (!request.tools.is_empty()).then_some(true),
         tools: request.tools.iter().map(tool).collect(),

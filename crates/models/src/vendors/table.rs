@@ -3,13 +3,13 @@
 //! A flat catalogue: longer than other files, and meant to be read like a list.
 
 use super::{
-    AnswerLimit, AuthHeader, CallIds, Effort, KeyNeed, PictureUrls, Quirks, ReasoningBack, Shelf,
+    AnswerLimit, AuthHeader, CallIds, Compatibility, Effort, KeyNeed, PictureUrls, ReasoningBack, Shelf,
     StreamUsage, Texts, TopEffort, Turns, Vendor,
 };
 use crate::dialect::Dialect;
 
 /// What every server of its dialect takes.
-const PLAIN: Quirks = Quirks {
+const PLAIN: Compatibility = Compatibility {
     answer_limit: AnswerLimit::MaxTokens,
     effort: Effort::Unknown,
     prompt_cache_key: false,
@@ -24,7 +24,7 @@ const PLAIN: Quirks = Quirks {
 };
 
 /// Servers of one's own put requests into the templates of their models, which are strict.
-const OWN: Quirks = Quirks { turns: Turns::Alternate, ..PLAIN };
+const OWN: Compatibility = Compatibility { turns: Turns::Alternate, ..PLAIN };
 
 /// Servers of one's own are asked what they have.
 const ASKED: Shelf = Shelf { models_dev: None, families: &[], preferred: &[] };
@@ -40,7 +40,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://platform.claude.com/settings/keys",
         small_model: Some("claude-haiku-4-5"),
         auth: AuthHeader::XApiKey,
-        quirks: Quirks { top_effort: TopEffort::Max, ..PLAIN },
+        compatibility: Compatibility { top_effort: TopEffort::Max, ..PLAIN },
         shelf: Shelf {
             models_dev: Some("anthropic"),
             families: &[],
@@ -57,7 +57,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://platform.openai.com/api-keys",
         small_model: Some("gpt-5.6-luna"),
         auth: AuthHeader::Bearer,
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxCompletionTokens,
             effort: Effort::ReasoningEffort,
             prompt_cache_key: true,
@@ -76,7 +76,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://aistudio.google.com/apikey",
         small_model: Some("gemini-3.5-flash-lite"),
         auth: AuthHeader::Goog,
-        quirks: PLAIN,
+        compatibility: PLAIN,
         shelf: Shelf {
             models_dev: Some("google"),
             families: &[],
@@ -93,7 +93,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://openrouter.ai/settings/keys",
         small_model: Some("openai/gpt-5.6-luna"),
         auth: AuthHeader::Bearer,
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxTokens,
             effort: Effort::ReasoningObject,
             prompt_cache_key: true,
@@ -133,7 +133,7 @@ pub static VENDORS: &[Vendor] = &[
         // Names there are deployments, which only their owner knows.
         small_model: None,
         auth: AuthHeader::ApiKey,
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxCompletionTokens,
             effort: Effort::ReasoningEffort,
             prompt_cache_key: true,
@@ -153,7 +153,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://platform.deepseek.com/api_keys",
         small_model: Some("deepseek-v4-flash"),
         auth: AuthHeader::Bearer,
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxTokens,
             effort: Effort::ThinkingSwitch,
             prompt_cache_key: false,
@@ -178,7 +178,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://console.x.ai",
         small_model: Some("grok-4.20-0309-non-reasoning"),
         auth: AuthHeader::Bearer,
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxCompletionTokens,
             effort: Effort::ReasoningEffort,
             prompt_cache_key: true,
@@ -197,7 +197,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://console.groq.com/keys",
         small_model: Some("openai/gpt-oss-20b"),
         auth: AuthHeader::Bearer,
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxCompletionTokens,
             effort: Effort::ReasoningEffort,
             prompt_cache_key: false,
@@ -218,7 +218,7 @@ pub static VENDORS: &[Vendor] = &[
         small_model: Some("mistral-small-latest"),
         auth: AuthHeader::Bearer,
         // It answers 422 to every field it does not know, `max_completion_tokens` and `include_usage` among them.
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxTokens,
             effort: Effort::ReasoningEffort,
             prompt_cache_key: true,
@@ -241,7 +241,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://api.together.ai/settings/api-keys",
         small_model: Some("openai/gpt-oss-20b"),
         auth: AuthHeader::Bearer,
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxTokens,
             effort: Effort::ReasoningSwitch,
             prompt_cache_key: false,
@@ -261,7 +261,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://app.fireworks.ai/settings/users/api-keys",
         small_model: Some("accounts/fireworks/models/gpt-oss-120b"),
         auth: AuthHeader::Bearer,
-        quirks: Quirks {
+        compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxTokens,
             effort: Effort::ReasoningEffort,
             prompt_cache_key: false,
@@ -285,7 +285,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://ollama.com/download",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: Quirks {
+        compatibility: Compatibility {
             effort: Effort::ReasoningEffort,
             reasoning_back: ReasoningBack::Reasoning,
             picture_urls: PictureUrls::Refused,
@@ -304,7 +304,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://github.com/ggml-org/llama.cpp",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: Quirks { reasoning_back: ReasoningBack::ReasoningContent, ..OWN },
+        compatibility: Compatibility { reasoning_back: ReasoningBack::ReasoningContent, ..OWN },
         shelf: ASKED,
     },
     Vendor {
@@ -317,7 +317,11 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://docs.vllm.ai",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: Quirks { effort: Effort::ReasoningEffort, reasoning_back: ReasoningBack::Reasoning, ..OWN },
+        compatibility: Compatibility {
+            effort: Effort::ReasoningEffort,
+            reasoning_back: ReasoningBack::Reasoning,
+            ..OWN
+        },
         shelf: ASKED,
     },
     Vendor {
@@ -330,7 +334,7 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://lmstudio.ai",
         small_model: None,
         auth: AuthHeader::Bearer,
-        quirks: OWN,
+        compatibility: OWN,
         shelf: ASKED,
     },
 ];

@@ -12,7 +12,7 @@ fn endpoint(vendor: &Vendor, base_url: &str) -> Endpoint {
         base_url: BaseUrl::parse(base_url).unwrap(),
         auth: vendor.auth,
         key: Secret::new("sk-1"),
-        quirks: vendor.quirks,
+        compatibility: vendor.compatibility,
         key_hint: String::new(),
     }
 }
@@ -95,8 +95,8 @@ fn no_two_vendors_share_a_name_or_a_variable() {
 #[test]
 fn a_vendor_is_found_by_its_exact_id() {
     assert_eq!(Vendor::find("gemini").map(|vendor| vendor.name), Some("Google Gemini"));
-    assert_eq!(Vendor::find("Gemini"), None);
-    assert_eq!(Vendor::find("google"), None);
+    assert!(Vendor::find("Gemini").is_none());
+    assert!(Vendor::find("google").is_none());
 }
 
 #[test]

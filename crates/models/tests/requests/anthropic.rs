@@ -8,7 +8,7 @@ use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{ModelRequest, StepEvent};
-use attache_models::{BlobBytes, Dialect, Outgoing, Quirks, SseParser};
+use attache_models::{BlobBytes, Compatibility, Dialect, Outgoing, SseParser};
 use serde_json::{Value, json};
 
 use crate::conversation::{
@@ -216,7 +216,7 @@ fn bound_thoughts_hold_behind_an_attachment_from_the_blob_store() {
     let step = vec![reasoning("A picture.", remembered(&first)), read];
     let second = after(BOUND, vec![(Role::User, vec![picture]), (Role::Assistant, step)]);
     let blobs = BlobBytes::from([("abc".to_owned(), "aGVsbG8=".to_owned())]);
-    let outgoing = Outgoing { request: &second, blobs: &blobs, quirks: &Quirks::default() };
+    let outgoing = Outgoing { request: &second, blobs: &blobs, compatibility: &Compatibility::default() };
     let body: Value = serde_json::from_slice(&Dialect::Anthropic.body(&outgoing)).unwrap();
     assert_eq!(body["messages"][0]["content"][0]["source"]["data"], "aGVsbG8=");
     assert_eq!(places(&body, "signature", ""), ["/messages/1/content/0"]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{Model, ModelError, StepEvent};
-use attache_models::{AuthHeader, BaseUrl, Dialect, Endpoint, Http, HttpModel, Quirks, Secret};
+use attache_models::{AuthHeader, BaseUrl, Compatibility, Dialect, Endpoint, Http, HttpModel, Secret};
 use attache_testkit::http_server::{Answer, HttpServer};
 use attache_testkit::provider_rules::violations;
 use futures_util::StreamExt;
@@ -21,7 +21,7 @@ async fn asked(answers: Vec<Answer>) -> (Vec<Vec<Result<StepEvent, ModelError>>>
         base_url: BaseUrl::parse(&server.url()).unwrap(),
         auth: AuthHeader::Goog,
         key: Secret::new("AIza-canary"),
-        quirks: Quirks::default(),
+        compatibility: Compatibility::default(),
         key_hint: "Set GEMINI_API_KEY".into(),
     };
     let model = HttpModel::new("gemini", endpoint, Vec::new(), Http::default(), Duration::from_secs(10));

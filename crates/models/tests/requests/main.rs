@@ -16,12 +16,12 @@ mod pictures;
 use std::path::Path;
 
 use attache_core::ports::ModelRequest;
-use attache_models::{BlobBytes, Dialect, Outgoing, Quirks};
+use attache_models::{BlobBytes, Compatibility, Dialect, Outgoing};
 use attache_testkit::provider_rules;
 use serde_json::Value;
 
 fn body(dialect: Dialect, request: &ModelRequest) -> Vec<u8> {
-    dialect.body(&Outgoing { request, blobs: &BlobBytes::new(), quirks: &Quirks::default() })
+    dialect.body(&Outgoing { request, blobs: &BlobBytes::new(), compatibility: &Compatibility::default() })
 }
 
 /// The body as a value; it must keep all of the provider's rules.

@@ -1,12 +1,12 @@
 //! Chat completions: plain strings where one text is said, results right behind their calls, reasoning only to its author, and
-//! what each quirk changes.
+//! what each field of `Compatibility` changes.
 
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::ModelRequest;
 use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
 use attache_models::{
-    AnswerLimit, BlobBytes, CallIds, Dialect, Effort, Outgoing, PictureUrls, Quirks, ReasoningBack,
+    AnswerLimit, BlobBytes, CallIds, Compatibility, Dialect, Effort, Outgoing, PictureUrls, ReasoningBack,
     StreamUsage, Texts, TopEffort, Turns, Vendor,
 };
 use attache_testkit::provider_rules;
@@ -43,35 +43,35 @@ fn stored(by: &str) -> Stored {
     }
 }
 
-fn bytes(quirks: &Quirks, request: &ModelRequest) -> Vec<u8> {
-    Dialect::OpenAiChat.body(&Outgoing { request, blobs: &BlobBytes::new(), quirks })
+fn bytes(compatibility: &Compatibility, request: &ModelRequest) -> Vec<u8> {
+    Dialect::OpenAiChat.body(&Outgoing { request, blobs: &BlobBytes::new(), compatibility })
 }
 
-fn sent(quirks: &Quirks, request: &ModelRequest) -> Value {
-    let body: Value = serde_json::from_slice(&bytes(quirks, request)).unwrap();
+fn sent(compatibility: &Compatibility, request: &ModelRequest) -> Value {
+    let body: Value = serde_json::from_slice(&bytes(compatibility, request)).unwrap();
     let violations = provider_rules::violations(Dialect::OpenAiChat.as_str(), &body);
     assert!(violations.is_empty(), "{violations:#?}\n{body:#}");
     body
 }
 
-fn of(vendor: &str) -> Quirks {
-    Vendor::find(vendor).unwrap().quirks
+fn of(vendor: &str) -> Compatibility {
+    Vendor::find(vendor).unwrap().compatibility
 }
 
 /// The messages of a conversation of users and assistants in turn, without system prompt and context.
-fn after(quirks: &Quirks, passages: Vec<Vec<Part>>) -> Value {
+fn after(compatibility: &Compatibility, passages: Vec<Vec<Part>>) -> Value {
     let turns = passages.into_iter().enumerate().map(|(index, parts)| {
         let role = if index % 2 == 0 { Role::User } else { Role::Assistant };
         passage(&format!("msg_{index}"), role, parts)
     });
     let request = request(&model(PLAIN), turns.collect());
-    sent(quirks, &ModelRequest { runtime_context: [].into(), system: "".into(), ..request })["messages"]
+    sent(compatibility, &ModelRequest { runtime_context: [].into(), system: "".into(), ..request })["messages"]
         .take()
 }
 
-fn asked(quirks: &Quirks, thought: Option<ThoughtLevel>) -> Value {
+fn asked(compatibility: &Compatibility, thought: Option<ThoughtLevel>) -> Value {
     let turns = vec![passage("msg_1", Role::User, vec![user_text("hi")])];
-    sent(quirks, &ModelRequest { thought, ..request(&model(PLAIN), turns) })
+    sent(compatibility, &ModelRequest { thought, ..request(&model(PLAIN), turns) })
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn three_steps_of_a_plain_server() {
         check_snapshot(
             Dialect::OpenAiChat,
             &format!("step_{}", number + 1),
-            &sent(&Quirks::default(), request),
+            &sent(&Compatibility::default(), request),
         );
     }
 }
@@ -134,13 +134,13 @@ fn marks_for_the_cache_move_and_nothing_else_does() {
 fn one_text_is_a_plain_string_and_several_are_parts() {
     let parts =
         |texts: &[&str]| texts.iter().map(|text| json!({ "type": "text", "text": text })).collect::<Value>();
-    let said = |quirks: Quirks, texts: &[&str]| {
-        after(&quirks, vec![texts.iter().map(|text| user_text(text)).collect()])[0]["content"].take()
+    let said = |compatibility: Compatibility, texts: &[&str]| {
+        after(&compatibility, vec![texts.iter().map(|text| user_text(text)).collect()])[0]["content"].take()
     };
-    let joined = Quirks { texts: Texts::Joined, ..Quirks::default() };
-    assert_eq!(said(Quirks::default(), &["@rule  one\n"]), "@rule  one\n");
-    assert_eq!(said(Quirks::default(), &["", "one"]), "one", "an empty text is none");
-    assert_eq!(said(Quirks::default(), &["one", "two"]), parts(&["one", "two"]));
+    let joined = Compatibility { texts: Texts::Joined, ..Compatibility::default() };
+    assert_eq!(said(Compatibility::default(), &["@rule  one\n"]), "@rule  one\n");
+    assert_eq!(said(Compatibility::default(), &["", "one"]), "one", "an empty text is none");
+    assert_eq!(said(Compatibility::default(), &["one", "two"]), parts(&["one", "two"]));
     assert_eq!(said(joined, &["one", "two"]), "one\n\ntwo");
 }
 
@@ -167,7 +167,7 @@ fn attachments_have_their_forms_and_what_has_none_is_described() {
         file("application/zip", None),
         picture,
     ];
-    let sent = |quirks: &Quirks| after(quirks, vec![parts.clone()])[0]["content"].take();
+    let sent = |compatibility: &Compatibility| after(compatibility, vec![parts.clone()])[0]["content"].take();
     let expected = json!([
         { "type": "image_url", "image_url": { "url": "data:image/png;base64,AAAA" } },
         { "type": "input_audio", "input_audio": { "data": "AAAA", "format": "wav" } },
@@ -178,10 +178,10 @@ fn attachments_have_their_forms_and_what_has_none_is_described() {
         { "type": "text", "text": "[attachment, application/zip, 3 bytes]" },
         { "type": "image_url", "image_url": { "url": "https://a.example/x.png" } },
     ]);
-    assert_eq!(sent(&Quirks::default()), expected);
+    assert_eq!(sent(&Compatibility::default()), expected);
     // Pictures can't be joined with texts.
-    assert_eq!(sent(&Quirks { texts: Texts::Joined, ..Quirks::default() }), expected);
-    let refused = Quirks { picture_urls: PictureUrls::Refused, ..Quirks::default() };
+    assert_eq!(sent(&Compatibility { texts: Texts::Joined, ..Compatibility::default() }), expected);
+    let refused = Compatibility { picture_urls: PictureUrls::Refused, ..Compatibility::default() };
     assert_eq!(sent(&refused)[7], json!({ "type": "text", "text": "[@x](https://a.example/x.png)" }));
 }
 
@@ -193,7 +193,7 @@ fn every_call_has_a_result_also_one_that_was_never_settled() {
     };
     let unreadable = ToolPart { input: Some(json!("{\"path")), ..call("e", "no such tool!", json!(0), None) };
     let messages = after(
-        &Quirks::default(),
+        &Compatibility::default(),
         vec![
             vec![user_text("go")],
             vec![
@@ -224,7 +224,7 @@ fn every_call_has_a_result_also_one_that_was_never_settled() {
 fn what_says_nothing_to_this_dialect_is_left_out() {
     let search = ToolPart { provider_executed: Some(true), ..call("s", "web_search", json!({}), None) };
     let messages = after(
-        &Quirks::default(),
+        &Compatibility::default(),
         vec![
             vec![user_text("go")],
             vec![answered(search, json!("found")), text("Found", None), text(" it.", None)],
@@ -256,10 +256,11 @@ fn another_models_reasoning_and_signatures_are_not_sent() {
         ReasoningBack::ThinkingParts,
     ];
     for reasoning_back in backs {
-        let quirks = Quirks { reasoning_back, ..Quirks::default() };
+        let compatibility = Compatibility { reasoning_back, ..Compatibility::default() };
         let author = if reasoning_back == ReasoningBack::ReasoningDetails { CLAUDE } else { PLAIN };
         let [.., own] = three_steps(&model(author), &stored(author));
-        let says = |request: &ModelRequest, words: &str| sent(&quirks, request).to_string().contains(words);
+        let says =
+            |request: &ModelRequest, words: &str| sent(&compatibility, request).to_string().contains(words);
         assert!(says(&own, "I look at both files.") && says(&own, "c2lnMg=="), "{reasoning_back:?}");
         // What was kept for one model is not sent to the next.
         let info = ModelInfo { model: model("acme/model-2"), ..(*own.info).clone() };
@@ -277,17 +278,19 @@ fn another_models_reasoning_and_signatures_are_not_sent() {
 #[test]
 fn long_reasoning_in_several_parts_goes_back_in_one() {
     let by = Some(json!({ "openai-chat": { "by": PLAIN } }));
-    let quirks = Quirks { reasoning_back: ReasoningBack::Reasoning, ..Quirks::default() };
+    let compatibility =
+        Compatibility { reasoning_back: ReasoningBack::Reasoning, ..Compatibility::default() };
     let step = vec![reasoning("one ", None), reasoning("two", by), text("ok", None)];
-    let messages = after(&quirks, vec![vec![user_text("go")], step, vec![user_text("more")]]);
+    let messages = after(&compatibility, vec![vec![user_text("go")], step, vec![user_text("more")]]);
     assert_eq!(messages[1], json!({ "role": "assistant", "content": "ok", "reasoning": "one two" }));
 }
 
 #[test]
 fn a_server_that_demands_reasoning_gets_it_also_where_there_was_none() {
-    let quirks = Quirks { reasoning_back: ReasoningBack::ReasoningContentAlways, ..Quirks::default() };
+    let compatibility =
+        Compatibility { reasoning_back: ReasoningBack::ReasoningContentAlways, ..Compatibility::default() };
     let messages =
-        after(&quirks, vec![vec![user_text("go")], vec![text("ok", None)], vec![user_text("more")]]);
+        after(&compatibility, vec![vec![user_text("go")], vec![text("ok", None)], vec![user_text("more")]]);
     assert_eq!(messages[1], json!({ "role": "assistant", "content": "ok", "reasoning_content": "" }));
 }
 
@@ -295,11 +298,11 @@ fn a_server_that_demands_reasoning_gets_it_also_where_there_was_none() {
 fn ids_are_what_the_server_takes_in_the_call_and_in_its_result() {
     let long = "x".repeat(50);
     let step = |id: &str| vec![answered(call(id, "read", json!({}), None), json!("ok"))];
-    let nine = Quirks { call_ids: CallIds::NineLetters, ..Quirks::default() };
-    for (quirks, id, longest) in
-        [(Quirks::default(), &*long, 40), (nine, "call_1", 9), (nine, "a_2345678", 9)]
+    let nine = Compatibility { call_ids: CallIds::NineLetters, ..Compatibility::default() };
+    for (compatibility, id, longest) in
+        [(Compatibility::default(), &*long, 40), (nine, "call_1", 9), (nine, "a_2345678", 9)]
     {
-        let messages = after(&quirks, vec![vec![user_text("go")], step(id), vec![user_text("more")]]);
+        let messages = after(&compatibility, vec![vec![user_text("go")], step(id), vec![user_text("more")]]);
         let ours = messages[1]["tool_calls"][0]["id"].as_str().unwrap();
         assert!(ours != id && ours.len() <= longest, "{ours}");
         assert_eq!(messages[2]["tool_call_id"], ours);
@@ -318,26 +321,26 @@ fn users_and_assistants_alternate_where_that_is_demanded() {
         vec![],
         vec![user_text("two")],
     ];
-    let roles = |quirks: &Quirks| {
-        let messages = after(quirks, turns.clone());
+    let roles = |compatibility: &Compatibility| {
+        let messages = after(compatibility, turns.clone());
         let roles =
             messages.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap().to_owned());
         roles.collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(roles(&Quirks::default()), "user assistant tool user assistant user user");
-    let strict = Quirks { turns: Turns::Alternate, ..Quirks::default() };
+    assert_eq!(roles(&Compatibility::default()), "user assistant tool user assistant user user");
+    let strict = Compatibility { turns: Turns::Alternate, ..Compatibility::default() };
     assert_eq!(roles(&strict), "user assistant tool assistant user assistant user assistant user");
 }
 
 #[test]
 fn the_context_of_a_turn_stands_behind_the_users_message() {
-    let said = |quirks: &Quirks, parts: Vec<Part>| {
+    let said = |compatibility: &Compatibility, parts: Vec<Part>| {
         let turns = vec![
             passage("msg_1", Role::User, parts),
             passage("msg_2", Role::Assistant, vec![text("ok", None)]),
         ];
         let request = ModelRequest { system: "".into(), ..request(&model(PLAIN), turns) };
-        let body: Value = serde_json::from_slice(&bytes(quirks, &request)).unwrap();
+        let body: Value = serde_json::from_slice(&bytes(compatibility, &request)).unwrap();
         body["messages"]
             .as_array()
             .unwrap()
@@ -346,28 +349,28 @@ fn the_context_of_a_turn_stands_behind_the_users_message() {
             .collect::<Value>()
     };
     let context = "<context title=\"Selection\">\nlines 3 to 5\n</context>";
-    assert_eq!(said(&Quirks::default(), vec![user_text("hi")]), json!(["hi", context, "ok"]));
-    let strict = Quirks { turns: Turns::Alternate, ..Quirks::default() };
+    assert_eq!(said(&Compatibility::default(), vec![user_text("hi")]), json!(["hi", context, "ok"]));
+    let strict = Compatibility { turns: Turns::Alternate, ..Compatibility::default() };
     let parts = json!([{ "type": "text", "text": "hi" }, { "type": "text", "text": context }]);
     assert_eq!(said(&strict, vec![user_text("hi")]), json!([parts, "ok"]));
     assert_eq!(said(&strict, vec![]), json!([context, "ok"]));
-    let joined = Quirks { texts: Texts::Joined, ..strict };
+    let joined = Compatibility { texts: Texts::Joined, ..strict };
     assert_eq!(said(&joined, vec![user_text("hi")]), json!([format!("hi\n\n{context}"), "ok"]));
 }
 
 #[test]
 fn settings_stand_where_each_server_looks_for_them() {
-    let plain = asked(&Quirks::default(), None);
+    let plain = asked(&Compatibility::default(), None);
     assert_eq!((&plain["max_tokens"], &plain["stream"]), (&json!(64_000), &json!(true)));
     assert_eq!(plain["stream_options"], json!({ "include_usage": true }));
     for absent in ["max_completion_tokens", "reasoning_effort", "reasoning", "thinking", "prompt_cache_key"] {
         assert_eq!(plain.get(absent), None, "{absent}");
     }
-    let other = Quirks {
+    let other = Compatibility {
         answer_limit: AnswerLimit::MaxCompletionTokens,
         stream_usage: StreamUsage::Unasked,
         prompt_cache_key: true,
-        ..Quirks::default()
+        ..Compatibility::default()
     };
     let other = asked(&other, None);
     assert_eq!(
@@ -380,7 +383,7 @@ fn settings_stand_where_each_server_looks_for_them() {
 #[test]
 fn thought_levels_become_the_words_of_the_server() {
     let words = |effort: Effort, level: ThoughtLevel| {
-        let body = asked(&Quirks { effort, ..Quirks::default() }, Some(level));
+        let body = asked(&Compatibility { effort, ..Compatibility::default() }, Some(level));
         json!([body["reasoning_effort"], body["reasoning"], body["thinking"]])
     };
     use ThoughtLevel::{High, Low, Max, Off};
@@ -398,7 +401,11 @@ fn thought_levels_become_the_words_of_the_server() {
     ] {
         assert_eq!(words(effort, level), expected, "{effort:?} {level:?}");
     }
-    let most = Quirks { effort: Effort::ReasoningEffort, top_effort: TopEffort::Max, ..Quirks::default() };
+    let most = Compatibility {
+        effort: Effort::ReasoningEffort,
+        top_effort: TopEffort::Max,
+        ..Compatibility::default()
+    };
     assert_eq!(asked(&most, Some(Max))["reasoning_effort"], "max");
 }
 
@@ -407,7 +414,7 @@ fn a_level_the_model_does_not_have_is_not_asked_for() {
     let turns = vec![passage("msg_1", Role::User, vec![user_text("hi")])];
     let request = attache_testkit::fakes::request(model(PLAIN), turns);
     let request = ModelRequest { thought: Some(ThoughtLevel::High), ..request };
-    let quirks = Quirks { effort: Effort::ReasoningEffort, ..Quirks::default() };
+    let compatibility = Compatibility { effort: Effort::ReasoningEffort, ..Compatibility::default() };
     let expected = json!({
         "model": "model-1",
         "stream": true,
@@ -415,5 +422,5 @@ fn a_level_the_model_does_not_have_is_not_asked_for() {
         "max_tokens": 8192,
         "messages": [{ "role": "user", "content": "hi" }],
     });
-    assert_eq!(sent(&quirks, &request), expected);
+    assert_eq!(sent(&compatibility, &request), expected);
 }

@@ -7,7 +7,7 @@ use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{ModelRequest, StepEvent};
-use attache_models::{BlobBytes, Dialect, Outgoing, Quirks, SseParser, Vendor};
+use attache_models::{BlobBytes, Compatibility, Dialect, Outgoing, SseParser, Vendor};
 use attache_testkit::provider_rules;
 use serde_json::{Value, json};
 
@@ -41,8 +41,12 @@ fn stored(by: &str) -> Stored {
 }
 
 fn body(request: &ModelRequest) -> Vec<u8> {
-    let quirks: Quirks = Vendor::find("openai").unwrap().quirks;
-    Dialect::OpenAiResponses.body(&Outgoing { request, blobs: &BlobBytes::new(), quirks: &quirks })
+    let compatibility: Compatibility = Vendor::find("openai").unwrap().compatibility;
+    Dialect::OpenAiResponses.body(&Outgoing {
+        request,
+        blobs: &BlobBytes::new(),
+        compatibility: &compatibility,
+    })
 }
 
 fn read(request: &ModelRequest) -> Value {
@@ -370,7 +374,8 @@ fn a_bare_request_says_nothing_it_need_not_say() {
         "max_output_tokens": 8192,
         "input": [{ "type": "message", "role": "user", "content": "hi" }],
     });
-    let plain = Outgoing { request: &bare, blobs: &BlobBytes::new(), quirks: &Quirks::default() };
+    let plain =
+        Outgoing { request: &bare, blobs: &BlobBytes::new(), compatibility: &Compatibility::default() };
     let body: Value = serde_json::from_slice(&Dialect::OpenAiResponses.body(&plain)).unwrap();
     assert_eq!(body, expected);
 }

@@ -7,7 +7,7 @@ use attache_core::part::{Part, Role};
 use attache_core::ports::ModelRequest;
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
-use attache_models::{BlobBytes, Dialect, Outgoing, Quirks, Turns};
+use attache_models::{BlobBytes, Compatibility, Dialect, Outgoing, Turns};
 use attache_testkit::provider_rules;
 use serde_json::{Value, json};
 
@@ -47,9 +47,9 @@ fn conversation(model_id: &str, picture: Value) -> ModelRequest {
     ModelRequest { runtime_context: [].into(), ..request(&ModelRef::new("acme", model_id), steps.to_vec()) }
 }
 
-fn kept(dialect: Dialect, request: &ModelRequest, quirks: &Quirks) -> Value {
+fn kept(dialect: Dialect, request: &ModelRequest, compatibility: &Compatibility) -> Value {
     let blobs = BlobBytes::from([("00ff".to_owned(), DATA.to_owned())]);
-    let body = dialect.body(&Outgoing { request, blobs: &blobs, quirks });
+    let body = dialect.body(&Outgoing { request, blobs: &blobs, compatibility });
     let body: Value = serde_json::from_slice(&body).unwrap();
     let violations = provider_rules::violations(dialect.as_str(), &body);
     assert!(violations.is_empty(), "{violations:#?}\n{body:#}");
@@ -59,7 +59,7 @@ fn kept(dialect: Dialect, request: &ModelRequest, quirks: &Quirks) -> Value {
 #[test]
 fn a_picture_is_shown_as_each_dialect_has_it() {
     for (dialect, model_id) in DIALECTS {
-        let body = kept(dialect, &conversation(model_id, picture()), &Quirks::default());
+        let body = kept(dialect, &conversation(model_id, picture()), &Compatibility::default());
         assert_eq!(body.to_string().matches(DATA).count(), 1, "{body:#}");
         check_snapshot(dialect, "picture", &body);
     }
@@ -67,8 +67,8 @@ fn a_picture_is_shown_as_each_dialect_has_it() {
 
 #[test]
 fn where_users_and_assistants_alternate_the_assistant_speaks_between_results_and_picture() {
-    let quirks = Quirks { turns: Turns::Alternate, ..Quirks::default() };
-    let body = kept(Dialect::OpenAiChat, &conversation("model-1", picture()), &quirks);
+    let compatibility = Compatibility { turns: Turns::Alternate, ..Compatibility::default() };
+    let body = kept(Dialect::OpenAiChat, &conversation("model-1", picture()), &compatibility);
     let roles: Vec<_> =
         body["messages"].as_array().unwrap().iter().map(|said| said["role"].clone()).collect();
     assert_eq!(
@@ -82,7 +82,7 @@ fn a_model_that_takes_no_images_is_told_what_there_is() {
     for (dialect, model_id) in DIALECTS {
         let seeing = conversation(model_id, picture());
         let info = Arc::new(ModelInfo { images: false, ..(*seeing.info).clone() });
-        let body = kept(dialect, &ModelRequest { info, ..seeing }, &Quirks::default()).to_string();
+        let body = kept(dialect, &ModelRequest { info, ..seeing }, &Compatibility::default()).to_string();
         assert!(!body.contains(DATA), "{body}");
         let told = "[/p/a.png, image/png, 8 bytes] can't be shown: this model takes no images";
         assert!(body.contains(told), "{body}");
@@ -101,7 +101,7 @@ fn a_rejected_picture_and_one_that_is_gone_are_described() {
             [(&rejected, "the provider did not take it (too wide)"), (&gone, "it is not kept any more")]
         {
             let request = conversation(model_id, output.clone());
-            let body = kept(dialect, &request, &Quirks::default()).to_string();
+            let body = kept(dialect, &request, &Compatibility::default()).to_string();
             assert!(!body.contains(DATA), "{body}");
             assert!(
                 body.contains(&format!("[/p/a.png, image/png, 8 bytes] can't be shown: {why}")),
@@ -116,7 +116,8 @@ fn a_word_of_warning_stands_beside_the_picture() {
     let mut warned = picture();
     warned["warning"] = "You have made this very call 3 times in a row.".into();
     for (dialect, model_id) in DIALECTS {
-        let body = kept(dialect, &conversation(model_id, warned.clone()), &Quirks::default()).to_string();
+        let body =
+            kept(dialect, &conversation(model_id, warned.clone()), &Compatibility::default()).to_string();
         assert!(body.contains("8 bytes]\\n\\nYou have made this very call"), "{body}");
         assert!(body.contains(DATA), "{body}");
     }

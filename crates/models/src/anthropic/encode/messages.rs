@@ -12,7 +12,7 @@ use super::last_user;
 use super::passages::is_ours;
 use crate::anthropic::prefix::Thoughts;
 use crate::compose::runtime_context;
-use crate::written::{Segment, write_json};
+use crate::written::{EncodedPassage, write_json};
 
 pub(super) const OPEN_USER: &[u8] = br#"{"role":"user","content":["#;
 pub(super) const OPEN_ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
@@ -29,17 +29,17 @@ const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
 pub(super) fn write(
     request: &ModelRequest,
-    segments: &[Arc<Segment>],
+    encoded: &[Arc<EncodedPassage>],
     thoughts: &[Thoughts],
     json: &mut Vec<u8>,
 ) {
-    let marked = marked(request, segments);
+    let marked = marked(request, encoded);
     let context_at = last_user(request);
     let mut conversation = Conversation { json, last: None };
-    for (index, (passage, segment)) in request.passages.iter().zip(segments).enumerate() {
-        if !segment.json.is_empty() {
-            let mark_at = segment.mark_at.filter(|_| marked.contains(&index));
-            conversation.segment(passage, segment, thoughts[index], mark_at);
+    for (index, (passage, encoded)) in request.passages.iter().zip(encoded).enumerate() {
+        if !encoded.json.is_empty() {
+            let mark_at = encoded.mark_at.filter(|_| marked.contains(&index));
+            conversation.passage(passage, encoded, thoughts[index], mark_at);
         }
         if context_at == Some(index)
             && let Some(context) = runtime_context(&request.runtime_context)
@@ -53,31 +53,34 @@ pub(super) fn write(
 }
 
 /// The last passages that end with the user: every request ends there.
-fn marked(request: &ModelRequest, segments: &[Arc<Segment>]) -> Vec<usize> {
-    let passages = request.passages.iter().zip(segments).enumerate().rev();
-    let said = passages.filter(|(_, (_, segment))| !segment.json.is_empty());
+fn marked(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> Vec<usize> {
+    let passages = request.passages.iter().zip(encoded).enumerate().rev();
+    let said = passages.filter(|(_, (_, encoded))| !encoded.json.is_empty());
     let ending = said.filter(|(_, (passage, _))| last_opening(passage) == OPEN_USER);
     ending.map(|(index, _)| index).take(BREAKPOINTS).collect()
 }
 
 /// Whether the first block of this passage is a thought that is sent.
-pub(super) fn begins_with_thoughts(segment: &Segment, thoughts: Thoughts) -> bool {
-    let first = segment.optional.first().is_some_and(|thought| thought.start == OPEN_ASSISTANT.len());
+pub(super) fn begins_with_thoughts(encoded: &EncodedPassage, thoughts: Thoughts) -> bool {
+    let first = encoded.optional.first().is_some_and(|thought| thought.start == OPEN_ASSISTANT.len());
     first && thoughts == Thoughts::Sent
 }
 
-/// The bytes of a segment that are sent.
-pub(in crate::anthropic) fn pieces(segment: &Segment, thoughts: Thoughts) -> impl Iterator<Item = &[u8]> {
-    let left_out = left_out(segment, thoughts);
+/// The bytes of an encoded passage that are sent.
+pub(in crate::anthropic) fn pieces(
+    encoded: &EncodedPassage,
+    thoughts: Thoughts,
+) -> impl Iterator<Item = &[u8]> {
+    let left_out = left_out(encoded, thoughts);
     let starts = std::iter::once(0).chain(left_out.iter().map(|range| range.end));
-    let ends = left_out.iter().map(|range| range.start).chain([segment.json.len()]);
-    starts.zip(ends).map(|(start, end)| &segment.json[start..end])
+    let ends = left_out.iter().map(|range| range.start).chain([encoded.json.len()]);
+    starts.zip(ends).map(|(start, end)| &encoded.json[start..end])
 }
 
-fn left_out(segment: &Segment, thoughts: Thoughts) -> &[Range<usize>] {
+fn left_out(encoded: &EncodedPassage, thoughts: Thoughts) -> &[Range<usize>] {
     match thoughts {
         Thoughts::Sent => &[],
-        Thoughts::LeftOut => &segment.optional,
+        Thoughts::LeftOut => &encoded.optional,
     }
 }
 
@@ -104,24 +107,30 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    fn segment(&mut self, passage: &Passage, segment: &Segment, thoughts: Thoughts, mark_at: Option<usize>) {
+    fn passage(
+        &mut self,
+        passage: &Passage,
+        encoded: &EncodedPassage,
+        thoughts: Thoughts,
+        mark_at: Option<usize>,
+    ) {
         let opening = first_opening(passage);
         if self.last.is_none() && opening != OPEN_USER {
             self.user_text(GO_ON);
         }
         self.open(opening);
         let mut at = opening.len();
-        for range in left_out(segment, thoughts) {
-            self.json.extend_from_slice(&segment.json[at..range.start]);
+        for range in left_out(encoded, thoughts) {
+            self.json.extend_from_slice(&encoded.json[at..range.start]);
             at = range.end;
         }
         // The mark stands in the last block, behind all thoughts.
         if let Some(mark_at) = mark_at {
-            self.json.extend_from_slice(&segment.json[at..mark_at]);
+            self.json.extend_from_slice(&encoded.json[at..mark_at]);
             self.json.extend_from_slice(MARK);
             at = mark_at;
         }
-        self.json.extend_from_slice(&segment.json[at..]);
+        self.json.extend_from_slice(&encoded.json[at..]);
         self.last = Some(last_opening(passage));
     }
 

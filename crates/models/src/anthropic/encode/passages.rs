@@ -13,22 +13,22 @@ use crate::anthropic::thinking::Manner;
 use crate::compose::{self, Fetches, Media, MediaKind, Piece, call_input, call_result, pieces};
 use crate::dialect::{Outgoing, author};
 use crate::limits::TITLE_CHARACTERS;
-use crate::written::{Segment, append, write_json};
+use crate::written::{EncodedPassage, append, write_json};
 
 const FETCHES: Fetches = Fetches { images: true, pdf: true };
 
-pub(super) fn write(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
+pub(super) fn write(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     match passage.role {
         // A system message in mid-conversation is for the newest models only; as a user's it is understood by all.
-        Role::User | Role::System => user(passage, outgoing, segment),
+        Role::User | Role::System => user(passage, outgoing, encoded),
         Role::Assistant => {
-            assistant(passage, outgoing, segment);
-            results(passage, outgoing, segment);
+            assistant(passage, outgoing, encoded);
+            results(passage, outgoing, encoded);
         }
     }
 }
 
-fn user(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
+fn user(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     let pieces = pieces(passage, &outgoing.request.info, outgoing.blobs, FETCHES);
     let mut message = Message::open(OPEN_USER);
     for piece in &pieces {
@@ -37,10 +37,10 @@ fn user(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
             Piece::Media(media) => message.media(media),
         }
     }
-    message.close(segment);
+    message.close(encoded);
 }
 
-fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
+fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     let by = author(outgoing.request);
     // Without one they were cut, and are refused; servers of others may know none and still want their thoughts back.
     let unsigned = !Manner::is_of_the_vendor(&outgoing.request.model().model_id);
@@ -72,10 +72,10 @@ fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) 
             | Part::Data { .. } => {}
         }
     }
-    message.close(segment);
+    message.close(encoded);
 }
 
-fn results(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
+fn results(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     let mut message = Message::open(OPEN_USER);
     for tool in passage.parts.iter().filter_map(Part::tool).filter(|tool| is_ours(tool)) {
         let result = call_result(tool, &outgoing.request.info, outgoing.blobs);
@@ -96,7 +96,7 @@ fn results(passage: &Passage, outgoing: &Outgoing<'_>, segment: &mut Segment) {
             is_error: result.failed.then_some(true),
         });
     }
-    message.close(segment);
+    message.close(encoded);
 }
 
 /// Whether a call was ours to run.
@@ -183,18 +183,18 @@ impl Message {
     }
 
     /// Appends the message. Thoughts at its end are left out: with nothing behind them they are refused.
-    fn close(mut self, segment: &mut Segment) {
+    fn close(mut self, encoded: &mut EncodedPassage) {
         let Some(ends_at) = self.ends_at else { return };
         self.json.truncate(ends_at);
         self.json.extend_from_slice(CLOSE);
-        let base = segment.json.len() + usize::from(!segment.json.is_empty());
+        let base = encoded.json.len() + usize::from(!encoded.json.is_empty());
         let thoughts = self.thoughts.iter().filter(|thought| thought.end <= ends_at);
-        segment.optional.extend(thoughts.map(|thought| base + thought.start..base + thought.end));
-        segment.mark_at = Some(base + ends_at - 1);
-        if segment.json.is_empty() {
-            segment.json = self.json;
+        encoded.optional.extend(thoughts.map(|thought| base + thought.start..base + thought.end));
+        encoded.mark_at = Some(base + ends_at - 1);
+        if encoded.json.is_empty() {
+            encoded.json = self.json;
         } else {
-            append(&mut segment.json, &self.json);
+            append(&mut encoded.json, &self.json);
         }
     }
 }
