@@ -1,5 +1,6 @@
 //! In-memory stand-ins for the core's ports: a disk that outlives its processes, a clock, clients. No I/O at all.
 
+mod batch_check;
 pub mod blobs;
 pub mod client;
 pub mod clock;

@@ -14,4 +14,5 @@ pub mod provider_rules;
 pub mod replay;
 pub mod schema;
 pub mod snake_case;
+pub mod store_suite;
 pub mod terminals;

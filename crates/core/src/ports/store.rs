@@ -270,7 +270,7 @@ pub struct RowRange {
     pub after: Option<RowCursor>,
     /// Only messages with a smaller seq.
     pub before_seq: Option<i64>,
-    /// A page ends when it holds this many bytes of parts (always at least one row).
+    /// A page holds at most this many bytes of parts, but always at least one row.
     pub max_bytes: usize,
 }
 

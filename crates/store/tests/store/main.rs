@@ -6,6 +6,7 @@
 mod blobs;
 mod changes;
 mod children;
+mod conformance;
 mod faults;
 mod fixture;
 mod full_disk;

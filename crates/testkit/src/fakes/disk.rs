@@ -9,6 +9,8 @@ use attache_core::ports::store::{
 };
 use serde_json::{Map, Value};
 
+use super::batch_check::BatchCheck;
+
 /// Names a process that uses the disk.
 pub type ProcessId = u64;
 
@@ -36,64 +38,35 @@ pub struct Disk {
 impl Disk {
     /// All of the batch or nothing of it.
     pub fn apply(&mut self, process: ProcessId, batch: Batch) -> StoreResult<()> {
-        if let Some(Epoch(epoch)) = batch.fence {
-            let lease = self.leases.get(&batch.session_id);
-            if !lease.is_some_and(|lease| lease.owner == Some(process) && lease.epoch == epoch) {
-                return Err(StoreError::Fenced(batch.session_id));
-            }
+        if !self.may_write(process, &batch) {
+            return Err(StoreError::Fenced(batch.session_id));
         }
-        self.check(&batch)?;
+        BatchCheck::new(self, &batch.session_id).check(&batch.changes)?;
         for change in batch.changes {
             self.change(&batch.session_id, change);
         }
         Ok(())
     }
 
-    /// Finds what would make a change of the batch fail, before any is made: cheaper than taking changes back.
-    fn check(&self, batch: &Batch) -> StoreResult<()> {
-        let session = &batch.session_id;
-        let mut made = BTreeSet::new();
-        let mut next = self.next_index(session);
-        for change in &batch.changes {
-            match change {
-                Change::CreateSession(row) if self.sessions.contains_key(&row.id) => {
-                    return Err(StoreError::Conflict(row.id.to_string()));
-                }
-                Change::InsertMessage(row) => {
-                    if self.messages.contains_key(&row.id) || !made.insert(&row.id) {
-                        return Err(StoreError::Conflict(row.id.to_string()));
-                    }
-                }
-                Change::PatchMessage { id, .. } if !self.messages.contains_key(id) && !made.contains(id) => {
-                    return Err(StoreError::Corrupt(format!("no message {id}")));
-                }
-                Change::PatchSession(_) if !self.sessions.contains_key(session) => {
-                    return Err(StoreError::Corrupt(format!("no session {session}")));
-                }
-                Change::AppendLog(segment) => {
-                    let lines = segment.chunks.split('\n').count() as u64;
-                    let dense = segment.first_index == next || next == 0;
-                    if !dense || segment.last_index + 1 - segment.first_index != lines {
-                        return Err(StoreError::Corrupt(format!(
-                            "entry {} after {next}",
-                            segment.first_index
-                        )));
-                    }
-                    next = segment.last_index + 1;
-                }
-                Change::CreateSession(_)
-                | Change::PatchSession(_)
-                | Change::DeleteSession
-                | Change::PatchMessage { .. }
-                | Change::PutPart(_)
-                | Change::PutSystemPrompt { .. }
-                | Change::TrimLog { .. }
-                | Change::BeginRun(_)
-                | Change::EndRun
-                | Change::ReleaseLease => {}
-            }
+    /// With a fence, only who holds the lease at this epoch; without one, who makes or deletes a session.
+    fn may_write(&self, process: ProcessId, batch: &Batch) -> bool {
+        let lease = self.leases.get(&batch.session_id);
+        if let Some(Epoch(epoch)) = batch.fence {
+            return lease.is_some_and(|lease| lease.owner == Some(process) && lease.epoch == epoch);
         }
-        Ok(())
+        let needs_lease = |change: &Change| {
+            let is_of_run = matches!(change, Change::BeginRun(_) | Change::EndRun);
+            is_of_run || matches!(change, Change::ReleaseLease | Change::TrimLog { .. })
+        };
+        let is_allowed = match batch.changes.first() {
+            None | Some(Change::CreateSession(_)) => true,
+            Some(Change::DeleteSession) => {
+                let owner = lease.and_then(|lease| lease.owner);
+                owner.is_none_or(|owner| owner == process || !self.alive.contains(&owner))
+            }
+            Some(_) => false,
+        };
+        is_allowed && !batch.changes.iter().any(needs_lease)
     }
 
     /// One change that has been checked.
@@ -116,7 +89,8 @@ impl Disk {
                 }
             }
             Change::PutPart(row) => {
-                self.parts.insert(row.id.clone(), row);
+                let created_at = self.parts.get(&row.id).map_or(row.created_at, |known| known.created_at);
+                self.parts.insert(row.id.clone(), PartRow { created_at, ..row });
             }
             Change::PutSystemPrompt { digest, body } => {
                 self.system_prompts.insert(digest, body);
@@ -196,7 +170,7 @@ impl Disk {
         let lease = self.leases.get(session).cloned().unwrap_or_default();
         let of_session = || self.messages.values().filter(|row| row.session_id == *session);
         let mut queued: Vec<_> = of_session()
-            .filter(|row| row.seq.is_none() && !row.metadata.contains_key("queue_canceled_at"))
+            .filter(|row| row.seq.is_none() && !is_set(&row.metadata, "queue_canceled_at"))
             .filter_map(|row| Some((row.metadata.get("queued_at")?.as_i64()?, row.id.clone())))
             .collect();
         queued.sort();
@@ -215,6 +189,11 @@ impl Disk {
             row,
         })
     }
+}
+
+/// A key that is there and not null.
+pub(super) fn is_set(metadata: &Map<String, Value>, key: &str) -> bool {
+    metadata.get(key).is_some_and(|value| !value.is_null())
 }
 
 fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {

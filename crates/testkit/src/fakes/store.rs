@@ -12,7 +12,7 @@ use attache_core::ports::store::{
 };
 use tokio::sync::mpsc;
 
-use super::disk::{Disk, ProcessId};
+use super::disk::{Disk, ProcessId, is_set};
 use super::random::Random;
 
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ fn page(disk: &Disk, session: &SessionId, range: &RowRange) -> RowPage {
     for row in disk.conversation(session) {
         let seq = row.seq.unwrap_or_default();
         let after = range.after.map_or((i64::MIN, i64::MIN), |cursor| (cursor.seq, cursor.part_index));
-        if row.metadata.contains_key("hidden_at")
+        if is_set(&row.metadata, "hidden_at")
             || seq < after.0
             || range.before_seq.is_some_and(|end| seq >= end)
         {
@@ -227,7 +227,9 @@ fn page(disk: &Disk, session: &SessionId, range: &RowRange) -> RowPage {
             if (seq, part.index) <= after {
                 continue;
             }
-            if bytes > range.max_bytes {
+            let needed = part.data_json.len() + 1;
+            let page_is_empty = page.messages.is_empty() && parts.is_empty();
+            if !page_is_empty && needed.saturating_add(bytes) > range.max_bytes {
                 let last: Option<&attache_core::ports::store::PartRow> = parts.last();
                 page.next = match last {
                     Some(last) => Some(RowCursor { seq, part_index: last.index }),
@@ -238,7 +240,7 @@ fn page(disk: &Disk, session: &SessionId, range: &RowRange) -> RowPage {
                 }
                 return page;
             }
-            bytes += part.data_json.len() + 1;
+            bytes += needed;
             parts.push(part);
         }
         if seq > after.0 || !parts.is_empty() {
@@ -291,3 +293,6 @@ impl Blobs for MemoryStore {
         Box::pin(async { Ok(()) })
     }
 }
+
+#[cfg(test)]
+mod tests;
