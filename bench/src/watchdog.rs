@@ -70,6 +70,7 @@ fn verdict_time(command: &str, expected: Action, judge: &Judge<'_>) -> Result<Du
         temporary: None,
         programs: &programs,
         repository: |_| shell::Repository::Plain,
+        tracked: shell::tracked,
         guarded: &judge.workspace.guarded,
         keys: |_| shell::Keys::Unseen,
         closed: None,

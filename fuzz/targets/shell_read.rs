@@ -6,7 +6,7 @@ use std::path::Path;
 use attache_core::ports::tool::Access;
 use attache_core::scope::Guarded;
 use attache_tools::programs::Programs;
-use attache_tools::shell::{Ground, Keys, Reading, Repository, read};
+use attache_tools::shell::{Ground, Keys, Reading, Repository, Tracked, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|command: &str| {
@@ -35,6 +35,7 @@ fn reading(command: &str) -> Reading {
         temporary: None,
         programs: &programs,
         repository: |_| Repository::Plain,
+        tracked: |_, _| Tracked::Below("/w".into()),
         guarded: &guarded,
         keys: |_| Keys::Unseen,
         closed: None,

@@ -120,6 +120,7 @@ impl Tool for Bash {
                 temporary: is_held.then_some(scratch.as_path()),
                 programs: &programs,
                 repository: shell::repository,
+                tracked: shell::tracked,
                 guarded: &guarded,
                 keys: shell::keys,
                 closed: closed.as_ref(),

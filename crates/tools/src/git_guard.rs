@@ -4,6 +4,7 @@
 //! Everything is reached from the handle of a root without following links. The search is bounded: see `limits`.
 
 mod configuration;
+mod modules;
 mod state;
 mod territory;
 mod undo;
@@ -53,7 +54,7 @@ impl GitGuard {
         let opened = named.iter().filter_map(|root| {
             let handle = open(root, flags, Mode::empty()).ok()?;
             let real = path_of(&handle).ok()?;
-            let before = State::of(&handle);
+            let before = State::of(&handle, &real);
             Some(Root { handle, real, before })
         });
         Self { roots: opened.collect() }
@@ -65,7 +66,7 @@ impl GitGuard {
         let mut told = Vec::new();
         for root in &self.roots {
             let mut undo = Undo::new(&root.handle, &root.real, &within, &root.before);
-            undo.compare(&State::of(&root.handle));
+            undo.compare(&State::of(&root.handle, &root.real));
             told.extend(undo.told());
         }
         told.dedup();

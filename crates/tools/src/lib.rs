@@ -14,6 +14,7 @@ mod fence;
 mod files;
 mod git_guard;
 mod git_head;
+mod git_index;
 mod git_status;
 mod glob;
 mod grep;

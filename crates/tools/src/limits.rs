@@ -298,6 +298,9 @@ pub(crate) const GIT_GUARD_DIRECTORIES: usize = 1_024;
 /// Entries of one repository (branches, their logs) among which links are looked for.
 pub(crate) const GIT_GUARD_ENTRIES: usize = 20_000;
 
+/// Repositories that an index leads to and that are looked at.
+pub(crate) const GIT_GUARD_MODULES: usize = 1_024;
+
 /// Names tried for what is set aside.
 pub(crate) const SET_ASIDE_TRIES: usize = 64;
 

@@ -25,6 +25,7 @@ mod simple;
 mod state;
 mod syntax;
 mod tar;
+mod tracked;
 mod variables;
 mod verdict;
 mod walk;
@@ -46,6 +47,7 @@ pub use real::{elsewhere, with_real_paths};
 pub(crate) use repository::names_no_program;
 pub use repository::{Repository, repository};
 pub use secrets::{Keys, keys};
+pub use tracked::{Tracked, TrackedBy, tracked};
 
 /// What a command starts from.
 #[derive(Clone, Copy)]
@@ -60,6 +62,8 @@ pub struct Ground<'a> {
     pub programs: &'a Programs,
     /// Whether git may run in a directory without running what its repository names. Asked of commands of git only.
     pub repository: fn(&Path) -> Repository,
+    /// Which files git tracks around a directory. Asked of commands of git that show what is in them.
+    pub tracked: TrackedBy,
     /// What is not shown to agents. What a command names is judged elsewhere; what it may come across is looked for here.
     pub guarded: &'a Guarded,
     /// Whether a directory that is searched holds private keys. Asked of reads without a name only.

@@ -3,6 +3,7 @@
 mod brush;
 mod commands;
 pub(crate) mod corpus;
+mod git;
 mod network;
 mod only_reads;
 mod origins;
@@ -18,7 +19,7 @@ use attache_core::ids::SessionId;
 use attache_core::ports::tool::{Access, CommandNature, Workspace};
 use attache_core::scope::Guarded;
 use attache_tools::programs::Programs;
-use attache_tools::shell::{Ground, Keys, Reading, Repository, read};
+use attache_tools::shell::{Ground, Keys, Reading, Repository, Tracked, read};
 
 static GUARDED: LazyLock<Guarded> =
     LazyLock::new(|| Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()]));
@@ -33,6 +34,7 @@ fn ground() -> Ground<'static> {
         temporary: Some(Path::new("/data/attache/scratch/ses_1")),
         programs: &PROGRAMS,
         repository: |_| Repository::Plain,
+        tracked: |_, _| Tracked::Below("/w".into()),
         guarded: &GUARDED,
         keys: |_| Keys::Unseen,
         closed: None,

@@ -61,7 +61,7 @@ const DIRECTORY: OFlags =
 
 impl State {
     /// Breadth first, so that a bounded search sees what is near.
-    pub(super) fn of(root: &OwnedFd) -> Self {
+    pub(super) fn of(root: &OwnedFd, real: &Path) -> Self {
         let mut state = Self { protected: protected_at_top(root), ..Self::default() };
         let mut open = VecDeque::from([(PathBuf::new(), 0)]);
         let mut looked_at = 0;
@@ -85,10 +85,11 @@ impl State {
                 }
             }
         }
+        state.follow_modules(root, real);
         state
     }
 
-    fn meet(&mut self, directory: &OwnedFd, name: &OsStr, kind: FileType, path: PathBuf) {
+    pub(super) fn meet(&mut self, directory: &OwnedFd, name: &OsStr, kind: FileType, path: PathBuf) {
         match kind {
             FileType::Directory => {
                 if let Ok(git) = enter(directory, Path::new(name)) {
@@ -216,7 +217,7 @@ pub(super) fn enter(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Errno>
     Ok(inner)
 }
 
-fn names(directory: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
+pub(super) fn names(directory: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
     let entries = fs::Dir::read_from(directory)?.take(GIT_GUARD_ENTRIES).flatten();
     let named = entries.map(|entry| {
         let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());

@@ -62,6 +62,14 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
              {CONFIG} > {at}/config && printf '\\tbare = false\\n\\tworktree = .\\n' >> {at}/config"
         )
     };
+    // Made first, tied to the index then, configured at last.
+    let module = |at: &str| {
+        format!(
+            "mkdir -p {at} && git init -q {at} && git -C {at} commit -q --allow-empty -m x && \
+             git update-index --add --cacheinfo 160000,$(git -C {at} rev-parse HEAD),{at} && \
+             {CONFIG} > {at}/.git/config"
+        )
+    };
     vec![
         ("commondir", format!("{evil} && echo ../evil > .git/commondir"), "git status"),
         ("bare directory", bare("sub"), "git -C sub status"),
@@ -127,6 +135,28 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
                  echo \"$PWD/w/.git\" > .git/worktrees/w/gitdir && echo 'gitdir: ../.git/worktrees/w' > w/.git"
             ),
             "git -C w status",
+        ),
+        ("module in node_modules", module("node_modules/x"), "git status"),
+        ("module deeper than the search", module("1/2/3/4/5/6/7/8/x"), "git status"),
+        ("module, index of version 4", format!("{} && git update-index --index-version 4", module("target/x")), "git status"),
+        (
+            "module, index in two files",
+            format!("{} && git -c core.fsmonitor= update-index --split-index", module("dist/x")),
+            "git status",
+        ),
+        (
+            "module with its repository elsewhere",
+            format!("{} && mkdir -p vendor/g && mv build/x/.git vendor/g/x && echo 'gitdir: ../../vendor/g/x' > build/x/.git", module("build/x")),
+            "git status",
+        ),
+        (
+            "module in a module",
+            format!(
+                "mkdir -p node_modules && git init -q node_modules/m && cd node_modules/m && git commit -q --allow-empty -m x && {} && cd ../.. && \
+                 git update-index --add --cacheinfo 160000,$(git -C node_modules/m rev-parse HEAD),node_modules/m",
+                module("node_modules/x")
+            ),
+            "git status",
         ),
         ("log", "ln -sf \"$BASE/victims/x\" .git/logs/HEAD".into(), "git commit -q --allow-empty -m x"),
         ("message", "ln -sf \"$BASE/victims/x\" .git/COMMIT_EDITMSG".into(), "git commit -q --allow-empty -m x"),

@@ -2,6 +2,7 @@
 
 use attache_core::ports::tool::CommandNature;
 
+use super::tracked;
 use super::verdict::Verdict;
 use super::word::{Place, Word};
 use super::{options, programs};
@@ -9,12 +10,14 @@ use super::{options, programs};
 pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
     let mut directory: Option<String> = None;
     let mut index = 0;
+    let mut is_literal = false;
     while let Some(word) = arguments.get(index) {
         let Some(text) = word.text() else {
             return unclear(shown, "the subcommand of git is not known before it runs");
         };
         match text {
             "--no-pager" | "-P" | "--no-optional-locks" | "--literal-pathspecs" | "--no-replace-objects" => {
+                is_literal |= text == "--literal-pathspecs";
                 index += 1
             }
             "-C" => match arguments.get(index + 1).map(Word::place) {
@@ -66,12 +69,36 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
     if verifies(rest) || rest.iter().any(reaches_further) {
         verdict.acts();
     }
-    if verdict.nature == CommandNature::ReadOnly {
-        verdict.reads.extend(rest.iter().filter_map(Word::text).filter_map(named_file).map(Place::At));
+    let shows = entry.filter(|entry| tracked::shows(entry.shows, rest));
+    if let Some(entry) = shows {
+        let is_grep = subcommand == Some("grep");
+        let compares = subcommand == Some("diff");
+        let mut part = options::part(entry, rest);
+        (part.is_here, part.compares, part.is_literal) = (is_grep, compares, is_literal);
+        verdict.shows = Some(part);
+        // Then it searches or compares what it does not track, too.
+        if (is_grep || compares) && options::has_one_of(rest, "\0", &UNTRACKED) {
+            let names_none = verdict.reads.is_empty();
+            options::search_through(&mut verdict, names_none);
+        }
+    }
+    if verdict.nature == CommandNature::ReadOnly || shows.is_some() {
+        let left_out: Vec<&str> = match is_literal {
+            true => Vec::new(),
+            false => {
+                rest.iter().filter_map(Word::text).filter(|text| tracked::excluded(text).is_some()).collect()
+            }
+        };
+        let texts = rest.iter().filter_map(Word::text).filter(|text| !left_out.contains(text));
+        verdict.reads.retain(|place| !matches!(place, Place::At(path) if left_out.contains(&path.as_str())));
+        verdict.reads.extend(texts.filter_map(named_file).map(Place::At));
     }
     verdict.directory = directory;
     verdict
 }
+
+/// Options with which git looks at files that it does not track.
+const UNTRACKED: [&str; 2] = ["untracked", "no-index"];
 
 /// Options with which git writes or runs something, or reads outside of the repository, wherever they stand: what seems to
 /// be a value, or behind `--`, may be one to git.

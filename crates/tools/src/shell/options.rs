@@ -4,6 +4,7 @@ use attache_core::ports::tool::CommandNature;
 
 use super::Network;
 use super::programs::{Operands, Program, Value};
+use super::tracked::Part;
 use super::verdict::Verdict;
 use super::word::{Place, Word};
 
@@ -60,6 +61,17 @@ pub(super) fn judge(program: &Program, shown: Vec<String>, arguments: &[Word]) -
     verdict
 }
 
+/// The part of a repository that a command of git is about. Its words have to be certain for that.
+pub(super) fn part(program: &Program, arguments: &[Word]) -> Part {
+    let mut sorted = Sorted::default();
+    sorted.sort(program, &arguments[program.skipped.min(arguments.len())..]);
+    let is_certain = program.operands.are_read() && !(sorted.strange || sorted.unknown || sorted.shifted);
+    let pattern = usize::from(program.operands == Operands::Pattern && !sorted.given);
+    let operands = sorted.operands.get(pattern..).unwrap_or_default();
+    let part = Part::of(operands, sorted.behind.map(|at| at.saturating_sub(pattern)));
+    if is_certain { part } else { part.of_everything() }
+}
+
 fn is_subcommand(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
         && word.chars().all(|character| character.is_ascii_alphanumeric() || "-_:.@/".contains(character))
@@ -83,7 +95,7 @@ const FOLLOWS: [&str; 2] = ["follow", "dereference-recursive"];
 
 /// Whether one of the letters or names is among the options; no letters: always. A letter in the wrong place only asks once
 /// too often.
-fn has_one_of(arguments: &[Word], letters: &str, names: &[&str]) -> bool {
+pub(super) fn has_one_of(arguments: &[Word], letters: &str, names: &[&str]) -> bool {
     let is_one = |word: &Word| {
         // A file may be named like an option.
         if word.may_be_option() {
@@ -100,7 +112,7 @@ fn has_one_of(arguments: &[Word], letters: &str, names: &[&str]) -> bool {
     letters.is_empty() || arguments.iter().any(is_one)
 }
 
-fn search_through(verdict: &mut Verdict, names_none: bool) {
+pub(super) fn search_through(verdict: &mut Verdict, names_none: bool) {
     if names_none {
         verdict.reads.push(Place::Through(".".to_owned()));
     }
@@ -119,6 +131,8 @@ fn search_through(verdict: &mut Verdict, names_none: bool) {
 #[derive(Default)]
 struct Sorted {
     operands: Vec<Word>,
+    /// How many operands stand before `--`, where it is.
+    behind: Option<usize>,
     reads: Vec<Place>,
     writes: Vec<Place>,
     /// The pattern came with an option.
@@ -138,6 +152,7 @@ impl Sorted {
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             if word.text() == Some("--") {
+                self.behind = Some(self.operands.len());
                 self.operands.extend(words.cloned());
                 return;
             }

@@ -64,6 +64,17 @@ impl Operands {
     }
 }
 
+/// When a command of git prints what tracked files hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shows {
+    Never,
+    Always,
+    /// With one of these letters, or an option that asks for a patch.
+    With(&'static str),
+    /// Unless an option asks for a summary.
+    UnlessSummary,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) reads: bool,
@@ -76,6 +87,7 @@ pub(super) struct Program {
     pub(super) searches: Option<&'static str>,
     /// It goes where links lead: always, or with one of these letters.
     pub(super) follows: Option<&'static str>,
+    pub(super) shows: Shows,
     /// Every operand names a host; else only addresses with `://` do.
     pub(super) named_hosts: bool,
     /// Whatever its options are, it only reads.
@@ -184,6 +196,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Program)> {
         runs: false,
         searches: None,
         follows: None,
+        shows: Shows::Never,
         named_hosts: false,
         any: false,
         operands: Operands::None,
@@ -213,6 +226,9 @@ fn property(program: &mut Program, token: &'static str) {
         "follows" => program.follows = Some(""),
         _ if token.starts_with("follows=") => program.follows = token.strip_prefix("follows="),
         _ if token.starts_with("searches=") => program.searches = token.strip_prefix("searches="),
+        "shows" => program.shows = Shows::Always,
+        "compares" => program.shows = Shows::UnlessSummary,
+        _ if token.starts_with("shows=") => program.shows = Shows::With(&token["shows=".len()..]),
         _ if token.starts_with("wary=") => program.wary_of = token["wary=".len()..].split(',').collect(),
         "reads" => program.reads = true,
         "acts" => program.reads = false,

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use memchr::memmem;
 
+use crate::git_index;
 use crate::limits::{GIT_CONFIG_BYTES, GIT_INDEX_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +68,6 @@ const HARMLESS_KEYS: [(&str, &[&str]); 4] = [
 /// What brings configuration or programs from elsewhere: those of modules, of other work trees, a hook that `git status` runs.
 const ELSEWHERE: [&str; 4] = ["config.worktree", "modules", "commondir", "hooks/post-index-change"];
 
-/// The mode of a module in the index, and nearly nothing else.
-const MODULE: [u8; 4] = 0o160_000_u32.to_be_bytes();
-
 /// Looks from `directory` upwards as git does.
 pub fn repository(directory: &Path) -> Repository {
     let Ok(directory) = directory.canonicalize() else { return Repository::Configured };
@@ -92,7 +90,7 @@ pub fn repository(directory: &Path) -> Repository {
 }
 
 /// Whether git takes it for a repository.
-fn is_complete(git: &Path) -> bool {
+pub(super) fn is_complete(git: &Path) -> bool {
     let is_directory = |name: &str| git.join(name).symlink_metadata().is_ok_and(|found| found.is_dir());
     let is_file = git.join("HEAD").symlink_metadata().is_ok_and(|found| found.is_file());
     let head = std::fs::read_to_string(git.join("HEAD")).unwrap_or_default();
@@ -126,7 +124,7 @@ fn may_have_modules(git: &Path) -> bool {
     match read {
         Ok(_) => {
             let is_whole = index.len() as u64 <= GIT_INDEX_BYTES && !has_shared_index(git);
-            !is_whole || memmem::find(&index, &MODULE).is_some()
+            !is_whole || memmem::find(&index, &git_index::MODULE.to_be_bytes()).is_some()
         }
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     }

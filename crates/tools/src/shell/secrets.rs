@@ -72,6 +72,19 @@ impl Reader<'_> {
         found
     }
 
+    /// The files that words of a command name of which nobody said what they are: options that were not described, too.
+    /// "Always" covers any words behind the first ones, and no file among them that has to be asked for by itself.
+    pub(super) fn named_in(&self, words: &[String], directory: &Path) -> Vec<PathBuf> {
+        let names = words.iter().flat_map(|word| possible_names(word));
+        let paths = names.map(|name| self.located(directory, name));
+        let mut found: Vec<PathBuf> = paths
+            .filter(|path| !SYSTEM.iter().any(|system| path.starts_with(system)) && path.is_file())
+            .take(SHELL_CLOSED)
+            .collect();
+        found.dedup();
+        found
+    }
+
     /// A pattern that says something about the name is taken at its word; of one that says nothing, the disk decides.
     fn key_may_match(&self, pattern: &str, directory: &Path) -> bool {
         let name = pattern.rsplit('/').next().unwrap_or(pattern).to_lowercase();
@@ -96,6 +109,17 @@ impl Reader<'_> {
             below.iter().next().map(|name| name.to_string_lossy().into_owned())
         })
     }
+}
+
+/// Where everything belongs to programs.
+const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/dev"];
+
+/// What of a word may be the name of a file: all of it, the value of an option (`-Ffile`, `--file=file`), what stands behind
+/// a name (`key=file`, `@file`, `key=@file`).
+fn possible_names(word: &str) -> impl Iterator<Item = &str> {
+    let attached = word.strip_prefix('-').and_then(|rest| rest.get(1..));
+    let behind = word.match_indices(['=', '@', '<']).map(|(at, _)| &word[at + 1..]);
+    std::iter::once(word).chain(attached).chain(behind).filter(|name| !name.is_empty())
 }
 
 /// Whether the pattern fits the file or a directory above it, which may be searched then.

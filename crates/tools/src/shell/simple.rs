@@ -207,6 +207,12 @@ impl Reader<'_> {
                     }
                 }
             }
+            if nature == CommandNature::Effects && prefix > 0 {
+                let behind = words.get(prefix..).unwrap_or_default();
+                let mut named = self.named_in(behind, &directory);
+                named.retain(|path| !paths.contains(&Access::WritePath(path.clone())));
+                paths.extend(named.into_iter().map(Access::ReadPath));
+            }
             let input = self.input.clone().filter(|_| nature == CommandNature::Effects && !verdict.filters);
             if matches!(nature, CommandNature::Unclear(_)) || input.is_some() {
                 prefix = 0;

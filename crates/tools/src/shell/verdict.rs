@@ -1,8 +1,11 @@
 //! What one program with its words comes to: the table's answer, or that of a reader of its own. Emits nothing itself.
 
+use std::path::PathBuf;
+
 use attache_core::ports::tool::CommandNature;
 
 use super::state::State;
+use super::tracked::{Part, Unnamed};
 use super::word::{ANY_DEPTH, Place, Word};
 use super::{Network, Reader, Unclear, awk, find, git, options, programs, sed, tar};
 use crate::programs::Origin;
@@ -34,6 +37,8 @@ pub(super) struct Verdict {
     pub(super) filters: bool,
     /// Why it is asked about, where its words don't say it.
     pub(super) why: Option<String>,
+    /// Of git: the part of the repository whose files it shows.
+    pub(super) shows: Option<Part>,
 }
 
 impl Verdict {
@@ -49,6 +54,7 @@ impl Verdict {
             network: Network::Never,
             filters: false,
             why: None,
+            shows: None,
         }
     }
 
@@ -211,17 +217,23 @@ impl Reader<'_> {
 
     fn git(&mut self, shown: Vec<String>, arguments: &[Word], state: &State) -> Verdict {
         let mut verdict = git::judge(shown, arguments);
-        if verdict.nature == CommandNature::ReadOnly {
-            let asked = self.ground.repository;
-            let plain = state.directories().unwrap_or_default().iter().all(|directory| {
-                let directory = match &verdict.directory {
-                    Some(moved) => self.located(directory, moved),
-                    None => directory.clone(),
-                };
-                asked(&directory) == super::Repository::Plain
-            });
-            if !plain {
+        let moved = |directory: &PathBuf| match &verdict.directory {
+            Some(moved) => self.located(directory, moved),
+            None => directory.clone(),
+        };
+        let directories: Vec<PathBuf> = state.directories().unwrap_or_default().iter().map(moved).collect();
+        let is_plain = |directory: &PathBuf| (self.ground.repository)(directory) == super::Repository::Plain;
+        if verdict.nature == CommandNature::ReadOnly && !directories.iter().all(is_plain) {
+            verdict.acts();
+        }
+        let Some(part) = verdict.shows.take() else { return verdict };
+        for directory in &directories {
+            let (files, unnamed) = self.shown_by_git(&part, directory);
+            verdict.reads.extend(files.iter().map(|file| Place::At(file.to_string_lossy().into_owned())));
+            verdict.reads.extend(self.compared_by_git(&part, directory));
+            if unnamed == Unnamed::Some {
                 verdict.acts();
+                verdict.prefix = 0;
             }
         }
         verdict

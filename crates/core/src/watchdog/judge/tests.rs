@@ -623,5 +623,21 @@ mod offers {
                 prop_assert_eq!((one.line(), one.input), (other.line(), other.input));
             }
         }
+
+        /// An answer about a command is none about a file that the next one reads besides.
+        #[test]
+        fn an_answer_covers_no_file_that_was_not_read(
+            one in any_command(),
+            file in prop::sample::select(vec!["/w/a", "/w/.env", "/w/deep/key.pem", "/etc/hostname", "/w/notes/x"]),
+        ) {
+            let mut court = Court::new().rule("read", "notes/*", Action::Ask);
+            let command = Access::Command(one);
+            let alone = court.action(&[reads(file)]);
+            prop_assert_eq!(alone == Action::Allow, file == "/w/a");
+            if court.always(std::slice::from_ref(&command)).is_some() {
+                court.answer_always(std::slice::from_ref(&command), Action::Allow);
+                prop_assert_eq!(court.action(&[command, reads(file)]), alone);
+            }
+        }
     }
 }

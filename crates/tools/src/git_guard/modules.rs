@@ -1,0 +1,93 @@
+//! Repositories that an index leads to, wherever they lie: `git status` goes into each and follows its configuration.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+
+use super::state::{Piece, State, enter, names};
+use crate::git_index;
+use crate::limits::{GIT_GUARD_MODULES, GIT_INDEX_BYTES};
+use crate::paths::normal;
+
+/// A repository and its work tree, both relative to the root.
+type Tree = (PathBuf, PathBuf);
+
+impl State {
+    /// Adds what the indexes lead to, those of modules in modules included.
+    pub(super) fn follow_modules(&mut self, root: &OwnedFd, real: &Path) {
+        let own = self.repositories.keys().filter(|path| path.file_name() == Some(OsStr::new(".git")));
+        let own = own.map(|path| (path.clone(), tree_of(path)));
+        let led = self.pointers.iter().filter_map(|(path, piece)| led_to(real, path, piece));
+        let mut open: VecDeque<Tree> = own.chain(led).collect();
+        let mut left = GIT_GUARD_MODULES;
+        while let Some((git, tree)) = open.pop_front() {
+            for module in modules(root, &git, left) {
+                left -= 1;
+                open.extend(self.follow(root, real, tree.join(module)));
+            }
+        }
+    }
+
+    fn follow(&mut self, root: &OwnedFd, real: &Path, tree: PathBuf) -> Option<Tree> {
+        let path = tree.join(".git");
+        if self.repositories.contains_key(&path) || self.pointers.contains_key(&path) {
+            return None;
+        }
+        let directory = enter(root, &tree).ok()?;
+        let stat = fs::statat(&directory, ".git", AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        self.meet(&directory, OsStr::new(".git"), FileType::from_raw_mode(stat.st_mode), path.clone());
+        match self.pointers.get(&path) {
+            Some(piece) => led_to(real, &path, piece),
+            None => Some((path, tree)),
+        }
+    }
+}
+
+fn tree_of(git: &Path) -> PathBuf {
+    git.parent().unwrap_or(Path::new("")).to_path_buf()
+}
+
+/// Where a `.git` that is no directory leads, if that is in the root.
+fn led_to(real: &Path, path: &Path, piece: &Piece) -> Option<Tree> {
+    let tree = tree_of(path);
+    let led = match piece {
+        Piece::Text(text) => {
+            let text = String::from_utf8_lossy(text).into_owned();
+            PathBuf::from(text.trim_end().strip_prefix("gitdir:")?.trim())
+        }
+        Piece::Link(led) => led.clone(),
+        Piece::Other => return None,
+    };
+    let git = normal(&real.join(&tree).join(led));
+    Some((git.strip_prefix(real).ok()?.to_path_buf(), tree))
+}
+
+/// The modules in the index of a repository and in the files that it may share with others.
+fn modules(root: &OwnedFd, git: &Path, most: usize) -> Vec<PathBuf> {
+    let Ok(directory) = enter(root, git) else { return Vec::new() };
+    let entries = names(&directory).unwrap_or_default();
+    let is_index = |name: &OsStr| name == "index" || name.as_bytes().starts_with(b"sharedindex.");
+    let mut found = Vec::new();
+    for (name, _) in entries.iter().filter(|(name, kind)| *kind == FileType::RegularFile && is_index(name)) {
+        let modules = read(&directory, name).map(|index| git_index::modules(&index, most));
+        found.extend(modules.unwrap_or_default().iter().map(|name| PathBuf::from(OsStr::from_bytes(name))));
+    }
+    found.retain(|module| module.components().all(|part| matches!(part, Component::Normal(_))));
+    found.truncate(most);
+    found
+}
+
+fn read(directory: &OwnedFd, name: &OsStr) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(fs::openat(directory, name, flags, Mode::empty()).ok()?);
+    let mut index = Vec::new();
+    // One that is longer counts as far as it was read.
+    file.take(GIT_INDEX_BYTES).read_to_end(&mut index).ok()?;
+    Some(index)
+}

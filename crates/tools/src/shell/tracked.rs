@@ -1,0 +1,268 @@
+//! What git would show of a repository without a path that names it: tracked files under rules about reading, and keys.
+//! Their names come from the index, read here. What only older commits hold is not seen.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use attache_core::scope::Guarded;
+
+use super::repository::is_complete;
+use super::secrets::matches;
+use super::word::{Place, Word};
+use super::{Reader, options};
+use crate::git_index;
+use crate::limits::{GIT_HEAD_BYTES, GIT_INDEX_BYTES, SHELL_CLOSED};
+
+/// What is known of the files that git tracks around a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tracked {
+    /// All were shown; the work tree begins here.
+    Below(PathBuf),
+    /// Not all: too many, or in a form that is not read here.
+    Unknown,
+    /// There is no repository.
+    Nowhere,
+}
+
+/// Looks around a directory and shows what is tracked there.
+pub type TrackedBy = fn(&Path, &mut dyn FnMut(&Path)) -> Tracked;
+
+/// Shows the absolute path of each file that git tracks in the repository around `directory`.
+pub fn tracked(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Tracked {
+    let Ok(directory) = directory.canonicalize() else { return Tracked::Unknown };
+    for top in directory.ancestors() {
+        let is_there = |name: &str| top.join(name).symlink_metadata().is_ok();
+        if is_there("HEAD") && is_there("objects") {
+            return Tracked::Unknown;
+        }
+        let git = top.join(".git");
+        match git.symlink_metadata() {
+            Ok(found) if found.is_dir() && is_complete(&git) => return listed(top, &git, visit),
+            Ok(found) if found.is_file() => {
+                return led_to(top, &git).map_or(Tracked::Unknown, |git| listed(top, &git, visit));
+            }
+            Ok(_) => return Tracked::Unknown,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(_) => return Tracked::Unknown,
+        }
+    }
+    Tracked::Nowhere
+}
+
+/// Where a `.git` that is a file says the repository is.
+fn led_to(top: &Path, file: &Path) -> Option<PathBuf> {
+    let mut text = String::new();
+    File::open(file).ok()?.take(GIT_HEAD_BYTES).read_to_string(&mut text).ok()?;
+    Some(top.join(text.strip_prefix("gitdir:")?.trim()))
+}
+
+fn listed(top: &Path, git: &Path, visit: &mut dyn FnMut(&Path)) -> Tracked {
+    let mut index = Vec::new();
+    let read =
+        File::open(git.join("index")).and_then(|file| file.take(GIT_INDEX_BYTES + 1).read_to_end(&mut index));
+    let shown = match read {
+        Ok(_) if index.len() as u64 <= GIT_INDEX_BYTES => {
+            git_index::files(&index, |name| visit(&top.join(OsStr::from_bytes(name))))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(()),
+        Ok(_) | Err(_) => None,
+    };
+    shown.map_or(Tracked::Unknown, |()| Tracked::Below(top.to_path_buf()))
+}
+
+/// The part of a repository that a command of git is about, as its words say it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    operands: Vec<String>,
+    /// Words that are paths if something of that name is there: git refuses those that may be both, path and revision.
+    maybe: Vec<String>,
+    /// Words behind `--`; `None` where one of them is not known.
+    certain: Option<Vec<String>>,
+    /// Without any path, what lies below its directory.
+    pub(super) is_here: bool,
+    /// Words that begin with a colon are names like others.
+    pub(super) is_literal: bool,
+    /// It may compare directories that git knows nothing of.
+    pub(super) compares: bool,
+}
+
+impl Part {
+    pub(super) fn of(operands: &[Word], behind: Option<usize>) -> Self {
+        let text = |word: &Word| word.text().map(str::to_owned);
+        let known: Vec<String> = operands.iter().filter_map(text).collect();
+        let (maybe, certain) = match behind {
+            Some(at) => (Vec::new(), operands[at..].iter().map(text).collect()),
+            None => (known.clone(), Some(Vec::new())),
+        };
+        Self { operands: known, maybe, certain, ..Self::default() }
+    }
+
+    /// The same where the words do not say for certain which part that is.
+    pub(super) fn of_everything(self) -> Self {
+        Self { certain: None, ..self }
+    }
+}
+
+/// A part as paths.
+#[derive(Debug, Default)]
+struct Bounds {
+    /// Everything, where none is named.
+    within: Vec<PathBuf>,
+    without: Vec<PathBuf>,
+}
+
+impl Bounds {
+    fn hold(&self, path: &Path) -> bool {
+        let fits = |pattern: &PathBuf| {
+            let (pattern, path) = (pattern.to_string_lossy(), path.to_string_lossy());
+            matches(&pattern, &path) || matches(&format!("{pattern}/*"), &path)
+        };
+        let below = |bound: &PathBuf| path.starts_with(bound) || fits(bound);
+        (self.within.is_empty() || self.within.iter().any(below)) && !self.without.iter().any(below)
+    }
+}
+
+const WILDCARDS: [char; 4] = ['*', '?', '[', '\\'];
+
+impl Reader<'_> {
+    /// What git shows of this part from this directory: files to be named, and whether there may be others.
+    pub(super) fn shown_by_git(&self, part: &Part, directory: &Path) -> (Vec<PathBuf>, Unnamed) {
+        let bounds = self.bounds(part, directory);
+        let (mut found, mut unnamed) = (Vec::new(), Unnamed::None);
+        let hidden: Vec<PathBuf> = self.ground.guarded.hidden_paths().collect();
+        let mut candidates = Vec::new();
+        let top = (self.ground.tracked)(directory, &mut |path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+            if Guarded::secret_names().contains(&name.as_str())
+                || hidden.iter().any(|hidden| path.starts_with(hidden))
+            {
+                unnamed = if bounds.hold(path) { Unnamed::Some } else { unnamed };
+            } else if self.ground.closed.is_some_and(|closed| closed.keeps(path, directory)) {
+                candidates.push(path.to_path_buf());
+            }
+        });
+        let top = match top {
+            Tracked::Below(top) => top,
+            Tracked::Unknown => return (found, Unnamed::Some),
+            Tracked::Nowhere => return (found, Unnamed::None),
+        };
+        found.extend(candidates.into_iter().filter(|path| path.starts_with(&top) && bounds.hold(path)));
+        found.truncate(SHELL_CLOSED);
+        (found, unnamed)
+    }
+
+    /// Directories that git compares by itself, because they are not in the repository.
+    pub(super) fn compared_by_git(&self, part: &Part, directory: &Path) -> Vec<Place> {
+        if !part.compares {
+            return Vec::new();
+        }
+        let top = match (self.ground.tracked)(directory, &mut |_| {}) {
+            Tracked::Below(top) => Some(top),
+            Tracked::Unknown | Tracked::Nowhere => None,
+        };
+        let words = &part.operands;
+        let is_outside = |word: &String| {
+            let path = self.located(directory, word);
+            top.as_ref().is_none_or(|top| !path.starts_with(top))
+        };
+        let compares = words.iter().any(is_outside);
+        words.iter().filter(|_| compares).cloned().map(Place::Through).collect()
+    }
+
+    fn bounds(&self, part: &Part, directory: &Path) -> Bounds {
+        let real = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+        let mut bounds = Bounds::default();
+        let everything = Bounds::default;
+        let Some(certain) = &part.certain else { return everything() };
+        for word in &part.maybe {
+            let path = self.located(&real, word);
+            if !word.starts_with(':') && !word.contains(WILDCARDS) && path.symlink_metadata().is_ok() {
+                bounds.within.push(path);
+            }
+        }
+        for word in certain {
+            match (excluded(word).filter(|_| !part.is_literal), word.starts_with(':')) {
+                // A pattern that may mean less than it seems to leaves nothing out.
+                (Some(word), _) if word.contains(['?', '[', '\\']) || word.is_empty() => {}
+                (Some(word), _) => bounds.without.push(self.located(&real, word)),
+                (None, true) => return everything(),
+                (None, false) if word.contains('\\') => return everything(),
+                (None, false) => bounds.within.push(self.located(&real, word)),
+            }
+        }
+        if bounds.within.is_empty() && part.is_here {
+            bounds.within.push(real);
+        }
+        bounds
+    }
+}
+
+/// Whether something may be shown that no path was named for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unnamed {
+    None,
+    Some,
+}
+
+/// The path in `:!path`, `:^path` and `:(exclude)path`.
+pub(super) fn excluded(word: &str) -> Option<&str> {
+    let rest = word.strip_prefix(':')?;
+    rest.strip_prefix("(exclude)").or_else(|| rest.strip_prefix(['!', '^'])).filter(|rest| {
+        // More of the same kind of words may follow.
+        !rest.starts_with(['!', '^', '/', ':', '('])
+    })
+}
+
+/// Options with which git shows contents where it else would only list; any beginning of them.
+const PATCHES: [&str; 18] = [
+    "patch",
+    "patch-with-stat",
+    "patch-with-raw",
+    "unified",
+    "cc",
+    "dd",
+    "combined-all-paths",
+    "remerge-diff",
+    "diff-merges",
+    "word-diff",
+    "word-diff-regex",
+    "color-words",
+    "function-context",
+    "binary",
+    "check",
+    "verbose",
+    "show-current-patch",
+    "interactive",
+];
+
+/// Options with which a comparison tells names and numbers only.
+const SUMMARIES: [&str; 11] = [
+    "--stat",
+    "--shortstat",
+    "--numstat",
+    "--dirstat",
+    "--name-only",
+    "--name-status",
+    "--summary",
+    "--raw",
+    "--quiet",
+    "--no-patch",
+    "--compact-summary",
+];
+
+/// Whether these words make git print what files hold.
+pub(super) fn shows(how: super::programs::Shows, words: &[Word]) -> bool {
+    use super::programs::Shows;
+    let is_summary = |word: &Word| word.text().is_some_and(|text| SUMMARIES.contains(&text));
+    match how {
+        Shows::Never => false,
+        Shows::Always => true,
+        Shows::With(letters) => options::has_one_of(words, letters, &PATCHES),
+        Shows::UnlessSummary => {
+            !words.iter().any(is_summary) || options::has_one_of(words, "puUcW", &PATCHES)
+        }
+    }
+}
