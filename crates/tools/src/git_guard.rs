@@ -3,20 +3,25 @@
 //!
 //! Everything is reached from the handle of a root without following links. The search is bounded: see `limits`.
 
+mod baseline;
+mod below;
 mod configuration;
+mod lossless;
 mod modules;
 mod state;
 mod territory;
 mod undo;
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::{Site, WriteGrant};
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::reach::path_of;
 use crate::sandbox::Level;
+use baseline::{Baselines, Kept};
+use below::Below;
 use state::State;
 pub(crate) use territory::belongs_to_git;
 use undo::Undo;
@@ -25,13 +30,18 @@ use undo::Undo;
 #[derive(Debug, Default)]
 pub(crate) struct GitGuard {
     roots: Vec<Root>,
+    /// What earlier commands had left and was undone before this one.
+    told: Vec<String>,
 }
 
 #[derive(Debug)]
 struct Root {
     handle: OwnedFd,
     real: PathBuf,
+    /// As it was before this command and before those that run beside it.
     before: State,
+    baselines: Option<Baselines>,
+    _kept: Option<Kept>,
 }
 
 impl GitGuard {
@@ -43,10 +53,15 @@ impl GitGuard {
             (WriteGrant::Withheld, _) | (_, Level::None) => return Self::default(),
         }
         let named = std::iter::once(&workspace.root).chain(&workspace.additional).chain(site.granted.iter());
-        Self::of(named.cloned().collect())
+        let mut guard = Self::of(named.cloned().collect(), &workspace.scratch);
+        // Nothing holds protected names there, and git itself may bring others.
+        if level == Level::Reduced {
+            guard.roots.iter_mut().for_each(|root| root.before.below = Below::default());
+        }
+        guard
     }
 
-    fn of(mut named: Vec<PathBuf>) -> Self {
+    fn of(mut named: Vec<PathBuf>, scratch: &Path) -> Self {
         named.sort();
         named.dedup();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -54,23 +69,98 @@ impl GitGuard {
         let opened = named.iter().filter_map(|root| {
             let handle = open(root, flags, Mode::empty()).ok()?;
             let real = path_of(&handle).ok()?;
-            let before = State::of(&handle, &real);
-            Some(Root { handle, real, before })
+            Some((handle, real))
         });
-        Self { roots: opened.collect() }
+        let opened: Vec<(OwnedFd, PathBuf)> = opened.collect();
+        let within: Vec<PathBuf> = opened.iter().map(|(_, real)| real.clone()).collect();
+        let mut guard = Self::default();
+        for (handle, real) in opened {
+            let baselines = Baselines::of(scratch, &real);
+            let baselines =
+                baselines.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok();
+            let (before, told) = settled(&handle, &real, &within, baselines.as_ref());
+            guard.told.extend(told);
+            let kept = baselines.as_ref().and_then(|baselines| {
+                let kept = baselines.keep(&real, &before);
+                kept.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
+            });
+            guard.roots.push(Root { handle, real, before, baselines, _kept: kept });
+        }
+        guard
     }
 
     /// After everything that the command started has ended: undoes what must not stay, and says what that was.
     pub(crate) fn after(&self) -> Option<String> {
         let within: Vec<PathBuf> = self.roots.iter().map(|root| root.real.clone()).collect();
-        let mut told = Vec::new();
+        let mut told = self.told.clone();
         for root in &self.roots {
+            let now = State::of(&root.handle, &root.real);
             let mut undo = Undo::new(&root.handle, &root.real, &within, &root.before);
-            undo.compare(&State::of(&root.handle, &root.real));
+            undo.compare(&now);
             told.extend(undo.told());
+            remember(root.baselines.as_ref(), &root.before.below.vanished_from(&now.below));
         }
         told.dedup();
         (!told.is_empty()).then(|| format!("undone by attache: {}", told.join("; ")))
+    }
+}
+
+/// The state to compare with later, once everything that earlier commands have left is undone.
+fn settled(
+    handle: &OwnedFd,
+    real: &Path,
+    within: &[PathBuf],
+    baselines: Option<&Baselines>,
+) -> (State, Vec<String>) {
+    let others = baselines.map(Baselines::others).unwrap_or_default();
+    let mut told = Vec::new();
+    for left in &others.left {
+        let mut undo = Undo::new(handle, real, within, left);
+        undo.compare(&State::of(handle, real));
+        told.extend(undo.told());
+    }
+    // What runs beside this command may have changed something already.
+    if let Some(oldest) = others.oldest {
+        return (oldest, told);
+    }
+    let mut now = State::of(handle, real);
+    let moved = baselines.map(Baselines::moved).unwrap_or_default();
+    let mut still_gone = Below::default();
+    for (path, was) in moved.0 {
+        match now.below.find(&path, &was).map(|(at, held)| (at.clone(), held.clone())) {
+            None => {
+                still_gone.0.insert(path, was);
+            }
+            // In another directory of that name it is its user's.
+            Some((at, held)) if held.entries != was.entries && held.is_in_the_directory_of(&was) => {
+                let nothing = State::default();
+                let mut undo = Undo::new(handle, real, within, &nothing);
+                undo.put_back_held(&at, &was);
+                told.extend(undo.told());
+                now.below.0.insert(at, was);
+            }
+            Some(_) => {}
+        }
+    }
+    now.below.0.extend(still_gone.0);
+    (now, told)
+}
+
+fn remember(baselines: Option<&Baselines>, vanished: &Below) {
+    if let Some(baselines) = baselines
+        && let Err(error) = baselines.set_moved(vanished)
+    {
+        tracing::warn!(%error, "what a command has moved is not remembered");
+    }
+}
+
+/// Undoes what commands have left whose process was killed, in every root of theirs. `scratches`: the directory of all.
+pub(crate) fn settle_what_is_left(scratches: &Path) {
+    for root in baseline::left_roots(scratches) {
+        let guard = GitGuard::of(vec![root], &scratches.join("any"));
+        if let Some(told) = guard.after() {
+            tracing::warn!("{told}");
+        }
     }
 }
 

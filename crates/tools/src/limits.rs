@@ -301,6 +301,10 @@ pub(crate) const GIT_GUARD_ENTRIES: usize = 20_000;
 /// Repositories that an index leads to and that are looked at.
 pub(crate) const GIT_GUARD_MODULES: usize = 1_024;
 
+/// Protected names below the top of a root that are compared after a command, and the files of one of them: `.vscode` has three.
+pub(crate) const PROTECTED_NAMES: usize = 256;
+pub(crate) const PROTECTED_ENTRIES: usize = 64;
+
 /// Names tried for what is set aside.
 pub(crate) const SET_ASIDE_TRIES: usize = 64;
 

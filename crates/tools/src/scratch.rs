@@ -10,6 +10,8 @@ use attache_core::ids::SessionId;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::scratch::{Left, Scratch};
 
+use crate::git_guard;
+
 /// `DIRECTORY/SESSION` each; names that begin with a dot are not sessions'.
 #[derive(Clone, Debug)]
 pub struct ScratchDirectories(PathBuf);
@@ -33,10 +35,13 @@ impl ScratchDirectories {
 
 impl Scratch for ScratchDirectories {
     fn left(&self) -> BoxFuture<'static, io::Result<Vec<Left>>> {
-        self.run(|directory| match directory.read_dir() {
-            Ok(entries) => Ok(entries.flatten().filter_map(|entry| left(&entry)).collect()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
+        self.run(|directory| {
+            git_guard::settle_what_is_left(directory);
+            match directory.read_dir() {
+                Ok(entries) => Ok(entries.flatten().filter_map(|entry| left(&entry)).collect()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+                Err(error) => Err(error),
+            }
         })
     }
 

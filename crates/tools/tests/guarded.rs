@@ -158,3 +158,56 @@ async fn what_a_command_leaves_for_git_is_undone_and_told() {
         );
     }
 }
+
+/// The text of a command that has ended.
+async fn said(trial: &Trial, command: &str) -> String {
+    match trial.run("bash", json!({"command": command})).await {
+        ToolOutcome::Output { data, .. } => data.to_string(),
+        other => panic!("{command}: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_envrc_that_a_command_makes_is_set_aside_and_told() {
+    for level in [Level::Full, Level::Reduced] {
+        let trial = Trial::held(level);
+        let text = said(&trial, "echo 'run me' > .envrc; echo ran").await;
+        assert!(text.contains("ran") && text.contains(".envrc is configuration"), "{level:?}: {text}");
+        assert!(!trial.root.join(".envrc").exists(), "{level:?}");
+        assert_eq!(trial.text(".envrc.disabled"), "run me\n");
+    }
+}
+
+#[tokio::test]
+async fn a_protected_name_is_not_changed_by_moving_its_directory_away_and_back() {
+    let trial = Trial::held(Level::Full);
+    trial.put("sub/.vscode/tasks.json", "own");
+    let deep = "1/2/3/4/5/6/7/8";
+    let mut told = String::new();
+    for command in [
+        format!("mkdir -p {deep} && mv sub {deep}/sub; echo $?"),
+        format!("echo evil > {deep}/sub/.vscode/tasks.json; echo $?"),
+        format!("mv {deep}/sub sub; echo $?"),
+        "true".to_owned(),
+    ] {
+        told.push_str(&said(&trial, &command).await);
+    }
+    assert_eq!(trial.text("sub/.vscode/tasks.json"), "own", "{told}");
+    let is_evil = trial.root.join("sub/.vscode.disabled").exists();
+    assert_eq!(told.contains("sub/.vscode is configuration"), is_evil, "{told}");
+}
+
+/// What is planted while a command runs in the background is seen by the next one that ends.
+#[tokio::test]
+async fn what_a_background_command_plants_is_undone_while_it_runs() {
+    let trial = Trial::held(Level::Full);
+    let command = "touch mise.toml; until [ -e go ]; do sleep 0.02; done";
+    let (data, _) = trial.done("bash", json!({"command": command, "background": true})).await;
+    assert!(data.as_str().unwrap().contains("running"), "{data}");
+    while !trial.root.join("mise.toml").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let text = said(&trial, "true").await;
+    assert!(text.contains("mise.toml is configuration") && !trial.root.join("mise.toml").exists(), "{text}");
+    trial.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;
+}

@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use attache_core::scope::{Guarded, ProtectedName, WhenMissing, Where};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
+use super::below::Below;
+use super::lossless;
 use super::territory::is_dot_git;
 use crate::limits::{
     GIT_CONFIG_BYTES, GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, GIT_GUARD_ENTRIES, NESTED_DEPTH,
@@ -28,29 +31,39 @@ pub(super) const CONTROL: [&str; 6] =
 const WRITTEN: [&str; 6] = ["", "logs", "refs", "info", "objects/info", "objects/pack"];
 
 /// Paths are relative to the root.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
     /// Directories that git takes for repositories, those of modules and other work trees included.
+    #[serde(with = "lossless::map")]
     pub(super) repositories: BTreeMap<PathBuf, Repository>,
     /// Entries `.git` that are no directory.
+    #[serde(with = "lossless::map")]
     pub(super) pointers: BTreeMap<PathBuf, Piece>,
     /// Protected names at the top that no place-holder stands for. Of those that no mount holds either, what is in them.
+    #[serde(with = "lossless::map")]
     pub(super) protected: BTreeMap<PathBuf, Option<Piece>>,
+    /// Protected names below the top.
+    pub(super) below: Below,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Repository {
     /// Those of `CONTROL` that are there.
-    pub(super) control: BTreeMap<&'static str, Piece>,
+    #[serde(with = "lossless::map")]
+    pub(super) control: BTreeMap<OsString, Piece>,
     /// Hooks that git would run, with what tells whether they are still the same.
+    #[serde(with = "lossless::map")]
     pub(super) hooks: BTreeMap<OsString, (u64, i64, i64)>,
     /// Links below it.
+    #[serde(with = "lossless::set")]
     pub(super) links: BTreeSet<PathBuf>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Piece {
+    #[serde(with = "lossless::contents")]
     Text(Vec<u8>),
+    #[serde(with = "lossless::path")]
     Link(PathBuf),
     /// Too large, a directory, or not to be read.
     Other,
@@ -75,6 +88,9 @@ impl State {
             let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
             if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
                 state.add(path.clone(), &directory);
+            }
+            if depth > 0 {
+                state.below.meet(&directory, &path, &entries);
             }
             for (name, kind) in &entries {
                 let below = path.join(name);
@@ -142,7 +158,8 @@ fn inner_repositories(git: &OwnedFd) -> Vec<PathBuf> {
 
 impl Repository {
     pub(super) fn of(git: &OwnedFd) -> Self {
-        let control = CONTROL.iter().filter_map(|name| Some((*name, piece(git, Path::new(name))?)));
+        let control =
+            CONTROL.iter().filter_map(|name| Some((OsString::from(name), piece(git, Path::new(name))?)));
         Self { control: control.collect(), hooks: hooks(git), links: links(git) }
     }
 }
@@ -152,7 +169,9 @@ fn hooks(git: &OwnedFd) -> BTreeMap<OsString, (u64, i64, i64)> {
     let Ok(directory) = enter(git, Path::new("hooks")) else { return BTreeMap::new() };
     let entries = names(&directory).unwrap_or_default();
     let running = entries.into_iter().filter_map(|(name, _)| {
-        let is_example = name.as_encoded_bytes().ends_with(b".sample");
+        // Git runs neither examples nor what was set aside.
+        let text = name.to_string_lossy();
+        let is_example = text.ends_with(".sample") || text.contains(super::undo::ASIDE);
         let stat = fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let runs = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => true,

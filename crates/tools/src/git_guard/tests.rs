@@ -42,7 +42,7 @@ impl Place {
     }
 
     fn guard(&self) -> GitGuard {
-        GitGuard::of(vec![self.base.join("root")])
+        GitGuard::of(vec![self.base.join("root")], &self.base.join("own/scratch/ses_1"))
     }
 
     /// Whether something ran, or was written, that its user has not asked for.
@@ -303,4 +303,155 @@ fn edit_tools_leave_to_git_what_is_gits() {
     let link = Path::new("/elsewhere/x");
     assert!(belongs_to_git(Path::new("/w/.git/x"), link).is_some());
     assert!(belongs_to_git(Path::new("/w/link/x"), Path::new("/w/.git/x")).is_some());
+}
+
+impl Place {
+    /// As if our process had been killed while the command of this guard ran: what it kept is there, and nobody holds it.
+    fn kill(&self, guard: GitGuard) {
+        let kept = self.base.join("own/scratch/.sandbox/baselines");
+        let files: Vec<PathBuf> = kept.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        let copies: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+        drop(guard);
+        for (file, copy) in files.iter().zip(copies) {
+            assert!(!file.exists(), "what was kept goes with its guard");
+            std::fs::write(file, copy).unwrap();
+        }
+    }
+}
+
+const PLANT: &str = "git init -q sub && git -C sub config core.fsmonitor \"$BASE/run\" && touch mise.toml";
+
+#[test]
+fn what_a_command_planted_before_we_were_killed_is_undone_by_the_next() {
+    let place = Place::new();
+    let guard = place.guard();
+    place.in_root(PLANT);
+    place.kill(guard);
+    let told = place.guard().after().unwrap();
+    assert!(told.contains("sub/.git/config") && told.contains("mise.toml"), "{told}");
+    place.in_root("git -C sub status");
+    assert!(!place.is_harmed() && !place.base.join("root/mise.toml").exists());
+    assert_eq!(place.guard().after(), None);
+}
+
+#[test]
+fn it_is_also_undone_where_no_command_follows() {
+    let place = Place::new();
+    let guard = place.guard();
+    place.in_root(PLANT);
+    settle_what_is_left(&place.base.join("own/scratch"));
+    assert!(place.base.join("root/mise.toml").exists(), "the command still runs");
+    place.kill(guard);
+    settle_what_is_left(&place.base.join("own/scratch"));
+    place.in_root("git -C sub status");
+    assert!(!place.is_harmed() && !place.base.join("root/mise.toml").exists());
+}
+
+#[test]
+fn names_that_are_no_text_are_kept_as_well() {
+    let place = Place::new();
+    place.in_root(
+        "git init -q \"$(printf 'a\\377b')\"; name=\"$(printf 's\\376')\"; mkdir -p \"$name/.vscode\" && echo x > \"$name/.vscode/t\"",
+    );
+    let guard = place.guard();
+    let kept = guard.roots[0].before.clone();
+    let text = serde_json::to_string(&kept).unwrap();
+    let read: State = serde_json::from_str(&text).unwrap();
+    assert_eq!(format!("{read:?}"), format!("{kept:?}"));
+    assert!(kept.repositories.len() >= 2 && kept.below.0.len() == 1, "{kept:?}");
+}
+
+#[test]
+fn a_command_beside_another_is_compared_with_what_was_before_both() {
+    let place = Place::new();
+    let background = place.guard();
+    place.in_root(PLANT);
+    let foreground = place.guard();
+    let told = foreground.after().unwrap();
+    assert!(told.contains("sub/.git/config"), "{told}");
+    drop(foreground);
+    place.in_root("echo x > .devcontainer.json");
+    let (second, told) = (place.guard(), background.after().unwrap());
+    assert!(told.contains(".devcontainer.json"), "{told}");
+    drop(background);
+    place.in_root("echo x > .devcontainer.json");
+    assert!(second.after().unwrap().contains(".devcontainer.json"));
+}
+
+/// Several commands, each looked after.
+fn one_after_the_other(place: &Place, commands: &[&str]) -> Vec<String> {
+    let mut told = Vec::new();
+    for command in commands {
+        let guard = place.guard();
+        let said = place.in_root(command);
+        assert_eq!(said, "", "{command}");
+        told.extend(guard.after());
+    }
+    told
+}
+
+const OWN: &str = "mkdir -p sub/.vscode/deep sub/.cargo && echo own > sub/.vscode/tasks.json && echo own > sub/.vscode/deep/x && \
+                   printf '#!/bin/sh\\n' > sub/.envrc && echo own > sub/.cargo/config.toml";
+const AWAY: &str = "mkdir -p 1/2/3/4/5/6/7/8 && mv sub 1/2/3/4/5/6/7/8/sub";
+const DEEP: &str = "cd 1/2/3/4/5/6/7/8/sub && echo evil > .vscode/tasks.json && rm .vscode/deep/x && echo evil >> .envrc && \
+                    echo evil > .cargo/config.toml";
+
+fn is_as_it_was(place: &Place, directory: &str) {
+    let read = |name: &str| std::fs::read_to_string(place.base.join("root").join(directory).join(name));
+    for name in [".vscode/tasks.json", ".vscode/deep/x", ".cargo/config.toml"] {
+        assert_eq!(read(name).unwrap(), "own\n", "{name}");
+    }
+    assert_eq!(read(".envrc").unwrap(), "#!/bin/sh\n");
+    assert_eq!(read(".vscode.disabled/tasks.json").unwrap(), "evil\n", "nothing is lost");
+}
+
+#[test]
+fn protected_names_that_went_out_of_sight_come_back_as_they_were() {
+    for (back, at) in [("mv 1/2/3/4/5/6/7/8/sub sub", "sub"), ("mv 1/2/3/4/5/6/7/8/sub other", "other")] {
+        let place = Place::new();
+        place.in_root(OWN);
+        let told = one_after_the_other(&place, &[AWAY, DEEP, back, "true"]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        for name in [".vscode", ".envrc", ".cargo/config.toml"] {
+            assert!(told[0].contains(&format!("{at}/{name} is configuration")), "{told:?}");
+        }
+        is_as_it_was(&place, at);
+    }
+}
+
+#[test]
+fn what_is_moved_back_between_two_commands_is_compared_too() {
+    let place = Place::new();
+    place.in_root(OWN);
+    assert_eq!(one_after_the_other(&place, &[AWAY, DEEP]), Vec::<String>::new());
+    place.in_root("mv 1/2/3/4/5/6/7/8/sub sub");
+    let told = one_after_the_other(&place, &["true", "true"]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    is_as_it_was(&place, "sub");
+}
+
+#[test]
+fn what_its_user_changes_or_makes_anew_stays() {
+    let place = Place::new();
+    place.in_root(OWN);
+    assert_eq!(one_after_the_other(&place, &["true", "mkdir more && echo x > more/a"]), Vec::<String>::new());
+    place.in_root("echo mine > sub/.vscode/tasks.json");
+    assert_eq!(one_after_the_other(&place, &["true", AWAY]), Vec::<String>::new());
+    // Another directory of that name, as after a checkout.
+    place.in_root("mkdir -p sub/.vscode && echo newer > sub/.vscode/tasks.json");
+    assert_eq!(one_after_the_other(&place, &["true", "true"]), Vec::<String>::new());
+    let text = std::fs::read_to_string(place.base.join("root/sub/.vscode/tasks.json")).unwrap();
+    assert_eq!(text, "newer\n");
+}
+
+#[test]
+fn what_changes_below_the_mounts_is_put_back() {
+    let place = Place::new();
+    place.in_root("mkdir -p p/b/c/d/.husky && cp \"$BASE/run\" p/b/c/d/.husky/pre-commit");
+    let told = one_after_the_other(&place, &["echo evil >> p/b/c/d/.husky/pre-commit"]);
+    assert!(told[0].contains("p/b/c/d/.husky"), "{told:?}");
+    let hook = place.base.join("root/p/b/c/d/.husky/pre-commit");
+    assert!(!std::fs::read_to_string(&hook).unwrap().contains("evil"));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&hook.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o111, 0o111, "{mode:o}");
 }

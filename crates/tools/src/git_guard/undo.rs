@@ -11,13 +11,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::below::{Entry, Held};
 use super::configuration::without_programs;
 use super::state::{Piece, Repository, State, enter};
 use crate::limits::SET_ASIDE_TRIES;
 use crate::paths::normal;
 
+const CONFIGURATION: &str = "is configuration that only its user makes";
+
 /// Behind the name of what is set aside.
-const ASIDE: &str = ".disabled";
+pub(super) const ASIDE: &str = ".disabled";
 
 pub(super) struct Undo<'a> {
     root: &'a OwnedFd,
@@ -52,7 +55,34 @@ impl<'a> Undo<'a> {
         for (path, _) in after.protected.iter().filter(|(path, now)| before.get(*path) != Some(now)) {
             let was = before.get(path).and_then(Option::as_ref);
             let done = self.set_aside(path).and_then(|()| self.put_back(path, was));
-            self.tell(path, "is configuration that only its user makes", done);
+            self.tell(path, CONFIGURATION, done);
+        }
+        for (path, was) in &self.before.below.0 {
+            if let Some((at, now)) = after.below.find(path, was)
+                && now.entries != was.entries
+            {
+                self.put_back_held(at, was);
+            }
+        }
+    }
+
+    /// A protected name below the top, which holds something else now.
+    pub(super) fn put_back_held(&mut self, path: &Path, was: &Held) {
+        let done = self.set_aside(path).and_then(|()| {
+            was.entries.iter().try_for_each(|(inner, entry)| self.put_entry(&path.join(inner), entry))
+        });
+        self.tell(path, CONFIGURATION, done);
+    }
+
+    fn put_entry(&self, path: &Path, entry: &Entry) -> Result<(), Errno> {
+        match entry {
+            Entry::File { mode, text } => self.write(path, text, *mode),
+            Entry::Link(led) => self.put_back(path, Some(&Piece::Link(led.clone()))),
+            Entry::Directory => {
+                let (directory, name) = self.place(path)?;
+                fs::mkdirat(&directory, name, Mode::from_raw_mode(0o755))
+            }
+            Entry::Large(..) => Err(Errno::FBIG),
         }
     }
 
@@ -84,19 +114,13 @@ impl<'a> Undo<'a> {
         }
     }
 
-    fn control(
-        &mut self,
-        repository: &Path,
-        name: &'static str,
-        piece: &Piece,
-        was: &BTreeMap<&'static str, Piece>,
-    ) {
+    fn control(&mut self, repository: &Path, name: &OsStr, piece: &Piece, was: &BTreeMap<OsString, Piece>) {
         let path = repository.join(name);
         let (text, is_text) = match piece {
             Piece::Text(text) => (String::from_utf8_lossy(text).into_owned(), true),
             Piece::Link(_) | Piece::Other => (String::new(), false),
         };
-        let problem = match name {
+        let problem = match name.to_str().unwrap_or_default() {
             "config" | "config.worktree" => {
                 let directory = self.real.join(repository);
                 let has_tree = |tree: &str| self.is_within(&normal(&directory.join(tree)));
@@ -163,7 +187,7 @@ impl<'a> Undo<'a> {
     fn leads_plainly(&self, led: &Path) -> bool {
         let Ok(git) = open_absolute(led) else { return false };
         let repository = Repository::of(&git);
-        let config = repository.control.get("config");
+        let config = repository.control.get(OsStr::new("config"));
         let is_plain = match config {
             Some(Piece::Text(text)) => without_programs(&String::from_utf8_lossy(text), |_| false).is_none(),
             Some(Piece::Link(_) | Piece::Other) => false,
@@ -225,7 +249,7 @@ impl<'a> Undo<'a> {
 
     fn put_back(&self, path: &Path, was: Option<&Piece>) -> Result<(), Errno> {
         match was {
-            Some(Piece::Text(text)) => self.write(path, text),
+            Some(Piece::Text(text)) => self.write(path, text, 0o644),
             Some(Piece::Link(led)) => {
                 let (directory, name) = self.place(path)?;
                 fs::symlinkat(led, &directory, name)
@@ -244,15 +268,15 @@ impl<'a> Undo<'a> {
     fn replace_config(&self, path: &Path, harmless: &str, was: Option<&Piece>) -> Result<(), Errno> {
         self.set_aside(path)?;
         match was {
-            Some(Piece::Text(text)) => self.write(path, text),
-            Some(Piece::Link(_) | Piece::Other) | None => self.write(path, harmless.as_bytes()),
+            Some(Piece::Text(text)) => self.write(path, text, 0o644),
+            Some(Piece::Link(_) | Piece::Other) | None => self.write(path, harmless.as_bytes(), 0o644),
         }
     }
 
-    fn write(&self, path: &Path, text: &[u8]) -> Result<(), Errno> {
+    fn write(&self, path: &Path, text: &[u8], mode: u32) -> Result<(), Errno> {
         let (directory, name) = self.place(path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = fs::openat(&directory, name, flags, Mode::from_raw_mode(0o644))?;
+        let file = fs::openat(&directory, name, flags, Mode::from_raw_mode(mode))?;
         let written = File::from(file).write_all(text);
         written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }

@@ -18,9 +18,6 @@ use crate::limits::{HELD_PATHS, NESTED_DEPTH, NESTED_DIRECTORIES};
 /// Never looked into for nested repositories: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build"];
 
-/// Does nothing until its owner has allowed its very content.
-const INERT_WHEN_NEW: &[&str] = &[".envrc"];
-
 /// What of a repository is not git's to write.
 const OF_REPOSITORY: [(&str, Form); 3] =
     [("hooks", Form::Directory), ("config", Form::File), ("config.worktree", Form::File)];
@@ -289,10 +286,8 @@ fn form_of(sequence: &str) -> Form {
 
 fn needs_place_holder(sequence: &str, place: Place) -> bool {
     match place {
-        Place::Home => !INERT_WHEN_NEW.contains(&sequence),
-        Place::Root => {
-            !INERT_WHEN_NEW.contains(&sequence) && !Guarded::names_read_at_home().contains(&sequence)
-        }
+        Place::Home => true,
+        Place::Root => !Guarded::names_read_at_home().contains(&sequence),
         Place::Nested => false,
     }
 }

@@ -38,8 +38,6 @@ pub enum WhenMissing {
     Held,
     /// A look afterwards.
     Undone,
-    /// Nothing: it has to be approved by its user.
-    Inert,
 }
 
 impl ProtectedName {
@@ -91,7 +89,6 @@ fn line(line: &'static str) -> Option<ProtectedName> {
         missing: match missing {
             "held" => WhenMissing::Held,
             "undone" => WhenMissing::Undone,
-            "inert" => WhenMissing::Inert,
             _ => return None,
         },
         reason: rest,

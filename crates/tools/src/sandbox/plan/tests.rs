@@ -198,7 +198,7 @@ fn problem(policy: &Policy, tree: &Made, mounts: &[Mount]) -> Option<String> {
     let is_written = |path: &Path| {
         decisive(mounts, path).is_some_and(|mount| mount.what == What::Writable) && policy.is_writable(path)
     };
-    let names: Vec<&str> = Guarded::protected_names().filter(|name| *name != ".envrc").collect();
+    let names: Vec<&str> = Guarded::protected_names().collect();
     for root in &policy.writable {
         let is_seen = tree.0.get(root) == Some(&Node::Directory);
         for name in names.iter().filter(|_| is_seen) {

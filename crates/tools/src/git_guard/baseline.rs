@@ -1,0 +1,180 @@
+//! Keeps on disk what there was before a command, until it has been compared: in a directory that no command can reach. What
+//! a process of ours that was killed has left there is compared by the next one. Knows nothing of what it keeps.
+
+use std::fs::{DirBuilder, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::below::Below;
+use super::lossless;
+use super::state::State;
+
+/// What is kept of one root.
+#[derive(Debug)]
+pub(super) struct Baselines {
+    directory: PathBuf,
+    root: String,
+}
+
+/// One that is compared when its command has ended. Its lock says that this is still to come.
+#[derive(Debug)]
+pub(super) struct Kept {
+    path: PathBuf,
+    _lock: File,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(with = "lossless::path")]
+    root: PathBuf,
+    state: State,
+}
+
+/// What others have kept of the same root.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    /// Of commands that were never looked after.
+    pub(super) left: Vec<State>,
+    /// Of the command that has run for the longest time.
+    pub(super) oldest: Option<State>,
+}
+
+const MOVED: &str = "moved";
+
+impl Baselines {
+    /// `scratch`: the session's; what lies beside it belongs to us.
+    pub(super) fn of(scratch: &Path, root: &Path) -> io::Result<Self> {
+        let directory = directory_beside(scratch);
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        let mut hasher = DefaultHasher::new();
+        root.hash(&mut hasher);
+        Ok(Self { directory, root: format!("{:016x}", hasher.finish()) })
+    }
+
+    /// Takes over what nobody holds any more.
+    pub(super) fn others(&self) -> Others {
+        let mut others = Others::default();
+        let mut since: Option<SystemTime> = None;
+        for path in files(&self.directory).filter(|path| is_of(path, &self.root)) {
+            match claimed(&path) {
+                Claim::Left(written) => others.left.push(written.state),
+                Claim::Running(written, started) => {
+                    if since.is_none_or(|since| started < since) {
+                        (since, others.oldest) = (Some(started), Some(written.state));
+                    }
+                }
+                Claim::Nothing => {}
+            }
+        }
+        others
+    }
+
+    pub(super) fn keep(&self, root: &Path, state: &State) -> io::Result<Kept> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{}-{number}", self.root, std::process::id());
+        let new = self.directory.join(format!("new-{name}"));
+        let path = self.directory.join(name);
+        let mut file = File::options().create(true).truncate(true).write(true).open(&new)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let written = Written { root: root.to_owned(), state: state.clone() };
+        file.write_all(&serde_json::to_vec(&written)?)?;
+        // Nobody finds it before it is locked and whole.
+        std::fs::rename(&new, &path)?;
+        Ok(Kept { path, _lock: file })
+    }
+
+    /// Protected names that a command has moved out of sight.
+    pub(super) fn moved(&self) -> Below {
+        let read = std::fs::read(self.moved_path()).ok();
+        read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn set_moved(&self, moved: &Below) -> io::Result<()> {
+        if moved.0.is_empty() {
+            return match std::fs::remove_file(self.moved_path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                Ok(()) | Err(_) => Ok(()),
+            };
+        }
+        let new = self.directory.join(format!("new-{}-{}", self.root, std::process::id()));
+        std::fs::write(&new, serde_json::to_vec(moved)?)?;
+        std::fs::rename(&new, self.moved_path())
+    }
+
+    fn moved_path(&self) -> PathBuf {
+        self.directory.join(format!("{MOVED}-{}", self.root))
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "what was kept for a command stays");
+        }
+    }
+}
+
+/// The roots whose commands were never looked after, below the directory of all scratches.
+pub(super) fn left_roots(scratches: &Path) -> Vec<PathBuf> {
+    let directory = directory_beside(&scratches.join("any"));
+    let is_kept = |path: &PathBuf| name_of(path).starts_with(|first: char| first.is_ascii_hexdigit());
+    let mut roots: Vec<PathBuf> = files(&directory)
+        .filter(is_kept)
+        .filter_map(|path| {
+            let file = File::open(&path).ok()?;
+            flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
+            let written: Written = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+            Some(written.root)
+        })
+        .collect();
+    roots.sort();
+    roots.dedup();
+    roots
+}
+
+fn directory_beside(scratch: &Path) -> PathBuf {
+    scratch.parent().unwrap_or(scratch).join(".sandbox").join("baselines")
+}
+
+fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn name_of(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+fn is_of(path: &Path, root: &str) -> bool {
+    name_of(path).strip_prefix(root).is_some_and(|rest| rest.starts_with('-'))
+}
+
+enum Claim {
+    Left(Written),
+    Running(Written, SystemTime),
+    Nothing,
+}
+
+fn claimed(path: &Path) -> Claim {
+    let Ok(file) = File::open(path) else { return Claim::Nothing };
+    let is_left = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let read = std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<Written>(&text).ok());
+    let started = file.metadata().and_then(|found| found.modified());
+    match (read, started) {
+        (Some(written), Ok(started)) if !is_left => Claim::Running(written, started),
+        (read, _) if is_left => {
+            if let Err(error) = std::fs::remove_file(path) {
+                tracing::warn!(path = %path.display(), %error, "what was kept for a command stays");
+            }
+            read.map_or(Claim::Nothing, Claim::Left)
+        }
+        _ => Claim::Nothing,
+    }
+}
