@@ -77,7 +77,7 @@ impl Accounts for StoredKeys {
             match (providers.available().is_empty(), credentials.read().trouble()) {
                 (false, _) => Ok(()),
                 (true, Some(trouble)) => Err(trouble.to_string()),
-                (true, None) => Err(format!("no model can be used yet. {THREE_WAYS}")),
+                (true, None) => Err(format!("no model is available yet. {THREE_WAYS}")),
             }
         })
     }

@@ -34,16 +34,16 @@ pub(crate) struct GlobalArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Be the agent of an editor: ACP on stdin and stdout
+    /// Run as the agent of an editor: ACP on stdin and stdout
     Acp(AcpArgs),
     /// Play one full session in this terminal; needs no key and no network
     #[command(after_help = "Example:\n  attache demo")]
     Demo,
-    /// Show which models can be used now, and why the others can't
+    /// Show which models you can use now, and why not the others
     Models(ModelsArgs),
-    /// Keep, show and forget the keys of providers
+    /// Store, show and delete API keys
     Auth(AuthArgs),
-    /// Check everything that could be wrong, and say what to do about it
+    /// Check the setup and say what to fix
     Doctor(DoctorArgs),
     /// Look at stored sessions
     Sessions(SessionsArgs),
@@ -66,19 +66,19 @@ pub(crate) struct AcpArgs {
     /// Agent of new sessions
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
-    /// What passes without a question
+    /// What runs without a question
     #[arg(long, value_name = "LEVEL", value_parser = ["ask", "edits", "all"])]
     pub(crate) approval: Option<String>,
-    /// What contains commands
+    /// How commands are confined
     #[arg(long, value_name = "LEVEL", value_parser = ["auto", "require", "off"])]
     pub(crate) sandbox: Option<String>,
-    /// Whether the editor's own files and terminals are used, where it offers them
+    /// Whether to use the editor's files and terminals if it offers them
     #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
     pub(crate) client_fs: Option<String>,
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Ask for a key and keep it, instead of serving: what editors run in a terminal to log in
+    /// Ask for a key and store it instead of serving; editors run this in a terminal to log in
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1, hide = true)]
     pub(crate) login: Option<Option<String>>,
 }
@@ -110,13 +110,13 @@ pub(crate) struct AuthArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Ask for a key, check it and keep it: in the keyring, else in a file of yours
+    /// Ask for a key, check it and store it in the keyring, or in a file that only you can read
     #[command(after_help = "Example:\n  attache auth login anthropic")]
     Login(LoginArgs),
     /// Show where the key of each provider comes from
     #[command(after_help = "Example:\n  attache auth status")]
     Status,
-    /// Forget a key
+    /// Delete a key
     #[command(after_help = "Example:\n  attache auth logout anthropic")]
     Logout {
         /// Provider
@@ -128,10 +128,10 @@ pub(crate) enum AuthCommand {
 pub(crate) struct LoginArgs {
     /// Provider: anthropic, openai, gemini, … or one of your configuration
     pub(crate) provider: String,
-    /// Keep the key without trying it
+    /// Store the key without trying it
     #[arg(long)]
     pub(crate) no_check: bool,
-    /// Keep it in the file also where there is a keyring
+    /// Store it in the file even if there is a keyring
     #[arg(long)]
     pub(crate) file: bool,
 }
@@ -139,7 +139,7 @@ pub(crate) struct LoginArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "Example:\n  attache doctor")]
 pub(crate) struct DoctorArgs {
-    /// Show what to write into the settings of editors instead
+    /// Show the settings for your editor instead
     #[arg(long)]
     pub(crate) editors: bool,
 }
@@ -162,14 +162,14 @@ pub(crate) enum SessionsCommand {
     Show {
         /// Session id, or its beginning
         id: String,
-        /// Also the arguments and the output of each tool call
+        /// Also show the arguments and output of each tool call
         #[arg(long)]
         full: bool,
-        /// Everything that is stored, as JSON
+        /// Print everything that is stored, as JSON
         #[arg(long, conflicts_with = "full")]
         json: bool,
     },
-    /// Write one session out
+    /// Export one session
     #[command(
         after_help = "Example:\n  attache sessions export ses_019a2b3c4d5e6fAbCdEfGhIjKl --format md -o session.md"
     )]
@@ -186,13 +186,13 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ListArgs {
-    /// How many, the newest first
+    /// List the newest N
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
-    /// Every session
+    /// List every session
     #[arg(long, conflicts_with = "limit")]
     pub(crate) all: bool,
-    /// For programs: a JSON array
+    /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -50,7 +50,7 @@ impl<'a> Desk<'a> {
         let (provider, wire) = self.find(&login.provider)?;
         let name = &provider.name;
         if let Some(page) = provider.vendor.map(|vendor| vendor.key_page) {
-            answer::note(&format!("Keys of {} are made at {page}", vendor_name(provider)));
+            answer::note(&format!("Get a key for {} at {page}", vendor_name(provider)));
         }
         let secret = read_key::read(&format!("Key for {name}: ")).await?;
         if !login.no_check {
@@ -58,19 +58,19 @@ impl<'a> Desk<'a> {
         }
         let place = if login.file { Place::File } else { Place::KeyringElseFile };
         match self.credentials.store(name, &secret, place)? {
-            Stored::Keyring => answer::write(&format!("The key of {name} is in the keyring.\n"))?,
+            Stored::Keyring => answer::write(&format!("Stored the key of {name} in the keyring.\n"))?,
             Stored::File { file, because } => {
                 if let Some(reason) = because {
                     answer::note(&format!("The keyring is not used: {reason}."));
                 }
                 answer::write(&format!(
-                    "The key of {name} is in {}, which only you can read.\n",
+                    "Stored the key of {name} in {}, which only you can read.\n",
                     file.display()
                 ))?;
             }
         }
         if let Some(variable) = self.winning_variable(provider, wire)? {
-            answer::note(&format!("{variable} is set and wins over it; unset it to use the stored key."));
+            answer::note(&format!("{variable} is set and takes precedence; unset it to use the stored key."));
         }
         Ok(())
     }
@@ -83,10 +83,10 @@ impl<'a> Desk<'a> {
             self.find(name)?;
         }
         match self.credentials.forget(name)? {
-            Some(Entry::Keyring) => answer::write(&format!("The key of {name} is gone from the keyring.\n"))?,
+            Some(Entry::Keyring) => answer::write(&format!("Deleted the key of {name} from the keyring.\n"))?,
             Some(Entry::Here(_)) => {
                 let file = self.credentials.file().display();
-                answer::write(&format!("The key of {name} is gone from {file}.\n"))?;
+                answer::write(&format!("Deleted the key of {name} from {file}.\n"))?;
             }
             None => answer::write(&format!("No key of {name} is stored.\n"))?,
         }
@@ -94,7 +94,7 @@ impl<'a> Desk<'a> {
             && let Some(provider) = self.config.provider(name)
             && let Some(variable) = self.winning_variable(provider, wire)?
         {
-            answer::note(&format!("{variable} is still set: {name} goes on working with it."));
+            answer::note(&format!("{variable} is still set, so {name} still works."));
         }
         Ok(())
     }

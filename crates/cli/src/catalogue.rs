@@ -39,7 +39,7 @@ impl CurrentCatalogue {
             };
             fetched.unwrap_or_else(|error| {
                 let why = format!("{} {error}; `attache models refresh` fetches it anew", path.display());
-                self.0.troubles.report("The built-in model data is used", why);
+                self.0.troubles.report("attache uses its built-in model data", why);
                 Catalogue::embedded().clone()
             })
         })

@@ -65,10 +65,10 @@ fn default_line(sources: &Sources, live: &LiveProviders) -> Result<String> {
     match (&sources.config.model, live.available().first()) {
         (Some(model), _) => writeln!(text, "Model of new sessions: {} ({})", model.value, model.origin)?,
         (None, Some(first)) => {
-            writeln!(text, "Model of new sessions: {} (the first that can be used)", first.model)?
+            writeln!(text, "Model of new sessions: {} (the first available one)", first.model)?
         }
         (None, None) => {
-            writeln!(text, "No model can be used yet. One of these is enough:")?;
+            writeln!(text, "No model is available yet. One of these is enough:")?;
             for way in providers::THREE_WAYS_LISTED {
                 writeln!(text, "  - {way}")?;
             }
@@ -89,7 +89,7 @@ async fn one(sources: &Sources, name: &str) -> Result<()> {
     if models.is_empty() {
         let asked = providers::asked(standing, &sources.opener).await;
         models = asked.with_context(|| {
-            format!("{name} does not say which models it has; any name works: --model {name}/NAME")
+            format!("{name} does not list its models; any name works: --model {name}/NAME")
         })?;
     }
     if models.is_empty() {
@@ -143,7 +143,7 @@ fn place(standing: &Standing<'_>) -> Option<String> {
 
 fn list(text: &mut String, provider: &str, models: &[ModelInfo], most: usize) -> Result<()> {
     if models.is_empty() {
-        writeln!(text, "  its models are not known; any name works: --model {provider}/NAME")?;
+        writeln!(text, "  its models are unknown; any name works: --model {provider}/NAME")?;
     }
     let shown = &models[..models.len().min(most)];
     let longest = shown.iter().map(|info| info.model.model_id.chars().count()).max().unwrap_or(0);

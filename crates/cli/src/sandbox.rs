@@ -49,8 +49,8 @@ pub(crate) fn containment(wanted: config::Sandbox, found: Level) -> Containment 
 pub(crate) fn tell_shortfall(wanted: config::Sandbox, sandbox: &Sandbox, troubles: &Troubles) {
     let title = match containment(wanted, sandbox.level()) {
         Containment::Full | Containment::ExplicitlyOff => return,
-        Containment::Reduced => "Only the reduced sandbox holds commands here",
-        Containment::None => "No sandbox holds commands here",
+        Containment::Reduced => "Only the reduced sandbox is available here",
+        Containment::None => "No sandbox is available here",
     };
     let reasons = reasons(sandbox);
     troubles.report(title, format!("`attache doctor` says more{reasons}"));
@@ -62,7 +62,7 @@ pub(crate) fn check(config: &Config, sandbox: &Sandbox) -> Result<()> {
     let containment = containment(wanted.value, sandbox.level());
     if wanted.value == config::Sandbox::Require && containment != Containment::Full {
         bail!(
-            "{}: `sandbox`: the whole sandbox is required and not to be had here{}",
+            "{}: `sandbox`: the full sandbox is required but unavailable here{}",
             wanted.origin,
             reasons(sandbox)
         );

@@ -91,7 +91,7 @@ impl Setup {
         dirs.create()?;
         let (store, set_aside) = open_store(config, dirs)?;
         if let Some(path) = &set_aside {
-            let where_it_is = format!("it was moved to {} and a new one was made", path.display());
+            let where_it_is = format!("attache moved it to {} and made a new one", path.display());
             crate::answer::note(&format!("attache: {SET_ASIDE}: {where_it_is}"));
             sources.troubles.report(SET_ASIDE, where_it_is);
         }

@@ -82,7 +82,7 @@ async fn sessions_are_listed_and_shown() {
     let made = home.workspace().join("made.txt");
     let rule = format!("rule       allow edit {} (session)", made.display());
     assert!(show.lines().any(|line| line == rule), "{rule} is missing in\n{show}");
-    let why = "    allow: the user's answer (asked because: changes to files are asked for)";
+    let why = "    allow: the user's answer (asked because: changes to files ask)";
     assert!(show.lines().any(|line| line == why), "{why} is missing in\n{show}");
     no_terminal_codes(&list);
     no_terminal_codes(&show);
@@ -118,7 +118,7 @@ async fn a_rejected_call_is_shown_with_who_decided_and_why_it_was_asked_for() {
     agent.prompt(&session, "Say hello").await.unwrap();
     agent.finish(&home).await;
     let show = answer(&home, &["sessions", "show", &session]).await;
-    let why = "    deny: the user rejected this call (asked because: changes to files are asked for)";
+    let why = "    deny: the user rejected this call (asked because: changes to files ask)";
     assert!(show.lines().any(|line| line == why), "{why} is missing in\n{show}");
 }
 
@@ -589,8 +589,8 @@ async fn requests_piped_in_are_all_answered_although_the_input_has_ended() {
 async fn what_no_sandbox_holds_is_refused_at_the_start() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
     for (arguments, expected) in [
-        (&["acp", "--sandbox", "require"][..], "option --sandbox: `sandbox`: the whole sandbox is required"),
-        (&["acp", "--approval", "all"][..], "option --approval: `approval`: `all` needs a"),
+        (&["acp", "--sandbox", "require"][..], "option --sandbox: `sandbox`: the full sandbox is required"),
+        (&["acp", "--approval", "all"][..], "option --approval: `approval`: `all` needs the full sandbox"),
     ] {
         let output = home
             .command()
@@ -632,5 +632,5 @@ async fn the_doctor_says_what_holds_commands() {
         "{told}"
     );
     let output = home.command().arg("doctor").env("ATTACHE_SANDBOX", "off").output().await.unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().contains("off: nothing holds commands"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("off: commands run unconfined"));
 }

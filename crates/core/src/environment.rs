@@ -137,7 +137,7 @@ fn questions(approval: Approval, people: People) -> String {
     };
     let others = match people {
         People::Present => "all else asks the user first, and so does reading what looks like a secret",
-        People::Absent => "nobody is there to ask, so all else is refused",
+        People::Absent => "no one can be asked, so everything else is refused",
     };
     format!("{passes}; {others}.")
 }

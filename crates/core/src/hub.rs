@@ -53,7 +53,7 @@ pub enum HubError {
     #[error("{0}")]
     Invalid(String),
     #[error(
-        "no model can be used yet. Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
+        "no model is available yet. Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
          `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM); then try again"
     )]
     NoModel,

@@ -40,7 +40,7 @@ struct Entry {
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CatalogueError {
-    #[error("is no JSON: {0}")]
+    #[error("is not JSON: {0}")]
     NoJson(String),
     #[error("is not a catalogue: {0}")]
     Shape(String),

@@ -41,7 +41,7 @@ pub enum DiscoverError {
     NoSuchPath { url: String, words: String },
     #[error("{url} answered with status {status}{}", behind_colon(words))]
     Refused { url: String, status: u16, words: String },
-    #[error("{url} answered something else than was asked for{}", behind_colon(words))]
+    #[error("{url} gave an unexpected answer{}", behind_colon(words))]
     Nonsense { url: String, words: String },
     #[error("{url} did not answer within {} s", after.as_secs_f32())]
     TooSlow { url: String, after: Duration },

@@ -72,7 +72,7 @@ fn of_tls(error: &rustls::Error, host: &str) -> Option<Trouble> {
 fn certificate_words(why: &CertificateError) -> String {
     match why {
         CertificateError::UnknownIssuer => {
-            "no authority known here has signed it. If a company's proxy or an authority of your own did, set SSL_CERT_FILE \
+            "no authority that this machine trusts has signed it. If your company's proxy or your own authority did, set SSL_CERT_FILE \
              to a file with that authority's certificate"
                 .to_owned()
         }

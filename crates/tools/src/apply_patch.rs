@@ -193,13 +193,13 @@ impl FileChange {
         let path = &originals[file].path;
         if deletion == Deletion::Whole && originals[file].knowledge == Knowledge::Outdated {
             return Err(format!(
-                "{} has changed since you last read or wrote it; read it again before you delete it. Nothing is changed",
+                "{} has changed since you last read or wrote it; read it again before you delete it. Nothing was changed",
                 told(path)
             ));
         }
         if deletion == Deletion::OfNamedLines && !rest.is_empty() {
             return Err(format!(
-                "{} is deleted by the patch, but has lines that the patch does not name; nothing is changed",
+                "{} is deleted by the patch, but has lines that the patch does not name; nothing was changed",
                 told(path)
             ));
         }
@@ -245,7 +245,7 @@ fn must_be_missing(original: &Original) -> Result<(), String> {
     match &original.content {
         Content::Missing(_) => Ok(()),
         Content::Text(_) | Content::Opaque(_) => {
-            Err(format!("{} exists already; nothing is changed", told(&original.path)))
+            Err(format!("{} exists already; nothing was changed", told(&original.path)))
         }
     }
 }

@@ -89,7 +89,7 @@ impl Bash {
                 let mut told = Told::news(&process);
                 let log = told.news.as_ref().map(|news| news.log.display().to_string()).unwrap_or_default();
                 told.text = format!(
-                    "{0} is the name of this command in the background. Its output: bash_background, or {log}\n{1}",
+                    "Started {0} in the background. Read its output with bash_background, or in {log}\n{1}",
                     process.name, told.text
                 );
                 told.outcome(call)

@@ -83,9 +83,7 @@ impl Mutation for Request {
                 return Err(rejected("fields `old_string` and `new_string`, or `edits`, are missing"));
             }
             (_, _, _, Some(_)) => {
-                return Err(rejected(
-                    "field `edits` stands alone: leave out the other three, or put them into it",
-                ));
+                return Err(rejected("use either `edits` or `old_string` and `new_string`, not both"));
             }
         };
         for replacement in &replacements {

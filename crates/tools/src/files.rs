@@ -25,7 +25,7 @@ pub(crate) enum FileError {
     #[error("{} lies outside the session's directories", told(path))]
     Outside { path: PathBuf },
     #[error(
-        "{} leads to {} now, and that was not judged; nothing is done, call again if that is meant",
+        "{} now leads to {}, which was not checked; nothing was done. Call again if you mean that",
         told(path),
         told(named)
     )]

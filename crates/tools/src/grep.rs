@@ -158,7 +158,7 @@ fn note(report: &Report, head: &Head, missing: Missing, output_path: Option<&Pat
     let mut notes = Vec::new();
     if head.matches == 0 {
         notes.push(match report.searched {
-            0 => "no match: there was no file to search (ignored ones are passed by)".to_owned(),
+            0 => "no match: there was no file to search (ignored files are skipped)".to_owned(),
             1 => "no match in 1 file".to_owned(),
             files => format!("no match in {files} files"),
         });

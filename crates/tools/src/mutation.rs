@@ -169,7 +169,7 @@ enum Problem {
     File(#[from] FileError),
     #[error("{0}")]
     Change(String),
-    #[error("cancelled, nothing is changed")]
+    #[error("cancelled; nothing was changed")]
     Cancelled,
     #[error("{error}; {undone}")]
     Broken { error: FileError, undone: String },

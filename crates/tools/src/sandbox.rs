@@ -267,7 +267,7 @@ impl Sandbox {
         let mut held = policy.notes.clone();
         held.extend(failed.iter().map(|place| {
             let place = place.display();
-            format!("{place} is read-only here: what is protected in it can't be held otherwise")
+            format!("{place} is read-only here: attache could not protect the configuration in it otherwise")
         }));
         let mut protection = protection.with_read_only(failed);
         if given.is_some() {
@@ -342,7 +342,7 @@ fn hold_places(
 
 /// For the model: why a command could not write.
 pub(crate) fn cautious(error: &io::Error) -> String {
-    format!("the command ran without the right to write, because no safe sandbox could be built: {error}")
+    format!("the command ran read-only, because no safe sandbox could be built: {error}")
 }
 
 impl Confined {

@@ -14,7 +14,7 @@ pub(crate) enum NotText {
         "is a binary file; look at images with view_image, at anything else with a command (file, xxd, strings)"
     )]
     Binary,
-    #[error("is text of no encoding known here (invalid at byte {at}); convert it with a command (iconv)")]
+    #[error("is text in an unknown encoding (invalid at byte {at}); convert it with a command (iconv)")]
     Undecodable { at: u64 },
 }
 

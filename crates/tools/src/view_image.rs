@@ -37,7 +37,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 enum ViewError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{} is no PNG, JPEG, GIF or WebP image; convert other images with a command", told(path))]
+    #[error("{} is not a PNG, JPEG, GIF or WebP image; convert it with a command", told(path))]
     NoImage { path: PathBuf },
     #[error(
         "{} has {size} bytes, more than the {IMAGE_BYTES} that can be shown; scale it down with a command",

@@ -119,7 +119,7 @@ fn presentation(wanted: &Wanted) -> Presentation {
 
 fn finish(mut call: Call, hits: &[Hit]) -> ToolOutcome {
     if hits.is_empty() {
-        return call.done("nothing was found; other words may find more");
+        return call.done("nothing was found; try other words");
     }
     let bounded = Bounded::head(list(hits), SEARCH_OUTPUT_BYTES);
     call.truncated = bounded.is_cut();

@@ -94,7 +94,7 @@ async fn one_hunk_that_does_not_fit_leaves_everything_alone() {
     let error = trial.failed("apply_patch", json!({"patch": PATCH})).await;
     assert_eq!(error, planned);
     assert!(
-        error.contains("gone.txt") && error.contains("hunk 1") && error.contains("nothing is changed"),
+        error.contains("gone.txt") && error.contains("hunk 1") && error.contains("nothing was changed"),
         "{error}"
     );
     assert_eq!(all(&trial), before);

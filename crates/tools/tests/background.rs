@@ -34,7 +34,7 @@ async fn it_outlives_its_call_and_is_read_bit_by_bit_and_stopped() {
         let text = start(&trial, &command).await;
         assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
         assert!(
-            text.starts_with("bg_1 is the name of this command")
+            text.starts_with("Started bg_1 in the background")
                 && text.contains("\nready\n[bg_1: running for "),
             "{text}"
         );
@@ -110,7 +110,7 @@ async fn there_are_no_more_than_eight_and_one_that_has_ended_makes_room() {
     while list(&trial).await.contains("running") {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(start(&trial, "sleep 0.1").await.starts_with("bg_9 "));
+    assert!(start(&trial, "sleep 0.1").await.starts_with("Started bg_9 "));
 }
 
 #[tokio::test]

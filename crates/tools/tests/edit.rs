@@ -142,7 +142,7 @@ async fn wrong_arguments_name_the_field() {
         (json!({"path": "a.txt", "edits": []}), "field `edits` must not be empty"),
         (
             json!({"path": "a.txt", "old_string": "x", "edits": [{"old_string": "a", "new_string": "b"}]}),
-            "stands alone",
+            "use either `edits` or",
         ),
         (json!({"path": "a.txt", "edits": [{"old_string": "a"}]}), "field `edits[0].new_string` is missing"),
         (

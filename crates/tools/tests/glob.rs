@@ -119,7 +119,7 @@ async fn wrong_places_and_patterns_say_what_is_wrong() {
         (json!({"pattern": "*", "path": "mian.rs"}), "does not exist; nearest names there: main.rs"),
         (json!({"pattern": "*", "path": "main.rs"}), "is a file; `path` must be a directory"),
         (json!({"pattern": "*", "path": ".."}), "lies outside"),
-        (json!({"pattern": "[a"}), "field `pattern` is no glob pattern: unclosed character class"),
+        (json!({"pattern": "[a"}), "field `pattern` is not a valid glob pattern: unclosed character class"),
         (json!({"pattern": "../*.rs"}), "reaches outside of `path`"),
         (json!({"pattern": ""}), "field `pattern` must not be empty"),
         (json!({"patern": "*"}), "field `patern` is unknown"),

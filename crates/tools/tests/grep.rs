@@ -101,7 +101,7 @@ async fn nothing_is_an_answer() {
     );
     assert_eq!(note(&trial, json!({"pattern": "x"})).await, "[1 binary files skipped]");
     let (data, _) = trial.done("grep", json!({"pattern": "q", "glob": "*.none"})).await;
-    assert_eq!(data, "[no match: there was no file to search (ignored ones are passed by)]");
+    assert_eq!(data, "[no match: there was no file to search (ignored files are skipped)]");
     let (data, _) = trial.done("grep", json!({"pattern": "p\\|q", "path": "a"})).await;
     assert_eq!(data, "[no match in 1 file; `\\|` means a bar here; `a|b` is either of both]");
 }
@@ -206,7 +206,7 @@ async fn a_wrong_pattern_shows_where() {
         (json!({"pattern": "a\\nb"}), "\\n"),
         (json!({"pattern": "(x{1000}){1000}"}), "size limit"),
         (json!({"pattern": ""}), "`pattern` must not be empty"),
-        (json!({"pattern": "x", "glob": "{a"}), "field `glob` is no glob pattern"),
+        (json!({"pattern": "x", "glob": "{a"}), "field `glob` is not a valid glob pattern"),
         (json!({"pattern": "x", "limit": 201}), "field `limit` must be an integer from 1 to 200"),
         (json!({"pattern": "x", "context": 21}), "field `context` must be an integer from 0 to 20"),
     ] {

@@ -87,7 +87,7 @@ async fn what_was_put_in_the_place_of_the_judged_file_is_not_opened() {
         let ToolOutcome::Error { text, .. } = run_judged(&trial, tool, input, &["link.txt"]).await else {
             panic!("{tool} opened what nobody judged");
         };
-        assert!(text.contains("secret.txt now, and that was not judged"), "{tool}: {text}");
+        assert!(text.contains("secret.txt, which was not checked"), "{tool}: {text}");
         assert!(!text.contains("the secret"), "{tool}: {text}");
     }
     assert_eq!(trial.text("secret.txt"), "the secret\n");

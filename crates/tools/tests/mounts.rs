@@ -288,7 +288,7 @@ async fn a_directory_that_takes_no_place_holder_is_read_only() {
     .await;
     assert_eq!(trial.text("a"), "in\n", "{told}");
     if !rustix::process::getuid().is_root() {
-        assert!(told.contains("is read-only here: what is protected in it"), "{told}");
+        assert!(told.contains("is read-only here: attache could not protect"), "{told}");
         assert_eq!(names(&additional), [".git"], "{told}");
     }
     [closed, additional].iter().for_each(|path| set_free(path));

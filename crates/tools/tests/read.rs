@@ -188,7 +188,7 @@ async fn what_is_not_text_is_refused_with_what_to_use() {
     for (content, expected) in [
         (b"\x89PNG\r\n\x1a\n".to_vec(), "view_image"),
         (b"\x7fELF\0".to_vec(), "view_image"),
-        (b"ab\ncaf\xc3\xa9 caf\xe9\n".to_vec(), "no encoding known here (invalid at byte 12)"),
+        (b"ab\ncaf\xc3\xa9 caf\xe9\n".to_vec(), "in an unknown encoding (invalid at byte 12)"),
         ([vec![b'a'; 20_000], vec![0]].concat(), "binary"),
     ] {
         let trial = Trial::with_file("a", content);

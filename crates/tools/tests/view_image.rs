@@ -60,7 +60,7 @@ async fn the_content_tells_what_an_image_is_not_its_name() {
         assert_eq!(
             error,
             format!(
-                "view_image: {} is no PNG, JPEG, GIF or WebP image; convert other images with a command",
+                "view_image: {} is not a PNG, JPEG, GIF or WebP image; convert it with a command",
                 path.display()
             )
         );

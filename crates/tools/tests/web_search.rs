@@ -66,7 +66,7 @@ async fn brave_is_asked_as_it_wants_and_its_marks_are_taken_away() {
         json!("1. Tom & Jerry\nhttps://a.test/x\nUses C++ &lt; \"C\"\n\n2. B\nhttps://b.test/\n")
     );
     let (_, nothing) = search(SearchProvider::Brave, json!({ "type": "search" }), None).await;
-    assert_eq!(nothing, json!("nothing was found; other words may find more"));
+    assert_eq!(nothing, json!("nothing was found; try other words"));
 }
 
 #[tokio::test]

@@ -172,10 +172,10 @@ impl Shared {
         if before != Ok(SILENCES - 1) {
             return;
         }
-        let title = "Files are read and written on disk from now on".to_owned();
+        let title = "attache now reads and writes files on disk".to_owned();
         let description = format!(
-            "The editor left {SILENCES} requests about files in a row without an answer. Unsaved changes are not seen, \
-             and edits do not pass its review, for the rest of this session."
+            "The editor did not answer {SILENCES} file requests in a row. For the rest of this session attache does \
+             not see unsaved changes, and its edits skip the editor's review."
         );
         match self.hub.open(&self.session_id).await {
             Ok(handle) => handle.notice("warning", title, Some(description)),

@@ -246,8 +246,9 @@ impl Shared {
     /// trouble of its own. Their user should not have to guess.
     fn tell(&self, handle: &SessionHandle, servers: &[String]) {
         if !servers.is_empty() {
-            let description = format!("Asked for: {}. The session works without them.", servers.join(", "));
-            let title = "MCP servers are not started by this version".to_owned();
+            let description =
+                format!("Asked for: {}. The session continues without them.", servers.join(", "));
+            let title = "This version does not start MCP servers".to_owned();
             handle.notice("warning", title, Some(description));
         }
         for Warning { title, description } in self.agent.host.take_warnings() {

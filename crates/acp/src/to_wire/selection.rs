@@ -71,7 +71,7 @@ fn models(choices: &Choices, current: &ModelRef) -> SessionConfigSelectOptions {
 /// How much the model thinks: only what this model can be told.
 fn thought(chosen: &Chosen) -> SessionConfigOption {
     let by_itself = SessionConfigSelectOption::new(DEFAULT_THOUGHT, "Default")
-        .description("As much as the model does by itself".to_owned());
+        .description("The model's own default".to_owned());
     let levels = chosen
         .thought_levels
         .iter()
@@ -95,12 +95,12 @@ fn thought_name(level: ThoughtLevel) -> &'static str {
 fn approval(current: Approval) -> SessionConfigOption {
     let option = |approval: Approval| {
         let (name, description) = match approval {
-            Approval::Ask => ("Ask", "Reading passes; changes and commands are asked for."),
+            Approval::Ask => ("Ask", "Asks before changes and commands."),
             Approval::Edits => {
-                ("Accept edits", "Changes to files of the workspace pass; commands are asked for.")
+                ("Accept edits", "Edits files in the workspace without asking. Asks before commands.")
             }
             Approval::All => {
-                ("Accept everything", "Nothing is asked for. Needs a sandbox, or its express absence.")
+                ("Accept everything", "Asks for nothing. Needs the full sandbox, or `--sandbox off`.")
             }
         };
         SessionConfigSelectOption::new(approval.as_str(), name).description(description.to_owned())

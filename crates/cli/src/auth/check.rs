@@ -24,7 +24,7 @@ pub(super) async fn accepted(
     match models_of(&opener.http, name, &endpoint, ANSWER).await {
         Ok(models) => answer::note(&format!("{name} accepts the key ({} models).", models.len())),
         Err(error @ DiscoverError::KeyRefused { .. }) => {
-            let page = provider.vendor.map(|vendor| format!(" Keys are made at {}.", vendor.key_page));
+            let page = provider.vendor.map(|vendor| format!(" Get a key at {}.", vendor.key_page));
             bail!(
                 "{name} does not accept this key: {error}. Nothing was stored.{} To store it all the same: attache auth login {name} --no-check",
                 page.unwrap_or_default()

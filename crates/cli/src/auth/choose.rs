@@ -27,7 +27,7 @@ pub(super) fn provider(config: &Config) -> Result<String> {
     io::stdin().lock().read_line(&mut line)?;
     match chosen(line.trim(), &offered) {
         Some(name) => Ok(name.to_owned()),
-        None => bail!("that is none of them; nothing was stored"),
+        None => bail!("that is not in the list; nothing was stored"),
     }
 }
 

@@ -46,14 +46,14 @@ fn key(line: &[u8]) -> Result<Secret> {
     if line.len() as u64 > MAX_KEY_BYTES {
         bail!("that is too long for a key; nothing was stored");
     }
-    let Ok(text) = std::str::from_utf8(line) else { bail!("that is no text; nothing was stored") };
+    let Ok(text) = std::str::from_utf8(line) else { bail!("that is not text; nothing was stored") };
     let Some(secret) = Secret::new(text) else {
         bail!("no key was given; paste it when asked, or pipe it in: echo KEY | attache auth login PROVIDER")
     };
     // Keys travel in a header of HTTP.
     if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
         bail!(
-            "a key has no blanks and only plain ASCII characters; was more copied than the key? nothing was stored"
+            "a key has no blanks and only plain ASCII characters; did you copy more than the key? Nothing was stored"
         );
     }
     Ok(secret)

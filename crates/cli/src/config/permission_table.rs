@@ -124,7 +124,7 @@ impl Reader<'_> {
         let ConfiguredRule { rule, matching, not_matching } = configured;
         let wrong = rule.check_pattern().err().or_else(|| {
             let needs_home = rule.is_about_paths() && rule.pattern.starts_with('~') && home.is_none();
-            needs_home.then(|| "begins at a home directory, and there is none".to_owned())
+            needs_home.then(|| "starts with ~, but there is no home directory".to_owned())
         });
         if let Some(reason) = wrong {
             let origin = match table.entries.contains_key("pattern") {

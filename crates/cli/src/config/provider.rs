@@ -46,7 +46,7 @@ pub(crate) enum Wire {
 #[derive(Clone, Debug)]
 pub(crate) struct HttpWire {
     pub(crate) dialect: Sourced<Dialect>,
-    /// `None`: the vendor has no address for everybody (azure), and nobody gave one.
+    /// `None`: the vendor has no common address (azure), and nobody gave one.
     pub(crate) base_url: Option<Sourced<BaseUrl>>,
     /// Variables that may hold the key, the first found wins.
     pub(crate) key_variables: Sourced<Vec<String>>,
@@ -139,7 +139,7 @@ impl Config {
                 }
             } else if wire.base_url.is_none() && provider.origin != Origin::Default {
                 let message = format!(
-                    "`providers.{}` needs base_url: {} has no address for everybody; write yours here or into {variable}",
+                    "`providers.{}` needs base_url: {} has no common address; write yours here or into {variable}",
                     provider.name, vendor.name
                 );
                 errors.push(ConfigError { origin: provider.origin.clone(), message });

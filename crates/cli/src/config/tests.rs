@@ -153,7 +153,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[web_search]\nprovider = \"searxng\"",
-            "~/config.toml:2: `web_search` needs base_url = \"http://…\", the address of your own server: searxng has none for everybody",
+            "~/config.toml:2: `web_search` needs base_url = \"http://…\", the address of your own server",
         ),
         (
             "[web_search]\nprovider = \"searxng\"\nbase_url = \"http://127.0.0.1:8888\"\napi_key_env = \"X\"",
@@ -253,7 +253,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[providers.azure]",
-            "~/config.toml:1: `providers.azure` needs base_url: Azure OpenAI has no address for everybody; write yours here or into AZURE_BASE_URL",
+            "~/config.toml:1: `providers.azure` needs base_url: Azure OpenAI has no common address; write yours here or into AZURE_BASE_URL",
         ),
         (
             "[providers.openai]\napi_key = \"sk-canary\"",

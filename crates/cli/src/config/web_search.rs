@@ -59,9 +59,8 @@ impl WebSearch {
         };
         let name = provider.value.as_str();
         if self.service().is_none() {
-            let message = format!(
-                "`web_search` needs base_url = \"http://…\", the address of your own server: {name} has none for everybody"
-            );
+            let message =
+                "`web_search` needs base_url = \"http://…\", the address of your own server".to_owned();
             refuse(&provider.origin, message);
         }
         if let (Some(variable), None) = (&self.api_key_env, provider.value.usual_key_variable()) {

@@ -96,7 +96,7 @@ impl Ledger {
     /// What is wrong is said without a word of the text: keys are in it.
     fn parse(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text)
-            .map_err(|error| format!("no JSON in line {}, column {}", error.line(), error.column()))?;
+            .map_err(|error| format!("invalid JSON in line {}, column {}", error.line(), error.column()))?;
         let keys = value.get("keys").and_then(Value::as_object).ok_or("there is no table `keys`")?;
         let mut ledger = Self::default();
         for (provider, kept) in keys {

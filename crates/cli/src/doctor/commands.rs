@@ -21,16 +21,16 @@ pub(super) fn check(config: &Config) -> Finding {
 
 fn tell(containment: Containment, found: &Sandbox) -> Finding {
     match containment {
-        Containment::Full => Finding::ok(SUBJECT, "full: bubblewrap and seccomp hold every command"),
+        Containment::Full => Finding::ok(SUBJECT, "full: bubblewrap and seccomp confine every command"),
         Containment::Reduced => Finding::warn(
             SUBJECT,
-            "reduced: landlock and seccomp hold commands, and each of them asks",
+            "reduced: landlock and seccomp confine commands, and each command asks",
             advice(found),
         ),
         Containment::None => Finding::warn(SUBJECT, "none: each command asks", advice(found)),
         Containment::ExplicitlyOff => Finding::warn(
             SUBJECT,
-            "off: nothing holds commands",
+            "off: commands run unconfined",
             "leave out `--sandbox off` (sandbox = \"off\", ATTACHE_SANDBOX) unless you mean it",
         ),
     }

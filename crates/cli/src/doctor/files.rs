@@ -54,7 +54,7 @@ pub(super) fn room(dirs: &Dirs) -> Finding {
         file.write_all(b"attache")?;
         file.as_file().sync_all()
     }) {
-        let next = "see that you own the directory and that the disk has room, or set ATTACHE_HOME";
+        let next = "check that you own the directory and that the disk has space, or set ATTACHE_HOME";
         return Finding::fail("disk", format!("{shown} can't be written to: {error}"), next);
     }
     let Ok(disk) = rustix::fs::statvfs(place) else {
@@ -63,8 +63,10 @@ pub(super) fn room(dirs: &Dirs) -> Finding {
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let text = format!("{shown} is writable, {} MB free", free / 1_000_000);
     match free {
-        free if free < SPACE_NEEDED => Finding::fail("disk", text, "make room: sessions can't be stored"),
-        free if free < SPACE_WANTED => Finding::warn("disk", text, "make room before it runs out"),
+        free if free < SPACE_NEEDED => {
+            Finding::fail("disk", text, "free some space: attache can't store sessions")
+        }
+        free if free < SPACE_WANTED => Finding::warn("disk", text, "free some space soon"),
         _ => Finding::ok("disk", text),
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
     let Some(model) = configured.clone().or(usual) else {
         return vec![Finding::fail("model", "none can be used", THREE_WAYS_LISTED.join("\n"))];
     };
-    let how = if configured.is_some() { "configured" } else { "the first that can be used" };
+    let how = if configured.is_some() { "configured" } else { "the first available one" };
     let keys = sources.credentials.read();
     let standings = providers::standings(&sources.config, &keys);
     let Some(standing) = standings.iter().find(|standing| standing.provider.name == model.provider_id) else {
@@ -43,7 +43,7 @@ pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
         }
         (State::NoKey | State::NoAddress | State::KeyTrouble(_), Wire::Http(_)) => {
             let reason = why_not(standing).unwrap_or_default();
-            let page = provider.vendor.map(|vendor| format!("keys are made at {}", vendor.key_page));
+            let page = provider.vendor.map(|vendor| format!("get a key at {}", vendor.key_page));
             return vec![Finding::fail(
                 "key",
                 format!("{model} can't be used: {reason}"),
@@ -89,9 +89,7 @@ fn described(
         true => Finding::ok("model", format!("{model} ({how}; context {context} tokens)")),
         false => Finding::warn(
             "model",
-            format!(
-                "{model} ({how}) is not known here; it is used as it is, with a context of {context} tokens"
-            ),
+            format!("{model} ({how}) is not in the catalogue; attache assumes a context of {context} tokens"),
             format!(
                 "`attache models refresh` may know it; else state its size under [providers.{}.models.\"{}\"] in {}",
                 provider.name,

@@ -28,12 +28,12 @@ pub(super) fn check(config: &Config) -> Finding {
         Diagnosis::Damaged(reason) => Finding::fail(
             "store",
             format!("{shown} is damaged: {reason}"),
-            "the next start sets it aside, beside the new one; nothing is deleted",
+            "the next start moves it aside and makes a new one; nothing is deleted",
         ),
         Diagnosis::Unusable(reason) => Finding::fail(
             "store",
             format!("{shown} can't be used: {reason}"),
-            "make room on the disk, or see that you own the file and can write to it",
+            "free some space, or check that you own the file and can write to it",
         ),
     }
 }

@@ -21,16 +21,16 @@ pub(super) async fn run(sources: &Sources) -> Result<()> {
     let catalogue = fetched(sources, url).await.with_context(|| format!("no new model data; {kept}"))?;
     let path = &sources.dirs.catalogue_file;
     replace(path, &catalogue.to_json()).with_context(|| format!("can't write {}; {kept}", path.display()))?;
-    answer::write(&format!("The model data of {url} is in use now, from {}.\n", path.display()))?;
+    answer::write(&format!("attache now uses the model data of {url}, from {}.\n", path.display()))?;
     Ok(())
 }
 
 async fn fetched(sources: &Sources, url: &str) -> Result<Catalogue> {
     let address = BaseUrl::parse(url).map_err(|bad| anyhow!("{url} {bad}"))?;
-    let bytes = fetch(&sources.opener.http, &address, DOWNLOAD)
-        .await
-        .with_context(|| "another source can be set as url in [catalogue] of the configuration".to_owned())?;
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("what {url} answers is no text"))?;
+    let bytes = fetch(&sources.opener.http, &address, DOWNLOAD).await.with_context(|| {
+        "you can set another source as url in [catalogue] of the configuration".to_owned()
+    })?;
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{url} did not answer with text"))?;
     Catalogue::from_models_dev(&text).map_err(|error| anyhow!("what {url} answers {error}"))
 }
 

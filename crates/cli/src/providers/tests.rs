@@ -193,7 +193,7 @@ fn what_to_do_about_a_key_names_where_it_came_from() {
     let home = Home::with("");
     let sources = home.sources(&[]);
     let provider = sources.config.provider("groq").unwrap();
-    let page = "Keys are made at https://console.groq.com/keys.";
+    let page = "Get a key at https://console.groq.com/keys.";
     let secret = Secret::new("sk-canary").unwrap();
     let environment = Key::Environment { variable: "GROQ_API_KEY".to_owned(), secret: secret.clone() };
     let file = Key::File { file: PathBuf::from("/h/credentials.json"), secret };

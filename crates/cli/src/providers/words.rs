@@ -13,7 +13,7 @@ pub(crate) const THREE_WAYS: &str = "Set an API key variable (ANTHROPIC_API_KEY,
 /// The same for a terminal.
 pub(crate) const THREE_WAYS_LISTED: [&str; 3] = [
     "set a variable: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …",
-    "keep a key: attache auth login PROVIDER",
+    "store a key: attache auth login PROVIDER",
     "start a server here: ollama, llama.cpp, LM Studio or vLLM",
 ];
 
@@ -52,7 +52,7 @@ fn key_variable(provider: &Provider) -> Option<&str> {
 pub(crate) fn key_hint(provider: &Provider, key: Option<&Key>) -> String {
     let name = &provider.name;
     let page = match provider.vendor {
-        Some(vendor) => format!(" Keys are made at {}.", vendor.key_page),
+        Some(vendor) => format!(" Get a key at {}.", vendor.key_page),
         None => String::new(),
     };
     match key {

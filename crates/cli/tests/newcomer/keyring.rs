@@ -87,7 +87,7 @@ async fn a_key_lives_in_the_keyring_and_nowhere_else() {
     let home = newcomer()
         .with_variable("DBUS_SESSION_BUS_ADDRESS", &desktop.address)
         .with_variable("ANTHROPIC_BASE_URL", &server.url());
-    log_in_once_it_says(&home, "The key of anthropic is in the keyring.").await;
+    log_in_once_it_says(&home, "Stored the key of anthropic in the keyring.").await;
     let ledger = std::fs::read_to_string(home.home().join("credentials.json")).unwrap();
     assert!(ledger.contains("keyring") && !ledger.contains(CANARY), "{ledger}");
     let status = run(&home, "auth status").await;
@@ -102,7 +102,7 @@ async fn a_key_lives_in_the_keyring_and_nowhere_else() {
     let asked = asked.iter().find(|request| request.path == "/v1/messages").unwrap();
     assert_eq!(asked.header("x-api-key"), Some(CANARY));
     let gone = run(&home, "auth logout anthropic").await;
-    says(&gone.answer, &["The key of anthropic is gone from the keyring."]);
+    says(&gone.answer, &["Deleted the key of anthropic from the keyring."]);
     std::fs::write(home.home().join("credentials.json"), r#"{"keys": {"anthropic": {"in": "keyring"}}}"#)
         .unwrap();
     let status = run(&home, "auth status").await;

@@ -45,7 +45,7 @@ async fn a_key_is_taken_from_a_pipe_checked_kept_shown_without_itself_and_forgot
     let models = run(&home, "models").await;
     says(&models.answer, &["Model of new sessions: anthropic/claude-sonnet-5", "anthropic · key from"]);
     let gone = run(&home, "auth logout anthropic").await;
-    says(&gone.answer, &["The key of anthropic is gone from"]);
+    says(&gone.answer, &["Deleted the key of anthropic from"]);
     let again = run(&home, "auth logout anthropic").await;
     assert_eq!((again.code, again.answer.as_str()), (Some(0), "No key of anthropic is stored.\n"));
     assert!(!std::fs::read_to_string(&file).unwrap().contains(CANARY));
@@ -101,7 +101,7 @@ async fn what_is_no_key_is_refused_without_repeating_it() {
 async fn a_variable_wins_and_everybody_says_so() {
     let home = newcomer().with_variable("OPENAI_API_KEY", "sk-from-the-environment");
     let said = run_with(&home, "auth login openai --no-check", CANARY).await;
-    says(&said.remarks, &["OPENAI_API_KEY is set and wins over it"]);
+    says(&said.remarks, &["OPENAI_API_KEY is set and takes precedence"]);
     let status = run(&home, "auth status").await;
     says(&status.answer, &["openai      key from OPENAI_API_KEY (…ment)"]);
     let gone = run(&home, "auth logout openai").await;

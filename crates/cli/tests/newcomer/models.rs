@@ -14,7 +14,7 @@ async fn a_vendor_with_a_key_shows_its_models_with_sizes_prices_and_what_they_ta
         &said.answer,
         &[
             "Model of new sessions: anthropic/",
-            "(the first that can be used)",
+            "(the first available one)",
             "anthropic · key from ANTHROPIC_API_KEY",
         ],
     );
@@ -149,5 +149,5 @@ async fn a_server_without_a_list_takes_any_name() {
     );
     let said = run(&home, "doctor").await;
     assert_eq!(said.code, Some(1), "a list is not needed, an answer is: {}", said.all());
-    says(&said.answer, &["warn  model", "is not known here", "warn  endpoint", "it usually ends with /v1"]);
+    says(&said.answer, &["warn  model", "is not in the catalogue", "warn  endpoint", "it usually ends with /v1"]);
 }

@@ -29,7 +29,7 @@ async fn without_anything_models_says_why_for_each_provider_within_eighty_column
     says(
         &said.answer,
         &[
-            "No model can be used yet",
+            "No model is available yet",
             "Not usable now",
             "anthropic  no key: set ANTHROPIC_API_KEY, or `attache auth login anthropic`",
             "azure      no address: set AZURE_BASE_URL",
@@ -65,7 +65,7 @@ async fn a_configured_model_without_a_key_names_its_variable_and_its_page() {
         &said.answer,
         &[
             "FAIL  key            groq/some-model can't be used: no key: set GROQ_API_KEY, or `attache auth login groq`",
-            "→ keys are made at https://console.groq.com/keys",
+            "→ get a key at https://console.groq.com/keys",
         ],
     );
 }

@@ -25,7 +25,7 @@ async fn new_data_is_kept_and_used_and_bad_data_changes_nothing() {
     write_config(&home, &format!("[catalogue]\nurl = \"{}/api.json\"\n", server.url()));
     let said = run(&home, "models refresh").await;
     assert_eq!(said.code, Some(0), "{}", said.all());
-    says(&said.answer, &["The model data of http://127.0.0.1:", "is in use now", "catalogue.json"]);
+    says(&said.answer, &["attache now uses the model data of http://127.0.0.1:", "catalogue.json"]);
     assert_eq!(server.requests()[0].path, "/api.json");
     assert_eq!(server.requests()[0].header("x-api-key"), None);
     let file = home.home().join("catalogue.json");
@@ -41,7 +41,7 @@ async fn new_data_is_kept_and_used_and_bad_data_changes_nothing() {
     std::fs::write(&file, "{ broken").unwrap();
     let models = run(&home, "models anthropic").await;
     assert_eq!(models.code, Some(0));
-    says(&models.remarks, &["catalogue.json", "The built-in model data is used"]);
+    says(&models.remarks, &["catalogue.json", "attache uses its built-in model data"]);
     assert!(!models.answer.contains("claude-next"));
 }
 

@@ -69,7 +69,7 @@ impl Session {
         let Err(reason) = permitted else { return };
         self.tell_ourselves(Command::Notice {
             severity: "warning",
-            title: "Changes and commands are asked for here".into(),
+            title: "attache asks before changes and commands here".into(),
             description: Some(format!("The approval of this session, {reason}.")),
         });
     }

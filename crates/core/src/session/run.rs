@@ -127,7 +127,7 @@ impl Session {
         }
         self.tell_ourselves(Command::Notice {
             severity: "warning",
-            title: "A file is only described to the model: its name, type and size".into(),
+            title: "The model gets only the name, type and size of a file".into(),
             description: Some(names.join(", ")),
         });
     }

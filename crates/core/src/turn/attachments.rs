@@ -37,7 +37,7 @@ impl Turn {
             // A passage of its own: nothing that was written for a provider before is kept with it.
             self.passages.replace(place, passage);
         }
-        let title = "An attachment was rejected and is only described to the model";
+        let title = "The provider rejected an attachment; the model gets only its description";
         let said = notice::kept("warning", title, Some(&format!("{}: {reason}", names.join(", "))));
         self.journal.record_with(&self.voice, vec![said], changes)?;
         Ok(Remedy::TryAgain)

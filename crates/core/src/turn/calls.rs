@@ -96,7 +96,7 @@ impl Call {
         Self { call_id, tool_name, input, bare, effect, plan, state, decision, repeated, announced: None }
     }
 
-    /// Finds the tool and lets it read the arguments; nothing is changed by this.
+    /// Finds the tool and lets it read the arguments; nothing was changed by this.
     pub(crate) async fn understood(turn: &Turn, tool_name: &str, input: &Value) -> Plan {
         match Self::plan(turn, tool_name, input).await {
             Ok(planned) => Plan::Made(Box::new(planned)),

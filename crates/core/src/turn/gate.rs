@@ -58,7 +58,9 @@ impl Turn {
                 None => self.gate_of_questions(call, planned, judged),
             },
             (Action::Deny, _) => Gate::Refused(verdict.refusal()),
-            (Action::Ask, People::Absent) => Gate::Refused("nobody is here who could allow it".to_owned()),
+            (Action::Ask, People::Absent) => {
+                Gate::Refused("no one is connected who could allow it".to_owned())
+            }
             (Action::Ask, People::Present) => {
                 let about = self.about_permission(call, judged.outside);
                 Gate::Ask(self.ask_about(call, self.hub.parts.ids.approval(), about))

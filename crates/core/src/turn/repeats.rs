@@ -27,7 +27,7 @@ impl Repeats {
 /// A word to the model; it rides on the result of the call, or on its error.
 pub(super) fn warning(repeated: u32) -> Option<String> {
     (repeated >= REPEATS_WARNED)
-        .then(|| format!("You have made this very call {repeated} times in a row; do something else."))
+        .then(|| format!("You made this same call {repeated} times in a row. Try something else."))
 }
 
 /// An error with the word, and how many bytes of it are that word.

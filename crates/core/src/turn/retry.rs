@@ -28,7 +28,7 @@ impl Turn {
             // Coming back earlier than told would be refused again, and nobody watches a turn that waits for minutes.
             let (asked, most) = (wait.as_secs(), RETRY_MAX.as_secs());
             return give_up(format!(
-                "{message} (to be tried again in {asked} s; attache waits no longer than {most} s)"
+                "{message} (the server asks to wait {asked} s; attache waits at most {most} s)"
             ));
         }
         self.tell_retry(tries, &message, retry_after).await?;

@@ -97,9 +97,9 @@ impl Turn {
         let (left_out, title) = match answers {
             true => {
                 let step = self.steps.saturating_sub(2);
-                (LeftOut::Results(step), "The last results are left out of the next requests")
+                (LeftOut::Results(step), "The next requests leave out the last results")
             }
-            false => (LeftOut::Prompt, "This prompt is left out of the next requests"),
+            false => (LeftOut::Prompt, "The next requests leave out this prompt"),
         };
         self.left_out = Some(left_out);
         let said = notice::kept("warning", title, None);

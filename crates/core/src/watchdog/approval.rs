@@ -52,13 +52,13 @@ impl Containment {
             (Approval::Ask | Approval::Edits, _) | (Approval::All, Self::Full | Self::ExplicitlyOff) => {
                 Ok(())
             }
-            (Approval::All, Self::Reduced) => {
-                Err("`all` needs a whole sandbox, and this machine has only the \
-                 reduced one (`attache doctor` says why); start attache with `--sandbox off` if nothing shall hold commands back")
-            }
+            (Approval::All, Self::Reduced) => Err(
+                "`all` needs the full sandbox, and this machine has only the reduced one (`attache doctor` says why); \
+                     start attache with `--sandbox off` to run commands unconfined",
+            ),
             (Approval::All, Self::None) => {
-                Err("`all` needs a sandbox that holds commands back, and there is none here; \
-                 start attache with `--sandbox off` if nothing shall hold them back")
+                Err("`all` needs the full sandbox, and this machine has none (`attache doctor` says why); \
+                     start attache with `--sandbox off` to run commands unconfined")
             }
         }
     }
@@ -67,10 +67,8 @@ impl Containment {
     pub(super) fn wants_a_look(self) -> Option<&'static str> {
         match self {
             Self::Full | Self::ExplicitlyOff => None,
-            Self::Reduced => {
-                Some("only the reduced sandbox holds commands here, so each of them is asked for")
-            }
-            Self::None => Some("no sandbox holds commands here, so each of them is asked for"),
+            Self::Reduced => Some("only the reduced sandbox is available here, so every command asks"),
+            Self::None => Some("no sandbox is available here, so every command asks"),
         }
     }
 }

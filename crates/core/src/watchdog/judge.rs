@@ -91,7 +91,7 @@ impl Judge<'_> {
             (Some(entry), _) => Verdict::new(entry.rule.action, entry.reason()),
             (None, Approval::All) if may_do_anything => Verdict::approved(Approval::All),
             (None, _) if may_do_anything => {
-                Verdict::default(Action::Ask, "nobody knows what this tool touches")
+                Verdict::default(Action::Ask, "it is unknown what this tool touches")
             }
             (None, _) => Verdict::default(Action::Allow, "it touches nothing outside the conversation"),
         }
@@ -99,8 +99,7 @@ impl Judge<'_> {
 
     pub(super) fn access(&self, access: &Access, tool: &str) -> Verdict {
         if self.commands == Commands::OnlyReading && !only_reads(access, tool) {
-            let why = "this agent runs only commands that are known to read and do nothing else; read with them or with \
-                       the other tools, and leave changes to the user";
+            let why = "this agent runs only commands that read; use those or the other tools, and leave changes to the user";
             return Verdict::default(Action::Deny, why);
         }
         match reach(access, self.workspace, self.granted) {
@@ -211,18 +210,15 @@ impl Judge<'_> {
             Access::WritePath(path) if self.approval == Approval::Edits && self.is_in_roots(path) => {
                 Verdict::approved(Approval::Edits)
             }
-            Access::WritePath(_) => Verdict::default(Action::Ask, "changes to files are asked for"),
+            Access::WritePath(_) => Verdict::default(Action::Ask, "changes to files ask"),
             Access::Command(command) if command.nature == CommandNature::ReadOnly => {
-                Verdict::default(Action::Allow, "the command is known to read only")
+                Verdict::default(Action::Allow, "the command only reads")
             }
             Access::Command(command) => {
                 let why = command.why.as_deref();
-                Verdict::default(
-                    Action::Ask,
-                    why.unwrap_or("commands that may change something are asked for"),
-                )
+                Verdict::default(Action::Ask, why.unwrap_or("commands that may change something ask"))
             }
-            Access::Network { .. } => Verdict::default(Action::Ask, "reaching the network is asked for"),
+            Access::Network { .. } => Verdict::default(Action::Ask, "using the network asks"),
         }
     }
 

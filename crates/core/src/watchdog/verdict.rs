@@ -135,7 +135,7 @@ impl Reason {
 fn instead(rule: &Rule) -> &'static str {
     match rule.permission.as_str() {
         READ => "go on without reading it, or ask the user for what you need from it",
-        EDIT => "leave it as it is and tell the user what you would have changed",
+        EDIT => "leave it unchanged and tell the user what you would have changed",
         BASH => "do it without this command, or tell the user what to run",
         NETWORK => "go on with what is on this machine, or tell the user what you need from there",
         _ => "go on with other tools, or tell the user what you need it for",

@@ -88,7 +88,7 @@ async fn a_choice_is_kept_and_falls_back_on_a_host_that_may_not() {
     let (shown, _reader) = read(attachment);
     done(&session, "inside").await;
     assert_eq!((client.asked().len(), world.runs.of("in")), (1, 0));
-    assert_eq!(notices(&shown), ["Changes and commands are asked for here"]);
+    assert_eq!(notices(&shown), ["attache asks before changes and commands here"]);
     // Said to be what it has become: nothing comes back later.
     session.set_approval(Approval::Ask).await.unwrap();
     process.kill();

@@ -239,7 +239,7 @@ async fn what_asks_and_what_holds_commands_is_said_as_it_is_here() {
         (Containment::None, Approval::Edits, People::Present, "reading and editing the workspace"),
         (Containment::ExplicitlyOff, Approval::All, People::Present, "with all rights of the user"),
         (Containment::ExplicitlyOff, Approval::All, People::Present, "Questions: nothing asks; "),
-        (Containment::Full, Approval::Ask, People::Absent, "so all else is refused"),
+        (Containment::Full, Approval::Ask, People::Absent, "so everything else is refused"),
     ] {
         let system = first(containment, approval, people).await;
         assert!(system.contains(said), "{said}: {system}");

@@ -75,7 +75,7 @@ async fn a_prompt_that_is_too_long_or_unreadable_is_left_out_of_the_next_request
         assert_eq!(say(&session, "first").await, finished());
         assert!(matches!(say(&session, "bad").await, TurnEnd::Failed { .. }), "{kind}");
         let told = kept(&world, session.id(), 1);
-        assert_eq!(told[0], "warning: This prompt is left out of the next requests");
+        assert_eq!(told[0], "warning: The next requests leave out this prompt");
         assert!(told[1].starts_with("error: The turn failed"), "{told:?}");
         assert_eq!(say(&session, "more").await, finished());
         assert_eq!(last_request(&world), ["first", "fine", "more"], "{kind}");
@@ -98,10 +98,7 @@ async fn results_that_are_too_long_are_left_out_of_the_next_request() {
     let world = World::new(script);
     let (_process, session) = world.session().await;
     assert!(matches!(say(&session, "go").await, TurnEnd::Failed { .. }));
-    assert_eq!(
-        kept(&world, session.id(), 0)[0],
-        "warning: The last results are left out of the next requests"
-    );
+    assert_eq!(kept(&world, session.id(), 0)[0], "warning: The next requests leave out the last results");
     assert_eq!(say(&session, "more").await, finished());
     let request = last_request(&world);
     assert_eq!(request[..2], ["go", "\"look done\""]);

@@ -43,7 +43,7 @@ async fn a_rejected_call_does_not_run_and_the_turn_goes_on() {
     assert_eq!(text_of(parts), "on");
     let stored = decision(&world, session.id());
     assert_eq!((&stored["action"], &stored["by"]), (&"deny".into(), &"person".into()));
-    assert_eq!(stored["why"], "changes to files are asked for");
+    assert_eq!(stored["why"], "changes to files ask");
     world.check_rest(session.id());
 }
 
@@ -209,7 +209,7 @@ async fn why_a_call_ran_or_did_not_is_stored_with_it() {
     say(&session, "go").await;
     let stored = decision(&world, session.id());
     assert_eq!((&stored["by"], &stored["action"]), (&"person".into(), &"allow".into()));
-    assert_eq!(stored["why"], "changes to files are asked for");
+    assert_eq!(stored["why"], "changes to files ask");
 }
 
 #[tokio::test(start_paused = true)]

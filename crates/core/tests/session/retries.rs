@@ -97,7 +97,7 @@ async fn a_longer_wait_than_anybody_watches_fails_at_once_and_says_when_to_come_
     let world = World::new("on *\n error transient \"slow down\" retry_after=10m");
     let start = Instant::now();
     let message = failure(&world).await;
-    assert_eq!(message, "slow down (to be tried again in 600 s; attache waits no longer than 60 s)");
+    assert_eq!(message, "slow down (the server asks to wait 600 s; attache waits at most 60 s)");
     assert!(start.elapsed() < Duration::from_secs(1));
     assert_eq!(world.model.requests().len(), 1);
 }

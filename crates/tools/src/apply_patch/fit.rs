@@ -21,7 +21,7 @@ pub(super) struct Conflict {
 impl Conflict {
     pub(super) fn about(&self, path: &Path) -> String {
         let Self { number, header, problem } = self;
-        format!("hunk {number} (`{header}`) of {}: {problem}; nothing is changed", told(path))
+        format!("hunk {number} (`{header}`) of {}: {problem}; nothing was changed", told(path))
     }
 }
 
@@ -99,7 +99,7 @@ impl Misfit {
             }
             Self::NoAnchor(anchor) => {
                 let anchor = Bounded::whole(anchor.as_str(), QUOTED_LINE_BYTES);
-                format!("there is no line `{}` behind the hunks before it", anchor.text())
+                format!("there is no line `{}` after the hunks before it", anchor.text())
             }
             Self::NotAtTheEnd => {
                 format!(

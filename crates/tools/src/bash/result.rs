@@ -74,7 +74,7 @@ impl Finished {
             Ended::TooManyProcesses => {
                 format!("it had more than {COMMAND_PROCESSES} processes and was ended")
             }
-            Ended::Lost => "ended from outside, how is not known".to_owned(),
+            Ended::Lost => "ended from outside, in an unknown way".to_owned(),
         };
         let mut text = match output.as_str() {
             "" => format!("bash: {problem}; there was no output"),

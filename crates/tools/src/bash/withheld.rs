@@ -30,8 +30,8 @@ const OFFLINE: [&str; 18] = [
     "spurious network error",
 ];
 
-const READ_ONLY_NOTE: &str = "this command passed without a question because it only reads: it could write to $TMPDIR only. \
-                              A command line that says what it changes is asked for";
+const READ_ONLY_NOTE: &str = "this command ran without a question because it seems to only read, so it could write to \
+                              $TMPDIR only. To write elsewhere, say so in the command line (a redirect, tee, cp): the user is asked then";
 
 const OFFLINE_NOTE: &str =
     "this command ran without network; if it needs one, call it again with network: true";

@@ -17,7 +17,7 @@ use super::state::{Piece, Repository, State, enter};
 use crate::limits::SET_ASIDE_TRIES;
 use crate::paths::normal;
 
-const CONFIGURATION: &str = "is configuration that only its user makes";
+const CONFIGURATION: &str = "is configuration that only the user may make";
 
 /// Behind the name of what is set aside.
 pub(super) const ASIDE: &str = ".disabled";

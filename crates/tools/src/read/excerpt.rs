@@ -67,7 +67,7 @@ impl Excerpt {
                     format!("read: offset {} skips everything: the file has {lines} lines", self.skip)
                 }
                 Total::More | Total::Unknown => {
-                    format!("read: nothing is left behind the {} lines skipped by offset", self.skip)
+                    format!("read: nothing is left after the {} lines that offset skips", self.skip)
                 }
             });
         }

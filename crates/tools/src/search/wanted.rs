@@ -41,9 +41,9 @@ impl Wanted {
             None => pattern.to_owned(),
         };
         let glob = GlobBuilder::new(&whole).literal_separator(true).build();
-        let glob = glob.map_err(|error| format!("is no glob pattern: {}", error.kind()))?;
+        let glob = glob.map_err(|error| format!("is not a valid glob pattern: {}", error.kind()))?;
         let set = GlobSetBuilder::new().add(glob).build();
-        let set = set.map_err(|error| format!("is no glob pattern: {}", error.kind()))?;
+        let set = set.map_err(|error| format!("is not a valid glob pattern: {}", error.kind()))?;
         let subject = if whole.contains('/') { Subject::Path } else { Subject::Name };
         Ok(Self { set, subject, sense })
     }

@@ -125,7 +125,7 @@ fn the_reason_of_what_passes_is_what_it_touches() {
     let reason = |accesses: &[Access]| court.judged(accesses).verdict.in_words();
     assert_eq!(reason(&[reads("/w/a")]), "allow: reading within the session's directories passes");
     let looks = command("cat a", CommandNature::ReadOnly, 0);
-    assert_eq!(reason(&[looks, reads("/w/a")]), "allow: the command is known to read only");
+    assert_eq!(reason(&[looks, reads("/w/a")]), "allow: the command only reads");
     let untouching = court.with_judge("todo", &[], |judge, matter| {
         judge.judge(&Matter { effect: Effect::ReadOnly, ..matter }).verdict.in_words()
     });
