@@ -126,7 +126,7 @@ fn as_json(row: &SessionRow) -> Value {
     let totals = &row.totals;
     json!({
         "id": row.id.as_str(),
-        "title": row.metadata.get("title"),
+        "title": row.metadata.title(),
         "workspace": row.workspace_root,
         "agent": row.agent.to_string(),
         "model": row.model.as_ref().map(ToString::to_string),
@@ -207,7 +207,7 @@ fn plain(text: &str) -> String {
 }
 
 fn title(row: &SessionRow) -> String {
-    plain(row.metadata.get("title").and_then(Value::as_str).unwrap_or("(no title)"))
+    plain(row.metadata.title().unwrap_or("(no title)"))
 }
 
 async fn write_export(

@@ -1,11 +1,12 @@
 //! Copies the visible conversation of a session into a new one. Permissions stay behind.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::hub::{HubError, NewSession, Parts, commit};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
+use crate::metadata::{MessageMeta, SessionMeta};
 use crate::ports::store::{
     Batch, Change, LeaseGrant, MessageRow, Owner, PartRow, RowRange, SessionPatch, SessionRow, UsageTotals,
 };
@@ -51,14 +52,14 @@ pub(crate) async fn copy(parts: &Parts, from: &SessionId, new: NewSession) -> Re
 
 fn new_row(parts: &Parts, from: SessionRow, new: NewSession) -> SessionRow {
     let now = parts.clock.now_ms();
-    let mut metadata = Map::new();
-    let title = from.metadata.get("title").and_then(Value::as_str).unwrap_or("Untitled");
-    metadata.insert("title".into(), json!(format!("{title} (copy)")));
-    if let Some(mode) = from.metadata.get("mode") {
-        metadata.insert("mode".into(), mode.clone());
+    let mut metadata = SessionMeta::default();
+    let title = from.metadata.title().unwrap_or("Untitled");
+    metadata.set_title(&format!("{title} (copy)"));
+    if let Some(mode) = from.metadata.mode() {
+        metadata.set_mode(mode);
     }
     if !new.additional.is_empty() {
-        metadata.insert("additional_directories".into(), json!(new.additional));
+        metadata.set_additional_directories(&new.additional);
     }
     SessionRow {
         id: parts.ids.session(),
@@ -132,7 +133,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    fn count(&mut self, metadata: &Map<String, Value>) {
+    fn count(&mut self, metadata: &MessageMeta) {
         self.usage.add(&Used::of_metadata(metadata).totals());
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -17,6 +17,7 @@ use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES};
+use crate::metadata::SessionMeta;
 use crate::ports::model::ModelInfo;
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
@@ -239,9 +240,9 @@ impl Hub {
         let parts = &self.shared.parts;
         let now = parts.clock.now_ms();
         let model = self.default_model().await?;
-        let mut metadata = Map::new();
+        let mut metadata = SessionMeta::default();
         if !new.additional.is_empty() {
-            metadata.insert("additional_directories".into(), json!(new.additional));
+            metadata.set_additional_directories(&new.additional);
         }
         let row = SessionRow {
             id: parts.ids.session(),

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod journal;
 pub mod legible;
 pub mod limits;
+pub mod metadata;
 pub mod notice;
 pub mod part;
 pub mod picture;

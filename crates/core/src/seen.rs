@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::metadata::own;
 use crate::part::ToolPart;
 
 /// One file as a call saw it or left it.
@@ -49,7 +50,7 @@ impl SeenFiles {
 
 /// What the result of a call says about files.
 pub(crate) fn sights(tool: &ToolPart) -> impl Iterator<Item = Sight> + '_ {
-    let metadata = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache")?.get("metadata"));
+    let metadata = tool.tool_metadata.as_ref().and_then(|metadata| own(metadata)?.get("metadata"));
     let listed = metadata.and_then(|metadata| metadata.get("seen")).and_then(Value::as_array);
     listed.into_iter().flatten().filter_map(|sight| Sight::deserialize(sight).ok())
 }

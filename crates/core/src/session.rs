@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::choices::Chosen;
@@ -322,7 +321,7 @@ impl Session {
     /// Takes what the store says as the state of this session.
     pub(crate) fn adopt(&mut self, record: SessionRecord) {
         self.rules = Rules::from_json(&record.row.permissions);
-        self.granted = granted_directories(&record.row.metadata);
+        self.granted = record.row.metadata.granted_directories();
         self.spent.set(record.row.totals.cost_usd);
         self.row = record.row;
         self.enforce_approval();
@@ -365,14 +364,4 @@ impl Session {
 fn answer<T>(reply: Reply<T>, result: Result<T, HubError>) {
     // A caller that went away needs no answer.
     drop(reply.send(result));
-}
-
-fn granted_directories(metadata: &serde_json::Map<String, Value>) -> Vec<PathBuf> {
-    directories(metadata, "granted_directories")
-}
-
-/// A list of paths of a session row.
-fn directories(metadata: &serde_json::Map<String, Value>, key: &str) -> Vec<PathBuf> {
-    let listed = metadata.get(key).and_then(Value::as_array);
-    listed.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from).collect()
 }

@@ -12,7 +12,7 @@ use attache_core::ports::store::{
     StoreResult, UsageTotals,
 };
 use attache_store::{Durability, Location, SqliteStore};
-use serde_json::{Map, json};
+use serde_json::json;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -219,7 +219,7 @@ impl Session {
             parent_id: None,
             parent_message_id: None,
             permissions: json!([]),
-            metadata: Map::new(),
+            metadata: Default::default(),
             totals: UsageTotals::default(),
             created_at: 1,
             updated_at: 1,
@@ -273,7 +273,7 @@ fn message(seq: i64) -> MessageRow {
         session_id: SessionId::new("a"),
         seq: Some(seq),
         role: Role::Assistant,
-        metadata: metadata.as_object().cloned().unwrap_or_default(),
+        metadata: metadata.as_object().cloned().unwrap_or_default().into(),
         created_at: 1,
         updated_at: 1,
     }

@@ -1,13 +1,14 @@
 //! Writes the changes of one batch inside the writer's transaction. Opens and ends no transaction itself.
 
 use attache_core::ids::{MessageId, SessionId};
+use attache_core::metadata::{MessageMeta, SessionMeta};
 use attache_core::ports::store::{
     Batch, Change, LiveRun, LogSegment, MessageRow, PartRow, SessionPatch, SessionRow, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, params};
-use serde_json::{Map, Value};
 
 use crate::failure::Failure;
+use crate::json_paths::SYSTEM_PROMPT_DIGEST;
 use crate::lease;
 use crate::process_lock::ProcessLock;
 use crate::rows;
@@ -100,6 +101,14 @@ fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionP
     let mut stored = transaction.prepare_cached("SELECT metadata_json FROM chat_sessions WHERE id = ?1")?;
     let stored = stored.query_row([session.as_str()], |row| row.get::<_, String>(0)).optional()?;
     let stored = stored.ok_or_else(|| Failure::corrupt(format!("session {session} is not stored")))?;
+    let merged = match patch.metadata.is_empty() {
+        true => stored,
+        false => {
+            let mut metadata = rows::json::<SessionMeta>(&stored)?;
+            metadata.merge(&patch.metadata);
+            rows::json_text(&metadata)?
+        }
+    };
     let usage = patch.add_usage.unwrap_or_default();
     let mut update = transaction.prepare_cached(
         "UPDATE chat_sessions SET model_json = coalesce(?2, model_json), \
@@ -114,7 +123,7 @@ fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionP
         session.as_str(),
         patch.model.as_ref().map(rows::model_text).transpose()?,
         patch.permissions.as_ref().map(rows::json_text).transpose()?,
-        merged(stored, &patch.metadata)?,
+        merged,
         usage.prompt_tokens,
         usage.completion_tokens,
         usage.reasoning_tokens,
@@ -132,9 +141,9 @@ fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionP
 /// Messages, parts and the lease follow by their foreign keys. System prompts are shared by their digest: one goes with
 /// the last session that was given it.
 fn delete_session(transaction: &Connection, session: &SessionId) -> Result<(), Failure> {
-    const DIGEST: &str = "json_extract(metadata_json, '$.system_prompt_digest')";
-    let own =
-        format!("SELECT DISTINCT {DIGEST} FROM chat_messages WHERE session_id = ?1 AND {DIGEST} IS NOT NULL");
+    let own = format!(
+        "SELECT DISTINCT {SYSTEM_PROMPT_DIGEST} FROM chat_messages WHERE session_id = ?1 AND {SYSTEM_PROMPT_DIGEST} IS NOT NULL"
+    );
     let mut prompts = transaction.prepare(&own)?;
     let prompts: Vec<String> =
         prompts.query_map([session.as_str()], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -145,7 +154,7 @@ fn delete_session(transaction: &Connection, session: &SessionId) -> Result<(), F
     // Reads the messages of all sessions: rare enough not to pay for an index with every message.
     let unused = format!(
         "DELETE FROM system_prompts WHERE digest = ?1 \
-         AND NOT EXISTS (SELECT 1 FROM chat_messages WHERE {DIGEST} = ?1)"
+         AND NOT EXISTS (SELECT 1 FROM chat_messages WHERE {SYSTEM_PROMPT_DIGEST} = ?1)"
     );
     for digest in prompts {
         transaction.prepare_cached(&unused)?.execute([digest])?;
@@ -178,7 +187,7 @@ fn patch_message(
     session: &SessionId,
     id: &MessageId,
     seq: Option<i64>,
-    metadata: &Map<String, Value>,
+    metadata: &MessageMeta,
     updated_at: i64,
 ) -> Result<(), Failure> {
     let mut stored = transaction
@@ -187,10 +196,18 @@ fn patch_message(
         stored.query_row([id.as_str(), session.as_str()], |row| row.get::<_, String>(0)).optional()?;
     let stored =
         stored.ok_or_else(|| Failure::corrupt(format!("message {id} is not stored in session {session}")))?;
+    let merged = match metadata.is_empty() {
+        true => stored,
+        false => {
+            let mut merged = rows::json::<MessageMeta>(&stored)?;
+            merged.merge(metadata);
+            rows::json_text(&merged)?
+        }
+    };
     let mut update = transaction.prepare_cached(
         "UPDATE chat_messages SET seq = coalesce(?2, seq), metadata_json = ?3, updated_at = ?4 WHERE id = ?1",
     )?;
-    let updated = update.execute(params![id.as_str(), seq, merged(stored, metadata)?, updated_at]);
+    let updated = update.execute(params![id.as_str(), seq, merged, updated_at]);
     updated.map_err(|error| Failure::conflict(error, || format!("seq {seq:?} of session {session}")))?;
     Ok(())
 }
@@ -303,15 +320,6 @@ fn release_lease(transaction: &Connection, session: &SessionId) -> Result<(), Fa
         .prepare_cached("UPDATE leases SET owner = NULL WHERE session_id = ?1")?
         .execute([session.as_str()])?;
     Ok(())
-}
-
-fn merged(stored: String, patch: &Map<String, Value>) -> Result<String, Failure> {
-    if patch.is_empty() {
-        return Ok(stored);
-    }
-    let mut metadata = rows::json::<Map<String, Value>>(&stored)?;
-    rows::merge(&mut metadata, patch);
-    rows::json_text(&metadata)
 }
 
 /// A row must not reach another session than the one whose lease was checked.

@@ -6,6 +6,7 @@ mod connection;
 mod diagnose;
 mod examine;
 mod failure;
+mod json_paths;
 mod lease;
 mod limits;
 mod migrations;

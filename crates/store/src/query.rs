@@ -9,6 +9,7 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 
 use crate::failure::Failure;
+use crate::json_paths::{QUEUE_CANCELED_AT, QUEUED_AT};
 use crate::process_lock::Owners;
 use crate::{lease, limits, rows};
 
@@ -65,12 +66,11 @@ fn live_run(row: &Row<'_>) -> Result<Option<LiveRun>, Failure> {
 }
 
 fn queued(transaction: &Connection, session: &SessionId) -> Result<Vec<MessageId>, Failure> {
-    let mut statement = transaction.prepare_cached(
+    let sql = format!(
         "SELECT id FROM chat_messages WHERE session_id = ?1 AND seq IS NULL \
-         AND json_extract(metadata_json, '$.queued_at') IS NOT NULL \
-         AND json_extract(metadata_json, '$.queue_canceled_at') IS NULL \
-         ORDER BY json_extract(metadata_json, '$.queued_at'), id",
-    )?;
+         AND {QUEUED_AT} IS NOT NULL AND {QUEUE_CANCELED_AT} IS NULL ORDER BY {QUEUED_AT}, id"
+    );
+    let mut statement = transaction.prepare_cached(&sql)?;
     let mut found = statement.query([session.as_str()])?;
     let mut queued = Vec::new();
     while let Some(row) = found.next()? {
@@ -157,7 +157,7 @@ pub(crate) fn read_rows(
     while let Some(row) = found.next()? {
         let metadata_bytes = rows::text(row, 4)?.len();
         let message = rows::message(row)?;
-        if message.metadata.get("hidden_at").is_some_and(|hidden| !hidden.is_null()) {
+        if message.metadata.is_hidden() {
             continue;
         }
         let after = range.after.filter(|after| Some(after.seq) == message.seq).map(|after| after.part_index);

@@ -10,7 +10,6 @@ use attache_core::ports::store::{LogSegment, MessageRow, ModelRef, PartRow, Sess
 use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
@@ -133,17 +132,6 @@ pub(crate) fn signed(index: u64) -> Result<i64, Failure> {
 
 pub(crate) fn unsigned(index: i64) -> Result<u64, Failure> {
     u64::try_from(index).map_err(|_| Failure::corrupt(format!("index {index} is negative")))
-}
-
-/// Keys of `patch` replace those of `stored`; a null removes the key.
-pub(crate) fn merge(stored: &mut Map<String, Value>, patch: &Map<String, Value>) {
-    for (key, value) in patch {
-        if value.is_null() {
-            stored.shift_remove(key);
-        } else {
-            stored.insert(key.clone(), value.clone());
-        }
-    }
 }
 
 pub(crate) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {

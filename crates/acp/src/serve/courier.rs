@@ -8,6 +8,7 @@ use attache_core::entry::SharedSegment;
 use attache_core::hub::{Attachment, Hub, Seat};
 use attache_core::ids::CallId;
 use attache_core::journal::reader::Subscription;
+use attache_core::metadata::own;
 use attache_core::part::Role;
 use attache_core::ports::store::StoreError;
 use attache_rpc::{ErrorObject, Peer, Responder};
@@ -316,7 +317,7 @@ async fn next(place: &mut Option<Place>) -> Result<SharedSegment, StoreError> {
 /// Whether this is what a call looks like with the terminal in it.
 fn shows_terminal(chunk: &Chunk, terminal_id: &str) -> bool {
     let Chunk::ToolOutputAvailable { rest, .. } = chunk else { return false };
-    let content = rest.tool_metadata().and_then(|metadata| metadata.pointer("/attache/content"));
+    let content = rest.tool_metadata().and_then(|metadata| own(metadata)?.get("content"));
     let mut blocks = content.and_then(Value::as_array).into_iter().flatten();
     blocks.any(|block| block["terminal_id"] == terminal_id)
 }

@@ -127,12 +127,10 @@ fn terminal_auth(label: &str, command: &CommandLine) -> Meta {
 
 pub fn session_info(row: &SessionRow) -> SessionInfo {
     // Paths of a row need not be valid UTF-8, those of the wire must.
-    let directories = row.metadata.get("additional_directories").and_then(Value::as_array);
-    let directories =
-        directories.into_iter().flatten().filter_map(|path| path.as_str().map(Into::into)).collect();
+    let directories = row.metadata.additional_directories();
     SessionInfo::new(row.id.as_str().to_owned(), row.workspace_root.to_string_lossy().into_owned())
         .additional_directories(directories)
-        .title(row.metadata.get("title").and_then(Value::as_str).map(str::to_owned))
+        .title(row.metadata.title().map(str::to_owned))
         .updated_at(iso_8601(row.updated_at))
 }
 

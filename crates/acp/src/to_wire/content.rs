@@ -10,6 +10,7 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_core::chunk::Rest;
 use attache_core::entry::Entry;
+use attache_core::metadata::OWN_KEY;
 use attache_core::part::Part;
 use attache_core::prompt::media::{Block, Marks};
 use attache_core::prompt::name_of_uri;
@@ -165,8 +166,8 @@ pub(super) fn context_in_pieces(data: &Value) -> Vec<ContentBlock> {
 fn embedded_text(text: &str, uri: &str, mime: Option<&str>, piece: Option<(usize, usize)>) -> ContentBlock {
     let contents = TextResourceContents::new(text, uri).mime_type(mime.map(str::to_owned));
     let resource = EmbeddedResource::new(EmbeddedResourceResource::TextResourceContents(contents));
-    let meta = piece
-        .and_then(|(number, of)| json!({ "attache": { "piece": number, "of": of } }).as_object().cloned());
+    let meta =
+        piece.and_then(|(number, of)| json!({ OWN_KEY: { "piece": number, "of": of } }).as_object().cloned());
     ContentBlock::Resource(resource.meta(meta))
 }
 

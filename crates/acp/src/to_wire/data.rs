@@ -7,6 +7,7 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_core::choices::Chosen;
 use attache_core::entry::Entry;
+use attache_core::metadata::OWN_KEY;
 use attache_core::part::Role;
 use serde_json::{Map, Value};
 
@@ -120,7 +121,7 @@ fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
     if data.get("estimated").and_then(Value::as_bool) == Some(true) {
         ours.insert("estimated".into(), true.into());
     }
-    let meta = (!ours.is_empty()).then(|| Meta::from_iter([("attache".to_owned(), Value::Object(ours))]));
+    let meta = (!ours.is_empty()).then(|| Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))]));
     line::update(entry, &SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost).meta(meta)), out)
 }
 
@@ -248,7 +249,7 @@ fn aside(entry: Entry<'_>, words: String, lasting: Lasting) -> SessionUpdate {
     }
     if lasting == Lasting::Moment {
         let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
-        chunk = chunk.meta(Meta::from_iter([("attache".to_owned(), Value::Object(ours))]));
+        chunk = chunk.meta(Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))]));
     }
     SessionUpdate::AgentThoughtChunk(chunk)
 }

@@ -1,6 +1,7 @@
 //! Makes an update that is too long for a line fit: split first, cut where splitting is not possible, and say so in
 //! `_meta.attache.cut`. What can't be cut without becoming something else (images, ids, paths) stays whole.
 
+use attache_core::metadata::OWN_KEY;
 use attache_rpc::encode_notification;
 use serde_json::{Map, Value, json};
 
@@ -209,7 +210,7 @@ fn mark(object: &mut Value, bytes: usize, cut_fields: &[&'static str]) {
     let Some(fields) = object.as_object_mut() else { return };
     let meta = fields.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
     let Some(meta) = meta.as_object_mut() else { return };
-    let ours = meta.entry("attache").or_insert_with(|| Value::Object(Map::new()));
+    let ours = meta.entry(OWN_KEY).or_insert_with(|| Value::Object(Map::new()));
     if let Some(ours) = ours.as_object_mut() {
         ours.insert("cut".to_owned(), json!({ "bytes": bytes, "fields": cut_fields }));
     }

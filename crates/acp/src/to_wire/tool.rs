@@ -8,6 +8,7 @@ use attache_core::chunk::{Rest, ToolMarks};
 use attache_core::entry::Entry;
 use attache_core::ids::CallId;
 use attache_core::legible::legible;
+use attache_core::metadata::{OWN_KEY, own};
 use attache_core::picture::Picture;
 use attache_core::ports::tool::{self as core, Presentation, Shown};
 use serde::Deserialize;
@@ -154,7 +155,7 @@ pub(super) fn name_new_files(call: &mut Value) {
 
 /// What the tool said of itself; `None` when clients are not to see the call. What can't be read shows a plain call.
 fn presentation(rest: &Rest) -> Option<Presentation> {
-    let ours = rest.tool_metadata().and_then(|metadata| metadata.get("attache"));
+    let ours = rest.tool_metadata().and_then(own);
     let shown = ours.and_then(|ours| Presentation::deserialize(ours).ok()).unwrap_or_default();
     (!shown.hidden).then_some(shown)
 }
@@ -228,5 +229,5 @@ fn meta(shown: &Presentation) -> Option<Meta> {
     if let Some(path) = &metadata.output_path {
         ours.insert("outputPath".into(), path.to_string_lossy().into());
     }
-    Some(Meta::from_iter([("attache".to_owned(), Value::Object(ours))]))
+    Some(Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))]))
 }

@@ -195,7 +195,7 @@ fn a_session_is_listed_with_its_title_and_time() {
         parent_id: None,
         parent_message_id: None,
         permissions: json!([]),
-        metadata: serde_json::Map::new(),
+        metadata: Default::default(),
         totals: UsageTotals::default(),
         created_at: 0,
         updated_at: 951_782_400_000,
@@ -205,8 +205,8 @@ fn a_session_is_listed_with_its_title_and_time() {
         json!(session_info(&row)),
         json!({ "sessionId": "ses_1", "cwd": "/w", "updatedAt": "2000-02-29T00:00:00.000Z" })
     );
-    row.metadata.insert("title".into(), "A walk".into());
-    row.metadata.insert("additional_directories".into(), json!(["/x"]));
+    row.metadata.set_title("A walk");
+    row.metadata.set_additional_directories(&["/x".into()]);
     let listed = json!(session_info(&row));
     assert_eq!((&listed["title"], &listed["additionalDirectories"]), (&json!("A walk"), &json!(["/x"])));
     checked_response("session/list", &json!({ "sessions": [listed], "nextCursor": "x" }));

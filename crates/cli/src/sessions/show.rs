@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use attache_core::agents::Agents;
 use attache_core::journal::replay::parts_of;
+use attache_core::metadata::own;
 use attache_core::notice;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::store::{MessageRow, Owner, RowRange, SessionRecord, SessionRow, Store};
@@ -123,9 +124,9 @@ impl Printer<'_> {
         for rule in Rules::from_json(&row.permissions).iter() {
             line(rule, "session")?;
         }
-        let granted = row.metadata.get("granted_directories").and_then(Value::as_array);
-        for directory in granted.into_iter().flatten().filter_map(Value::as_str) {
-            writeln!(text, "{} {} (session)", self.label("granted"), plain(directory))?;
+        for directory in row.metadata.granted_directories() {
+            let directory = directory.to_string_lossy();
+            writeln!(text, "{} {} (session)", self.label("granted"), plain(&directory))?;
         }
         Ok(text)
     }
@@ -137,17 +138,16 @@ impl Printer<'_> {
             Role::System => Colour::Grey,
         };
         let mut details = when::minutes(message.created_at);
-        if let Some(model) = message.metadata.get("model").and_then(Value::as_str) {
+        if let Some(model) = message.metadata.model() {
             details.push_str(&format!("  {}", plain(model)));
         }
-        if let Some(usage) = message.metadata.get("usage") {
-            let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
-            details.push_str(&format!("  {} in, {} out", count("input"), count("output")));
+        if let Some(usage) = message.metadata.usage() {
+            details.push_str(&format!("  {} in, {} out", usage.input, usage.output));
         }
-        if let Some(cost) = message.metadata.get("cost_usd").and_then(Value::as_f64) {
+        if let Some(cost) = message.metadata.cost_usd() {
             details.push_str(&format!("  {}", dollars(cost)));
         }
-        if message.role == Role::Assistant && message.metadata.get("refused").is_some() {
+        if message.role == Role::Assistant && message.metadata.is_refused() {
             details.push_str("  refused");
         }
         let (who, details) =
@@ -171,7 +171,7 @@ impl Printer<'_> {
     }
 
     fn call_lines(&self, text: &mut String, tool: &ToolPart) -> std::fmt::Result {
-        let shown = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache"));
+        let shown = tool.tool_metadata.as_ref().and_then(own);
         let shown: Presentation =
             shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
         let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };

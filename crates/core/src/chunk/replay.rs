@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::limits::REPLAY_DELTA_BYTES;
 use super::{Chunk, Rest, RestFields, StreamId, ToolMarks};
+use crate::metadata::OWN_KEY;
 use crate::part::{Approval, Part, ToolPart, ToolState};
 
 /// Appends the chunks of `parts`, the first of which stands at `first_part_index` of its message.
@@ -131,7 +132,7 @@ fn planned_metadata(tool: &ToolPart) -> Option<Value> {
         | ToolState::ApprovalResponded
         | ToolState::OutputDenied => false,
     };
-    let shown = metadata.as_mut().filter(|_| ended).and_then(|metadata| metadata.get_mut("attache"));
+    let shown = metadata.as_mut().filter(|_| ended).and_then(|metadata| metadata.get_mut(OWN_KEY));
     if let Some(shown) = shown.and_then(Value::as_object_mut) {
         shown.remove("content");
         shown.remove("metadata");
@@ -198,7 +199,7 @@ fn provider_rest(provider_metadata: &Option<Value>) -> Rest {
 
 fn result_rest(tool: &ToolPart) -> Rest {
     let mut metadata = tool.tool_metadata.clone();
-    let content = metadata.as_mut().and_then(|metadata| metadata.pointer_mut("/attache/content"));
+    let content = metadata.as_mut().and_then(|metadata| metadata.get_mut(OWN_KEY)?.get_mut("content"));
     content.and_then(Value::as_array_mut).into_iter().flatten().for_each(without_terminal);
     rest(tool.result_provider_metadata.clone(), metadata, Map::new())
 }

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::calendar::{self, TimeZone};
+use crate::metadata::own;
 use crate::notice;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
 use crate::ports::tool::{Presentation, Shown};
 
 pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
-    let title = row.metadata.get("title").and_then(Value::as_str).unwrap_or("Untitled session");
+    let title = row.metadata.title().unwrap_or("Untitled session");
     let model = row.model.as_ref().map(ToString::to_string);
     writeln!(out, "# {}\n", title.replace(['\n', '\r'], " "))?;
     writeln!(out, "- session: `{}`", row.id)?;
@@ -48,7 +49,7 @@ pub(super) fn part(out: &mut dyn Write, part: &Part) -> io::Result<()> {
 }
 
 fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
-    let shown = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache"));
+    let shown = tool.tool_metadata.as_ref().and_then(own);
     let shown: Presentation =
         shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
     let title = if shown.title.is_empty() { tool.tool_name.as_str() } else { shown.title.as_str() };

@@ -3,11 +3,12 @@
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use thiserror::Error;
 
 use super::BoxFuture;
 use crate::ids::{MessageId, PartId, SessionId};
+use crate::metadata::{MessageMeta, SessionMeta};
 use crate::part::Role;
 
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -99,8 +100,7 @@ pub struct SessionRow {
     pub parent_message_id: Option<MessageId>,
     /// Session permission rules (JSON array).
     pub permissions: Value,
-    /// Keys we use: `environment`, `title`, `additional_directories`, `granted_directories`, `mode`, `approval`.
-    pub metadata: Map<String, Value>,
+    pub metadata: SessionMeta,
     pub totals: UsageTotals,
     pub created_at: i64,
     pub updated_at: i64,
@@ -113,7 +113,7 @@ pub struct SessionPatch {
     pub model: Option<ModelRef>,
     pub permissions: Option<Value>,
     /// Merged key by key; a null removes the key.
-    pub metadata: Map<String, Value>,
+    pub metadata: SessionMeta,
     /// Added to the sums.
     pub add_usage: Option<UsageTotals>,
     pub updated_at: i64,
@@ -130,7 +130,7 @@ pub struct MessageRow {
     /// Null while queued.
     pub seq: Option<i64>,
     pub role: Role,
-    pub metadata: Map<String, Value>,
+    pub metadata: MessageMeta,
     pub created_at: i64,
     pub updated_at: i64,
 }
@@ -175,7 +175,7 @@ pub enum Change {
     PatchMessage {
         id: MessageId,
         seq: Option<i64>,
-        metadata: Map<String, Value>,
+        metadata: MessageMeta,
         updated_at: i64,
     },
     /// Insert, or update by id (kind, data, tool columns, updated_at).

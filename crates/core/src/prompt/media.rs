@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::limits::REJECTION_CHARACTERS;
+use crate::metadata::{OWN_KEY, only_own, own};
 use crate::part::Part;
 use crate::picture::{self, Picture};
 use crate::ports::model::ModelInfo;
@@ -91,7 +92,7 @@ pub struct Marks<'a> {
 
 impl<'a> Marks<'a> {
     pub fn of(provider_metadata: Option<&'a Value>) -> Self {
-        let ours = provider_metadata.and_then(|metadata| metadata.get("attache"));
+        let ours = provider_metadata.and_then(own);
         let text = |key: &str| ours.and_then(|ours| ours.get(key)?.as_str());
         Self {
             block: text("block").and_then(Block::parse),
@@ -117,13 +118,13 @@ impl<'a> Marks<'a> {
         if let Some(Fitted { digest, mime, size }) = self.fitted {
             ours.insert("fitted".into(), json!({ "digest": digest, "mime": mime, "size": size }));
         }
-        (!ours.is_empty()).then(|| json!({ "attache": ours }))
+        (!ours.is_empty()).then(|| only_own(ours))
     }
 
     /// The same beside what others keep there: a model's own file carries what its provider wants back.
     pub fn within(&self, metadata: Option<&Value>) -> Option<Value> {
         let mut all = metadata.and_then(Value::as_object).cloned().unwrap_or_default();
-        all.shift_remove("attache");
+        all.shift_remove(OWN_KEY);
         if let Some(Value::Object(ours)) = self.metadata() {
             all.extend(ours);
         }

@@ -1,6 +1,5 @@
 //! Admission and the queue: single flight, FIFO, idempotent by message id, and what cancel means for each.
 
-use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use super::choose::aside;
@@ -14,6 +13,7 @@ use crate::hub::{HubError, TurnOutcome};
 use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
 use crate::limits::QUEUED_MESSAGES;
+use crate::metadata::MessageMeta;
 use crate::notice;
 use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
@@ -109,7 +109,7 @@ impl Session {
             return Ok(Some(Admitted::Waits(id.clone())));
         }
         // Without a recorded end it was cancelled in the queue, or never got to its turn.
-        let end = row.metadata.get("turn_end").and_then(TurnEnd::from_json).unwrap_or(TurnEnd::Aborted);
+        let end = row.metadata.turn_end().unwrap_or(TurnEnd::Aborted);
         let after_index = self.journal.durable();
         Ok(Some(Admitted::Done(TurnOutcome { message_id: id.clone(), end, after_index })))
     }
@@ -134,15 +134,12 @@ impl Session {
     /// The message first, then its parts.
     fn insertion(&self, id: &MessageId, parts: &[Part], queued_at: Option<i64>) -> StoreResult<Vec<Change>> {
         let now = self.hub.parts.clock.now_ms();
-        let mut metadata = Map::new();
-        metadata.insert("schema_version".into(), json!(1));
+        let mut metadata = MessageMeta::of_prompt();
         if let Some(queued_at) = queued_at {
-            metadata.insert("queued_at".into(), json!(queued_at));
-            metadata.insert("queue_enqueued_at".into(), json!(now));
+            metadata.set_queued(queued_at, now);
         }
-        let agent = self.row.metadata.get("mode").and_then(Value::as_str);
-        if let Some(agent) = agent.filter(|agent| *agent != self.row.agent) {
-            metadata.insert("agent".into(), json!(agent));
+        if let Some(agent) = self.row.metadata.mode().filter(|agent| *agent != self.row.agent) {
+            metadata.set_agent(agent);
         }
         let mut changes = vec![Change::InsertMessage(MessageRow {
             id: id.clone(),
@@ -265,7 +262,12 @@ impl Session {
         let id = queued.message_id.clone();
         let now = self.hub.parts.clock.now_ms();
         let place = Box::new(move |seq| {
-            vec![Change::PatchMessage { id, seq: Some(seq), metadata: Map::new(), updated_at: now }]
+            vec![Change::PatchMessage {
+                id,
+                seq: Some(seq),
+                metadata: MessageMeta::default(),
+                updated_at: now,
+            }]
         });
         self.fire(Firing {
             message_id: queued.message_id,

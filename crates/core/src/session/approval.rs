@@ -2,15 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Value, json};
-
 use super::{Command, Session};
 use crate::choices::Chosen;
 use crate::hub::HubError;
 use crate::watchdog::Approval;
-
-/// The key of the session's metadata.
-const KEY: &str = "approval";
 
 /// What is in force. Why shared: a turn under way has to follow a change at its next call, above all to a stricter one.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +32,7 @@ impl Session {
     }
 
     fn wanted_approval(&self) -> Approval {
-        let chosen = self.row.metadata.get(KEY).and_then(Value::as_str).and_then(Approval::parse);
-        chosen.unwrap_or(self.hub.parts.settings.approval)
+        self.row.metadata.approval().unwrap_or(self.hub.parts.settings.approval)
     }
 
     /// The row has become another.
@@ -53,12 +47,8 @@ impl Session {
             return self.chosen();
         }
         let mut patch = self.empty_patch();
-        patch.metadata.insert(KEY.into(), json!(approval.as_str()));
-        let chosen = self
-            .choose(patch, |session| {
-                session.row.metadata.insert(KEY.into(), json!(approval.as_str()));
-            })
-            .await;
+        patch.metadata.set_approval(approval);
+        let chosen = self.choose(patch, |session| session.row.metadata.set_approval(approval)).await;
         self.enforce_approval();
         chosen
     }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 
-use serde_json::json;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Session;
@@ -186,7 +185,7 @@ impl Session {
         };
         if action == Action::Allow && !always.directories.is_empty() {
             self.granted.extend(always.directories);
-            patch.metadata.insert("granted_directories".into(), json!(self.granted));
+            patch.metadata.set_granted_directories(&self.granted);
         }
         self.row.permissions = self.rules.to_json();
         if let Err(error) = self.journal.change(vec![Change::PatchSession(patch)]) {

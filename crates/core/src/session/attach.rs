@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::Session;
 use super::ask::{Readiness, Seated};
 use super::choose::Telling;
@@ -34,7 +32,7 @@ impl Session {
         let replay = (from == AttachFrom::Beginning).then(|| {
             // What gets its place from now on comes through the journal.
             let before = live.map_or(self.last_seq + 1, |live| live.first_seq);
-            let title = self.row.metadata.get("title").and_then(Value::as_str).map(str::to_string);
+            let title = self.row.metadata.title().map(str::to_owned);
             let mode = (chosen.agent != self.row.agent).then_some(&chosen);
             Replay::new(self.hub.parts.store.clone(), self.id.clone(), Some(before), title, mode)
         });

@@ -1,7 +1,5 @@
 //! The choices of a session: mode, model and how much it thinks, and small changes of its row outside of any turn.
 
-use serde_json::{Value, json};
-
 use super::title::Titling;
 use super::{Command, Session};
 use crate::agents::{Agent, DEFAULT_AGENT};
@@ -52,7 +50,7 @@ impl Session {
     }
 
     fn wanted_agent(&self) -> &str {
-        self.row.metadata.get("mode").and_then(Value::as_str).unwrap_or(&self.row.agent)
+        self.row.metadata.mode().unwrap_or(&self.row.agent)
     }
 
     /// Says which agent takes the place of one that this host does not have.
@@ -142,11 +140,8 @@ impl Session {
             return self.chosen();
         }
         let mut patch = self.empty_patch();
-        patch.metadata.insert("mode".into(), json!(agent));
-        self.choose(patch, |session| {
-            session.row.metadata.insert("mode".into(), json!(agent));
-        })
-        .await
+        patch.metadata.set_mode(&agent);
+        self.choose(patch, |session| session.row.metadata.set_mode(&agent)).await
     }
 
     /// Only what is listed, or what is in use already. How much to think is kept if the new model knows that level.
@@ -219,19 +214,13 @@ impl Session {
     pub(super) async fn patch(&mut self, patch: SessionPatch) -> Result<(), HubError> {
         self.take_lease().await?;
         let changed = patch.metadata.clone();
-        if changed.contains_key("title") {
+        if changed.says_title() {
             // Somebody has given it a name: none is made any more.
             self.titling = Titling::NotDue;
         }
         self.journal.change(vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;
-        for (key, value) in changed {
-            if value.is_null() {
-                self.row.metadata.remove(&key);
-            } else {
-                self.row.metadata.insert(key, value);
-            }
-        }
+        self.row.metadata.merge(&changed);
         self.go_on().await;
         Ok(())
     }

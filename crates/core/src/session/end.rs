@@ -1,15 +1,16 @@
 //! Ending turns: one commit carries everything a run left, then who waits for it is answered.
 
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::lease::LeaseAfter;
 use super::remains::Remains;
 use super::run::patch_message;
-use super::{Session, history, title};
+use super::{Session, title};
 use crate::chunk::{Chunk, FinishReason};
 use crate::events::{EventKind, FinishedBy, RunState};
 use crate::hub::TurnOutcome;
 use crate::journal::Voice;
+use crate::metadata::MessageMeta;
 use crate::notice;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{Change, LiveRun, SessionPatch, StoreError};
@@ -88,15 +89,16 @@ impl Session {
         let mut changes = Vec::new();
         let rest = self.journal.with_fold(|fold| fold.take_step(now, &mut changes));
         self.journal.close_fold();
-        let mut metadata = Map::new();
+        let mut metadata = MessageMeta::default();
         let refused = *end == TurnEnd::Finished(FinishReason::ContentFilter);
-        let mut answered = json!({ "turn_end": end.to_json() });
+        let mut answered = MessageMeta::default();
+        answered.set_turn_end(end);
         if refused || remains.left_out == Some(LeftOut::Prompt) {
-            metadata.insert("refused".into(), json!(true));
-            answered["refused"] = json!(true);
+            metadata.set_refused();
+            answered.set_refused();
         }
         if let Some(LeftOut::Results(step)) = remains.left_out {
-            metadata.insert(history::RESULTS_LEFT_OUT.into(), json!(step));
+            metadata.set_results_left_out(step);
         }
         changes.push(patch_message(&live.user_message_id, answered, now));
         changes.push(Change::PatchMessage {
@@ -108,8 +110,8 @@ impl Session {
         let mut patch = SessionPatch { updated_at: now, ..SessionPatch::default() };
         let mut said = Vec::new();
         if let Some(title) = self.first_title(&remains) {
-            patch.metadata.insert("title".into(), json!(title));
-            self.row.metadata.insert("title".into(), json!(title));
+            patch.metadata.set_title(&title);
+            self.row.metadata.set_title(&title);
             said.push(Chunk::transient_data("title", json!({ "title": title })));
         }
         changes.push(Change::PatchSession(patch));
@@ -145,7 +147,7 @@ impl Session {
 
     /// A title for a session that has none: the first line of its first prompt.
     fn first_title(&self, remains: &Remains) -> Option<String> {
-        if self.row.metadata.contains_key("title") {
+        if self.row.metadata.says_title() {
             return None;
         }
         let passages = remains.passages.as_ref()?;

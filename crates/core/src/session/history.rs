@@ -2,17 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::conversation::Conversation;
 use crate::ids::SessionId;
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{MessageRow, RowRange, Store, StoreResult};
-
-/// The key of an answer whose calls gave more than the model takes: the step, counted from 0, that is sent without it.
-pub(crate) const RESULTS_LEFT_OUT: &str = "results_left_out";
 
 /// Reads the visible conversation before `before_seq`. A prompt the model refused is left out, with its answer.
 pub(crate) async fn load(
@@ -50,7 +45,7 @@ pub(crate) async fn load(
 }
 
 fn append(row: &MessageRow, parts: Vec<Part>, passages: &mut Vec<Arc<Passage>>) {
-    if row.metadata.get("refused").and_then(Value::as_bool) == Some(true) {
+    if row.metadata.is_refused() {
         return;
     }
     passages.extend(split(row, parts).into_iter().map(Arc::new));
@@ -71,8 +66,7 @@ pub(crate) fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
             step.push(part);
         }
     }
-    let left_out = row.metadata.get(RESULTS_LEFT_OUT).and_then(Value::as_u64);
-    if let Some(step) = left_out.and_then(|step| steps.get_mut(usize::try_from(step).ok()?)) {
+    if let Some(step) = row.metadata.results_left_out().and_then(|step| steps.get_mut(step)) {
         step.iter_mut().for_each(leave_out_result);
     }
     steps.into_iter().map(passage).collect()

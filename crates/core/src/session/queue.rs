@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use super::Session;
 use super::choose::model_of;
 use super::run::patch_message;
 use crate::hub::{self, HubError, QueuedMessage, TurnOutcome, commit};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::replay::parts_of;
+use crate::metadata::MessageMeta;
 use crate::part::Part;
 use crate::ports::model::ModelInfo;
 use crate::ports::store::{Batch, Change, LeaseGrant, SessionRecord};
@@ -104,7 +103,7 @@ async fn list(
     let mut listed = Vec::new();
     for message_id in waiting {
         if let Some((row, rows)) = hub.parts.store.message(message_id).await? {
-            let queued_at = row.metadata.get("queued_at").and_then(Value::as_i64).unwrap_or_default();
+            let queued_at = row.metadata.queued_at().unwrap_or_default();
             listed.push(QueuedMessage { message_id: message_id.clone(), queued_at, parts: parts_of(&rows)? });
         }
     }
@@ -113,7 +112,9 @@ async fn list(
 
 pub(super) fn tombstone(hub: &Arc<hub::Shared>, message_id: &MessageId) -> Change {
     let now = hub.parts.clock.now_ms();
-    patch_message(message_id, json!({ "queue_canceled_at": now, "hidden_at": now }), now)
+    let mut metadata = MessageMeta::default();
+    metadata.cancel_in_queue(now);
+    patch_message(message_id, metadata, now)
 }
 
 /// The rows of a waiting message with other content.

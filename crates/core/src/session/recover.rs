@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use serde_json::Value;
-
 use super::ask::Asking;
 use super::lease::LeaseAfter;
 use super::remains::Remains;
@@ -91,7 +89,7 @@ impl Session {
 
     async fn stored_queued(&self, message_id: MessageId) -> Result<Queued, HubError> {
         let stored = self.hub.parts.store.message(&message_id).await?;
-        let queued_at = stored.and_then(|(row, _)| row.metadata.get("queued_at").and_then(Value::as_i64));
+        let queued_at = stored.and_then(|(row, _)| row.metadata.queued_at());
         let queued_at = queued_at.unwrap_or_default();
         Ok(Queued { message_id, queued_at, runtime_context: Vec::new(), client: None })
     }

@@ -4,7 +4,6 @@ use std::future::pending;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +20,7 @@ use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::Voice;
 use crate::journal::fold::Fold;
+use crate::metadata::MessageMeta;
 use crate::part::{Part, Passage, Role};
 use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
@@ -143,10 +143,10 @@ impl Session {
         let mut changes = place(live.first_seq);
         changes.extend(self.news_row(live, parts, now)?);
         let mut metadata = Used::default().metadata();
-        metadata.insert("model".into(), json!(setting.model_ref().to_string()));
-        metadata.insert("system_prompt_digest".into(), json!(setting.system.digest));
+        metadata.set_model(&setting.model_ref().to_string());
+        metadata.set_system_prompt_digest(&setting.system.digest);
         if setting.agent.id != self.row.agent {
-            metadata.insert("agent".into(), json!(setting.agent.id));
+            metadata.set_agent(setting.agent.id);
         }
         let new_prompt = self.stored_prompt.as_ref() != Some(&setting.system.digest);
         if new_prompt {
@@ -163,9 +163,8 @@ impl Session {
             updated_at: now,
         }));
         changes.push(Change::BeginRun(live.clone()));
-        let metadata = self.environment_metadata();
         changes.push(Change::PatchSession(SessionPatch {
-            metadata,
+            metadata: self.row.metadata.only_environment(),
             updated_at: now,
             ..SessionPatch::default()
         }));
@@ -234,10 +233,6 @@ impl Session {
     }
 }
 
-pub(super) fn patch_message(id: &MessageId, metadata: Value, now: i64) -> Change {
-    let metadata = match metadata {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
+pub(super) fn patch_message(id: &MessageId, metadata: MessageMeta, now: i64) -> Change {
     Change::PatchMessage { id: id.clone(), seq: None, metadata, updated_at: now }
 }

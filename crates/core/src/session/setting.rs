@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::Session;
 use super::choose::Telling;
-use super::{Session, directories};
 use crate::agents::Agent;
 use crate::chunk::FinishReason;
 use crate::conversation::Conversation;
@@ -23,9 +22,6 @@ use crate::turn::repeats::Repeats;
 use crate::turn::usage::Used;
 use crate::turn::{Retrying, Turn};
 use crate::watchdog::{Ground, Rulebook};
-
-/// The key of the session row.
-const ADDITIONAL: &str = "additional_directories";
 
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -88,11 +84,10 @@ impl Session {
     }
 
     pub(super) fn workspace(&self) -> Workspace {
-        let stored = || directories(&self.row.metadata, ADDITIONAL);
         Workspace {
             session_id: self.id.clone(),
             root: self.row.workspace_root.clone(),
-            additional: self.additional.clone().unwrap_or_else(stored),
+            additional: self.additional.clone().unwrap_or_else(|| self.row.metadata.additional_directories()),
             scratch: self.hub.parts.settings.scratch.join(self.id.as_str()),
             guarded: Arc::new(self.hub.parts.settings.guarded.as_it_is_now()),
         }
@@ -104,14 +99,13 @@ impl Session {
         if self.workspace().additional != additional {
             self.setting = None;
         }
-        let listed = if additional.is_empty() { Value::Null } else { json!(additional) };
-        self.additional = Some(additional);
+        self.additional = Some(additional.clone());
         self.recover().await?;
-        if self.row.metadata.get(ADDITIONAL).unwrap_or(&Value::Null) == &listed {
+        if self.row.metadata.additional_directories() == additional {
             return Ok(());
         }
         let mut patch = self.empty_patch();
-        patch.metadata.insert(ADDITIONAL.into(), listed);
+        patch.metadata.set_additional_directories(&additional);
         match self.patch(patch).await {
             // Who follows a run of another process leaves the row to it; what we run ourselves has these directories.
             Ok(()) | Err(HubError::RunningElsewhere(_)) => Ok(()),

@@ -14,9 +14,6 @@ use crate::part::Part;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
 
-/// The key of the session row.
-const KEY: &str = "environment";
-
 /// What version control is being asked, beside everything else.
 #[derive(Debug, Default)]
 pub(crate) struct Uncommitted(Option<JoinHandle<Option<String>>>);
@@ -44,7 +41,7 @@ impl Session {
         if self.told().is_none() {
             let uncommitted = self.uncommitted.take();
             let now = self.look_around(&self.workspace(), model, uncommitted.as_deref()).await;
-            self.row.metadata.insert(KEY.into(), Told::first(now).to_json());
+            self.row.metadata.set_environment(&Told::first(now));
         }
     }
 
@@ -58,18 +55,12 @@ impl Session {
         let now = self.look_around(&setting.workspace, &setting.model.model, None).await;
         let mut told = self.told()?;
         let news = told.tell(&now)?;
-        self.row.metadata.insert(KEY.into(), told.to_json());
+        self.row.metadata.set_environment(&told);
         Some(news)
     }
 
-    /// To be stored with the start of every turn.
-    pub(super) fn environment_metadata(&self) -> serde_json::Map<String, serde_json::Value> {
-        let kept = self.row.metadata.get(KEY).cloned();
-        kept.map(|told| (KEY.to_owned(), told)).into_iter().collect()
-    }
-
     fn told(&self) -> Option<Told> {
-        self.row.metadata.get(KEY).and_then(Told::from_json)
+        self.row.metadata.environment()
     }
 
     async fn look_around(

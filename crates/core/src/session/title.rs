@@ -84,7 +84,7 @@ impl Titling {
 impl Session {
     /// Before the end of a turn is stored: what a title can be made of, if this is the turn to make one of.
     pub(super) fn title_excerpt(&mut self, end: &TurnEnd, remains: &Remains) -> Option<Excerpt> {
-        if !self.row.metadata.contains_key("title") {
+        if !self.row.metadata.says_title() {
             self.titling = Titling::Due;
         }
         let finished = match end {
@@ -151,14 +151,14 @@ impl Session {
         patch.add_usage = Some(made.used.totals());
         let mut said = Vec::new();
         if let Some(title) = &made.title {
-            patch.metadata.insert("title".into(), json!(title));
+            patch.metadata.set_title(title);
             said.push(Chunk::transient_data("title", json!({ "title": title })));
         }
         self.journal.record_with(&aside(), said, vec![Change::PatchSession(patch)])?;
         self.spent.add(made.used.cost_usd);
         self.journal.settle().await?;
         if let Some(title) = made.title {
-            self.row.metadata.insert("title".into(), json!(title));
+            self.row.metadata.set_title(&title);
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
 use crate::legible::legible;
 use crate::limits::{READ_ABORT, TOOL_ABORT};
+use crate::metadata::only_own;
 use crate::ports::client::Ask;
 use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, ToolRuntime, WriteGrant};
 use crate::watchdog::Verdict;
@@ -149,7 +150,7 @@ impl Call {
 
     /// The chunk that tells its arguments and how it looks now.
     fn announcement(&self, marks: ToolMarks, mut rest: Rest) -> Chunk {
-        rest.set_tool_metadata(json!({ "attache": self.presentation() }));
+        rest.set_tool_metadata(only_own(self.presentation()));
         let (call_id, tool_name, input) = (self.call_id.clone(), self.tool_name.clone(), self.input.clone());
         Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }
     }
@@ -195,13 +196,13 @@ impl Call {
         let (error_text, note_bytes) = repeats::warned(&legible(text), self.repeated);
         shown.note_bytes = note_bytes;
         let (call_id, marks) = (self.call_id.clone(), ToolMarks::default());
-        let rest = Rest::with_tool_metadata(json!({ "attache": shown }));
+        let rest = Rest::with_tool_metadata(only_own(shown));
         Chunk::ToolOutputError { call_id, error_text, marks, rest }
     }
 
     pub(super) fn denial(&self, reason: &str) -> Chunk {
         let shown = Presentation { content: Vec::new(), ..self.presentation() };
-        let mut rest = Rest::with_tool_metadata(json!({ "attache": shown }));
+        let mut rest = Rest::with_tool_metadata(only_own(shown));
         let fields = rest.0.get_or_insert_default();
         fields.unknown.insert("errorText".into(), json!(reason));
         Chunk::ToolOutputDenied { call_id: self.call_id.clone(), rest }

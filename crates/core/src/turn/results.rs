@@ -6,6 +6,7 @@ use super::Turn;
 use super::calls::Call;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
+use crate::metadata::only_own;
 use crate::picture;
 use crate::ports::FittedPicture;
 use crate::ports::client::{Ask, Question, Said};
@@ -34,7 +35,7 @@ pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chun
         output: Value::Null,
         preliminary: Some(true),
         marks: ToolMarks::default(),
-        rest: Rest::with_tool_metadata(json!({ "attache": presentation })),
+        rest: Rest::with_tool_metadata(only_own(presentation)),
     }
 }
 
@@ -78,7 +79,7 @@ fn output(call: &Call, data: Value, mut presentation: Presentation, warning: Opt
         output: with_warning(data, warning, &mut presentation),
         preliminary: None,
         marks: ToolMarks::default(),
-        rest: Rest::with_tool_metadata(json!({ "attache": call.complete(presentation) })),
+        rest: Rest::with_tool_metadata(only_own(call.complete(presentation))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use futures_util::StreamExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::attachments::Remedy;
 use super::calls::Call;
@@ -12,6 +12,7 @@ use super::{Stop, Turn, repeats};
 use crate::chunk::{Chunk, FinishReason, Rest, StreamId};
 use crate::estimate;
 use crate::limits::PART_BYTES;
+use crate::metadata::only_own;
 use crate::notice;
 use crate::ports::model::{ModelError, StepEvent};
 use crate::prompt::shelf;
@@ -199,7 +200,7 @@ impl Turn {
     /// What is known of a call before its arguments are: its kind, and that some are not shown at all.
     fn decorate(&self, tool_name: &str, rest: &mut Rest) {
         let Some(tool) = self.tool(tool_name) else { return };
-        rest.set_tool_metadata(json!({ "attache": tool.spec().presentation() }));
+        rest.set_tool_metadata(only_own(tool.spec().presentation()));
     }
 }
 

@@ -5,11 +5,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Turn;
 use crate::chunk::{Chunk, Rest};
 use crate::estimate;
+use crate::metadata::MessageMeta;
 use crate::ports::model::Usage;
 use crate::ports::store::{Change, SessionPatch, StoreError, UsageTotals};
 
@@ -22,29 +23,15 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    pub(crate) fn metadata(&self) -> Map<String, Value> {
-        let mut metadata = Map::new();
-        metadata.insert("usage".into(), counts(&self.tokens));
-        if let Some(cost) = self.cost_usd {
-            metadata.insert("cost_usd".into(), json!(cost));
-        }
+    pub(crate) fn metadata(&self) -> MessageMeta {
+        let mut metadata = MessageMeta::default();
+        metadata.set_usage(counts(&self.tokens), self.cost_usd);
         metadata
     }
 
     /// What stands on a message.
-    pub(crate) fn of_metadata(metadata: &Map<String, Value>) -> Self {
-        let usage = metadata.get("usage");
-        let count = |key: &str| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or_default();
-        Self {
-            tokens: Usage {
-                input: count("input"),
-                output: count("output"),
-                reasoning: count("reasoning"),
-                cache_read: count("cache_read"),
-                cache_write: count("cache_write"),
-            },
-            cost_usd: metadata.get("cost_usd").and_then(Value::as_f64),
-        }
+    pub(crate) fn of_metadata(metadata: &MessageMeta) -> Self {
+        Self { tokens: metadata.usage().unwrap_or_default(), cost_usd: metadata.cost_usd() }
     }
 
     pub(crate) fn totals(&self) -> UsageTotals {

@@ -98,7 +98,7 @@ const THINKERS: &str =
 fn models_of_answers(world: &World, session: &SessionHandle) -> Vec<String> {
     let disk = world.disk.lock().unwrap();
     let answers = disk.conversation(session.id()).into_iter().filter(|row| row.role == Role::Assistant);
-    answers.map(|row| row.metadata["model"].as_str().unwrap().to_owned()).collect()
+    answers.map(|row| row.metadata.model().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]

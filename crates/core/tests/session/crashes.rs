@@ -87,7 +87,11 @@ async fn with_an_open_question_it_is_asked_again_and_the_turn_goes_on() {
     assert_eq!(text_of(&world.answers(&id)[0]), "done");
     world.check_rest(&id);
     let disk = world.disk.lock().unwrap();
-    assert_eq!(disk.conversation(&id)[1].metadata["usage"]["input"], 12, "usage before the crash counts too");
+    assert_eq!(
+        disk.conversation(&id)[1].metadata.as_map()["usage"]["input"],
+        12,
+        "usage before the crash counts too"
+    );
     assert_eq!(disk.sessions[&id].totals.prompt_tokens, 12);
 }
 

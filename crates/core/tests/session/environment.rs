@@ -92,7 +92,7 @@ async fn sections_stand_in_their_order_and_the_digest_is_of_the_text() {
     assert_eq!(labels, ["Commands", "Questions"], "and nothing behind them: tools speak for themselves");
     let disk = world.disk.lock().unwrap();
     let answer = &disk.conversation(session.id())[1];
-    assert_eq!(answer.metadata["system_prompt_digest"], digest(system.as_bytes()));
+    assert_eq!(answer.metadata.as_map()["system_prompt_digest"], digest(system.as_bytes()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +134,7 @@ async fn the_prompt_stays_and_each_change_is_told_once() {
     let digests: Vec<_> = {
         let disk = world.disk.lock().unwrap();
         let rows = disk.conversation(&id).into_iter().filter(|row| row.role == Role::Assistant);
-        rows.map(|row| row.metadata["system_prompt_digest"].clone()).collect()
+        rows.map(|row| row.metadata.as_map()["system_prompt_digest"].clone()).collect()
     };
     assert!(digests.iter().all(|digest| *digest == digests[0]));
     // What was told stays in the history as it was: the prefix of every request is the one before.

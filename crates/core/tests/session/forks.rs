@@ -30,7 +30,7 @@ async fn a_copy_has_ids_sums_and_a_title_of_its_own() {
             assert_eq!(parts(&disk, &from.id), parts(&disk, &to.id));
         }
         let row = &disk.sessions[copy.id()];
-        assert_eq!(row.metadata["title"], "one (copy)");
+        assert_eq!(row.metadata.as_map()["title"], "one (copy)");
         assert_eq!(row.parent_id.as_ref(), Some(session.id()));
         assert_eq!(row.parent_message_id.as_ref(), from.last().map(|row| &row.id));
         assert_eq!(row.permissions, serde_json::json!([]));

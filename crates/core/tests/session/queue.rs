@@ -93,7 +93,7 @@ async fn a_cancelled_message_never_fires_and_leaves_a_tombstone() {
     assert_eq!(end_of(session.prompt(prompt_with_id("b", "msg_b"))).await, TurnEnd::Aborted);
     assert_eq!(world.prompts(session.id()), ["a"]);
     let disk = world.disk.lock().unwrap();
-    assert!(disk.messages[&MessageId::new("msg_b")].metadata.contains_key("hidden_at"));
+    assert!(disk.messages[&MessageId::new("msg_b")].metadata.is_hidden());
     drop(disk);
     world.check_rest(session.id());
 }

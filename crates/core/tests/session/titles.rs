@@ -32,7 +32,7 @@ fn world_with(small: Arc<dyn Model>) -> World {
 }
 
 fn title(world: &World, session: &SessionId) -> String {
-    world.disk.lock().unwrap().sessions[session].metadata["title"].as_str().unwrap().to_owned()
+    world.disk.lock().unwrap().sessions[session].metadata.title().unwrap().to_owned()
 }
 
 /// What the small model was asked.
@@ -207,8 +207,8 @@ async fn a_title_ends_with_its_session() {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_was_given_meanwhile_stays() {
-    let metadata = serde_json::Map::from_iter([("title".to_owned(), json!("My own"))]);
-    let patch = SessionPatch { metadata, ..SessionPatch::default() };
+    let mut patch = SessionPatch::default();
+    patch.metadata.set_title("My own");
     let (world, id) = ended_by(async move |_, session| session.patch(patch).await.unwrap()).await;
     assert_eq!(title(&world, &id), "My own");
 }

@@ -135,7 +135,7 @@ async fn usage_is_summed_on_message_and_session() {
     let totals = disk.sessions[session.id()].totals;
     assert_eq!((totals.prompt_tokens, totals.completion_tokens), (15, 3));
     let row = disk.conversation(session.id())[1].clone();
-    assert_eq!(row.metadata["usage"]["input"], 15);
+    assert_eq!(row.metadata.as_map()["usage"]["input"], 15);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +144,10 @@ async fn the_first_line_of_the_first_prompt_is_the_title() {
     let (_process, session) = world.session().await;
     say(&session, "\n  fix the parser \nplease").await;
     say(&session, "and another thing").await;
-    assert_eq!(world.disk.lock().unwrap().sessions[session.id()].metadata["title"], "fix the parser");
+    assert_eq!(
+        world.disk.lock().unwrap().sessions[session.id()].metadata.as_map()["title"],
+        "fix the parser"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,7 +30,7 @@ fn told(world: &World, session: &SessionId) -> Vec<Value> {
 fn metadata(world: &World, session: &SessionId) -> Vec<Map<String, Value>> {
     let disk = world.disk.lock().unwrap();
     let rows = disk.conversation(session).into_iter().filter(|row| row.role == Role::Assistant);
-    rows.map(|row| row.metadata.clone()).collect()
+    rows.map(|row| row.metadata.as_map().clone()).collect()
 }
 
 fn cost(world: &World, session: &SessionId) -> f64 {

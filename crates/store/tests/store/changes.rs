@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use attache_core::ports::store::{Change, Epoch, LogSegment, Store, StoreError, UsageTotals};
-use serde_json::json;
 
 use crate::fixture::*;
 
@@ -178,7 +177,7 @@ async fn a_deleted_session_leaves_no_text_behind() {
     let epoch = create(&store, "a").await;
     let secret = "the launch code is 0000";
     let mut said = message("a", "m", Some(1));
-    said.metadata.insert("system_prompt_digest".into(), json!("d1"));
+    said.metadata.set_system_prompt_digest("d1");
     let long = format!("{secret} {}", "x".repeat(9_000));
     let chunks = |first| LogSegment { chunks: format!("{secret} in the log"), ..segment(first, first) };
     let changes = vec![
@@ -210,7 +209,7 @@ async fn a_system_prompt_goes_with_the_last_session_that_was_given_it() {
     for name in ["a", "b"] {
         let epoch = create(&store, name).await;
         let mut said = message(name, name, Some(1));
-        said.metadata.insert("system_prompt_digest".into(), json!("d1"));
+        said.metadata.set_system_prompt_digest("d1");
         let prompt = Change::PutSystemPrompt { digest: "d1".into(), body: "be brief".into() };
         fenced(&store, name, epoch, vec![prompt, Change::InsertMessage(said)]).await.unwrap();
     }

@@ -7,7 +7,6 @@ use attache_core::ports::store::{
     Batch, Change, Epoch, LiveRun, LogSegment, MessageRow, Owner, PartRow, SessionPatch, SessionRecord,
     SessionRow, StoreError, StoreResult,
 };
-use serde_json::{Map, Value};
 
 use super::batch_check::BatchCheck;
 
@@ -85,7 +84,7 @@ impl Disk {
                 if let Some(row) = self.messages.get_mut(&id) {
                     row.seq = seq.or(row.seq);
                     row.updated_at = updated_at;
-                    merge(&mut row.metadata, metadata);
+                    row.metadata.merge(&metadata);
                 }
             }
             Change::PutPart(row) => {
@@ -110,7 +109,7 @@ impl Disk {
         let Some(row) = self.sessions.get_mut(session) else { return };
         row.model = patch.model.or(row.model.take());
         row.permissions = patch.permissions.unwrap_or_else(|| row.permissions.take());
-        merge(&mut row.metadata, patch.metadata);
+        row.metadata.merge(&patch.metadata);
         row.updated_at = patch.updated_at;
         row.archived_at = patch.archived_at.unwrap_or(row.archived_at);
         row.parent_message_id = patch.parent_message_id.or(row.parent_message_id.take());
@@ -170,8 +169,8 @@ impl Disk {
         let lease = self.leases.get(session).cloned().unwrap_or_default();
         let of_session = || self.messages.values().filter(|row| row.session_id == *session);
         let mut queued: Vec<_> = of_session()
-            .filter(|row| row.seq.is_none() && !is_set(&row.metadata, "queue_canceled_at"))
-            .filter_map(|row| Some((row.metadata.get("queued_at")?.as_i64()?, row.id.clone())))
+            .filter(|row| row.seq.is_none() && !row.metadata.is_cancelled_in_queue())
+            .filter_map(|row| Some((row.metadata.queued_at()?, row.id.clone())))
             .collect();
         queued.sort();
         Some(SessionRecord {
@@ -188,20 +187,5 @@ impl Disk {
             },
             row,
         })
-    }
-}
-
-/// A key that is there and not null.
-pub(super) fn is_set(metadata: &Map<String, Value>, key: &str) -> bool {
-    metadata.get(key).is_some_and(|value| !value.is_null())
-}
-
-fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
-    for (key, value) in from {
-        if value.is_null() {
-            into.remove(&key);
-        } else {
-            into.insert(key, value);
-        }
     }
 }

@@ -12,7 +12,7 @@ use attache_core::ports::store::{
 };
 use tokio::sync::mpsc;
 
-use super::disk::{Disk, ProcessId, is_set};
+use super::disk::{Disk, ProcessId};
 use super::random::Random;
 
 #[derive(Clone, Debug)]
@@ -216,10 +216,7 @@ fn page(disk: &Disk, session: &SessionId, range: &RowRange) -> RowPage {
     for row in disk.conversation(session) {
         let seq = row.seq.unwrap_or_default();
         let after = range.after.map_or((i64::MIN, i64::MIN), |cursor| (cursor.seq, cursor.part_index));
-        if is_set(&row.metadata, "hidden_at")
-            || seq < after.0
-            || range.before_seq.is_some_and(|end| seq >= end)
-        {
+        if row.metadata.is_hidden() || seq < after.0 || range.before_seq.is_some_and(|end| seq >= end) {
             continue;
         }
         let mut parts = Vec::new();

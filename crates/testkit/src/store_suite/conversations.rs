@@ -12,27 +12,27 @@ pub async fn messages_are_inserted_patched_and_never_doubled<S: Storage>() {
     let store = storage.open();
     let epoch = create(&store, "a").await;
     let mut queued = message("a", "q", None);
-    queued.metadata = object(json!({"queued_at": 5, "trigger": "human"}));
+    queued.metadata = stored(json!({"queued_at": 5, "trigger": "human"}));
     fenced(&store, "a", epoch, vec![Change::InsertMessage(queued.clone())]).await.unwrap();
     let again = fenced(&store, "a", epoch, vec![Change::InsertMessage(queued.clone())]).await;
     assert!(matches!(again, Err(StoreError::Conflict(_))), "{again:?}");
 
     let other = create(&store, "b").await;
     let mut elsewhere = message("b", "q", Some(1));
-    elsewhere.metadata = object(json!({"x": 1}));
+    elsewhere.metadata = stored(json!({"x": 1}));
     let elsewhere = fenced(&store, "b", other, vec![Change::InsertMessage(elsewhere)]).await;
     assert!(matches!(elsewhere, Err(StoreError::Conflict(_))), "{elsewhere:?}");
 
     let fire = Change::PatchMessage {
         id: message_id("q"),
         seq: Some(3),
-        metadata: object(json!({"queued_at": null, "model": {"id": "m"}})),
+        metadata: stored(json!({"queued_at": null, "model": {"id": "m"}})),
         updated_at: 9,
     };
     fenced(&store, "a", epoch, vec![fire]).await.unwrap();
     let (row, parts) = store.message(&message_id("q")).await.unwrap().unwrap();
     assert_eq!((row.seq, row.updated_at, parts.len()), (Some(3), 9, 0));
-    assert_eq!(row.metadata, object(json!({"trigger": "human", "model": {"id": "m"}})));
+    assert_eq!(row.metadata, stored(json!({"trigger": "human", "model": {"id": "m"}})));
     assert_eq!(record(&store, "a").await.last_seq, 3);
 
     let same_seq = fenced(&store, "a", epoch, vec![Change::InsertMessage(message("a", "r", Some(3)))]).await;
@@ -40,7 +40,7 @@ pub async fn messages_are_inserted_patched_and_never_doubled<S: Storage>() {
     let unknown = Change::PatchMessage {
         id: message_id("none"),
         seq: None,
-        metadata: object(json!({})),
+        metadata: stored(json!({})),
         updated_at: 1,
     };
     let unknown = fenced(&store, "a", epoch, vec![unknown]).await;
@@ -54,7 +54,7 @@ pub async fn the_queue_is_what_was_not_fired_nor_cancelled_in_order<S: Storage>(
     let epoch = create(&store, "a").await;
     let queued = |name: &str, metadata: Value, seq| {
         let mut row = message("a", name, seq);
-        row.metadata = object(metadata);
+        row.metadata = stored(metadata);
         Change::InsertMessage(row)
     };
     let changes = vec![
@@ -119,7 +119,7 @@ pub async fn a_batch_can_not_reach_into_another_session<S: Storage>() {
     let patch = Change::PatchMessage {
         id: message_id("theirs"),
         seq: None,
-        metadata: object(json!({})),
+        metadata: stored(json!({})),
         updated_at: 2,
     };
     for change in [

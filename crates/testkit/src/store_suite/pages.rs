@@ -51,8 +51,8 @@ async fn store_with<S: Storage>(storage: &S, shapes: &[Shape]) -> S::Process {
         let mut row = message("a", &name, shape.seq);
         match shape.hidden {
             Hidden::No => {}
-            Hidden::Yes => row.metadata = object(json!({"hidden_at": 5})),
-            Hidden::Null => row.metadata = object(json!({"hidden_at": null})),
+            Hidden::Yes => row.metadata = stored(json!({"hidden_at": 5})),
+            Hidden::Null => row.metadata = stored(json!({"hidden_at": null})),
         }
         changes.push(Change::InsertMessage(row));
         for (index, size) in &shape.parts {

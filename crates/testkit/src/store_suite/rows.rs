@@ -28,7 +28,7 @@ pub fn session(text: &str) -> SessionRow {
         parent_id: None,
         parent_message_id: None,
         permissions: json!([]),
-        metadata: Map::new(),
+        metadata: Default::default(),
         totals: UsageTotals::default(),
         created_at: 1,
         updated_at: 1,
@@ -42,7 +42,7 @@ pub fn message(session: &str, text: &str, seq: Option<i64>) -> MessageRow {
         session_id: session_id(session),
         seq,
         role: Role::User,
-        metadata: Map::new(),
+        metadata: Default::default(),
         created_at: 1,
         updated_at: 1,
     }
@@ -74,8 +74,9 @@ pub fn segment(first: u64, last: u64) -> LogSegment {
     }
 }
 
-pub fn object(value: Value) -> Map<String, Value> {
-    value.as_object().unwrap().clone()
+/// Metadata as they are stored.
+pub fn stored<T: From<Map<String, Value>>>(value: Value) -> T {
+    T::from(value.as_object().unwrap().clone())
 }
 
 pub fn batch(session: &str, fence: Option<Epoch>, changes: Vec<Change>) -> Batch {

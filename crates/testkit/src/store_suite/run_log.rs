@@ -85,8 +85,8 @@ pub async fn a_batch_is_written_whole_or_not_at_all<S: Storage>() {
     let storage = S::create();
     let store = storage.open();
     let epoch = create(&store, "a").await;
-    let stored = vec![Change::InsertMessage(message("a", "0", Some(9))), Change::AppendLog(segment(0, 0))];
-    fenced(&store, "a", epoch, stored).await.unwrap();
+    let before = vec![Change::InsertMessage(message("a", "0", Some(9))), Change::AppendLog(segment(0, 0))];
+    fenced(&store, "a", epoch, before).await.unwrap();
     let half = || {
         vec![
             Change::InsertMessage(message("a", "half", Some(1))),
@@ -98,7 +98,7 @@ pub async fn a_batch_is_written_whole_or_not_at_all<S: Storage>() {
     let unknown = Change::PatchMessage {
         id: message_id("none"),
         seq: None,
-        metadata: object(json!({})),
+        metadata: stored(json!({})),
         updated_at: 1,
     };
     for (index, wrong) in [

@@ -21,7 +21,7 @@ pub async fn a_session_comes_back_as_it_was_created<S: Storage>() {
     row.parent_id = Some(session_id("parent"));
     row.parent_message_id = Some(message_id("parent"));
     row.permissions = json!([{"permission": "bash", "pattern": "ls *", "action": "allow"}]);
-    row.metadata = object(json!({"title": "A \u{1f600} \"title\"", "mode": "plan"}));
+    row.metadata = stored(json!({"title": "A \u{1f600} \"title\"", "mode": "plan"}));
     row.totals = UsageTotals {
         prompt_tokens: 1,
         completion_tokens: 2,
@@ -71,14 +71,14 @@ pub async fn patches_of_a_session_merge_and_add_up<S: Storage>() {
     let first = SessionPatch {
         model: Some(ModelRef { provider_id: "p".into(), model_id: "m".into(), variant: None }),
         permissions: Some(json!([1])),
-        metadata: object(json!({"title": "one", "mode": "plan"})),
+        metadata: stored(json!({"title": "one", "mode": "plan"})),
         add_usage: Some(usage),
         updated_at: 10,
         archived_at: Some(Some(11)),
         parent_message_id: Some(message_id("branch")),
     };
     let second = SessionPatch {
-        metadata: object(json!({"title": "two", "mode": null, "missing": null})),
+        metadata: stored(json!({"title": "two", "mode": null, "missing": null})),
         add_usage: Some(usage),
         updated_at: 12,
         ..SessionPatch::default()
@@ -87,7 +87,7 @@ pub async fn patches_of_a_session_merge_and_add_up<S: Storage>() {
         .await
         .unwrap();
     let row = record(&store, "a").await.row;
-    assert_eq!(row.metadata, object(json!({"title": "two"})));
+    assert_eq!(row.metadata, stored(json!({"title": "two"})));
     assert_eq!((row.totals.prompt_tokens, row.totals.cache_read, row.totals.cost_usd), (10, 4, 0.5));
     assert_eq!((row.updated_at, row.archived_at), (12, Some(11)));
     assert_eq!(row.model.unwrap().model_id, "m");

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{ReduceError, Reducer, Touched, replace_some, unknown};
 use crate::chunk::{Rest, ToolMarks};
 use crate::ids::CallId;
+use crate::metadata::OWN_KEY;
 use crate::part::{Approval, Part, ToolPart, ToolState};
 
 impl Reducer {
@@ -81,7 +82,7 @@ impl Reducer {
         // A denied call gets no result that could bring it.
         if let Some(decision) = data.get("decision") {
             let metadata = tool.tool_metadata.get_or_insert_with(|| json!({}));
-            let shown = metadata.as_object_mut().map(|all| all.entry("attache").or_insert_with(|| json!({})));
+            let shown = metadata.as_object_mut().map(|all| all.entry(OWN_KEY).or_insert_with(|| json!({})));
             if let Some(shown) = shown.and_then(Value::as_object_mut) {
                 shown.insert("decision".to_owned(), decision.clone());
             }

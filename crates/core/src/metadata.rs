@@ -1,0 +1,276 @@
+//! What rows say beside their columns, as types: the one place that knows the keys. What we do not know stays as it is.
+//!
+//! A patch is of the same type as the row it changes: its keys replace those of the row, and a null removes one.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::environment::Told;
+use crate::ports::model::Usage;
+use crate::turn::TurnEnd;
+use crate::watchdog::Approval;
+
+/// Our key in the metadata of parts and chunks, which clients and providers share with us.
+pub const OWN_KEY: &str = "attache";
+
+/// What is ours in the metadata of a part or a chunk.
+pub fn own(metadata: &Value) -> Option<&Value> {
+    metadata.get(OWN_KEY)
+}
+
+/// Metadata that hold only what is ours.
+pub fn only_own(ours: impl Serialize) -> Value {
+    json!({ OWN_KEY: ours })
+}
+
+/// Beside the columns of `chat_sessions`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionMeta(Map<String, Value>);
+
+/// Beside the columns of `chat_messages`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MessageMeta(Map<String, Value>);
+
+impl SessionMeta {
+    const TITLE: &str = "title";
+    const MODE: &str = "mode";
+    const APPROVAL: &str = "approval";
+    const ENVIRONMENT: &str = "environment";
+    const ADDITIONAL_DIRECTORIES: &str = "additional_directories";
+    const GRANTED_DIRECTORIES: &str = "granted_directories";
+
+    pub fn title(&self) -> Option<&str> {
+        self.0.get(Self::TITLE)?.as_str()
+    }
+
+    /// Whether there is a title, or the word that there is none.
+    pub fn says_title(&self) -> bool {
+        self.0.contains_key(Self::TITLE)
+    }
+
+    pub fn set_title(&mut self, title: &str) {
+        self.0.insert(Self::TITLE.into(), json!(title));
+    }
+
+    /// The agent that was chosen, if another than the session began with.
+    pub fn mode(&self) -> Option<&str> {
+        self.0.get(Self::MODE)?.as_str()
+    }
+
+    pub fn set_mode(&mut self, agent: &str) {
+        self.0.insert(Self::MODE.into(), json!(agent));
+    }
+
+    pub fn approval(&self) -> Option<Approval> {
+        Approval::parse(self.0.get(Self::APPROVAL)?.as_str()?)
+    }
+
+    pub fn set_approval(&mut self, approval: Approval) {
+        self.0.insert(Self::APPROVAL.into(), json!(approval.as_str()));
+    }
+
+    /// What the model was told of its environment.
+    pub fn environment(&self) -> Option<Told> {
+        Told::from_json(self.0.get(Self::ENVIRONMENT)?)
+    }
+
+    pub fn set_environment(&mut self, told: &Told) {
+        self.0.insert(Self::ENVIRONMENT.into(), told.to_json());
+    }
+
+    /// A patch that stores the environment of this row again.
+    #[must_use]
+    pub fn only_environment(&self) -> Self {
+        let kept = self.0.get_key_value(Self::ENVIRONMENT);
+        Self(kept.map(|(key, told)| (key.clone(), told.clone())).into_iter().collect())
+    }
+
+    /// The roots beside the first.
+    pub fn additional_directories(&self) -> Vec<PathBuf> {
+        self.directories(Self::ADDITIONAL_DIRECTORIES)
+    }
+
+    /// None at all is a null.
+    pub fn set_additional_directories(&mut self, directories: &[PathBuf]) {
+        let listed = if directories.is_empty() { Value::Null } else { json!(directories) };
+        self.0.insert(Self::ADDITIONAL_DIRECTORIES.into(), listed);
+    }
+
+    /// Directories outside of the roots that an answer allowed for good.
+    pub fn granted_directories(&self) -> Vec<PathBuf> {
+        self.directories(Self::GRANTED_DIRECTORIES)
+    }
+
+    pub fn set_granted_directories(&mut self, directories: &[PathBuf]) {
+        self.0.insert(Self::GRANTED_DIRECTORIES.into(), json!(directories));
+    }
+
+    fn directories(&self, key: &str) -> Vec<PathBuf> {
+        let listed = self.0.get(key).and_then(Value::as_array);
+        listed.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from).collect()
+    }
+}
+
+impl MessageMeta {
+    /// Public like the two below: a store that looks for such messages names the keys in its queries.
+    pub const QUEUED_AT: &str = "queued_at";
+    pub const QUEUE_CANCELED_AT: &str = "queue_canceled_at";
+    pub const SYSTEM_PROMPT_DIGEST: &str = "system_prompt_digest";
+    const QUEUE_ENQUEUED_AT: &str = "queue_enqueued_at";
+    const SCHEMA_VERSION: &str = "schema_version";
+    const HIDDEN_AT: &str = "hidden_at";
+    const AGENT: &str = "agent";
+    const MODEL: &str = "model";
+    const TURN_END: &str = "turn_end";
+    const REFUSED: &str = "refused";
+    const RESULTS_LEFT_OUT: &str = "results_left_out";
+    const USAGE: &str = "usage";
+    const COST_USD: &str = "cost_usd";
+
+    /// Of a message that a person sends.
+    pub fn of_prompt() -> Self {
+        let mut meta = Self::default();
+        meta.0.insert(Self::SCHEMA_VERSION.into(), json!(1));
+        meta
+    }
+
+    /// When it began to wait for its turn; strictly growing, so that it says the order.
+    pub fn queued_at(&self) -> Option<i64> {
+        self.0.get(Self::QUEUED_AT)?.as_i64()
+    }
+
+    pub fn set_queued(&mut self, queued_at: i64, now: i64) {
+        self.0.insert(Self::QUEUED_AT.into(), json!(queued_at));
+        self.0.insert(Self::QUEUE_ENQUEUED_AT.into(), json!(now));
+    }
+
+    pub fn is_cancelled_in_queue(&self) -> bool {
+        self.is_set(Self::QUEUE_CANCELED_AT)
+    }
+
+    /// It is neither run nor shown any more.
+    pub fn cancel_in_queue(&mut self, now: i64) {
+        self.0.insert(Self::QUEUE_CANCELED_AT.into(), json!(now));
+        self.0.insert(Self::HIDDEN_AT.into(), json!(now));
+    }
+
+    pub fn is_hidden(&self) -> bool {
+        self.is_set(Self::HIDDEN_AT)
+    }
+
+    pub fn set_agent(&mut self, agent: &str) {
+        self.0.insert(Self::AGENT.into(), json!(agent));
+    }
+
+    /// Which model answered, as people name it.
+    pub fn model(&self) -> Option<&str> {
+        self.0.get(Self::MODEL)?.as_str()
+    }
+
+    pub fn set_model(&mut self, model: &str) {
+        self.0.insert(Self::MODEL.into(), json!(model));
+    }
+
+    pub fn set_system_prompt_digest(&mut self, digest: &str) {
+        self.0.insert(Self::SYSTEM_PROMPT_DIGEST.into(), json!(digest));
+    }
+
+    /// How the turn of a prompt ended.
+    pub(crate) fn turn_end(&self) -> Option<TurnEnd> {
+        TurnEnd::from_json(self.0.get(Self::TURN_END)?)
+    }
+
+    pub(crate) fn set_turn_end(&mut self, end: &TurnEnd) {
+        self.0.insert(Self::TURN_END.into(), end.to_json());
+    }
+
+    /// The provider took neither the prompt nor its answer; later requests go without them.
+    pub fn is_refused(&self) -> bool {
+        self.0.get(Self::REFUSED).and_then(Value::as_bool) == Some(true)
+    }
+
+    pub fn set_refused(&mut self) {
+        self.0.insert(Self::REFUSED.into(), json!(true));
+    }
+
+    /// The step of an answer, counted from 0, whose calls gave more than the model takes: it is sent without them.
+    pub fn results_left_out(&self) -> Option<usize> {
+        usize::try_from(self.0.get(Self::RESULTS_LEFT_OUT)?.as_u64()?).ok()
+    }
+
+    pub fn set_results_left_out(&mut self, step: u32) {
+        self.0.insert(Self::RESULTS_LEFT_OUT.into(), json!(step));
+    }
+
+    /// What an answer used; `None` where nothing was counted.
+    pub fn usage(&self) -> Option<Usage> {
+        let usage = self.0.get(Self::USAGE)?;
+        let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
+        Some(Usage {
+            input: count("input"),
+            output: count("output"),
+            reasoning: count("reasoning"),
+            cache_read: count("cache_read"),
+            cache_write: count("cache_write"),
+        })
+    }
+
+    pub fn cost_usd(&self) -> Option<f64> {
+        self.0.get(Self::COST_USD)?.as_f64()
+    }
+
+    /// `counts` is the usage as JSON.
+    pub(crate) fn set_usage(&mut self, counts: Value, cost_usd: Option<f64>) {
+        self.0.insert(Self::USAGE.into(), counts);
+        if let Some(cost) = cost_usd {
+            self.0.insert(Self::COST_USD.into(), json!(cost));
+        }
+    }
+
+    fn is_set(&self, key: &str) -> bool {
+        self.0.get(key).is_some_and(|value| !value.is_null())
+    }
+}
+
+/// What both kinds share.
+macro_rules! stored_as_object {
+    ($meta:ty) => {
+        impl $meta {
+            /// As it is stored.
+            pub fn as_map(&self) -> &Map<String, Value> {
+                &self.0
+            }
+
+            pub fn is_empty(&self) -> bool {
+                self.0.is_empty()
+            }
+
+            /// Applies a patch.
+            pub fn merge(&mut self, patch: &Self) {
+                for (key, value) in &patch.0 {
+                    if value.is_null() {
+                        self.0.shift_remove(key);
+                    } else {
+                        self.0.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+
+        impl From<Map<String, Value>> for $meta {
+            fn from(stored: Map<String, Value>) -> Self {
+                Self(stored)
+            }
+        }
+    };
+}
+
+stored_as_object!(SessionMeta);
+stored_as_object!(MessageMeta);
+
+#[cfg(test)]
+mod tests;

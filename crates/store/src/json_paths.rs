@@ -1,0 +1,23 @@
+//! Where queries find what messages say beside their columns.
+
+pub(crate) const QUEUED_AT: &str = "json_extract(metadata_json, '$.queued_at')";
+pub(crate) const QUEUE_CANCELED_AT: &str = "json_extract(metadata_json, '$.queue_canceled_at')";
+pub(crate) const SYSTEM_PROMPT_DIGEST: &str = "json_extract(metadata_json, '$.system_prompt_digest')";
+
+#[cfg(test)]
+mod tests {
+    use attache_core::metadata::MessageMeta;
+
+    use super::*;
+
+    #[test]
+    fn queries_look_where_the_metadata_have_it() {
+        for (sql, key) in [
+            (QUEUED_AT, MessageMeta::QUEUED_AT),
+            (QUEUE_CANCELED_AT, MessageMeta::QUEUE_CANCELED_AT),
+            (SYSTEM_PROMPT_DIGEST, MessageMeta::SYSTEM_PROMPT_DIGEST),
+        ] {
+            assert_eq!(sql, format!("json_extract(metadata_json, '$.{key}')"));
+        }
+    }
+}
