@@ -1,6 +1,5 @@
 //! One task owns one session: it admits prompts, starts turns, asks people and answers callers. It never runs a model itself.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,19 +11,22 @@ use crate::hub::{self, AttachFrom, Attachment, HubError, QueuedMessage, TurnOutc
 use crate::ids::{MessageId, SessionId};
 use crate::journal::Journal;
 use crate::ports::model::ThoughtLevel;
-use crate::ports::store::{Epoch, LiveRun, ModelRef, Owner, SessionPatch, SessionRecord, SessionRow};
+use crate::ports::store::{ModelRef, SessionPatch, SessionRecord, SessionRow};
 use crate::ports::{Client, Delegate};
 use crate::prompt::Prompt;
+use crate::session::activity::{Activity, Happened};
 use crate::session::approval::InForce;
-use crate::session::ask::{Asking, Seated};
-use crate::session::lease::Unsettled;
+use crate::session::lease::LeaseState;
 use crate::session::run::Running;
+use crate::session::seats::Seats;
 use crate::session::setting::Setting;
 use crate::session::surroundings::Uncommitted;
 use crate::session::title::Titling;
+use crate::session::waiting::Queue;
 use crate::turn::usage::Spent;
 use crate::watchdog::{Approval, Rules};
 
+mod activity;
 mod admit;
 pub(crate) mod approval;
 mod ask;
@@ -38,9 +40,11 @@ pub(crate) mod queue;
 mod recover;
 mod remains;
 mod run;
+mod seats;
 pub(crate) mod setting;
 mod surroundings;
 mod title;
+mod waiting;
 
 /// What the client of a prompt does itself for its turn, if anything.
 pub(crate) type ClientSide = Option<Arc<dyn Delegate>>;
@@ -114,59 +118,34 @@ pub(crate) enum Command {
     Shutdown(Reply<()>),
 }
 
-/// A message that waits for its turn.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) message_id: MessageId,
-    pub(crate) queued_at: i64,
-    /// In memory only: it is gone after a restart, as the protocol wants it.
-    pub(crate) runtime_context: Vec<(Option<String>, String)>,
-    /// Of whoever sent it; gone after a restart as well.
-    pub(crate) client: ClientSide,
-}
-
 pub(crate) struct Session {
-    pub(crate) hub: Arc<hub::Shared>,
-    pub(crate) id: SessionId,
-    pub(crate) row: SessionRow,
-    pub(crate) spent: Spent,
-    pub(crate) rules: Rules,
-    pub(crate) in_force: InForce,
+    hub: Arc<hub::Shared>,
+    id: SessionId,
+    row: SessionRow,
+    spent: Spent,
+    rules: Rules,
+    in_force: InForce,
     /// The roots beside the first, as the latest new, load or resume in this process named them; those of the row until then.
-    pub(crate) additional: Option<Vec<PathBuf>>,
+    additional: Option<Vec<PathBuf>>,
     /// Directories outside the roots, granted by "always" answers.
-    pub(crate) granted: Vec<PathBuf>,
-    pub(crate) journal: Journal,
-    /// The lease, while it is ours.
-    pub(crate) lease: Option<Epoch>,
-    /// The epoch of what is in memory; `None` when that may be stale whatever the epoch says.
-    pub(crate) known: Option<Epoch>,
-    /// The store could not be brought into order; tried again by itself.
-    pub(crate) unsettled: Unsettled,
-    pub(crate) last_seq: i64,
-    pub(crate) waiting: VecDeque<Queued>,
-    /// Waiting messages whose callers were told that they failed. They must not run later: they are taken from the stored
-    /// queue as soon as the store can be written again.
-    pub(crate) withdrawn: HashSet<MessageId>,
-    /// Who waits for the end of a message's turn.
-    pub(crate) callers: HashMap<MessageId, Vec<Reply<TurnOutcome>>>,
-    pub(crate) running: Option<Running>,
-    pub(crate) asking: Option<Asking>,
-    /// A turn of another process that we follow through the log.
-    pub(crate) following: Option<LiveRun>,
+    granted: Vec<PathBuf>,
+    journal: Journal,
+    lease: LeaseState,
+    last_seq: i64,
+    queue: Queue,
+    activity: Activity,
     /// Kept while agent and model stay the same.
-    pub(crate) setting: Option<Arc<Setting>>,
-    pub(crate) uncommitted: Uncommitted,
-    pub(crate) titling: Titling,
+    setting: Option<Arc<Setting>>,
+    uncommitted: Uncommitted,
+    titling: Titling,
     /// The model that is missed, once everybody was told so.
-    pub(crate) missed: Option<ModelRef>,
+    missed: Option<ModelRef>,
     /// Digest of the system prompt that is known to be stored.
-    pub(crate) stored_prompt: Option<String>,
-    pub(crate) seats: BTreeMap<u64, Seated>,
-    pub(crate) next_seat: u64,
-    pub(crate) status: Status,
+    stored_prompt: Option<String>,
+    seats: Seats,
+    status: Status,
     /// For the seats we hand out.
-    pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
+    commands: mpsc::WeakUnboundedSender<Command>,
 }
 
 /// What the task does after a command.
@@ -197,23 +176,16 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         row: record.row.clone(),
         spent: Spent::default(),
         journal,
-        lease: None,
-        known: None,
+        lease: LeaseState::of(&record),
         last_seq: 0,
-        unsettled: Unsettled::default(),
-        waiting: VecDeque::new(),
-        withdrawn: HashSet::new(),
-        callers: HashMap::new(),
-        running: None,
-        asking: None,
-        following: None,
+        queue: Queue::default(),
+        activity: Activity::default(),
         setting: None,
         uncommitted: Uncommitted::default(),
         titling: Titling::default(),
         missed: None,
         stored_prompt: None,
-        seats: BTreeMap::new(),
-        next_seat: 1,
+        seats: Seats::default(),
         status: Status::idle(),
         commands: commands.downgrade(),
         hub,
@@ -226,7 +198,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
 impl Session {
     async fn live(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
         loop {
-            let mending = self.mending();
+            let (mending, following) = (self.mending(), self.activity.is_following());
             tokio::select! {
                 biased;
                 command = inbox.recv() => {
@@ -235,10 +207,12 @@ impl Session {
                         break;
                     }
                 }
-                returned = Running::returned(&mut self.running) => self.turn_returned(returned).await,
-                answer = Asking::answered(&mut self.asking) => self.take_answer(answer).await,
+                happened = self.activity.next() => match happened {
+                    Happened::Returned(returned) => self.turn_returned(returned).await,
+                    Happened::Answered(seat, answer) => self.take_answer(seat, answer).await,
+                },
                 made = self.titling.made() => self.take_title(made).await,
-                () = lease::changed(&self.hub, self.following.is_some()) => self.follow().await,
+                () = lease::changed(&self.hub, following) => self.follow().await,
                 () = lease::pause(mending) => self.mend().await,
             }
         }
@@ -326,21 +300,19 @@ impl Session {
         self.row = record.row;
         self.enforce_approval();
         self.last_seq = record.last_seq;
-        // While somebody holds the lease more may be written under the same epoch.
-        self.known = (record.owner == Owner::Nobody).then_some(record.epoch);
         self.hub.histories.forget(&self.id);
         // It was made from the row as it was.
         self.setting = None;
     }
 
     fn current_status(&self) -> Status {
-        let retrying = self.running.as_ref().and_then(Running::retrying);
+        let retrying = self.activity.running().and_then(Running::retrying);
         Status { state: retrying.unwrap_or_else(|| self.status.state.clone()), ..self.status.clone() }
     }
 
     pub(crate) fn set_state(&mut self, state: RunState) {
         let now = self.hub.parts.clock.now_ms();
-        let message_id = self.live_run().map(|live| live.user_message_id.clone());
+        let message_id = self.activity.live_run().map(|live| live.user_message_id.clone());
         self.status = Status { started_at: message_id.is_some().then_some(now), message_id, state };
         self.publish(EventKind::Status(self.status.clone()));
     }
@@ -348,16 +320,6 @@ impl Session {
     pub(crate) fn publish(&self, kind: EventKind) {
         // Nobody listening is fine.
         drop(self.hub.events.send(Event { session_id: self.id.clone(), kind }));
-    }
-
-    /// The turn under way, here or elsewhere.
-    pub(crate) fn live_run(&self) -> Option<&LiveRun> {
-        let running = self.running.as_ref().map(|running| &running.live);
-        running.or(self.asking.as_ref().map(|asking| &asking.live)).or(self.following.as_ref())
-    }
-
-    pub(crate) fn is_active(&self) -> bool {
-        self.running.is_some() || self.asking.is_some()
     }
 }
 

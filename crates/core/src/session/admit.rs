@@ -6,7 +6,8 @@ use super::choose::aside;
 use super::lease::LeaseAfter;
 use super::queue::tombstone;
 use super::run::Firing;
-use super::{ClientSide, Queued, Reply, Session};
+use super::waiting::Queued;
+use super::{ClientSide, Reply, Session};
 use crate::environment::is_news;
 use crate::events::RunState;
 use crate::hub::{HubError, TurnOutcome};
@@ -31,7 +32,7 @@ impl Session {
     ) {
         let answered = match self.try_admit(prompt, client, accept).await {
             Ok(Admitted::Waits(message_id)) => {
-                self.callers.entry(message_id).or_default().push(answer);
+                self.queue.add_caller(message_id, answer);
                 None
             }
             Ok(Admitted::Done(outcome)) => Some((answer, Ok(outcome))),
@@ -58,12 +59,12 @@ impl Session {
             drop(accept.send(message_id.clone()));
             return Ok(admitted);
         }
-        if self.waiting.len() >= QUEUED_MESSAGES {
+        if self.queue.len() >= QUEUED_MESSAGES {
             return Err(HubError::Invalid(format!("{QUEUED_MESSAGES} prompts are waiting already")));
         }
         let message_id = message_id.unwrap_or_else(|| self.hub.parts.ids.message());
         self.take_attachments(&mut parts).await?;
-        if self.asking.is_some() {
+        if self.activity.is_asking() {
             // Typing instead of answering is an answer: the call is denied and the new prompt takes over.
             self.refuse_open_question("superseded by a new prompt", LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
@@ -72,7 +73,7 @@ impl Session {
         }
         // Whoever sent it must know its id before anybody can be shown it.
         drop(accept.send(message_id.clone()));
-        if self.running.is_some() || !self.waiting.is_empty() {
+        if self.activity.is_running() || !self.queue.is_empty() {
             self.enqueue(&message_id, &parts, runtime_context, client).await?;
         } else {
             let place = self.insertion(&message_id, &parts, None)?;
@@ -104,8 +105,8 @@ impl Session {
         if row.session_id != self.id || sent != shelved {
             return Err(HubError::Invalid(format!("message id {id} was used already for other content")));
         }
-        let live = self.live_run().is_some_and(|live| live.user_message_id == *id);
-        if live || self.waiting.iter().any(|queued| queued.message_id == *id) {
+        let live = self.activity.live_run().is_some_and(|live| live.user_message_id == *id);
+        if live || self.queue.contains(id) {
             return Ok(Some(Admitted::Waits(id.clone())));
         }
         // Without a recorded end it was cancelled in the queue, or never got to its turn.
@@ -121,13 +122,11 @@ impl Session {
         runtime_context: Vec<(Option<String>, String)>,
         client: ClientSide,
     ) -> Result<(), HubError> {
-        // Strictly growing: ids of one millisecond, some of them minted by clients, say nothing about who came first.
-        let behind = self.waiting.back().map_or(i64::MIN, |last| last.queued_at + 1);
-        let queued_at = self.hub.parts.clock.now_ms().max(behind);
+        let queued_at = self.queue.time_behind(self.hub.parts.clock.now_ms());
         let changes = self.insertion(message_id, parts, Some(queued_at))?;
         self.journal.change(changes)?;
         self.journal.settle().await?;
-        self.waiting.push_back(Queued { message_id: message_id.clone(), queued_at, runtime_context, client });
+        self.queue.push(Queued { message_id: message_id.clone(), queued_at, runtime_context, client });
         Ok(())
     }
 
@@ -160,33 +159,32 @@ impl Session {
 
     /// Fires what waits, until something runs or nothing may.
     pub(super) async fn drain(&mut self) {
-        while !self.is_active() && self.next_to_fire(&self.last_end()).is_some() {
+        while !self.activity.is_ours() && self.queue.next_after(&self.last_end()).is_some() {
             if let Err(error) = self.take_lease().await {
-                self.withdraw_all(&error);
+                self.queue.withdraw_awaited(&error);
                 return;
             }
             // Taking the lease may have found another queue, or a turn.
-            if self.is_active() {
+            if self.activity.is_ours() {
                 return;
             }
-            let Some(index) = self.next_to_fire(&self.last_end()) else { return };
-            let Some(queued) = self.waiting.remove(index) else { return };
+            let Some(queued) = self.queue.take_next_after(&self.last_end()) else { return };
             let message_id = queued.message_id.clone();
             let Err(error) = self.fire_queued(queued).await else { return };
-            let somebody_waits = self.callers.contains_key(&message_id);
-            if somebody_waits {
-                self.withdraw(&message_id, &error);
+            let is_awaited = self.queue.has_caller(&message_id);
+            let can_be_written = self.journal.failure().is_none();
+            if is_awaited || can_be_written {
+                self.queue.withdraw(&message_id, |_| Err(error.clone()));
             }
-            if self.journal.failure().is_none() {
+            if can_be_written {
                 // It can't be started at all: it would block the queue for ever.
-                self.withdrawn.insert(message_id);
-                if !somebody_waits {
+                if !is_awaited {
                     self.tell_withdrawn(&error);
                 }
                 if let Err(error) = self.bury_withdrawn().await {
                     tracing::warn!(%error, "a message that can't be started stays in the queue");
                 }
-            } else if !somebody_waits {
+            } else if !is_awaited {
                 return;
             }
         }
@@ -201,30 +199,13 @@ impl Session {
         }
     }
 
-    /// Tells the callers of a waiting message that it failed; from then on it must not run.
-    fn withdraw(&mut self, message_id: &MessageId, error: &HubError) {
-        self.withdrawn.insert(message_id.clone());
-        self.answer_callers(message_id, |_| Err(error.clone()));
-    }
-
-    fn withdraw_all(&mut self, error: &HubError) {
-        let callers = &self.callers;
-        let waited_for = |queued: &&Queued| callers.contains_key(&queued.message_id);
-        let given_up: Vec<_> =
-            self.waiting.iter().filter(waited_for).map(|queued| queued.message_id.clone()).collect();
-        for message_id in &given_up {
-            self.withdraw(message_id, error);
-        }
-        self.waiting.retain(|queued| !given_up.contains(&queued.message_id));
-    }
-
     /// Takes withdrawn messages from the stored queue.
     pub(super) async fn bury_withdrawn(&mut self) -> Result<(), HubError> {
         let changes: Vec<_> =
-            self.withdrawn.iter().map(|message_id| tombstone(&self.hub, message_id)).collect();
+            self.queue.withdrawn().iter().map(|message_id| tombstone(&self.hub, message_id)).collect();
         self.journal.change(changes)?;
         self.journal.settle().await?;
-        self.withdrawn.clear();
+        self.queue.withdrawn_are_gone();
         Ok(())
     }
 
@@ -238,18 +219,6 @@ impl Session {
             | RunState::Retrying { .. }
             | RunState::WaitingOnApproval
             | RunState::WaitingOnUserInput => TurnEnd::Aborted,
-        }
-    }
-
-    /// Which waiting message fires after such an end: after an error only one whose caller is waiting.
-    pub(super) fn next_to_fire(&self, end: &TurnEnd) -> Option<usize> {
-        match end {
-            TurnEnd::Failed { .. } => {
-                self.waiting.iter().position(|queued| self.callers.contains_key(&queued.message_id))
-            }
-            TurnEnd::Finished(_) | TurnEnd::StepLimit | TurnEnd::Aborted => {
-                (!self.waiting.is_empty()).then_some(0)
-            }
         }
     }
 
@@ -281,29 +250,19 @@ impl Session {
 
     /// Aborts the turn under way. The run settles its calls and comes back by itself.
     pub(super) async fn cancel(&mut self) {
-        if let Some(running) = &self.running {
+        if let Some(running) = self.activity.running() {
             running.cancel.cancel();
-        } else if self.asking.is_some() {
+        } else if self.activity.is_asking() {
             self.refuse_open_question("the user cancelled the turn", LeaseAfter::GiveBack).await;
             self.drain().await;
         }
     }
 
     pub(super) async fn cancel_prompt(&mut self, message_id: MessageId) {
-        if self.live_run().is_some_and(|live| live.user_message_id == message_id) {
+        if self.activity.live_run().is_some_and(|live| live.user_message_id == message_id) {
             self.cancel().await;
         } else if let Err(error) = self.queue_cancel(&message_id).await {
             tracing::debug!(%error, "nothing to cancel");
-        }
-    }
-
-    pub(super) fn answer_callers(
-        &mut self,
-        message_id: &MessageId,
-        outcome: impl Fn(MessageId) -> Result<TurnOutcome, HubError>,
-    ) {
-        for caller in self.callers.remove(message_id).unwrap_or_default() {
-            super::answer(caller, outcome(message_id.clone()));
         }
     }
 }

@@ -19,19 +19,6 @@ use crate::turn::calls::Call;
 use crate::turn::{Answered, Decision, Entrance, Turn, TurnEnd, TurnResult};
 use crate::watchdog::{Action, Always};
 
-/// A client in the session. It is asked only after its load has been answered.
-#[derive(Debug)]
-pub(crate) struct Seated {
-    pub(crate) client: Option<Arc<dyn Client>>,
-    pub(crate) ready: Readiness,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
-    Loading,
-    Ready,
-}
-
 /// A turn that waits for an answer, and the clients that have been asked.
 #[derive(Debug)]
 pub(crate) struct Asking {
@@ -52,15 +39,14 @@ impl Asking {
     }
 
     /// The next answer; for ever when nobody has been asked.
-    pub(crate) async fn answered(slot: &mut Option<Asking>) -> (u64, Answer) {
-        let Some(asking) = slot else { return pending().await };
+    pub(crate) async fn answered(&mut self) -> (u64, Answer) {
         loop {
-            match asking.asked.join_next().await {
-                Some(Ok((seat, Answer::Unable))) => asking.unable = Some(seat),
+            match self.asked.join_next().await {
+                Some(Ok((seat, Answer::Unable))) => self.unable = Some(seat),
                 Some(Ok(answer)) => return answer,
                 // A client that panicked or left has not answered.
                 Some(Err(_)) => {}
-                None => match asking.unable.take() {
+                None => match self.unable.take() {
                     Some(seat) => return (seat, Answer::Unsaid),
                     None => pending::<()>().await,
                 },
@@ -99,40 +85,40 @@ impl Asking {
         let withdraw = self.asked.spawn(async move { (seat, question.await) });
         self.asked_at.insert(seat, withdraw);
     }
+
+    /// Whoever leaves is not asked any more.
+    fn withdraw(&mut self, seat: u64) {
+        if let Some(question) = self.asked_at.remove(&seat) {
+            question.abort();
+        }
+    }
 }
 
 impl Session {
     pub(super) fn ask_everybody(&mut self) {
-        let Some(asking) = &mut self.asking else { return };
-        for (number, seat) in &self.seats {
-            if let (Some(client), Readiness::Ready) = (&seat.client, seat.ready) {
-                asking.ask(*number, client);
-            }
+        let Some(asking) = self.activity.asking_mut() else { return };
+        for (number, client) in self.seats.ready() {
+            asking.ask(number, client);
         }
     }
 
     pub(super) fn seat_ready(&mut self, number: u64) {
-        let Some(seat) = self.seats.get_mut(&number) else { return };
-        if seat.ready == Readiness::Ready {
-            return;
-        }
-        seat.ready = Readiness::Ready;
-        if let (Some(asking), Some(client)) = (&mut self.asking, &seat.client) {
+        let Some(client) = self.seats.make_ready(number) else { return };
+        if let Some(asking) = self.activity.asking_mut() {
             asking.ask(number, client);
         }
     }
 
     pub(super) fn seat_left(&mut self, number: u64) {
-        self.seats.remove(&number);
-        let asked = self.asking.as_mut().and_then(|asking| asking.asked_at.remove(&number));
-        if let Some(question) = asked {
-            question.abort();
+        self.seats.leave(number);
+        if let Some(asking) = self.activity.asking_mut() {
+            asking.withdraw(number);
         }
     }
 
     /// The first answer wins; the others' questions are withdrawn.
-    pub(super) async fn take_answer(&mut self, (seat, answer): (u64, Answer)) {
-        let Some(asking) = &self.asking else { return };
+    pub(super) async fn take_answer(&mut self, seat: u64, answer: Answer) {
+        let Some(asking) = self.activity.asking() else { return };
         let decision = match asking.fitting(answer) {
             Answer::Gone => return,
             Answer::Cancelled => {
@@ -157,22 +143,21 @@ impl Session {
                 Decision::Reject
             }
         };
-        let Some(Asking { mut turn, live, ask, .. }) = self.asking.take() else { return };
+        let Some(Asking { mut turn, live, ask, .. }) = self.activity.take_asking() else { return };
         turn.rules = self.rulebook(&turn.setting);
         turn.granted = self.granted.clone().into();
         if !turn.client.as_ref().is_some_and(|client| client.offers() != Offers::default()) {
             // Whoever prompted is gone, or was before a restart: the one who answered takes their place.
-            let client = self.seats.get(&seat).and_then(|seated| seated.client.as_ref());
-            turn.client = client.and_then(|client| client.delegate());
+            turn.client = self.seats.client(seat).and_then(|client| client.delegate());
         }
         let entrance = Entrance::Answered(Box::new(Answered { ask, decision }));
-        self.running = Some(Running::start(turn, live, entrance));
+        self.activity.run(Running::start(turn, live, entrance));
         self.set_state(RunState::Busy);
     }
 
     /// Session rules as wide as what was asked for; they are stored before the answer is.
     fn remember(&mut self, action: Action, meaning: fn(&Turn, &Call) -> Option<Always>) {
-        let Some(asking) = &self.asking else { return };
+        let Some(asking) = self.activity.asking() else { return };
         let call = asking.turn.calls.iter().find(|call| call.call_id == asking.ask.call_id);
         let Some(always) = call.and_then(|call| meaning(&asking.turn, call)) else { return };
         for rule in always.rules(action) {
@@ -195,7 +180,7 @@ impl Session {
 
     /// Denies the open question, for this reason, and ends its turn as cancelled.
     pub(super) async fn refuse_open_question(&mut self, reason: &'static str, lease: LeaseAfter) {
-        let Some(Asking { mut turn, live, ask, .. }) = self.asking.take() else { return };
+        let Some(Asking { mut turn, live, ask, .. }) = self.activity.take_asking() else { return };
         let decision = Decision::End(reason);
         let result = turn.run(Entrance::Answered(Box::new(Answered { ask, decision }))).await;
         let remains = Remains::of(&turn);

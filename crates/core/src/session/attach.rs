@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::Session;
-use super::ask::{Readiness, Seated};
 use super::choose::Telling;
 use crate::hub::{AttachFrom, Attachment, HubError, Seat};
 use crate::journal::replay::Replay;
@@ -22,7 +21,7 @@ impl Session {
             AttachFrom::Now => self.look_for_uncommitted(),
             AttachFrom::Beginning | AttachFrom::LiveRun => {}
         }
-        let live = self.live_run();
+        let live = self.activity.live_run();
         let head = self.journal.durable();
         let start = match (from, live) {
             (AttachFrom::Beginning | AttachFrom::LiveRun, Some(live)) => live.first_index,
@@ -42,9 +41,7 @@ impl Session {
             self.tell_of_missing_agent();
             self.tell_of_refused_approval();
         }
-        let number = self.next_seat;
-        self.next_seat += 1;
-        self.seats.insert(number, Seated { client, ready: Readiness::Loading });
+        let number = self.seats.take(client);
         let commands = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;
         let seat = Seat { number, commands };
         Ok(Attachment { replay, live: self.journal.subscribe(start), head, chosen, seat })
@@ -58,15 +55,13 @@ impl Session {
     /// Takes over what the store says while somebody else may be writing.
     pub(super) fn look_at(&mut self, record: SessionRecord) {
         self.journal.follow_to(record.next_index);
-        self.following = match record.owner {
+        self.activity.follow(match record.owner {
             Owner::Other => record.live_run.clone(),
             Owner::Nobody | Owner::Us | Owner::Dead => None,
-        };
-        if self.known != Some(record.epoch) || self.following.is_some() {
-            let known = self.known;
+        });
+        // What the lease knows stays: the next one must see that the epoch moved while we only looked.
+        if self.lease.known() != Some(record.epoch) || self.activity.is_following() {
             self.adopt(record);
-            // The next lease must see that the epoch moved while we only looked.
-            self.known = known;
         }
     }
 
@@ -76,7 +71,7 @@ impl Session {
             Ok(record) => record,
             Err(error) => {
                 tracing::debug!(%error, "the followed session can't be read");
-                self.following = None;
+                self.activity.follow(None);
                 return;
             }
         };

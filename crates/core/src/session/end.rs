@@ -66,9 +66,8 @@ impl Session {
             TurnEnd::Failed { message, .. } => RunState::Error { message: message.clone() },
             TurnEnd::Finished(_) | TurnEnd::StepLimit | TurnEnd::Aborted => RunState::Idle,
         });
-        self.answer_callers(&message_id, |message_id| {
-            Ok(TurnOutcome { message_id, end: end.clone(), after_index })
-        });
+        self.queue
+            .answer(&message_id, |message_id| Ok(TurnOutcome { message_id, end: end.clone(), after_index }));
         self.begin_title(excerpt);
     }
 
@@ -119,7 +118,7 @@ impl Session {
         // The log of the last run stays for readers in other processes; older ones go when nobody here needs them.
         let before = live.first_index.min(self.journal.passed_by_all());
         changes.push(Change::TrimLog { before });
-        if lease == LeaseAfter::GiveBack && self.next_to_fire(end).is_none() {
+        if lease == LeaseAfter::GiveBack && self.queue.next_after(end).is_none() {
             changes.extend(self.release());
         }
         said.push(end.chunk());

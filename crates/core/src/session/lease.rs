@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Session;
 use crate::hub::{self, HubError};
 use crate::limits::{MEND_BASE, MEND_MAX};
-use crate::ports::store::{Change, Epoch, LeaseGrant};
+use crate::ports::store::{Change, Epoch, LeaseGrant, Owner, SessionRecord};
 
 /// Resolves when another process may have written; never while nobody is followed.
 pub(super) async fn changed(hub: &Arc<hub::Shared>, following: bool) {
@@ -26,13 +26,6 @@ pub(super) async fn pause(time: Option<Duration>) {
     }
 }
 
-/// What is known of a lease that was granted but could not be put to use, and how often it was tried since.
-#[derive(Debug, Default)]
-pub(crate) struct Unsettled {
-    granted: bool,
-    tries: u32,
-}
-
 /// What becomes of the lease when a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseAfter {
@@ -42,36 +35,123 @@ pub(crate) enum LeaseAfter {
     Keep,
 }
 
+/// Whether the session is ours to write, and whether what is in memory is what the store has.
+#[derive(Debug)]
+pub(crate) struct LeaseState {
+    ownership: Ownership,
+    /// The epoch of what is in memory; `None` when that may be stale whatever the epoch says.
+    known: Option<Epoch>,
+    /// How often it was tried in vain to bring the store into order.
+    tries: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ownership {
+    NotOurs,
+    /// Ours in the store, but what a predecessor left could not be read or settled.
+    Granted,
+    /// Ours; what a predecessor left is being settled.
+    Settling,
+    Held,
+}
+
+impl LeaseState {
+    /// Nothing is held yet. While somebody holds the lease more may be written under the same epoch.
+    pub(crate) fn of(record: &SessionRecord) -> Self {
+        let known = (record.owner == Owner::Nobody).then_some(record.epoch);
+        Self { ownership: Ownership::NotOurs, known, tries: 0 }
+    }
+
+    /// Whether writes are ours to make.
+    pub(crate) fn is_held(&self) -> bool {
+        match self.ownership {
+            Ownership::Settling | Ownership::Held => true,
+            Ownership::NotOurs | Ownership::Granted => false,
+        }
+    }
+
+    /// Whether a lease was granted that could not be put to use.
+    fn is_unsettled(&self) -> bool {
+        match self.ownership {
+            Ownership::Granted | Ownership::Settling => true,
+            Ownership::NotOurs | Ownership::Held => false,
+        }
+    }
+
+    /// The epoch of what is in memory.
+    pub(crate) fn known(&self) -> Option<Epoch> {
+        self.known
+    }
+
+    /// What is in memory is not to be trusted: the next lease reads everything.
+    pub(crate) fn distrust_memory(&mut self) {
+        self.known = None;
+    }
+
+    /// What we held is of no use any more, or we held nothing.
+    fn drop_held(&mut self) {
+        self.ownership = match self.ownership {
+            Ownership::NotOurs | Ownership::Held => Ownership::NotOurs,
+            Ownership::Granted | Ownership::Settling => Ownership::Granted,
+        };
+    }
+
+    /// The store gave us the lease.
+    fn grant(&mut self) {
+        self.ownership = Ownership::Granted;
+    }
+
+    /// Until everything is read and settled nothing in memory counts.
+    fn begin_settling(&mut self) {
+        self.ownership = Ownership::Settling;
+    }
+
+    /// Memory and store agree.
+    fn hold(&mut self, epoch: Epoch) {
+        *self = Self { ownership: Ownership::Held, known: Some(epoch), tries: 0 };
+    }
+
+    /// The change that gives it back, if it is ours. What is in memory stays known.
+    fn release(&mut self) -> Option<Change> {
+        let held = self.is_held();
+        self.drop_held();
+        held.then_some(Change::ReleaseLease)
+    }
+
+    /// How long to wait before the next try.
+    fn pause(&self) -> Duration {
+        (MEND_BASE * 2u32.saturating_pow(self.tries.min(16))).min(MEND_MAX)
+    }
+}
+
 impl Session {
     /// Makes this process the session's owner; reads the store anew when somebody else wrote meanwhile.
     pub(super) async fn take_lease(&mut self) -> Result<(), HubError> {
-        if self.lease.is_some() && self.journal.failure().is_none() {
+        if self.lease.is_held() && self.journal.failure().is_none() {
             return Ok(());
         }
         // A turn on a failed journal is lost; nothing may be written anew beside it.
         self.stop_run().await;
-        self.lease = None;
-        let reload = self.known.is_none() || self.journal.failure().is_some();
-        let (epoch, moved) = match self.hub.parts.leases.acquire(&self.id, self.known).await? {
+        self.lease.drop_held();
+        let known = self.lease.known();
+        let reload = known.is_none() || self.journal.failure().is_some();
+        let (epoch, moved) = match self.hub.parts.leases.acquire(&self.id, known).await? {
             LeaseGrant::Granted { epoch, moved } => (epoch, moved),
             LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(self.id.clone())),
             LeaseGrant::UnknownSession => return Err(HubError::UnknownSession(self.id.clone())),
         };
-        self.unsettled.granted = true;
-        self.following = None;
+        self.lease.grant();
+        self.activity.follow(None);
         if moved || reload {
-            // Until everything is read and settled nothing in memory counts.
-            self.known = None;
+            self.lease.distrust_memory();
             if let Err(error) = self.read_anew(epoch).await {
-                self.lease = None;
+                self.lease.drop_held();
                 return Err(error);
             }
         } else {
             self.journal.hold(epoch, self.journal.next_index());
-            self.lease = Some(epoch);
         }
-        self.known = Some(epoch);
-        self.unsettled = Unsettled::default();
+        self.lease.hold(epoch);
         Ok(())
     }
 
@@ -79,19 +159,19 @@ impl Session {
         let record = self.read_record().await?;
         self.journal.hold(epoch, record.next_index);
         self.adopt(record.clone());
-        self.known = None;
-        self.lease = Some(epoch);
+        self.lease.begin_settling();
+        self.activity.forget();
         self.settle_leftovers(record).await
     }
 
     /// The change that gives the lease back, to go with the last commit; nothing while work is left.
     pub(super) fn release(&mut self) -> Option<Change> {
-        self.lease.take().map(|_| Change::ReleaseLease)
+        self.lease.release()
     }
 
     /// Gives the lease back when nothing is under way.
     pub(super) async fn release_when_idle(&mut self) -> Result<(), HubError> {
-        if self.is_active() || self.lease.is_none() {
+        if self.activity.is_ours() || !self.lease.is_held() {
             return Ok(());
         }
         let changes: Vec<_> = self.release().into_iter().collect();
@@ -110,23 +190,23 @@ impl Session {
 
     /// When to try again to bring the store into order; `None` when it is, or while a turn runs.
     pub(super) fn mending(&self) -> Option<Duration> {
-        let broken = self.unsettled.granted || self.journal.failure().is_some() || !self.withdrawn.is_empty();
-        let pause = MEND_BASE * 2u32.saturating_pow(self.unsettled.tries.min(16));
-        (broken && self.running.is_none()).then(|| pause.min(MEND_MAX))
+        let is_broken = self.lease.is_unsettled()
+            || self.journal.failure().is_some()
+            || !self.queue.withdrawn().is_empty();
+        (is_broken && !self.activity.is_running()).then(|| self.lease.pause())
     }
 
     /// A store that failed may work again: settles what it left and gives the lease back.
     pub(super) async fn mend(&mut self) {
-        self.unsettled.tries += 1;
-        let tries = self.unsettled.tries;
-        // Whatever we have in memory is not to be trusted: read everything under the lease.
-        self.known = None;
+        self.lease.tries += 1;
+        let tries = self.lease.tries;
+        self.lease.distrust_memory();
         match self.take_lease().await {
             Ok(()) => self.go_on().await,
-            Err(error) => {
-                self.unsettled.tries = tries;
-                tracing::debug!(%error, tries, "the session can't be brought into order yet");
-            }
+            Err(error) => tracing::debug!(%error, tries, "the session can't be brought into order yet"),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,6 @@ use futures_util::future::join_all;
 
 use super::lease::LeaseAfter;
 use super::remains::Remains;
-use super::run::Running;
 use super::{Session, ask::Asking};
 use crate::hub::{HubError, TurnOutcome};
 use crate::limits::SHUTDOWN;
@@ -18,25 +17,23 @@ const NOTICE: Duration = Duration::from_millis(100);
 impl Session {
     /// Closing: what runs is cancelled, what waits is cancelled with it. The row stays.
     pub(super) async fn close(&mut self) {
-        let waiting: Vec<_> = self.waiting.iter().map(|queued| queued.message_id.clone()).collect();
+        let waiting: Vec<_> = self.queue.ids().cloned().collect();
         for message_id in waiting {
             if let Err(error) = self.queue_cancel(&message_id).await {
                 tracing::warn!(%error, "a waiting prompt could not be cancelled");
-                self.withdrawn.insert(message_id.clone());
                 let after_index = self.journal.durable();
-                self.answer_callers(&message_id, |message_id| {
+                self.queue.withdraw(&message_id, |message_id| {
                     Ok(TurnOutcome { message_id, end: TurnEnd::Aborted, after_index })
                 });
             }
         }
-        self.waiting.clear();
         self.stop_run().await;
         if self.mending().is_some()
             && let Err(error) = self.take_lease().await
         {
             tracing::warn!(%error, "the session is closed with its store out of order");
         }
-        if self.asking.is_some() {
+        if self.activity.is_asking() {
             self.refuse_open_question("the session was closed", LeaseAfter::GiveBack).await;
         }
         self.leave().await;
@@ -44,20 +41,20 @@ impl Session {
 
     /// The host ends: the run is aborted and its calls closed; an open question and the queue are kept for the next owner.
     pub(super) async fn shut_down(&mut self) {
-        self.waiting.clear();
+        self.queue.leave_to_store();
         self.stop_run().await;
         self.leave().await;
     }
 
     /// Cancels the turn that runs and waits for its end. It may come back with a question instead.
     pub(super) async fn stop_run(&mut self) {
-        let Some(running) = &self.running else { return };
+        let Some(running) = self.activity.running() else { return };
         running.cancel.cancel();
-        let returned = tokio::time::timeout(SHUTDOWN, Running::returned(&mut self.running)).await;
-        let Some(mut running) = self.running.take() else { return };
+        let returned = tokio::time::timeout(SHUTDOWN, self.activity.returned()).await;
+        let Some(mut running) = self.activity.take_running() else { return };
         match returned {
             Ok(Ok((turn, TurnResult::Suspended(ask)))) => {
-                self.asking = Some(Asking::new(turn, running.live, ask));
+                self.activity.ask(Asking::new(turn, running.live, ask));
             }
             Ok(Ok((_, TurnResult::Ended(end)))) => {
                 self.end_run(running.live, end, Remains::default(), LeaseAfter::GiveBack).await;

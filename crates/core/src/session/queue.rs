@@ -18,16 +18,16 @@ use crate::turn::TurnEnd;
 
 impl Session {
     pub(super) async fn queue_list(&self) -> Result<Vec<QueuedMessage>, HubError> {
-        list(&self.hub, self.waiting.iter().map(|queued| &queued.message_id)).await
+        list(&self.hub, self.queue.ids()).await
     }
 
     /// Leaves a hidden tombstone. One that has fired already can't be cancelled here: exactly one of the two wins.
     pub(super) async fn queue_cancel(&mut self, message_id: &MessageId) -> Result<(), HubError> {
         self.demand_waiting(message_id)?;
         self.write_to_queue(message_id, vec![tombstone(&self.hub, message_id)]).await?;
-        self.waiting.retain(|queued| queued.message_id != *message_id);
+        self.queue.remove(message_id);
         let after_index = self.journal.durable();
-        self.answer_callers(message_id, |message_id| {
+        self.queue.answer(message_id, |message_id| {
             Ok(TurnOutcome { message_id, end: TurnEnd::Aborted, after_index })
         });
         Ok(())
@@ -43,16 +43,15 @@ impl Session {
         let model = self.current_model();
         let changes = edited(&self.hub, &self.id, message_id, parts, model.as_ref()).await?;
         self.write_to_queue(message_id, changes).await?;
-        let queued = self.waiting.iter_mut().find(|queued| queued.message_id == *message_id);
-        if let Some(queued) = queued.filter(|_| !runtime_context.is_empty()) {
-            queued.runtime_context = runtime_context;
+        if !runtime_context.is_empty() {
+            self.queue.set_runtime_context(message_id, runtime_context);
         }
         Ok(())
     }
 
     /// Under our own lease while we hold one; else under one for this write alone, which settles nothing.
     async fn write_to_queue(&mut self, message_id: &MessageId, changes: Vec<Change>) -> Result<(), HubError> {
-        if self.lease.is_some() && self.journal.failure().is_none() {
+        if self.lease.is_held() && self.journal.failure().is_none() {
             self.journal.change(changes)?;
             self.journal.settle().await?;
             return Ok(());
@@ -61,8 +60,7 @@ impl Session {
     }
 
     fn demand_waiting(&self, message_id: &MessageId) -> Result<(), HubError> {
-        let waits = self.waiting.iter().any(|queued| queued.message_id == *message_id);
-        if waits { Ok(()) } else { Err(not_waiting(message_id)) }
+        if self.queue.contains(message_id) { Ok(()) } else { Err(not_waiting(message_id)) }
     }
 }
 

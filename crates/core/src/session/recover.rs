@@ -1,11 +1,10 @@
 //! After a dead owner: closes what it left open, finds the question nobody answered, goes on with the queue.
 
-use std::collections::VecDeque;
-
 use super::ask::Asking;
 use super::lease::LeaseAfter;
 use super::remains::Remains;
-use super::{Queued, Session, history};
+use super::waiting::Queued;
+use super::{Session, history};
 use crate::chunk::{Chunk, FinishReason};
 use crate::hub::HubError;
 use crate::ids::MessageId;
@@ -35,7 +34,7 @@ struct Rebuilt {
 impl Session {
     /// Called when a client opens the session. Takes the lease only when something is left to do.
     pub(super) async fn recover(&mut self) -> Result<(), HubError> {
-        if self.running.is_some() || (self.lease.is_some() && self.mending().is_none()) {
+        if self.activity.is_running() || (self.lease.is_held() && self.mending().is_none()) {
             return Ok(());
         }
         let record = self.read_record().await?;
@@ -48,8 +47,7 @@ impl Session {
             self.look_at(record);
             return Ok(());
         }
-        // Whatever we had in memory is not to be trusted: read everything under the lease.
-        self.known = None;
+        self.lease.distrust_memory();
         match self.take_lease().await {
             Ok(()) => {}
             Err(HubError::RunningElsewhere(_)) => {
@@ -65,22 +63,19 @@ impl Session {
 
     /// Under a fresh lease: the queue as stored, and the run that was under way.
     pub(super) async fn settle_leftovers(&mut self, record: SessionRecord) -> Result<(), HubError> {
-        let withdrawn = self.withdrawn.clone();
-        let mut waiting = VecDeque::new();
-        // Only what is still in the queue: a message that fired after all is a run to be settled.
-        self.withdrawn.retain(|message_id| record.queued.contains(message_id));
-        if !self.withdrawn.is_empty() {
+        let withdrawn = self.queue.withdrawn().clone();
+        let mut waiting = Vec::new();
+        self.queue.keep_withdrawn(&record.queued);
+        if !self.queue.withdrawn().is_empty() {
             self.bury_withdrawn().await?;
         }
         for message_id in record.queued.into_iter().filter(|id| !withdrawn.contains(id)) {
-            let known = self.waiting.iter().position(|queued| queued.message_id == message_id);
-            let queued = match known.and_then(|index| self.waiting.remove(index)) {
+            waiting.push(match self.queue.remove(&message_id) {
                 Some(queued) => queued,
                 None => self.stored_queued(message_id).await?,
-            };
-            waiting.push_back(queued);
+            });
         }
-        self.waiting = waiting;
+        self.queue.replace(waiting);
         if let Some(live) = record.live_run {
             self.settle_run(live).await?;
         }
@@ -194,9 +189,7 @@ impl Session {
         let ask = turn.question_again(&mut call, approval_id);
         debug_assert_eq!(call.state, CallState::Open);
         turn.calls.push(call);
-        let asking = Asking::new(turn, live, ask);
-        let state = asking.state();
-        self.asking = Some(asking);
+        let state = self.activity.ask(Asking::new(turn, live, ask));
         self.set_state(state);
         self.ask_everybody();
     }

@@ -1,6 +1,5 @@
 //! Starting turns: one commit opens a run with its user message, then its task runs. How a run ends is `end`'s business.
 
-use std::future::pending;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -51,12 +50,9 @@ impl Drop for TurnTask {
 pub(crate) type Returned = Result<(Box<Turn>, TurnResult), JoinError>;
 
 impl Running {
-    /// Waits for the turn to come back; for ever when there is none.
-    pub(crate) async fn returned(slot: &mut Option<Running>) -> Returned {
-        match slot {
-            Some(running) => (&mut running.task.0).await,
-            None => pending().await,
-        }
+    /// Waits for the turn to come back.
+    pub(crate) async fn returned(&mut self) -> Returned {
+        (&mut self.task.0).await
     }
 
     pub(crate) fn start(mut turn: Box<Turn>, live: LiveRun, entrance: Entrance) -> Self {
@@ -114,7 +110,7 @@ impl Session {
         turn.runtime_context = firing.runtime_context.into();
         turn.client = firing.client;
         self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
-        self.running = Some(Running::start(turn, live, Entrance::Beginning));
+        self.activity.run(Running::start(turn, live, Entrance::Beginning));
         self.set_state(RunState::Busy);
         Ok(())
     }
@@ -196,15 +192,13 @@ impl Session {
 
     /// The turn's task has ended: by itself, to ask somebody, or by a panic.
     pub(super) async fn turn_returned(&mut self, returned: Returned) {
-        let Some(running) = self.running.take() else { return };
+        let Some(running) = self.activity.take_running() else { return };
         match returned {
             Ok((turn, TurnResult::Suspended(ask))) => {
                 if let About::Permission { .. } = ask.about {
                     self.publish(EventKind::ApprovalRequested { call_id: ask.call_id.clone() });
                 }
-                let asking = Asking::new(turn, running.live, ask);
-                let state = asking.state();
-                self.asking = Some(asking);
+                let state = self.activity.ask(Asking::new(turn, running.live, ask));
                 self.set_state(state);
                 if running.cancel.is_cancelled() {
                     self.cancel().await;

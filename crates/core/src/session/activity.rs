@@ -1,0 +1,160 @@
+//! What a session is doing: nothing, running a turn, waiting for an answer, or following a turn of another process. One at a
+//! time, and only the transitions below.
+
+use std::future::pending;
+
+use super::ask::Asking;
+use super::run::{Returned, Running};
+use crate::events::RunState;
+use crate::ports::client::Answer;
+use crate::ports::store::LiveRun;
+
+#[derive(Debug, Default)]
+pub(crate) struct Activity(Doing);
+
+#[derive(Debug, Default)]
+enum Doing {
+    #[default]
+    Idle,
+    /// In a task of its own.
+    Running(Running),
+    /// The turn is suspended; whoever answers first lets it go on.
+    Asking(Asking),
+    /// Another process owns the session; we read its log.
+    Following(LiveRun),
+}
+
+/// What the activity itself brings about.
+#[derive(Debug)]
+pub(crate) enum Happened {
+    /// The turn's task has ended.
+    Returned(Returned),
+    /// The seat, and what it answered.
+    Answered(u64, Answer),
+}
+
+impl Activity {
+    /// The turn under way, here or elsewhere.
+    pub(crate) fn live_run(&self) -> Option<&LiveRun> {
+        match &self.0 {
+            Doing::Idle => None,
+            Doing::Running(running) => Some(&running.live),
+            Doing::Asking(asking) => Some(&asking.live),
+            Doing::Following(live) => Some(live),
+        }
+    }
+
+    /// Whether a turn of ours is under way.
+    pub(crate) fn is_ours(&self) -> bool {
+        match &self.0 {
+            Doing::Running(_) | Doing::Asking(_) => true,
+            Doing::Idle | Doing::Following(_) => false,
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running().is_some()
+    }
+
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking().is_some()
+    }
+
+    pub(crate) fn is_following(&self) -> bool {
+        match &self.0 {
+            Doing::Following(_) => true,
+            Doing::Idle | Doing::Running(_) | Doing::Asking(_) => false,
+        }
+    }
+
+    pub(crate) fn running(&self) -> Option<&Running> {
+        match &self.0 {
+            Doing::Running(running) => Some(running),
+            Doing::Idle | Doing::Asking(_) | Doing::Following(_) => None,
+        }
+    }
+
+    pub(crate) fn asking(&self) -> Option<&Asking> {
+        match &self.0 {
+            Doing::Asking(asking) => Some(asking),
+            Doing::Idle | Doing::Running(_) | Doing::Following(_) => None,
+        }
+    }
+
+    pub(crate) fn asking_mut(&mut self) -> Option<&mut Asking> {
+        match &mut self.0 {
+            Doing::Asking(asking) => Some(asking),
+            Doing::Idle | Doing::Running(_) | Doing::Following(_) => None,
+        }
+    }
+
+    /// What happens next; for ever when nothing of ours is under way.
+    pub(crate) async fn next(&mut self) -> Happened {
+        match &mut self.0 {
+            Doing::Running(running) => Happened::Returned(running.returned().await),
+            Doing::Asking(asking) => {
+                let (seat, answer) = asking.answered().await;
+                Happened::Answered(seat, answer)
+            }
+            Doing::Idle | Doing::Following(_) => pending().await,
+        }
+    }
+
+    /// Waits for the turn to come back; for ever when none runs.
+    pub(crate) async fn returned(&mut self) -> Returned {
+        match &mut self.0 {
+            Doing::Running(running) => running.returned().await,
+            Doing::Idle | Doing::Asking(_) | Doing::Following(_) => pending().await,
+        }
+    }
+
+    /// A turn begins, or goes on after an answer.
+    pub(crate) fn run(&mut self, running: Running) {
+        self.0 = Doing::Running(running);
+    }
+
+    /// A turn that came back has a question.
+    pub(crate) fn ask(&mut self, asking: Asking) -> RunState {
+        let state = asking.state();
+        self.0 = Doing::Asking(asking);
+        state
+    }
+
+    /// What another process runs, if anything. A turn of ours stays what it is: that it lost its lease shows with its next
+    /// write.
+    pub(crate) fn follow(&mut self, live: Option<LiveRun>) {
+        match (&self.0, live) {
+            (Doing::Running(_) | Doing::Asking(_), _) => {}
+            (Doing::Idle | Doing::Following(_), Some(live)) => self.0 = Doing::Following(live),
+            (Doing::Idle | Doing::Following(_), None) => self.0 = Doing::Idle,
+        }
+    }
+
+    /// The turn is over or suspended: from running to idle.
+    pub(crate) fn take_running(&mut self) -> Option<Running> {
+        match std::mem::take(&mut self.0) {
+            Doing::Running(running) => Some(running),
+            other @ (Doing::Idle | Doing::Asking(_) | Doing::Following(_)) => {
+                self.0 = other;
+                None
+            }
+        }
+    }
+
+    /// The question has an answer: from asking to idle.
+    pub(crate) fn take_asking(&mut self) -> Option<Asking> {
+        match std::mem::take(&mut self.0) {
+            Doing::Asking(asking) => Some(asking),
+            other @ (Doing::Idle | Doing::Running(_) | Doing::Following(_)) => {
+                self.0 = other;
+                None
+            }
+        }
+    }
+
+    /// The store was read anew: what was in memory does not count. Questions that are open are withdrawn; one that is still
+    /// stored is asked again.
+    pub(crate) fn forget(&mut self) {
+        self.0 = Doing::Idle;
+    }
+}

@@ -1,0 +1,152 @@
+//! The messages that wait for their turn, and who waits for the end of a turn. In memory; what is stored is `queue`'s and
+//! `admit`'s business.
+//!
+//! A message that was withdrawn does not wait any more, and whoever waited for it has an answer.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use super::{ClientSide, Reply};
+use crate::hub::{HubError, TurnOutcome};
+use crate::ids::MessageId;
+use crate::turn::TurnEnd;
+
+/// A message that waits for its turn.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) message_id: MessageId,
+    pub(crate) queued_at: i64,
+    /// In memory only: it is gone after a restart, as the protocol wants it.
+    pub(crate) runtime_context: Vec<(Option<String>, String)>,
+    /// Of whoever sent it; gone after a restart as well.
+    pub(crate) client: ClientSide,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    waiting: VecDeque<Queued>,
+    /// Messages whose callers were told that they failed. They must not run later: they are taken from the stored queue as
+    /// soon as the store can be written again.
+    withdrawn: HashSet<MessageId>,
+    /// Who waits for the end of a message's turn, whether it waits or runs.
+    callers: HashMap<MessageId, Vec<Reply<TurnOutcome>>>,
+}
+
+impl Queue {
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// In the order in which they fire.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &MessageId> {
+        self.waiting.iter().map(|queued| &queued.message_id)
+    }
+
+    pub(crate) fn contains(&self, id: &MessageId) -> bool {
+        self.ids().any(|waiting| waiting == id)
+    }
+
+    /// The time of a message that begins to wait now. Strictly growing: ids of one millisecond, some of them minted by
+    /// clients, say nothing about who came first.
+    pub(crate) fn time_behind(&self, now: i64) -> i64 {
+        now.max(self.waiting.back().map_or(i64::MIN, |last| last.queued_at + 1))
+    }
+
+    pub(crate) fn push(&mut self, queued: Queued) {
+        self.waiting.push_back(queued);
+    }
+
+    /// Takes a message that fires, was cancelled, or is put back in the order of the store.
+    pub(crate) fn remove(&mut self, id: &MessageId) -> Option<Queued> {
+        let index = self.ids().position(|waiting| waiting == id)?;
+        self.waiting.remove(index)
+    }
+
+    /// The queue as it is stored.
+    pub(crate) fn replace(&mut self, waiting: Vec<Queued>) {
+        self.waiting = waiting.into();
+    }
+
+    pub(crate) fn set_runtime_context(&mut self, id: &MessageId, context: Vec<(Option<String>, String)>) {
+        if let Some(queued) = self.waiting.iter_mut().find(|queued| queued.message_id == *id) {
+            queued.runtime_context = context;
+        }
+    }
+
+    /// The host ends: what waits is kept in the store for the next owner.
+    pub(crate) fn leave_to_store(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Which waiting message fires after such an end: after an error only one whose caller is waiting.
+    pub(crate) fn next_after(&self, end: &TurnEnd) -> Option<&MessageId> {
+        match end {
+            TurnEnd::Failed { .. } => self.ids().find(|id| self.has_caller(id)),
+            TurnEnd::Finished(_) | TurnEnd::StepLimit | TurnEnd::Aborted => self.ids().next(),
+        }
+    }
+
+    pub(crate) fn take_next_after(&mut self, end: &TurnEnd) -> Option<Queued> {
+        let next = self.next_after(end)?.clone();
+        self.remove(&next)
+    }
+
+    pub(crate) fn add_caller(&mut self, id: MessageId, caller: Reply<TurnOutcome>) {
+        self.callers.entry(id).or_default().push(caller);
+    }
+
+    pub(crate) fn has_caller(&self, id: &MessageId) -> bool {
+        self.callers.contains_key(id)
+    }
+
+    /// Tells everybody who waits for the end of this turn.
+    pub(crate) fn answer(
+        &mut self,
+        id: &MessageId,
+        outcome: impl Fn(MessageId) -> Result<TurnOutcome, HubError>,
+    ) {
+        for caller in self.callers.remove(id).unwrap_or_default() {
+            super::answer(caller, outcome(id.clone()));
+        }
+    }
+
+    /// It must not run, and whoever waits for it is told.
+    pub(crate) fn withdraw(
+        &mut self,
+        id: &MessageId,
+        outcome: impl Fn(MessageId) -> Result<TurnOutcome, HubError>,
+    ) {
+        self.remove(id);
+        self.withdrawn.insert(id.clone());
+        self.answer(id, outcome);
+    }
+
+    /// The same for all messages that somebody waits for.
+    pub(crate) fn withdraw_awaited(&mut self, error: &HubError) {
+        let awaited: Vec<_> = self.ids().filter(|id| self.has_caller(id)).cloned().collect();
+        for id in &awaited {
+            self.withdraw(id, |_| Err(error.clone()));
+        }
+    }
+
+    /// Those that are to be taken from the stored queue.
+    pub(crate) fn withdrawn(&self) -> &HashSet<MessageId> {
+        &self.withdrawn
+    }
+
+    /// A message that fired after all is a run to be settled; only what is still stored as waiting stays withdrawn.
+    pub(crate) fn keep_withdrawn(&mut self, stored: &[MessageId]) {
+        self.withdrawn.retain(|id| stored.contains(id));
+    }
+
+    /// The stored queue has none of them any more.
+    pub(crate) fn withdrawn_are_gone(&mut self) {
+        self.withdrawn.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;
