@@ -36,6 +36,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
             workspace: Arc::new(workspace),
             granted: Arc::new([]),
             judged: None,
+            writes: Arc::default(),
             closed: None,
             client: None,
             seen: Arc::default(),

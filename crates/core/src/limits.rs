@@ -118,5 +118,11 @@ pub const SHUTDOWN: Duration = Duration::from_millis(2_700);
 /// Longest pattern of a rule somebody wrote: no command or path worth a rule is longer.
 pub const RULE_CHARACTERS: usize = 1_024;
 
+/// What the title of a call that was not understood says of why.
+pub const CALL_TITLE_CHARACTERS: usize = 120;
+
+/// What the name of an "always" option shows of a long line: more of it is seen in few editors.
+pub const ALWAYS_NAME_CHARACTERS: usize = 100;
+
 /// Rules one "always" answer may make: more of them nobody reads in the name of an option.
 pub const ALWAYS_RULES: usize = 8;

@@ -282,8 +282,13 @@ impl Turn {
         }
     }
 
+    /// The tool of that name; else the only one whose name differs by case or separators at most.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.hub.parts.tools.iter().find(|tool| tool.spec().id == name).cloned()
+        let tools = &self.hub.parts.tools;
+        let exact = tools.iter().find(|tool| tool.spec().id == name);
+        let mut alike = tools.iter().filter(|tool| plain(tool.spec().id) == plain(name));
+        let only = alike.next().filter(|_| alike.next().is_none());
+        exact.or(only).cloned()
     }
 
     fn end_of(&self, stop: Stop) -> TurnEnd {
@@ -306,6 +311,11 @@ impl Turn {
             ) => TurnEnd::Failed { kind: FailureKind::Model, message: error.to_string() },
         }
     }
+}
+
+/// A name without what models write differently: case, `_`, `-`.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 impl TurnEnd {

@@ -16,7 +16,7 @@ mod verdict;
 
 pub use always::Always;
 pub use approval::{Approval, Containment, Hold};
-pub use closed::Closed;
+pub use closed::{Closed, Keeper};
 pub use judge::{Commands, Judge, Judged, Matter};
 pub use pattern::{Ground, Pattern};
 pub use rule::{Action, Firmness, ManifestRule, Rule, Rules, Scope};

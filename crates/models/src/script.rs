@@ -14,7 +14,8 @@
 //!   stream 5000 "token " every 1ms     # 5,000 deltas; `every` is optional
 //!   delay 50ms
 //!   call read {"path":"a.txt"}         # `call id=abc read …` sets the id; else call_<passages>_<n>
-//!   call read not-json                 # arguments that are no JSON are sent as the string they are
+//!   call read not-json                 # arguments that are no JSON are sent as the string they are, or never
+//!                                      # become whole where the step has `finish length`
 //!   file image/png "data:image/png;base64,…"
 //!   source "https://example.org" "title"
 //!   usage input=100 output=20          # also reasoning, cache_read, cache_write; default: counted from the text

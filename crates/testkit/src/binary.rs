@@ -208,6 +208,11 @@ impl Home {
     pub fn orphans(&self) -> Vec<Process> {
         processes::orphans(&self.marker, self.directory.path())
     }
+
+    /// What runs now, the agent included.
+    pub fn processes(&self) -> Vec<Process> {
+        processes::marked_processes(&self.marker, self.directory.path())
+    }
 }
 
 impl Agent {

@@ -21,6 +21,7 @@ use crate::files::NewMode;
 use crate::limits::SHOWN_DIFF_BYTES;
 use crate::mutation::{Change, Mutation, Step};
 use crate::paths::{self, told};
+use crate::text::counted;
 use crate::texts::{Content, Knowledge, Original};
 use parse::{Deletion, FilePatch, Hunk};
 
@@ -32,6 +33,9 @@ struct Input {
     patch: String,
 }
 
+/// Of each format, for the errors of patches in it.
+const ENVELOPE_EXAMPLE: &str =
+    r#"{"patch":"*** Begin Patch\n*** Update File: x.txt\n@@\n one\n-two\n+2\n*** End Patch\n"}"#;
 const EXAMPLE: &str = r#"{"patch":"--- a/x.txt\n+++ b/x.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}"#;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -94,12 +98,12 @@ impl Mutation for Request {
     }
 
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String> {
-        let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
         let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
-        let patches = match envelope::is_envelope(&input.patch) {
-            true => envelope::parse(&input.patch),
-            false => parse::parse(&input.patch),
+        let (patches, example) = match envelope::is_envelope(&input.patch) {
+            true => (envelope::parse(&input.patch), ENVELOPE_EXAMPLE),
+            false => (parse::parse(&input.patch), EXAMPLE),
         };
+        let rejected = |problem: String| arguments::rejected(&SPEC, example, &problem);
         let patches = patches.map_err(|error| rejected(error.to_string()))?;
         let mut request = Self { changes: Vec::new(), paths: Vec::new() };
         for patch in patches {
@@ -116,7 +120,7 @@ impl Mutation for Request {
     fn presentation(&self, workspace: &Workspace) -> Presentation {
         let title = match self.paths.as_slice() {
             [path] => format!("Patch {}", paths::titled(path, workspace)),
-            paths => format!("Patch {} files", paths.len()),
+            paths => format!("Patch {}", counted(paths.len(), "file")),
         };
         let place = |path: &PathBuf| Location { path: path.clone(), line: None };
         Presentation {
@@ -140,7 +144,7 @@ impl Mutation for Request {
         // Deletions last: a file that is gone is the hardest to put back.
         whole.steps.sort_by_key(|step| matches!(step, Step::Remove { .. }));
         bound(&mut whole.shown);
-        whole.answer = format!("patched {} files:\n{}", self.changes.len(), lines.join("\n"));
+        whole.answer = format!("patched {}:\n{}", counted(self.changes.len(), "file"), lines.join("\n"));
         Ok(whole)
     }
 }

@@ -2,7 +2,8 @@
 
 pub(crate) mod background;
 mod capture;
-mod fold;
+pub(crate) mod fold;
+mod plain;
 mod result;
 mod terminal;
 mod withheld;
@@ -37,6 +38,7 @@ use crate::shell;
 
 use background::Background;
 use capture::Capture;
+use plain::plain;
 use result::{Finished, Witness};
 use withheld::Held;
 
@@ -84,6 +86,7 @@ impl Bash {
         runtime: &ToolRuntime,
         call: Call,
     ) -> ToolOutcome {
+        let note = Held::of(order.writes, order.network, &order.sandbox).note_at_start();
         match self.background.start(order, time, runtime).await {
             Ok(process) => {
                 let mut told = Told::news(&process);
@@ -92,6 +95,9 @@ impl Bash {
                     "Started {0} in the background. Read its output with bash_background, or in {log}\n{1}",
                     process.name, told.text
                 );
+                if let Some(note) = note.filter(|_| process.is_running()) {
+                    told.text.push_str(&format!("\n[{note}]"));
+                }
                 told.outcome(call)
             }
             Err(text) => call.failed(format!("bash: {text}")),
@@ -328,7 +334,8 @@ impl Sink for Live {
 
     fn show(&mut self) {
         let mut presentation = self.presentation.clone();
-        presentation.content = vec![Shown::Text { text: fenced(&visible_block(&self.capture.latest()), "") }];
+        presentation.content =
+            vec![Shown::Text { text: fenced(&visible_block(&plain(&self.capture.latest())), "") }];
         self.progress.show(presentation);
     }
 }

@@ -1,6 +1,7 @@
 //! The `bash_background` tool: reads and stops what `bash` has started in the background. Starts nothing.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use attache_core::ids::SessionId;
 use attache_core::ports::tool::{Effect, Presentation, Shown, Site, ToolKind};
@@ -8,10 +9,12 @@ use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, T
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{self, Visibility};
 use crate::bash::background::{Background, News, Process};
 use crate::fence::{fenced, visible, visible_block};
+use crate::limits::BACKGROUND_WAIT_MAX_MS;
 use crate::outcome::{Call, refused};
 
 /// For commands that bash started with background: true: gives the output that is new since the last call, stops one,
@@ -22,6 +25,9 @@ struct Input {
     action: Action,
     /// Like bg_1.
     name: Option<String>,
+    /// How long `output` waits for something new or the end. Default: not at all.
+    #[schemars(range(min = 1, max = BACKGROUND_WAIT_MAX_MS))]
+    wait_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -32,7 +38,7 @@ enum Action {
     List,
 }
 
-const EXAMPLE: &str = r#"{"action":"output","name":"bg_1"}"#;
+const EXAMPLE: &str = r#"{"action":"output","name":"bg_1","wait_ms":10000}"#;
 
 /// Nothing outside of what was allowed when it was started is touched, so nothing is asked.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -58,14 +64,28 @@ impl BashBackground {
         visible(&format!("{verb} {name}{}", command.unwrap_or_default()))
     }
 
-    async fn act(&self, input: &Input, session: &SessionId) -> Result<Told, String> {
+    async fn act(
+        &self,
+        input: &Input,
+        session: &SessionId,
+        cancel: &CancellationToken,
+    ) -> Result<Told, String> {
         let named = || {
             let name = input.name.as_deref().ok_or_else(|| missing_name(input.action))?;
             self.0.find(session, name)
         };
         match input.action {
             Action::List => Ok(Told::list(&self.0.all(session))),
-            Action::Output => named().map(|process| self.tell(session, &process)),
+            Action::Output => {
+                let process = named()?;
+                if let Some(wait) = input.wait_ms.map(Duration::from_millis) {
+                    tokio::select! {
+                        () = process.until_news(wait) => {}
+                        () = cancel.cancelled() => return Err("bash_background: cancelled".to_owned()),
+                    }
+                }
+                Ok(self.tell(session, &process))
+            }
             Action::Stop => {
                 let process = named()?;
                 process.stop().await;
@@ -82,6 +102,16 @@ impl BashBackground {
             self.0.forget(session, &process.name);
         }
         told
+    }
+}
+
+fn parse(input: &Value) -> Result<Input, String> {
+    let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+    match (input.action, input.wait_ms) {
+        (Action::Stop | Action::List, Some(_)) => {
+            Err(arguments::rejected(&SPEC, EXAMPLE, "field `wait_ms` goes with `output` only"))
+        }
+        (Action::Output, _) | (Action::Stop | Action::List, None) => Ok(input),
     }
 }
 
@@ -144,20 +174,20 @@ impl Tool for BashBackground {
     }
 
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let input = arguments::parse::<Input>(&SPEC, EXAMPLE, input);
+        let input = parse(input);
         let session = site.workspace.session_id.clone();
         Box::pin(async move { Ok(ToolPlan::new(Vec::new(), self.presentation(&input?, &session))) })
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move {
-            let input = match arguments::parse::<Input>(&SPEC, EXAMPLE, &input) {
+            let input = match parse(&input) {
                 Ok(input) => input,
                 Err(text) => return refused(text),
             };
             let session = &runtime.site.workspace.session_id;
             let call = Call::started(self.presentation(&input, session));
-            match self.act(&input, session).await {
+            match self.act(&input, session, &runtime.cancel).await {
                 Ok(told) => told.outcome(call),
                 Err(text) => call.failed(text),
             }

@@ -1,5 +1,7 @@
 //! Cuts everything that enters the model's context and says what it cut. Never splits a character.
 
+use crate::text::counted;
+
 /// Text within its limit, the note about what was left out included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounded {
@@ -71,7 +73,11 @@ impl Bounded {
         let newlines = |text: &str| text.matches('\n').count() as u64;
         let lines = ends.lines.saturating_sub(newlines(&head) + newlines(&tail));
         let left_out = ends.total.saturating_sub((head.len() + tail.len()) as u64).max(1);
-        let mut text = format!("{head}{between}[… {lines} lines, {left_out} bytes left out{rest} …]\n{tail}");
+        let lines = match usize::try_from(lines).unwrap_or(usize::MAX) {
+            0 => String::new(),
+            lines => format!("{}, ", counted(lines, "line")),
+        };
+        let mut text = format!("{head}{between}[… {lines}{left_out} bytes left out{rest} …]\n{tail}");
         text.truncate(text.floor_char_boundary(limit));
         Self { text, left_out }
     }
@@ -189,11 +195,7 @@ mod tests {
         let line = "x".repeat(10_000);
         let ends = Ends { head: line.as_bytes(), tail: b"", total: 10_000, lines: 0 };
         let bounded = Bounded::lines(&ends, 600, 100, "");
-        assert!(
-            bounded.text().starts_with(&format!("{}\n[… 0 lines, ", "x".repeat(100))),
-            "{}",
-            bounded.text()
-        );
+        assert!(bounded.text().starts_with(&format!("{}\n[… 9", "x".repeat(100))), "{}", bounded.text());
         assert!(bounded.text().len() <= 600 && bounded.text().ends_with(&"x".repeat(400)));
     }
 

@@ -63,7 +63,13 @@ impl Mutation for Request {
         let rejected = |problem: &str| arguments::rejected(&SPEC, EXAMPLE, problem);
         let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
         let path = paths::absolute(workspace, &input.path).map_err(|problem| rejected(&problem))?;
-        let replacements = match (input.old_string, input.new_string, input.replace_all, input.edits) {
+        // Models fill in what they leave out.
+        let edits = match (&input.old_string, &input.new_string) {
+            (Some(_), Some(_)) => input.edits.filter(|edits| !edits.is_empty()),
+            (_, _) => input.edits,
+        };
+        let replace_all = input.replace_all.filter(|all| *all || edits.is_none());
+        let replacements = match (input.old_string, input.new_string, replace_all, edits) {
             (Some(old_string), Some(new_string), replace_all, None) => {
                 vec![replacement("old_string", InputEdit { old_string, new_string, replace_all })]
             }

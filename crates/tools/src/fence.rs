@@ -68,6 +68,7 @@ pub(crate) fn visible_block(text: &str) -> String {
 
 fn with_visible(mut shown: String, character: char) -> String {
     match character {
+        '\n' => shown.push('⏎'),
         '\0'..='\x1f' => shown.push(char::from_u32(0x2400 + character as u32).unwrap_or('?')),
         '\x7f' => shown.push('\u{2421}'),
         character if is_invisible(character) => shown.extend(character.escape_unicode()),
@@ -114,11 +115,11 @@ mod tests {
     #[test]
     fn control_characters_are_seen() {
         assert_eq!(visible_block("a\n\tb\x1b[2J\r"), "a\n\tb␛[2J␍");
-        assert_eq!(visible("a\nb\x1b[2Jc\u{202e}d"), "a␊b␛[2Jc\\u{202e}d");
+        assert_eq!(visible("a\nb\x1b[2Jc\u{202e}d"), "a⏎b␛[2Jc\\u{202e}d");
         assert_eq!(visible("a\u{e0041}\u{a0}\u{ad}"), "a\\u{e0041}\\u{a0}\\u{ad}");
         assert_eq!(
             visible_name("at 3\u{202f}PM ❤\u{fe0f}\n\u{202e}x"),
-            "at 3\u{202f}PM ❤\u{fe0f}␊\\u{202e}x"
+            "at 3\u{202f}PM ❤\u{fe0f}⏎\\u{202e}x"
         );
         assert_eq!(visible_block("a\u{a0}b\r\nc\u{200b}\u{e0041}"), "a\u{a0}b\nc\\u{200b}\\u{e0041}");
     }

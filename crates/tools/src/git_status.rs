@@ -43,6 +43,7 @@ pub(crate) fn in_words(workspace: Arc<Workspace>, sandbox: &Sandbox) -> Option<S
         workspace,
         granted: Arc::default(),
         judged: None,
+        writes: Arc::default(),
         closed: None,
         client: None,
         seen: Arc::default(),

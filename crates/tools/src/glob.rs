@@ -40,6 +40,7 @@ static SPEC: LazyLock<ToolSpec> =
 #[derive(Debug)]
 pub(crate) struct Request {
     path: PathBuf,
+    pattern: String,
     wanted: Wanted,
     presentation: Presentation,
 }
@@ -58,7 +59,7 @@ impl Look for Request {
             .map_err(|problem| rejected(format!("field `pattern` {problem}")))?;
         let place = input.path.is_some().then_some(path.as_path());
         let presentation = search::presentation("glob", &input.pattern, place, workspace);
-        Ok(Self { wanted, presentation, path })
+        Ok(Self { wanted, presentation, path, pattern: input.pattern })
     }
 
     fn path(&self) -> PathBuf {
@@ -87,7 +88,8 @@ impl Request {
             0 => self.matching(&place, Ignored::Visited, &stop.sooner(IGNORED_TIME), &Unseen::default()),
             _ => Matching::default(),
         };
-        Ok(Listing { place, matching, ignored, unseen, stop })
+        let directory = (matching.total == 0).then(|| place.directory_below(&self.pattern)).flatten();
+        Ok(Listing { place, matching, ignored, directory, unseen, stop })
     }
 
     fn matching(&self, place: &Place, ignored: Ignored, stop: &Stop, unseen: &Unseen) -> Matching {
@@ -146,6 +148,8 @@ struct Listing {
     matching: Matching,
     /// Looked for only when nothing else matches.
     ignored: Matching,
+    /// That the pattern names, where it matches nothing.
+    directory: Option<String>,
     unseen: Unseen,
     stop: Stop,
 }
@@ -185,6 +189,11 @@ impl Listing {
         let mut notes = Vec::new();
         if self.matching.total == 0 {
             notes.push("no file matches".to_owned());
+        }
+        if let Some(name) = &self.directory {
+            notes.push(format!(
+                "`{name}` is a directory: list it with read, or all below it with `{name}/**`"
+            ));
         }
         if let Some(first) = self.ignored.files.first() {
             let (count, first) = (self.ignored.total, self.place.told(Path::new(first)));

@@ -78,6 +78,9 @@ impl Look for Request {
         let wanted = input.glob.as_deref().map(|glob| Wanted::parse(glob, &path)).transpose();
         let wanted = wanted.map_err(|problem| rejected(format!("field `glob` {problem}")))?;
         let matcher = matcher(&input).map_err(|error| {
+            if spans_lines(&input.pattern) {
+                return rejected(ACROSS_LINES.to_owned());
+            }
             let error = Bounded::whole(error, ERROR_BYTES / 2);
             let error = error.text();
             format!("grep: field `pattern` can't be used: {error}\n(a literal `(`, `[`, `{{`, `.` or `\\` needs a `\\` before it)")
@@ -129,10 +132,29 @@ fn matcher(input: &Input) -> Result<RegexMatcher, String> {
         .map_err(|error| error.to_string())
 }
 
+const ACROSS_LINES: &str = "field `pattern` has a line end, and a match never spans lines: search for one of the lines, and see \
+                            those around it with `context`";
+
+/// Whether it has a line end, written as such or as `\n`.
+fn spans_lines(pattern: &str) -> bool {
+    let mut rest = pattern.chars();
+    while let Some(character) = rest.next() {
+        if character == '\n' || (character == '\\' && rest.next() == Some('n')) {
+            return true;
+        }
+    }
+    false
+}
+
 /// What may be wrong with a pattern that matches nothing.
 fn hint(pattern: &str) -> Option<&'static str> {
     let is_bar = pattern.contains("\\|") && !pattern.contains("\\\\|");
-    is_bar.then_some("`\\|` means a bar here; `a|b` is either of both")
+    let is_long = spans_lines(pattern) || pattern.contains("(?s") || pattern.contains("[\\s\\S]");
+    match (is_bar, is_long) {
+        (true, _) => Some("`\\|` means a bar here; `a|b` is either of both"),
+        (false, true) => Some("a match never spans lines"),
+        (false, false) => None,
+    }
 }
 
 /// The text for the model; what clients see goes into the call.

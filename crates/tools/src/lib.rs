@@ -47,6 +47,7 @@ use std::sync::Arc;
 
 use attache_core::ports::Tool;
 
+pub use bash::fold::folded;
 pub use git_head::Git;
 use look::Looking;
 use mutation::Changing;

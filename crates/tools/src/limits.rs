@@ -124,6 +124,10 @@ pub(crate) const BACKGROUND_ENDED: usize = 32;
 /// A command in the background that fails at once is told of at once.
 pub(crate) const BACKGROUND_START_TIME: Duration = Duration::from_millis(500);
 
+/// How long a call waits for what a command in the background prints, and how long for the rest of it once it prints.
+pub(crate) const BACKGROUND_WAIT_MAX_MS: u64 = 60_000;
+pub(crate) const BACKGROUND_GATHER_TIME: Duration = Duration::from_millis(200);
+
 /// How long its end is awaited when it is stopped (asked, then killed), and when its session ends.
 pub(crate) const BACKGROUND_STOP_TIME: Duration = Duration::from_millis(2_400);
 pub(crate) const BACKGROUND_LEAVE_TIME: Duration = Duration::from_millis(300);
@@ -349,3 +353,6 @@ pub(crate) const PICTURE_MEMORY: u64 = 320 * 1024 * 1024;
 
 /// How long a prompt waits for a picture to be scaled or converted: the largest takes about a second.
 pub(crate) const PICTURE_TIME: Duration = Duration::from_secs(5);
+
+/// How many files a note about lost writes names.
+pub(crate) const UNKEPT_NAMES: usize = 3;

@@ -19,6 +19,7 @@ mod protection;
 mod reexec;
 mod resources;
 pub mod seatbelt;
+mod unkept;
 mod usage;
 mod verify;
 
@@ -265,6 +266,7 @@ impl Sandbox {
         let protection = Protection::of(policy, &Look);
         let (place_holders, failed) = hold_places(&locks, policy, &protection)?;
         let mut held = policy.notes.clone();
+        held.extend(policy.unkept.held());
         held.extend(failed.iter().map(|place| {
             let place = place.display();
             format!("{place} is read-only here: attache could not protect the configuration in it otherwise")
@@ -294,6 +296,7 @@ impl Sandbox {
             directory: Some(PathBuf::from("/")),
             links: Links::of(&protection.links),
             held,
+            told: policy.unkept.lost().into_iter().collect(),
             _place_holders: place_holders,
             ..Confined::new(self.bubblewrap.clone().into(), building.arguments(), Contact::Init)
         })
@@ -311,7 +314,7 @@ impl Sandbox {
         let request = Request { stage, scratch: policy.scratch.clone(), caches, line };
         Confined {
             directory: Some(policy.directory.clone()),
-            held: policy.notes.clone(),
+            held: policy.notes.iter().cloned().chain(policy.unkept.clone().all_held()).collect(),
             ..Confined::new(self.helper.clone().into(), request.to_arguments(), Contact::Helper)
         }
     }

@@ -12,12 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use attache_core::ports::tool::{Presentation, ToolKind, Workspace};
+use attache_core::watchdog::Keeper;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
 use crate::fence::quoted;
 use crate::limits::SEARCH_TIME;
 use crate::paths::titled;
+use crate::text::counted;
 
 pub(crate) use place::{Place, PlaceError, Shape};
 pub(crate) use spill::keep;
@@ -75,8 +77,10 @@ impl Stop {
 pub(crate) struct Unseen {
     /// Entries that can't be read.
     pub(crate) failures: AtomicU64,
-    /// Files that rules keep from being read.
+    /// Files that rules of the user keep from being read.
     closed: AtomicU64,
+    /// Files that usually hold secrets.
+    secret: AtomicU64,
 }
 
 /// What becomes of files that `.gitignore` and its like name.
@@ -145,8 +149,12 @@ fn visit_entry(
     if wanted.is_some_and(|wanted| !wanted.means(relative)) {
         return WalkState::Continue;
     }
-    if place.keeps(relative) {
-        unseen.closed.fetch_add(1, Ordering::Relaxed);
+    if let Some(keeper) = place.keeper(relative) {
+        let count = match keeper {
+            Keeper::Rule => &unseen.closed,
+            Keeper::BuiltIn => &unseen.secret,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
         return WalkState::Continue;
     }
     visit(Found { relative, link });
@@ -180,16 +188,23 @@ pub(crate) fn presentation(
 
 /// What a search did not get to see.
 pub(crate) fn shortfall(stop: &Stop, unseen: &Unseen) -> Vec<String> {
-    let [failures, closed] = [&unseen.failures, &unseen.closed].map(|count| count.load(Ordering::Relaxed));
+    let count = |count: &AtomicU64| usize::try_from(count.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+    let (failures, closed, secret) = (count(&unseen.failures), count(&unseen.closed), count(&unseen.secret));
     let mut notes = Vec::new();
     if stop.was_due() {
         notes.push(format!("stopped after {} s: name a narrower `path`", SEARCH_TIME.as_secs()));
     }
     if failures > 0 {
-        notes.push(format!("{failures} entries can't be read"));
+        notes.push(format!("{} can't be read", counted(failures, "name")));
     }
     if closed > 0 {
-        notes.push(format!("files passed over under the user's rules: {closed}"));
+        notes.push(format!("{} passed over under the user's rules", counted(closed, "file")));
+    }
+    if secret > 0 {
+        let files = counted(secret, "file");
+        notes.push(format!(
+            "{files} passed over because of secrets, like .env: read one by its path to ask the user"
+        ));
     }
     notes
 }

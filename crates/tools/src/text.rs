@@ -47,6 +47,12 @@ impl Decoded {
     }
 }
 
+/// `1 file`, `2 files`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// How the bytes of a file stand for characters, as far as its beginning tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {

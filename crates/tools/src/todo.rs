@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{self, Visibility};
 use crate::outcome::{Call, refused};
+use crate::text::counted;
 
 /// Replaces the task list the user sees. Use it for work of three steps or more; send the whole list each time, keep
 /// one task in_progress, and complete each as soon as it is done.
@@ -108,8 +109,8 @@ fn presentation(tasks: &[Task]) -> Presentation {
 fn summary(tasks: &[Task]) -> String {
     let count = |status| tasks.iter().filter(|task| task.status == status).count();
     format!(
-        "{} tasks: {} completed, {} in progress, {} pending",
-        tasks.len(),
+        "{}: {} completed, {} in progress, {} pending",
+        counted(tasks.len(), "task"),
         count(Status::Completed),
         count(Status::InProgress),
         count(Status::Pending)

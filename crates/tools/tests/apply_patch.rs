@@ -219,3 +219,23 @@ async fn a_file_that_is_named_twice_is_named_in_the_error() {
     assert!(error.contains(&format!("names {}/a.txt more than once", trial.root.display())), "{error}");
     assert_eq!(trial.text("a.txt"), "x\n");
 }
+
+#[tokio::test]
+async fn errors_speak_the_format_of_the_patch() {
+    let trial = start();
+    let envelope = "*** Begin Patch\n*** Update File: a.txt\n@@\nodd\n*** End Patch\n";
+    let error = trial.plan("apply_patch", json!({"patch": envelope})).await.unwrap_err();
+    assert!(error.contains("line 4") && error.ends_with("*** End Patch\\n\"}"), "{error}");
+    let error =
+        trial.plan("apply_patch", json!({"patch": "--- a/a.txt\n+++ b/a.txt\n@@\nodd\n"})).await.unwrap_err();
+    assert!(error.contains("line 4") && error.contains("for example {\"patch\":\"--- a/"), "{error}");
+}
+
+#[tokio::test]
+async fn a_fenced_diff_without_line_numbers_is_applied() {
+    let trial = start();
+    let patch = "```diff\n--- a/a.txt\n+++ b/a.txt\n@@\n one\n-two\n+2\n```\n";
+    let (data, _) = trial.done("apply_patch", json!({"patch": patch})).await;
+    assert!(data.as_str().unwrap().starts_with("patched 1 file:\nchanged "), "{data}");
+    assert_eq!(trial.text("a.txt"), "one\n2\nthree\n");
+}

@@ -59,8 +59,85 @@ async fn it_outlives_its_call_and_is_read_bit_by_bit_and_stopped() {
         assert_eq!(alive(&mark), Vec::<String>::new(), "{level:?}");
         assert_eq!(list(&trial).await, "(none)");
         let error = trial.failed("bash_background", json!({"action": "output", "name": "bg_1"})).await;
-        assert!(error.contains("there is no `bg_1` here") && error.ends_with("Now: none"), "{error}");
+        assert!(
+            error.contains("there is no `bg_1`: it has ended") && error.ends_with("now: none"),
+            "{error}"
+        );
+        let error = trial.failed("bash_background", json!({"action": "stop", "name": "bg_9"})).await;
+        assert!(error.contains("there is no `bg_9`: no command of this name was started"), "{error}");
     }
+}
+
+async fn wait(trial: &Trial, name: &str, wait_ms: u64) -> (String, Duration) {
+    let started = Instant::now();
+    let input = json!({"action": "output", "name": name, "wait_ms": wait_ms});
+    let (data, _) = trial.done("bash_background", input).await;
+    (data.as_str().unwrap().to_owned(), started.elapsed())
+}
+
+#[tokio::test]
+async fn a_call_can_wait_for_what_comes_next() {
+    let trial = Trial::new();
+    start(
+        &trial,
+        "until [ -e go ]; do sleep 0.02; done; echo a; echo b; until [ -e end ]; do sleep 0.02; done",
+    )
+    .await;
+    let (text, time) = wait(&trial, "bg_1", 300).await;
+    assert!(text.starts_with("(no new output)\n[bg_1: running"), "{text}");
+    assert!(time >= Duration::from_millis(300) && time < Duration::from_secs(5), "{time:?}");
+    let touch = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        trial.put("go", "");
+    };
+    let ((text, time), ()) = tokio::join!(wait(&trial, "bg_1", 60_000), touch);
+    assert!(text.starts_with("a\nb\n[bg_1: running"), "{text}");
+    assert!(time < Duration::from_secs(10), "{time:?}");
+    let touch = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        trial.put("end", "");
+    };
+    let ((text, time), ()) = tokio::join!(wait(&trial, "bg_1", 60_000), touch);
+    assert_eq!(text, "(no new output)\n[bg_1: exit 0]");
+    assert!(time < Duration::from_secs(10), "{time:?}");
+    for action in ["stop", "list"] {
+        let error =
+            trial.failed("bash_background", json!({"action": action, "name": "bg_1", "wait_ms": 5})).await;
+        assert!(error.contains("`wait_ms` goes with `output` only"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_its_cancel_and_the_command_goes_on() {
+    let trial = Trial::new();
+    start(&trial, "sleep 60").await;
+    let cancel = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        trial.cancel.cancel();
+        Instant::now()
+    };
+    let input = json!({"action": "output", "name": "bg_1", "wait_ms": 60_000});
+    let (error, cancelled) = tokio::join!(trial.failed("bash_background", input), cancel);
+    assert!(cancelled.elapsed() < Duration::from_millis(500), "{:?}", cancelled.elapsed());
+    assert!(error.contains("cancelled"), "{error}");
+    assert!(list(&trial).await.contains("bg_1 [running"));
+    trial.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;
+}
+
+#[tokio::test]
+async fn a_server_that_no_other_command_reaches_says_so() {
+    let trial = Trial::held(Level::Full);
+    let text = start(&trial, "sleep 60").await;
+    assert!(
+        text.ends_with("network: true]") && text.contains("no other command can reach its ports"),
+        "{text}"
+    );
+    trial.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;
+    let (data, _) = trial.done("bash", json!({"command": "exec 3<>/dev/tcp/127.0.0.1/9"})).await;
+    assert!(data.as_str().unwrap().contains("on a localhost of its own"), "{data}");
+    let free = Trial::new();
+    assert!(!start(&free, "sleep 60").await.contains("network"));
+    free.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;
 }
 
 #[tokio::test]

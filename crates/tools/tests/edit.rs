@@ -218,3 +218,15 @@ async fn an_edit_outside_the_roots_shows_its_diff_when_it_asks() {
     }
     assert_eq!(std::fs::read_to_string(trial.base.join("out.txt")).unwrap(), "s3cret one\n");
 }
+
+#[tokio::test]
+async fn what_is_filled_in_and_means_nothing_is_passed_over() {
+    for input in [
+        json!({"path": "a", "old_string": "x", "new_string": "y", "edits": []}),
+        json!({"path": "a", "edits": [{"old_string": "x", "new_string": "y"}], "replace_all": false}),
+    ] {
+        let trial = Trial::with_file("a", "x\n");
+        trial.done("edit", input).await;
+        assert_eq!(trial.text("a"), "y\n");
+    }
+}

@@ -109,7 +109,7 @@ async fn what_is_hidden_from_agents_is_not_listed() {
 #[tokio::test]
 async fn names_that_could_pass_for_two_are_told_on_one_line() {
     let trial = Trial::with_file("a\nb", "");
-    assert_eq!(lines(&trial, json!({"pattern": "a*"})).await, ["a␊b"]);
+    assert_eq!(lines(&trial, json!({"pattern": "a*"})).await, ["a⏎b"]);
 }
 
 #[tokio::test]
@@ -205,4 +205,17 @@ async fn long_names_are_bounded_in_bytes_too() {
     assert!(data.as_str().unwrap().len() <= 32_500, "{}", data.as_str().unwrap().len());
     let kept = std::fs::read_to_string(presentation.metadata.unwrap().output_path.unwrap()).unwrap();
     assert_eq!(kept.lines().count(), 900);
+}
+
+#[tokio::test]
+async fn a_pattern_that_names_a_directory_says_how_to_list_it() {
+    let trial = Trial::new();
+    trial.put("src/deep/a.rs", "");
+    for pattern in ["src/deep", "./src/deep"] {
+        let (listed, _) = trial.done("glob", json!({"pattern": pattern})).await;
+        let told = "[no file matches; `src/deep` is a directory: list it with read, or all below it with `src/deep/**`]";
+        assert_eq!(listed, told);
+    }
+    let (listed, _) = trial.done("glob", json!({"pattern": "missing"})).await;
+    assert_eq!(listed, "[no file matches]");
 }

@@ -63,10 +63,20 @@ async fn what_a_rule_keeps_is_counted_and_not_shown() {
     assert_eq!(text(&trial, json!({"pattern": "x"})).await, "open.txt\n1:x\n\nsecrets/public.txt\n1:x\n");
     assert_eq!(
         note(&trial, json!({"pattern": "x", "glob": "*.txt"})).await,
-        "[files passed over under the user's rules: 2]"
+        "[2 files passed over under the user's rules]"
     );
     let (listed, _) = trial.done("glob", json!({"pattern": "*.md"})).await;
-    assert_eq!(listed, "[no file matches; files passed over under the user's rules: 1]");
+    assert_eq!(listed, "[no file matches; 1 file passed over under the user's rules]");
+    // Without a rule of the user's it is not the user who keeps them.
+    trial.put(".env", "x\n");
+    let rulebook =
+        Arc::new(Rulebook::new(&[], &[], &Rules::default(), Ground { root: &trial.root, home: None }));
+    trial.closed = Closed::of(&rulebook, Approval::Ask);
+    let note = note(&trial, json!({"pattern": "x", "path": "."})).await;
+    assert!(
+        note.starts_with("[1 file passed over because of secrets, like .env: read one by its path"),
+        "{note}"
+    );
 }
 
 #[tokio::test]
@@ -203,7 +213,7 @@ async fn a_wrong_pattern_shows_where() {
     let error = trial.plan("grep", json!({"pattern": "foo(bar"})).await.unwrap_err();
     assert!(error.contains("foo(bar\n       ^") && error.contains("unclosed group"), "{error}");
     for (input, expected) in [
-        (json!({"pattern": "a\\nb"}), "\\n"),
+        (json!({"pattern": "a\\nb"}), "a match never spans lines"),
         (json!({"pattern": "(x{1000}){1000}"}), "size limit"),
         (json!({"pattern": ""}), "`pattern` must not be empty"),
         (json!({"pattern": "x", "glob": "{a"}), "field `glob` is not a valid glob pattern"),
@@ -283,4 +293,15 @@ async fn what_is_told_stays_within_sixteen_kilobytes() {
     assert!(data.as_str().unwrap().len() <= 16_400, "{}", data.as_str().unwrap().len());
     let kept = std::fs::read_to_string(presentation.metadata.unwrap().output_path.unwrap()).unwrap();
     assert_eq!(kept.lines().count(), 201);
+}
+
+#[tokio::test]
+async fn a_pattern_over_several_lines_is_told_how_to_search() {
+    let trial = Trial::with_file("a", "x\ny\n");
+    for pattern in ["x\\ny", "x\ny"] {
+        let error = trial.plan("grep", json!({"pattern": pattern})).await.unwrap_err();
+        assert!(error.contains("a match never spans lines") && error.contains("`context`"), "{error}");
+    }
+    assert_eq!(text(&trial, json!({"pattern": "x[^\\n]*"})).await, "a\n1:x\n");
+    assert!(note(&trial, json!({"pattern": "(?s)x.y"})).await.contains("a match never spans lines"));
 }

@@ -575,3 +575,45 @@ fn everything_holds_for_an_ordinary_user_too() {
     assert!(ended.status.success(), "{text}\n{}", String::from_utf8_lossy(&ended.stderr));
     assert!(text.contains("test result: ok") && !text.contains(" 0 passed"), "{text}");
 }
+
+/// As the loop hands it over: what the command was let write, and the grant for it.
+async fn told_of_writing(trial: &Trial, path: &str) -> String {
+    let mut runtime = trial.runtime();
+    runtime.site.writes = [PathBuf::from(path)].into();
+    runtime.site.granted = [PathBuf::from(path)].into();
+    match trial.tool("bash").run(json!({"command": format!("echo x > {path}")}), runtime).await {
+        ToolOutcome::Output { data, .. } => data.as_str().unwrap().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_granted_write_that_does_not_stay_or_fails_is_told_of() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let missing = format!("/tmp/attache-zz-{}", std::process::id());
+        let text = told_of_writing(&trial, &missing).await;
+        match level {
+            Level::Full => {
+                assert!(text.contains(&format!("[{missing}: commands have a /tmp of their own")), "{text}")
+            }
+            Level::Reduced | Level::None => {
+                assert!(text.contains(&format!("[{missing}: read-only")), "{text}")
+            }
+        }
+        assert!(!Path::new(&missing).exists());
+        let text = told_of_writing(&trial, "/etc/attache-zz").await;
+        assert!(
+            text.contains("[/etc/attache-zz: read-only for commands, although allowed"),
+            "{level:?} {text}"
+        );
+        // What exists is opened, and nothing is said.
+        std::fs::write(&missing, "").unwrap();
+        let text = told_of_writing(&trial, &missing).await;
+        let written = std::fs::read_to_string(&missing);
+        std::fs::remove_file(&missing).unwrap();
+        assert_eq!((text.as_str(), written.unwrap().as_str()), ("(no output)\n[exit 0]", "x\n"), "{level:?}");
+        let inside = trial.root.join("new").display().to_string();
+        assert_eq!(told_of_writing(&trial, &inside).await, "(no output)\n[exit 0]");
+    }
+}

@@ -131,7 +131,8 @@ impl Trial {
     pub(crate) fn site(&self) -> Site {
         let (workspace, client) = (Arc::clone(&self.workspace), self.client.clone());
         let (closed, seen) = (self.closed.clone(), Arc::clone(&self.seen));
-        Site { workspace, granted: Arc::new([]), judged: None, closed, client, seen }
+        let writes = Arc::default();
+        Site { workspace, granted: Arc::new([]), judged: None, writes, closed, client, seen }
     }
 
     pub(crate) fn runtime(&self) -> ToolRuntime {

@@ -41,7 +41,7 @@ pub(super) fn visible(text: &str) -> String {
 
 /// The same on one line, for places that show no second one.
 pub(super) fn visible_line(text: &str) -> String {
-    visible(text).replace('\n', "⏎ ")
+    visible(text).replace('\n', "⏎")
 }
 
 #[derive(Default)]
@@ -101,7 +101,7 @@ mod tests {
         }
         let pushed = format!("echo hi{}; rm -rf ~{}evil", " ".repeat(5000), "\n".repeat(300));
         assert_eq!(visible(&pushed), "echo hi⟨5000 blanks⟩; rm -rf ~\n⟨300 line ends⟩\nevil");
-        assert_eq!(visible_line("a\nb"), "a⏎ b");
+        assert_eq!(visible_line("a\nb"), "a⏎b");
     }
 
     proptest! {

@@ -30,6 +30,7 @@ topics! {
     approvals
     attachments
     bash
+    bash_background
     cancel
     chunks
     clients

@@ -43,7 +43,7 @@ impl Names {
         for prefix in ["ses_", "msg_", "apr_"] {
             text = self.shorten_ids(&text, prefix);
         }
-        without_dates(&text)
+        without_dates(&without_numbers(&text))
     }
 
     pub(crate) fn shorten_json(&mut self, value: &Value) -> Value {
@@ -168,4 +168,20 @@ fn without_time(rest: &str) -> &str {
     let time = rest.strip_prefix('T').and_then(|time| time.split_once('Z'));
     let is_time = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':' || byte == b'.');
     time.filter(|(time, _)| is_time(time)).map_or(rest, |(_, behind)| behind)
+}
+
+/// Without what a command in the background has of its own run: how long it runs, and the number of its log's process.
+fn without_numbers(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (before, after, name) in [("running for ", " s", "$N"), ("/bg_1-", ".txt", "$PID")] {
+        let mut from = 0;
+        while let Some(at) = text[from..].find(before).map(|at| at + from + before.len()) {
+            let digits = text[at..].bytes().take_while(u8::is_ascii_digit).count();
+            if digits > 0 && text[at + digits..].starts_with(after) {
+                text.replace_range(at..at + digits, name);
+            }
+            from = at;
+        }
+    }
+    text
 }

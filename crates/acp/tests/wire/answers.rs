@@ -247,7 +247,7 @@ fn a_permission_has_four_answers_and_the_whole_command() {
         request["options"].as_array().unwrap().iter().map(|option| &option["optionId"]).collect();
     assert_eq!(options, ["allow_once", "allow_always", "reject_once", "reject_always"]);
     assert_eq!(request["options"][1]["name"], "Always allow: cargo test");
-    assert_eq!(request["toolCall"]["title"], "cargo test⟨5000 blanks⟩\\u{202e}; rm⏎ -rf ~");
+    assert_eq!(request["toolCall"]["title"], "cargo test⟨5000 blanks⟩\\u{202e}; rm⏎-rf ~");
     assert_eq!(request["toolCall"].get("content"), None, "it is shown once");
     assert_eq!(request["toolCall"]["rawInput"]["command"], json!(command));
     assert_eq!(request["toolCall"]["status"], "pending");

@@ -18,6 +18,14 @@ on "long"
   call bash {"command":"echo ran >> journal; sleep 60; echo end >> journal"}
   ---
   text "never"
+on "serve"
+  call bash {"command":"echo ran >> journal; trap '' TERM; (setsid sleep 600 &); sleep 600","background":true}
+  ---
+  text "served"
+on "look"
+  call bash_background {"action":"output","name":"bg_1"}
+  ---
+  text "looked"
 on "two"
   call bash {"command":"echo first >> journal"}
   call bash {"command":"echo second >> journal"}
@@ -229,4 +237,58 @@ async fn killed_between_two_calls_the_first_is_not_repeated() {
     .await;
     assert_eq!(journal(&home), ["first", "second"]);
     leave(agent).await;
+}
+
+/// A command in the background outlives its turn and no process: not one that is killed, not one that ends.
+#[tokio::test]
+async fn a_command_in_the_background_dies_with_its_process() {
+    for is_killed in [true, false] {
+        let (stage, question) = asked("serve").await;
+        allow(&stage.agent, &question);
+        until("the end of the turn", Duration::from_secs(20), || {
+            agent_text(&stage.agent.client.updates(&stage.session)).ends_with("served")
+        })
+        .await;
+        assert_eq!(runs(&stage.home), 1);
+        let (home, session) = match is_killed {
+            true => {
+                let (home, session, _) = stage.kill().await;
+                (home, session)
+            }
+            false => {
+                let Stage { home, mut agent, session } = stage;
+                agent.terminate();
+                agent.wait().await;
+                agent.client.finish_cut();
+                (home, session)
+            }
+        };
+        assert_eq!(home.orphans(), []);
+        let agent = started(&home).await;
+        agent.load(&session, &home.workspace()).await;
+        assert_eq!(agent.prompt(&session, "look").await.unwrap()["stopReason"], "end_turn");
+        let told = serde_json::to_string(&agent.client.updates(&session)).unwrap();
+        assert!(told.contains("there is no `bg_1`: no command of this name was started"), "{told}");
+        agent.finish(&home).await;
+        assert_eq!(journal(&home), ["ran"]);
+    }
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_dies_with_its_session() {
+    for method in ["session/close", "session/delete"] {
+        let (stage, question) = asked("serve").await;
+        allow(&stage.agent, &question);
+        until("the end of the turn", Duration::from_secs(20), || {
+            agent_text(&stage.agent.client.updates(&stage.session)).ends_with("served")
+        })
+        .await;
+        let running = || {
+            stage.home.processes().into_iter().filter(|process| process.command.contains("sleep 600")).count()
+        };
+        assert!(running() > 0, "it runs");
+        stage.agent.client.start(method, json!({"sessionId": stage.session})).answer().await.unwrap();
+        until("its end", Duration::from_secs(20), || running() == 0).await;
+        stage.agent.finish(&stage.home).await;
+    }
 }

@@ -274,6 +274,8 @@ pub struct Site {
     pub granted: Arc<[PathBuf]>,
     /// The paths that were judged, links followed: a call that runs opens no others. `None` while it is planned.
     pub judged: Option<Arc<[PathBuf]>>,
+    /// Those of them that the call may write.
+    pub writes: Arc<[PathBuf]>,
     /// What a call that finds files by itself passes over.
     pub closed: Option<Closed>,
     /// Who does for the session what its editor keeps to itself; `None`: everything happens on this machine.

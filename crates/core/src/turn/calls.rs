@@ -17,8 +17,8 @@ use super::step::as_object;
 use super::{Answered, Stop, Turn, repeats};
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
-use crate::legible::legible;
-use crate::limits::{READ_ABORT, TOOL_ABORT};
+use crate::legible::{legible, legible_line};
+use crate::limits::{CALL_TITLE_CHARACTERS, READ_ABORT, TOOL_ABORT};
 use crate::metadata::only_own;
 use crate::ports::client::Ask;
 use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, ToolRuntime, WriteGrant};
@@ -143,7 +143,9 @@ impl Call {
     /// Leaves the understanding to the moment when its turn comes; of what was found now only how it looks is kept, without
     /// the preview, which may come to be wrong.
     fn understand_later(&mut self, marks: &ToolMarks, rest: &Rest) {
-        self.bare = Presentation { content: Vec::new(), ..self.presentation() };
+        if let Plan::Made(planned) = &self.plan {
+            self.bare = Presentation { content: Vec::new(), ..planned.plan.presentation.clone() };
+        }
         self.plan = Plan::Later;
         self.announced = Some(Box::new((marks.clone(), rest.clone())));
     }
@@ -168,10 +170,13 @@ impl Call {
     /// How the call looks before it runs.
     pub(crate) fn presentation(&self) -> Presentation {
         let planned = match &self.plan {
-            Plan::Made(planned) => &planned.plan.presentation,
-            Plan::Later | Plan::Failed(_) => &self.bare,
+            Plan::Made(planned) => planned.plan.presentation.clone(),
+            Plan::Later => self.bare.clone(),
+            Plan::Failed(why) => {
+                Presentation { title: failed_title(&self.tool_name, why), ..self.bare.clone() }
+            }
         };
-        Presentation { decision: self.decision.clone(), ..planned.clone() }
+        Presentation { decision: self.decision.clone(), ..planned }
     }
 
     /// What a tool left out of the presentation of its result stays as it was planned.
@@ -210,6 +215,12 @@ impl Call {
 }
 
 impl Turn {
+    /// How a call looks whose arguments can't be read.
+    pub(super) fn unreadable_shown(&self, tool_name: &str, why: &str) -> Presentation {
+        let bare = self.tool(tool_name).map_or_else(Presentation::default, |tool| tool.spec().presentation());
+        Presentation { title: failed_title(tool_name, why), ..bare }
+    }
+
     /// Takes a call whose arguments are whole, and tells how it looks. It is understood at once, unless a call before it
     /// may change what it finds.
     pub(super) async fn take_call(
@@ -390,6 +401,19 @@ fn time_to_stop(effect: Effect) -> Duration {
         Effect::ReadOnly => READ_ABORT,
         Effect::Mutates => TOOL_ABORT,
     }
+}
+
+/// The title of a call that was not understood: the tool, and why.
+fn failed_title(tool_name: &str, why: &str) -> String {
+    let why = why.strip_prefix(tool_name).and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
+    // The example is for the model.
+    let why = why.split(", for example ").next().unwrap_or(why);
+    let line = legible_line(why.lines().next().unwrap_or_default());
+    let mut shown: String = line.chars().take(CALL_TITLE_CHARACTERS).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    format!("{}: {shown}", legible_line(tool_name))
 }
 
 /// A call of a tool that nobody knows.

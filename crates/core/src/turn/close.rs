@@ -30,7 +30,9 @@ impl Turn {
                 let repeated = self.repeats.count(&open.tool_name, &input);
                 closed.push((open.call_id.clone(), open.tool_name.clone(), repeated));
                 let (text, _) = repeats::warned(reason, repeated);
-                self.journal.record(&self.voice, cut_input(open, &text)).await?;
+                let shown = self.unreadable_shown(&open.tool_name, reason);
+                let rest = Rest::with_tool_metadata(json!({ "attache": shown }));
+                self.journal.record(&self.voice, cut_input(open, &text, rest)).await?;
             }
         }
         Ok(closed)
@@ -65,7 +67,9 @@ pub(crate) async fn close_message(
     for open in open_calls(journal) {
         match (open.state, approvals) {
             (ToolState::ApprovalRequested, OpenApprovals::Keep) => {}
-            (ToolState::InputStreaming, _) => journal.record(voice, cut_input(open, reason)).await?,
+            (ToolState::InputStreaming, _) => {
+                journal.record(voice, cut_input(open, reason, Rest::none())).await?
+            }
             (
                 ToolState::ApprovalRequested
                 | ToolState::InputAvailable
@@ -116,14 +120,14 @@ async fn close_streams(journal: &Journal, voice: &Voice) -> StoreResult<()> {
 }
 
 /// A call whose arguments never became complete: it was never run and never will be.
-fn cut_input(open: OpenCall, reason: &str) -> Chunk {
+fn cut_input(open: OpenCall, reason: &str, rest: Rest) -> Chunk {
     Chunk::ToolInputError {
         call_id: open.call_id,
         tool_name: open.tool_name,
         input: open.input.unwrap_or(json!(null)),
         error_text: reason.to_string(),
         marks: ToolMarks::default(),
-        rest: Rest::none(),
+        rest,
     }
 }
 

@@ -107,7 +107,7 @@ impl Turn {
         let workspace = self.setting.workspace.clone();
         let closed = Closed::of(&self.rules, self.approval.get());
         let (granted, seen) = (self.granted.clone(), self.seen.clone());
-        Site { workspace, granted, judged: None, closed, client, seen }
+        Site { workspace, granted, judged: None, writes: Arc::default(), closed, client, seen }
     }
 
     /// Where one call works: also in the directories granted to it alone. A process could write wherever it is granted
@@ -123,6 +123,10 @@ impl Turn {
             Access::ReadPath(path) | Access::WritePath(path) => Some(path.clone()),
             Access::Command(_) | Access::Network { .. } => None,
         });
-        Site { granted, judged: Some(judged.collect()), ..self.site() }
+        let writes = planned.plan.accesses.iter().filter_map(|access| match access {
+            Access::WritePath(path) => Some(path.clone()),
+            Access::ReadPath(_) | Access::Command(_) | Access::Network { .. } => None,
+        });
+        Site { granted, judged: Some(judged.collect()), writes: writes.collect(), ..self.site() }
     }
 }

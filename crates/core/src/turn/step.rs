@@ -78,7 +78,7 @@ impl Turn {
                 Some(Ok(StepEvent::End { reason, usage })) => {
                     self.take_held(&mut incoming).await?;
                     self.close_streams().await?;
-                    self.fail_unfinished_inputs().await?;
+                    self.fail_unfinished_inputs(reason).await?;
                     self.record_usage(usage, incoming.said())?;
                     if reason == FinishReason::ContentFilter && incoming.said() == 0 {
                         self.record(notice::declined(None)).await?;
@@ -134,8 +134,9 @@ impl Turn {
                 incoming.heard(estimate::json_bytes(&input));
                 self.take_call(call_id, tool_name, input, (marks, rest)).await
             }
-            Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, rest } => {
+            Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, mut rest } => {
                 let repeated = self.repeats.count(&tool_name, &input);
+                rest.set_tool_metadata(json!({ "attache": self.unreadable_shown(&tool_name, &error_text) }));
                 let (error_text, _) = repeats::warned(&error_text, repeated);
                 // An answer in itself; the model has to see it, so the turn goes on.
                 let unreadable = (call_id.clone(), tool_name.clone(), error_text.clone());
@@ -157,10 +158,10 @@ impl Turn {
     }
 
     /// Arguments that began and never became whole: such a call is never run, and the model is told.
-    async fn fail_unfinished_inputs(&mut self) -> Result<(), Stop> {
-        let text = "the arguments of this call never became complete; it was not run";
-        for (call_id, tool_name, repeated) in self.close_inputs(text).await? {
-            self.calls.push(Call::unreadable(call_id, tool_name, text.into(), repeated));
+    async fn fail_unfinished_inputs(&mut self, reason: FinishReason) -> Result<(), Stop> {
+        let text = unfinished(reason, self.setting.model.max_output);
+        for (call_id, tool_name, repeated) in self.close_inputs(&text).await? {
+            self.calls.push(Call::unreadable(call_id, tool_name, text.clone(), repeated));
         }
         Ok(())
     }
@@ -215,6 +216,29 @@ fn cut() -> ModelError {
     ModelError::Transient {
         message: "the connection to the model was lost before its answer was complete".into(),
         retry_after: None,
+    }
+}
+
+/// Why arguments have no end, and what to do about it.
+fn unfinished(reason: FinishReason, max_output: u64) -> String {
+    match reason {
+        FinishReason::Length => {
+            let limit = match max_output {
+                0 => "its length limit".to_owned(),
+                tokens => format!("the limit of {tokens} tokens"),
+            };
+            format!(
+                "your answer reached {limit} in the middle of this call; it was not run. Work in parts: write the first \
+                 part of a long file, then append the rest with edit or apply_patch"
+            )
+        }
+        FinishReason::Stop
+        | FinishReason::ContentFilter
+        | FinishReason::ToolCalls
+        | FinishReason::Error
+        | FinishReason::Other => {
+            "the arguments of this call never became complete; it was not run".to_owned()
+        }
     }
 }
 

@@ -113,6 +113,7 @@ impl Judge<'_> {
                     // An answer about its directory is none about a secret in it.
                     subjects.push(match self.rules.asks_by_itself(permission(access), &subject(access)) {
                         Some(_) => Subject::of_file(access, path),
+                        None if directory == *path => Subject::at(permission(access), path),
                         None => Subject::below(permission(access), &directory),
                     });
                 }
@@ -151,6 +152,16 @@ impl Subject {
         };
         let pattern = format!("{}/*", escaped(&directory.to_string_lossy()));
         Self { permission: permission.to_owned(), pattern, name }
+    }
+
+    /// A place that is granted by itself: a file, or a directory with all below it.
+    fn at(permission: &str, path: &Path) -> Self {
+        let shown = path.display();
+        let name = match permission {
+            READ => format!("reading {shown}"),
+            _ => format!("changes to {shown}"),
+        };
+        Self { name, ..Self::below(permission, path) }
     }
 
     fn of_file(access: &Access, path: &Path) -> Self {

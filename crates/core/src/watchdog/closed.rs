@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::approval::Approval;
 use super::judge::passes_under_all;
-use super::rule::{Action, READ};
+use super::rule::{Action, READ, Scope};
 use super::rulebook::{Entry, Rulebook};
 
 /// The rules, where one of them keeps something from being read.
@@ -25,11 +25,29 @@ impl Closed {
     /// Whether a file must not be shown by a call that was let into `directory`: denied, or asked for by another rule than
     /// the one under which the directory itself was.
     pub fn keeps(&self, file: &Path, directory: &Path) -> bool {
-        let decided = |path: &Path| self.rules.decide(READ, &path.to_string_lossy());
-        let Some(entry) = decided(file).filter(|entry| closes(entry, self.approval)) else { return false };
-        entry.rule.action == Action::Deny
-            || !decided(directory).is_some_and(|passed| std::ptr::eq(passed, entry))
+        self.keeper(file, directory).is_some()
     }
+
+    /// The same, and whose rule it is.
+    pub fn keeper(&self, file: &Path, directory: &Path) -> Option<Keeper> {
+        let decided = |path: &Path| self.rules.decide(READ, &path.to_string_lossy());
+        let entry = decided(file).filter(|entry| closes(entry, self.approval))?;
+        let keeps = entry.rule.action == Action::Deny
+            || !decided(directory).is_some_and(|passed| std::ptr::eq(passed, entry));
+        keeps.then_some(match entry.scope {
+            Scope::BuiltIn => Keeper::BuiltIn,
+            Scope::Manifest | Scope::Configuration | Scope::Session => Keeper::Rule,
+        })
+    }
+}
+
+/// Whose rule keeps a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// Our own about what usually holds secrets.
+    BuiltIn,
+    /// One of the user or of the agent.
+    Rule,
 }
 
 fn closes(entry: &Entry, approval: Approval) -> bool {
@@ -62,6 +80,7 @@ mod tests {
             [("secrets/*", Action::Deny), ("secrets/public.txt", Action::Allow), ("*.env", Action::Ask)];
         let closed = closed(&rules, Approval::Edits).unwrap();
         assert!(keeps(&closed, "/w/secrets/key", "/w"));
+        assert_eq!(closed.keeper(Path::new("/w/secrets/key"), Path::new("/w")), Some(Keeper::Rule));
         assert!(!keeps(&closed, "/w/secrets/public.txt", "/w"));
         assert!(keeps(&closed, "/w/a/b.env", "/w"));
         assert!(!keeps(&closed, "/w/a/b.rs", "/w"));
@@ -87,6 +106,8 @@ mod tests {
     fn secrets_of_a_project_are_kept_until_they_are_allowed() {
         let plain = closed(&[], Approval::Edits).unwrap();
         assert!(keeps(&plain, "/w/.env", "/w") && keeps(&plain, "/w/a/key.pem", "/w"));
+        let keeper = |file: &str| plain.keeper(Path::new(file), Path::new("/w"));
+        assert_eq!(keeper("/w/.env"), Some(Keeper::BuiltIn));
         assert!(!keeps(&plain, "/w/.env.example", "/w") && !keeps(&plain, "/w/a.rs", "/w"));
         let allowed = closed(&[("*.pem", Action::Allow)], Approval::Ask).unwrap();
         assert!(!keeps(&allowed, "/w/a/key.pem", "/w"));

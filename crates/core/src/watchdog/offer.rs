@@ -2,6 +2,7 @@
 //! commands it covers are found by the same words.
 
 use super::pattern::escaped;
+use crate::limits::ALWAYS_NAME_CHARACTERS;
 use crate::ports::tool::CommandAccess;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,16 +19,54 @@ impl Offer {
             (0, Some(input)) => {
                 // No command line holds a NUL: no words read like a line with an input.
                 let pattern = escaped(&format!("{}\0{input}", command.line()));
-                Self { pattern, name: format!("`{} {input}`", command.line()) }
+                Self { pattern, name: this_line(&format!("{} {input}", command.line())) }
             }
             (0, None) => {
                 let line = command.line();
-                Self { pattern: escaped(&line), name: format!("`{line}`") }
+                Self { pattern: escaped(&line), name: this_line(&line) }
             }
             (words, _) => {
                 let beginning = command.beginning(words);
                 Self { pattern: format!("{} *", escaped(&beginning)), name: format!("`{beginning} …`") }
             }
         }
+    }
+}
+
+/// The name of a rule about one line. A long one is told by its beginning: the whole of it is the title of what is asked.
+fn this_line(line: &str) -> String {
+    let length = line.chars().count();
+    if length <= ALWAYS_NAME_CHARACTERS {
+        return format!("`{line}`");
+    }
+    let beginning: String = line.chars().take(ALWAYS_NAME_CHARACTERS).collect();
+    // Not "…" alone, which stands for anything behind it.
+    format!("only this line of {length} characters: `{beginning}`…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_named_by_its_beginning_and_its_rule_stays_exact() {
+        let command = |words: &[&str]| CommandAccess {
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            directory: "/w".into(),
+            nature: crate::ports::tool::CommandNature::Effects,
+            prefix: 0,
+            input: None,
+            why: None,
+        };
+        let script = "print(1);".repeat(50);
+        let offer = Offer::of(&command(&["python3", "-c", &script]));
+        assert!(offer.pattern.contains(&escaped(&script)));
+        assert!(
+            offer.name.starts_with("only this line of 461 characters: `python3 -c print(1);"),
+            "{}",
+            offer.name
+        );
+        assert!(offer.name.chars().count() < 150, "{}", offer.name);
+        assert_eq!(Offer::of(&command(&["make", "all"])).name, "`make all`");
     }
 }

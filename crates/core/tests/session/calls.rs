@@ -48,6 +48,36 @@ async fn bad_arguments_and_unknown_tools_are_answers_to_the_model() {
     world.check_rest(session.id());
 }
 
+/// And judged by its own: one that changes something asks.
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_found_by_its_name_in_another_case() {
+    let script = "on *\n call Look {\"path\":\"a\"}\n call BoomInPlan {\"path\":\"a\"}\n call TOUCH {\"path\":\"a\"}\n \
+                  ---\n text \"on\"";
+    let world = World::new(script);
+    let (_process, session) = world.session().await;
+    let client = answering(&[Answer::RejectOnce]);
+    let _seat = seat(&session, client.clone()).await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    let tools = tools_of(&world.answers(session.id())[0]);
+    assert_eq!(tools[0].output, Some("look done".into()));
+    assert_eq!(tools[0].tool_name, "Look", "what the model said is kept");
+    assert!(tools[1].error_text.as_ref().unwrap().contains("crashed"), "{:?}", tools[1]);
+    assert_eq!((tools[2].state, client.asked().len()), (ToolState::OutputDenied, 1));
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_the_length_limit_cut_name_the_limit() {
+    let world = World::new("on *\n call look {\"path\":\"a\n finish length\n ---\n text \"on\"");
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    let tools = tools_of(&world.answers(session.id())[0]);
+    let error = tools[0].error_text.as_ref().unwrap();
+    assert!(error.contains("tokens in the middle of this call") && error.contains("append"), "{error}");
+    assert!(world.runs.all().is_empty());
+    world.check_rest(session.id());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_talks_on_after_its_end_is_not_heard() {
     let world = World::new("on \"go\"\n call id=c deaf {\"path\":\"a\"}\non *\n delay 1s\n text \"next\"");

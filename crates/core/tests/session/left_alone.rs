@@ -1,5 +1,6 @@
 //! Who only asks changes nothing: status, queue and close of a session that is not open here, with a dead owner behind it.
 
+use attache_core::chunk::FinishReason;
 use attache_core::events::RunState;
 use attache_core::hub::HubError;
 use attache_core::ids::{MessageId, SessionId};
@@ -108,4 +109,22 @@ async fn an_unknown_session_is_not_found() {
     let world = World::new(SCRIPT);
     let found = world.process().hub.find(&SessionId::new("ses_none")).await;
     assert!(matches!(found, Err(HubError::UnknownSession(_))));
+}
+
+/// What a tool keeps running for a session ends with it, however that ends, and with no other.
+#[tokio::test(start_paused = true)]
+async fn tools_are_told_when_a_session_is_closed_deleted_or_left_by_the_host() {
+    let world = World::new("on *\n call look {\"path\":\"a\"}\n ---\n text \"on\"");
+    let (process, kept) = world.session().await;
+    let (closed, deleted) = (process.create().await, process.create().await);
+    for session in [&kept, &closed, &deleted] {
+        assert_eq!(say(session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    }
+    assert_eq!(world.runs.ended(), []);
+    closed.close().await.unwrap();
+    assert_eq!(world.runs.ended(), [closed.id().clone()]);
+    process.hub.delete(deleted.id()).await.unwrap();
+    assert_eq!(world.runs.ended(), [closed.id().clone(), deleted.id().clone()]);
+    process.hub.shutdown().await;
+    assert_eq!(world.runs.ended(), [closed.id().clone(), deleted.id().clone(), kept.id().clone()]);
 }

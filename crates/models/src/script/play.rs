@@ -229,6 +229,10 @@ impl Playback {
                 rest: Rest::none(),
             });
         }
+        // Arguments that the limit cut off are never called whole.
+        if self.step.finish == Some(FinishReason::Length) && !call.input.is_object() {
+            return;
+        }
         self.say(Chunk::ToolInputAvailable {
             call_id,
             tool_name: call.tool_name.clone(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use attache_core::ids::CallId;
+use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::tool::{
     Access, Effect, FoundPicture, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime,
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 pub struct Runs {
     counts: Arc<Mutex<BTreeMap<CallId, u32>>>,
     touched: Arc<Mutex<BTreeSet<String>>>,
+    ended: Arc<Mutex<Vec<SessionId>>>,
 }
 
 impl Runs {
@@ -31,6 +32,11 @@ impl Runs {
 
     pub fn count(&self, call: &CallId) {
         *self.counts.lock().unwrap().entry(call.clone()).or_default() += 1;
+    }
+
+    /// The sessions whose end `look` was told of, in order.
+    pub fn ended(&self) -> Vec<SessionId> {
+        self.ended.lock().unwrap().clone()
     }
 
     fn touch(&self, path: &str) {
@@ -135,6 +141,13 @@ impl Tool for Fake {
             let presentation = Presentation { title: self.spec().id.into(), ..Presentation::default() };
             Ok(ToolPlan::new(accesses, presentation))
         })
+    }
+
+    fn session_ended<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
+        if self.does == Behaviour::Look {
+            self.runs.ended.lock().unwrap().push(session.clone());
+        }
+        Box::pin(std::future::ready(()))
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {

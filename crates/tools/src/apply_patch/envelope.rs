@@ -7,17 +7,24 @@ const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 const END_OF_FILE: &str = "*** End of File";
 
-/// By the first line that is not empty.
+const FILES: [&str; 3] = ["*** Add File: ", "*** Update File: ", "*** Delete File: "];
+
+/// By a line that no unified diff has at its beginning; words and fences around the patch do not matter.
 pub(super) fn is_envelope(patch: &str) -> bool {
-    patch.trim_start().lines().next().is_some_and(|line| line.trim_end() == BEGIN)
+    patch.lines().any(begins)
+}
+
+/// Some models leave out the line that begins it.
+fn begins(line: &str) -> bool {
+    line.trim_end() == BEGIN || FILES.iter().any(|header| line.starts_with(header))
 }
 
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
     let mut reader = Reader { lines: patch.lines().collect(), at: 0 };
-    while reader.peek().is_some_and(|line| line.trim_end() != BEGIN) {
+    while reader.peek().is_some_and(|line| !begins(line)) {
         reader.at += 1;
     }
-    reader.at += 1;
+    reader.at += usize::from(reader.peek().is_some_and(|line| line.trim_end() == BEGIN));
     let mut files = Vec::new();
     loop {
         let Some(line) = reader.peek() else { return Err(reader.unexpected("`*** End Patch`")) };
@@ -39,7 +46,7 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
             ));
         }
     }
-    if files.is_empty() { Err(PatchError::NoFile) } else { Ok(files) }
+    if files.is_empty() { Err(PatchError::EmptyEnvelope) } else { Ok(files) }
 }
 
 fn file(old: Option<String>, new: Option<String>, hunks: Vec<Hunk>) -> FilePatch {
@@ -184,6 +191,12 @@ mod tests {
         assert_eq!(hunk.spot, Spot::Behind { anchors, is_end: true });
         assert_eq!(hunk.lines.len(), 4);
         assert!(!is_envelope("--- a/x\n+++ b/x\n"));
+        let bare = "*** Delete File: gone.txt\n*** End Patch";
+        for around in ["```\n{}\n```\n", "apply_patch <<'EOF'\n*** Begin Patch\n{}\nEOF\n", "Here:\n\n{}"] {
+            let patch = around.replace("{}", bare);
+            assert!(is_envelope(&patch), "{patch}");
+            assert_eq!(names(&parse(&patch).unwrap()[0]), (Some("gone.txt".into()), None), "{patch}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::bounded::Bounded;
 use crate::edit::nearest;
 use crate::limits::{LISTED_MATCHES, QUOTED_LINE_BYTES};
 use crate::paths::told;
-use crate::text::Ending;
+use crate::text::{Ending, counted};
 
 /// A hunk that can't be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Misfit {
                     nearest::nearest(text, &old.join("\n"))
                 )
             }
-            Self::BehindTheEnd(count) => format!("the file has only {count} lines"),
+            Self::BehindTheEnd(count) => format!("the file has only {}", counted(*count, "line")),
         }
     }
 }

@@ -64,6 +64,10 @@ pub(super) enum End {
 pub(super) enum PatchError {
     #[error("field `patch` has no file header (`--- a/path` and `+++ b/path`, or `*** Update File: path`)")]
     NoFile,
+    #[error(
+        "field `patch` has no file header (`*** Update File: path`, `*** Add File: ` or `*** Delete File: `)"
+    )]
+    EmptyEnvelope,
     #[error("line {line} of the patch is {found:?}, but {wanted} was expected")]
     Unexpected { line: usize, found: String, wanted: &'static str },
     #[error("line {line} of the patch: {what}; use a command for it")]
@@ -79,14 +83,14 @@ impl PatchError {
 }
 
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
-    let mut reader = Reader { lines: patch.lines().collect(), at: 0 };
+    let mut reader = Reader { lines: unfenced(patch), at: 0 };
     let mut files = Vec::new();
     while let Some(line) = reader.peek() {
         if line.starts_with("diff --git ") {
             files.push(reader.git_file()?);
         } else if reader.is_file_header() {
             files.push(reader.plain_file()?);
-        } else if line.starts_with("@@ ") && files.is_empty() {
+        } else if line.starts_with("@@") && files.is_empty() {
             return Err(PatchError::NoFile);
         } else if line.starts_with("@@") {
             return Err(reader.unexpected("a file header (`--- a/path`)"));
@@ -96,6 +100,19 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
         }
     }
     if files.is_empty() { Err(PatchError::NoFile) } else { Ok(files) }
+}
+
+/// The lines up to the end of a code fence, if the patch stands in one. What stands before it is passed over anyway.
+fn unfenced(patch: &str) -> Vec<&str> {
+    let lines: Vec<&str> = patch.lines().collect();
+    let is_fence = |line: &&str| line.starts_with("```") || line.starts_with("~~~");
+    let is_header = |line: &&str| ["--- ", "diff --git ", "@@"].iter().any(|start| line.starts_with(start));
+    let opened = lines.iter().position(is_fence);
+    let opened =
+        opened.filter(|opened| lines.iter().position(is_header).is_some_and(|first| *opened < first));
+    let closed =
+        opened.and_then(|opened| Some(lines.iter().skip(opened + 1).position(is_fence)? + opened + 1));
+    lines[..closed.unwrap_or(lines.len())].to_vec()
 }
 
 struct Reader<'patch> {
@@ -126,7 +143,7 @@ impl<'patch> Reader<'patch> {
     fn is_file_header(&self) -> bool {
         self.starts(0, "--- ")
             && self.starts(1, "+++ ")
-            && (self.starts(2, "@@ ") || self.at + 2 >= self.lines.len())
+            && (self.starts(2, "@@") || self.at + 2 >= self.lines.len())
     }
 
     fn unexpected(&self, wanted: &'static str) -> PatchError {
@@ -232,14 +249,30 @@ impl<'patch> Reader<'patch> {
 
     fn hunks(&mut self) -> Result<Vec<Hunk>, PatchError> {
         let mut hunks = Vec::new();
-        while let Some(header) = self.peek().filter(|line| line.starts_with("@@ ")) {
-            let (old_start, old_count, new_count) =
-                ranges(header).ok_or_else(|| self.unexpected("`@@ -start,count +start,count @@`"))?;
+        while let Some(header) = self.peek().filter(|line| line.starts_with("@@")) {
+            let spot = match ranges(header) {
+                Some((start, ..)) => Spot::Line(start),
+                None => {
+                    unnumbered(header).ok_or_else(|| self.unexpected("`@@ -start,count +start,count @@`"))?
+                }
+            };
             self.at += 1;
-            let lines = self.body(old_count, new_count)?;
-            hunks.push(Hunk { header: header.to_owned(), spot: Spot::Line(old_start), lines });
+            let lines = match ranges(header) {
+                Some((_, old, new)) => self.body(old, new)?,
+                None => self.uncounted_body()?,
+            };
+            hunks.push(Hunk { header: header.to_owned(), spot, lines });
         }
         Ok(hunks)
+    }
+
+    /// Empty lines at its end belong to nobody.
+    fn uncounted_body(&mut self) -> Result<Vec<Line>, PatchError> {
+        let begin = self.at;
+        let mut lines = self.body(usize::MAX, usize::MAX)?;
+        let empty = self.lines[begin..self.at].iter().rev().take_while(|line| line.is_empty()).count();
+        lines.truncate(lines.len() - empty.min(lines.len()));
+        if lines.is_empty() { Err(self.unexpected("a line of a hunk")) } else { Ok(lines) }
     }
 
     /// Lines up to the next header. The counts only decide what cannot be told otherwise: an empty line, and two dashes.
@@ -263,7 +296,7 @@ impl<'patch> Reader<'patch> {
                     self.at += 1;
                     continue;
                 }
-                _ if is_complete || line.starts_with("@@ ") || line.starts_with("diff --git ") => break,
+                _ if is_complete || line.starts_with("@@") || line.starts_with("diff --git ") => break,
                 Some(_) | None => return Err(self.unexpected("a line of a hunk (` `, `-` or `+` first)")),
             };
             old += usize::from(side != Side::New);
@@ -274,6 +307,19 @@ impl<'patch> Reader<'patch> {
         }
         if lines.is_empty() { Err(self.unexpected("a line of a hunk")) } else { Ok(lines) }
     }
+}
+
+/// Where a hunk without line numbers belongs: `@@`, or `@@ fn main` behind such a line.
+/// `None` where it has numbers that are no ranges.
+fn unnumbered(header: &str) -> Option<Spot> {
+    let anchor = header.trim_start_matches('@').trim_end_matches('@').trim();
+    let is_of_numbers = |c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | ',' | ' ');
+    let is_anchor = anchor.chars().any(char::is_alphanumeric);
+    if is_anchor && anchor.chars().all(is_of_numbers) {
+        return None;
+    }
+    let anchors = is_anchor.then(|| anchor.to_owned()).into_iter().collect();
+    Some(Spot::Behind { anchors, is_end: false })
 }
 
 /// `@@ -3,4 +3,5 @@` gives 3, 4 and 5.

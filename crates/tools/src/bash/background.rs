@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use attache_core::ids::SessionId;
 use attache_core::ports::ToolRuntime;
 use rustix::pipe::{PipeFlags, pipe_with};
-use tokio::sync::watch as channel;
+use tokio::sync::{Notify, watch as channel};
 
 use super::Order;
 use crate::bounded::Bounded;
 use crate::limits::{
-    BACKGROUND_ENDED, BACKGROUND_LEAVE_TIME, BACKGROUND_PROCESSES, BACKGROUND_START_TIME,
-    BACKGROUND_STOP_TIME, BACKGROUND_TIME,
+    BACKGROUND_ENDED, BACKGROUND_GATHER_TIME, BACKGROUND_LEAVE_TIME, BACKGROUND_PROCESSES,
+    BACKGROUND_START_TIME, BACKGROUND_STOP_TIME, BACKGROUND_TIME,
 };
 use crate::process::{End, Ended, Sink};
 
@@ -45,6 +45,8 @@ pub(crate) struct Process {
     log: Mutex<Log>,
     /// Closing it asks the tree to end. Why a lock: whoever comes first takes it.
     lifeline: Mutex<Option<OwnedFd>>,
+    /// Told whenever it prints.
+    printed: Notify,
     ended: channel::Receiver<Option<Result<End, String>>>,
 }
 
@@ -74,7 +76,7 @@ impl Background {
             let started = sessions.entry(session.clone()).or_default();
             started.make_room()?;
             started.count += 1;
-            let name = format!("bg_{}", started.count);
+            let name = named(started.count);
             let log = Log::create(&runtime.site.workspace.scratch, &name).map_err(failed)?;
             let process = Arc::new(Process {
                 name,
@@ -82,6 +84,7 @@ impl Background {
                 since: Instant::now(),
                 log: Mutex::new(log),
                 lifeline: Mutex::new(Some(lifeline)),
+                printed: Notify::new(),
                 ended,
             });
             started.processes.push(Arc::clone(&process));
@@ -118,11 +121,15 @@ impl Background {
         if let Some(process) = all.iter().find(|process| process.name == name) {
             return Ok(Arc::clone(process));
         }
+        let started = self.sessions().get(session).map_or(0, |started| started.count);
+        let is_over = (1..=started).any(|number| named(number) == name);
+        let why = match is_over {
+            true => "it has ended, and its end was told",
+            false => "no command of this name was started since attache runs",
+        };
         let names: Vec<&str> = all.iter().map(|process| process.name.as_str()).collect();
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        Err(format!(
-            "there is no `{name}` here: it has ended and was told of, or attache was started anew since. Now: {known}"
-        ))
+        Err(format!("there is no `{name}`: {why}. In the background now: {known}"))
     }
 
     pub(crate) fn forget(&self, session: &SessionId, name: &str) {
@@ -201,6 +208,21 @@ impl Process {
         self.until_ended(BACKGROUND_STOP_TIME).await;
     }
 
+    /// Until it prints something or ends, and then for the rest of what it prints at once.
+    pub(crate) async fn until_news(&self, time: Duration) {
+        let has_news = || self.log.lock().unwrap_or_else(PoisonError::into_inner).has_news();
+        if has_news() || !self.is_running() {
+            return;
+        }
+        tokio::select! {
+            // A permit is kept where it printed since; an old one is not news.
+            () = async { while !has_news() { self.printed.notified().await } } => {
+                self.until_ended(BACKGROUND_GATHER_TIME).await;
+            }
+            () = self.until_ended(time) => {}
+        }
+    }
+
     fn ask_to_end(&self) {
         drop(self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -214,17 +236,23 @@ impl Process {
 
 /// From the start to the end of the tree; blocks its thread.
 fn follow(order: &Order, cancel: &OwnedFd, time: Option<Duration>, process: &Process) -> io::Result<End> {
-    let mut writer = Writer(&process.log);
+    let mut writer = Writer(process);
     let (end, aftermath) = order.run(cancel, time.unwrap_or(BACKGROUND_TIME), &mut writer)?;
     aftermath.told.iter().for_each(|line| writer.output(format!("[{line}]\n").as_bytes()));
     Ok(end)
 }
 
-struct Writer<'a>(&'a Mutex<Log>);
+/// The name of the nth.
+fn named(number: u32) -> String {
+    format!("bg_{number}")
+}
+
+struct Writer<'a>(&'a Process);
 
 impl Sink for Writer<'_> {
     fn output(&mut self, bytes: &[u8]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        self.0.printed.notify_one();
     }
 
     /// People look when the model does.

@@ -291,11 +291,10 @@ fn is_control(byte: u8) -> bool {
     matches!(byte, 0..=0x1f | 0x7f) && !matches!(byte, b'\t' | 0x0c)
 }
 
-/// All of it at once, as the pieces would give it.
-#[cfg(test)]
-fn folded(bytes: &[u8]) -> Vec<u8> {
+/// What the model is told of output that came in these pieces; for tests.
+pub fn folded<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let (mut fold, mut out) = (Fold::default(), Vec::new());
-    fold.push(bytes, &mut out);
+    pieces.into_iter().for_each(|piece| fold.push(piece, &mut out));
     fold.settle(&mut out);
     out
 }

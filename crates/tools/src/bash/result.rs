@@ -6,6 +6,7 @@ use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::Shown;
 
 use super::capture::Capture;
+use super::plain::plain;
 use super::withheld::Held;
 use crate::fence::{fenced, visible_block};
 use crate::limits::{COMMAND_PROCESSES, COMMAND_TIME_MAX_MS, OUTPUT_BYTES};
@@ -89,7 +90,7 @@ impl Finished {
             notes.iter().fold(format!("exit status {code}"), |text, note| format!("{text}\n\n{note}"));
         match self.capture.for_people().text() {
             "" => status,
-            printed => format!("{}\n\n{status}", fenced(&visible_block(printed), "")),
+            printed => format!("{}\n\n{status}", fenced(&visible_block(&plain(printed)), "")),
         }
     }
 }

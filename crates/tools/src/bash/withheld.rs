@@ -8,6 +8,9 @@ use crate::sandbox::{Aftermath, Level, Sandbox};
 /// What programs print when they find everything read-only.
 const UNWRITABLE: [&str; 2] = ["Read-only file system", "EROFS"];
 
+/// What they print when a file that they were let write is not theirs.
+const REFUSED: [&str; 2] = ["Permission denied", "EACCES"];
+
 /// What they print without a network: the C library, curl, git, pip, npm, cargo, go, wget, apt, and what they are made with.
 const OFFLINE: [&str; 18] = [
     "Network is unreachable",
@@ -30,11 +33,27 @@ const OFFLINE: [&str; 18] = [
     "spurious network error",
 ];
 
+/// What they print when nothing listens.
+const UNANSWERED: [&str; 5] = [
+    "Connection refused",
+    "connection refused",
+    "ECONNREFUSED",
+    "Couldn't connect to server",
+    "Could not connect to server",
+];
+
 const READ_ONLY_NOTE: &str = "this command ran without a question because it seems to only read, so it could write to \
                               $TMPDIR only. To write elsewhere, say so in the command line (a redirect, tee, cp): the user is asked then";
 
 const OFFLINE_NOTE: &str =
     "this command ran without network; if it needs one, call it again with network: true";
+
+const UNANSWERED_NOTE: &str = "this command ran without network, on a localhost of its own: to reach a server in the background, \
+                               start both with network: true";
+
+/// For the start of a command in the background.
+const UNREACHABLE_NOTE: &str = "it runs without network: no other command can reach its ports. For a server, start it and what \
+                                connects to it with network: true";
 
 /// What the sandbox keeps from a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,10 +87,18 @@ impl Held {
         let mut notes = self.aftermath.told.clone();
         if says(&UNWRITABLE) {
             notes.extend(self.is_read_only.then(|| READ_ONLY_NOTE.to_owned()));
+        }
+        if says(&UNWRITABLE) || says(&REFUSED) {
             notes.extend(self.aftermath.held.iter().cloned());
         }
         notes.extend((self.is_offline && says(&OFFLINE)).then(|| OFFLINE_NOTE.to_owned()));
+        notes.extend((self.is_offline && says(&UNANSWERED)).then(|| UNANSWERED_NOTE.to_owned()));
         notes
+    }
+
+    /// For the model, when it starts in the background.
+    pub(super) fn note_at_start(&self) -> Option<&'static str> {
+        self.is_offline.then_some(UNREACHABLE_NOTE)
     }
 }
 
@@ -95,6 +122,15 @@ mod tests {
             "error: error sending request for url: dns error: failed to lookup address information: x",
         ] {
             assert_eq!(offline.notes(said), [OFFLINE_NOTE], "{said}");
+            assert!(Held::default().notes(said).is_empty(), "{said}");
+        }
+        for said in [
+            "curl: (7) Failed to connect to localhost port 8000 after 0 ms: Couldn't connect to server",
+            "ConnectionRefusedError: [Errno 111] Connection refused",
+            "Error: connect ECONNREFUSED 127.0.0.1:8000",
+            "dial tcp 127.0.0.1:8000: connect: connection refused",
+        ] {
+            assert_eq!(offline.notes(said), [UNANSWERED_NOTE], "{said}");
             assert!(Held::default().notes(said).is_empty(), "{said}");
         }
         assert!(offline.notes("error: expected `;`").is_empty());

@@ -11,7 +11,8 @@ pub(crate) fn nearest(text: &str, old: &str) -> String {
         return "; leave out the line numbers that read and grep put before the text".to_owned();
     }
     let lines: Vec<&str> = text.lines().take(NEAREST_LINES).collect();
-    same_but_for_white_space(&lines, &wanted).unwrap_or_else(|| most_similar(&lines, first))
+    let written: Vec<&str> = old.lines().skip_while(|line| line.trim().is_empty()).collect();
+    same_but_for_white_space(&lines, &wanted, &written).unwrap_or_else(|| most_similar(&lines, first))
 }
 
 /// `12:text`, as `read` shows a line.
@@ -20,8 +21,8 @@ fn has_number(line: &str) -> bool {
         .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The place where most lines in a row are equal when trimmed.
-fn same_but_for_white_space(lines: &[&str], wanted: &[&str]) -> Option<String> {
+/// The place where most lines in a row are equal when trimmed; `written` are the wanted lines as they are.
+fn same_but_for_white_space(lines: &[&str], wanted: &[&str], written: &[&str]) -> Option<String> {
     let first = wanted.first()?;
     let (start, equal) = lines
         .iter()
@@ -35,7 +36,18 @@ fn same_but_for_white_space(lines: &[&str], wanted: &[&str]) -> Option<String> {
         .max_by_key(|(start, equal)| (*equal, std::cmp::Reverse(*start)))?;
     let at = format!("; nearest is line {}: {}", start + 1, quoted(lines[start]));
     Some(match (wanted.get(equal), lines.get(start + equal)) {
-        (None, _) => format!("{at} (only white space differs)"),
+        (None, _) => {
+            let mut pairs = lines[start..].iter().zip(written).enumerate();
+            match pairs.find(|(_, (line, written))| line != written) {
+                Some((index, (line, written))) => format!(
+                    "; only white space differs: line {} is {} and not {}",
+                    start + index + 1,
+                    with_blanks(line),
+                    with_blanks(written)
+                ),
+                None => format!("{at} (only empty lines or the end of the last one differ)"),
+            }
+        }
         (Some(wanted), Some(line)) => {
             format!("{at}, but line {} is {} and not {}", start + equal + 1, quoted(line), quoted(wanted))
         }
@@ -61,6 +73,11 @@ fn shortened(line: &str) -> &str {
     &line[..line.floor_char_boundary(QUOTED_LINE_BYTES)]
 }
 
+/// Tabs and blanks at the end are seen.
+fn with_blanks(line: &str) -> String {
+    format!("{:?}", Bounded::whole(line, QUOTED_LINE_BYTES).text())
+}
+
 fn quoted(line: &str) -> String {
     format!("`{}`", Bounded::whole(line.trim_end(), QUOTED_LINE_BYTES).text())
 }
@@ -73,8 +90,13 @@ mod tests {
     fn white_space_is_named_as_the_difference() {
         assert_eq!(
             nearest("fn a() {\n\tlet x = 1;\n}\n", "    let x = 1;\n}"),
-            "; nearest is line 2: `\tlet x = 1;` (only white space differs)"
+            r#"; only white space differs: line 2 is "\tlet x = 1;" and not "    let x = 1;""#
         );
+        assert_eq!(
+            nearest("fn a() {\n    x();\n}  \n", "fn a() {\n    x();\n}\n"),
+            r#"; only white space differs: line 3 is "}  " and not "}""#
+        );
+        assert!(nearest("a();\nb();", "\na();\nb();\n").contains("only empty lines"));
     }
 
     /// Every line is the beginning of all that is wanted but its last line; compared from each of them it would take minutes.

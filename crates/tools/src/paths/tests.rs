@@ -88,7 +88,7 @@ fn titles_are_relative_and_quoted() {
         ("/px/a", "`/px/a`"),
         ("/p/a`b", "``a`b``"),
         ("/p/`", "`` ` ``"),
-        ("/p/a\u{202e}b\nc", "`a\\u{202e}b␊c`"),
+        ("/p/a\u{202e}b\nc", "`a\\u{202e}b⏎c`"),
     ] {
         assert_eq!(titled(Path::new(path), &space), title);
     }

@@ -9,7 +9,7 @@ use super::lines::{Line, Portion, Total};
 use crate::fence::{fenced, visible_block};
 use crate::limits::{READ_BYTES, READ_LINE_CHARACTERS};
 use crate::outcome::Call;
-use crate::text::{Decoded, NotText};
+use crate::text::{Decoded, NotText, counted};
 
 #[derive(Debug)]
 pub(super) struct Excerpt {
@@ -60,11 +60,9 @@ impl Excerpt {
         if self.lines.is_empty() && self.skip > 0 {
             return call.failed(match self.total {
                 Total::Lines(0) => format!("read: offset {} skips everything: the file is empty", self.skip),
-                Total::Lines(1) => {
-                    format!("read: offset {} skips everything: the file has 1 line", self.skip)
-                }
                 Total::Lines(lines) => {
-                    format!("read: offset {} skips everything: the file has {lines} lines", self.skip)
+                    let lines = counted(usize::try_from(lines).unwrap_or(usize::MAX), "line");
+                    format!("read: offset {} skips everything: the file has {lines}", self.skip)
                 }
                 Total::More | Total::Unknown => {
                     format!("read: nothing is left after the {} lines that offset skips", self.skip)

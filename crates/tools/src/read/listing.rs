@@ -7,6 +7,7 @@ use crate::fence::{fenced, visible_name};
 use crate::files::Entries;
 use crate::limits::{DIRECTORY_ENTRIES, LISTED_BYTES, LISTED_ENTRIES};
 use crate::outcome::Call;
+use crate::text::counted;
 
 #[derive(Debug)]
 pub(super) struct Listing {
@@ -21,8 +22,8 @@ impl Listing {
         let total = self.entries.names.len();
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
         if skip > 0 && skip >= total {
-            return call
-                .failed(format!("read: offset {skip} skips everything: the directory has {total} entries"));
+            let names = counted(total, "name");
+            return call.failed(format!("read: offset {skip} skips everything: the directory has {names}"));
         }
         let limit = self.limit.map_or(LISTED_ENTRIES, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut text = String::new();

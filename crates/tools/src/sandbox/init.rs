@@ -155,7 +155,7 @@ fn signal_all(signal: c_int) {
     unsafe { libc::kill(-1, signal) };
 }
 
-/// Processes of the namespace beside this one.
+/// Processes of the namespace beside this one, without git's own maintenance: it is due again with the next commit.
 fn living() -> u32 {
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
     let own = std::ffi::OsString::from("1");
@@ -163,9 +163,11 @@ fn living() -> u32 {
         let name = entry.file_name();
         let is_process = name.as_encoded_bytes().iter().all(u8::is_ascii_digit) && name != own;
         // `PID (NAME) STATE …`
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         is_process
-            && std::fs::read_to_string(entry.path().join("stat"))
-                .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z')))
+            && stat
+                .rsplit_once(") ")
+                .is_some_and(|(start, rest)| !rest.starts_with('Z') && !start.ends_with("(git)"))
     };
     u32::try_from(entries.flatten().filter(is_alive).take(COMMAND_PROCESSES).count()).unwrap_or(u32::MAX)
 }

@@ -12,6 +12,9 @@ use crate::limits::{REMEMBERED_PLACES, SYMLINK_HOPS};
 /// Each sandbox has its own of these: a mount of the machine's over them would bring back sockets, devices and processes.
 const PRIVATE: [&str; 6] = ["/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp"];
 
+/// What of that can be written.
+const IN_MEMORY: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
+
 /// The kernel makes these up; nothing in them is a project's.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/dev", "/sys"];
 
@@ -91,8 +94,13 @@ pub(super) fn covers_private(real: &Path) -> Option<&'static str> {
     covered.or_else(|| is_of_daemons(real).then_some("/run")).or_else(|| of_the_kernel(real))
 }
 
-fn of_the_kernel(real: &Path) -> Option<&'static str> {
+pub(super) fn of_the_kernel(real: &Path) -> Option<&'static str> {
     OF_THE_KERNEL.into_iter().find(|place| real.starts_with(place))
+}
+
+/// What a sandbox has of its own that this path lies in, where writing succeeds and nothing stays.
+pub(super) fn private_of(real: &Path) -> Option<&'static str> {
+    IN_MEMORY.into_iter().find(|place| real.starts_with(place))
 }
 
 fn is_of_daemons(real: &Path) -> bool {

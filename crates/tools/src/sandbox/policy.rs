@@ -10,6 +10,7 @@ use rustix::fs::Access;
 
 use super::look::{Kind, Listing, Look, Tree, is_closed};
 use super::places::{self, Followed, Remembered};
+use super::unkept::Unkept;
 use crate::caches;
 use crate::limits::NESTED_DIRECTORIES;
 
@@ -38,6 +39,8 @@ pub(super) struct Policy {
     pub(super) network: NetworkGrant,
     /// What is less than was asked for, and why; for the model.
     pub(super) notes: Vec<String>,
+    /// What was let write and is not writable.
+    pub(super) unkept: Unkept,
 }
 
 /// A package cache of the user that a command may write.
@@ -65,7 +68,7 @@ impl Policy {
         for named in others {
             match remembered.follow(&workspace.session_id, named) {
                 Ok(followed) => candidates.push((named.clone(), followed)),
-                // What does not exist yet is nothing to be granted.
+                // What does not exist yet is nothing to be mounted; `unkept` tells of it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => notes.push(error.to_string()),
             }
@@ -102,7 +105,30 @@ impl Policy {
             }
             (WriteGrant::Granted, NetworkGrant::Withheld) | (WriteGrant::Withheld, _) => Vec::new(),
         };
-        Ok(Self { directory, writable, caches, readable, scratch, hidden, protected, home, network, notes })
+        let unkept = Unkept::default();
+        let policy = Self {
+            directory,
+            writable,
+            caches,
+            readable,
+            scratch,
+            hidden,
+            protected,
+            home,
+            network,
+            notes,
+            unkept,
+        };
+        let unkept = match writes {
+            WriteGrant::Granted => Unkept::of(&site.writes, |path| policy.keeps(path)),
+            WriteGrant::Withheld => Unkept::default(),
+        };
+        Ok(Self { unkept, ..policy })
+    }
+
+    /// Whether what is written there stays.
+    fn keeps(&self, path: &Path) -> bool {
+        self.is_writable(path) || path.starts_with(&self.scratch)
     }
 
     pub(super) fn is_writable(&self, path: &Path) -> bool {

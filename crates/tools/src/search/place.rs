@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::{Site, Workspace};
 use attache_core::scope::HiddenBelow;
-use attache_core::watchdog::Closed;
+use attache_core::watchdog::{Closed, Keeper};
 
 use super::beneath;
 use crate::fence::visible_name;
@@ -106,13 +106,11 @@ impl Place {
         self.hidden.hides(real)
     }
 
-    /// Whether a rule keeps a file from being read, as it is named or as it really is.
-    pub(super) fn keeps(&self, relative: &Path) -> bool {
-        let kept_below =
-            |closed: &Closed, directory: &Path| closed.keeps(&directory.join(relative), directory);
-        self.closed.as_ref().is_some_and(|closed| {
-            kept_below(closed, &self.named) || self.real != self.named && kept_below(closed, &self.real)
-        })
+    /// Whose rule keeps a file from being read, as it is named or as it really is.
+    pub(super) fn keeper(&self, relative: &Path) -> Option<Keeper> {
+        let closed = self.closed.as_ref()?;
+        let below = |directory: &Path| closed.keeper(&directory.join(relative), directory);
+        below(&self.named).or_else(|| if self.real == self.named { None } else { below(&self.real) })
     }
 
     /// What the walk calls `path`, without the directory it walks.
@@ -131,6 +129,15 @@ impl Place {
             Shape::File => Path::new(self.real.file_name().unwrap_or_default()),
         };
         Ok(beneath::file(&self.handle, name)?.into())
+    }
+
+    /// The directory that a pattern without wildcards names, as it is to be written in one.
+    pub(crate) fn directory_below(&self, pattern: &str) -> Option<String> {
+        let name = pattern.trim_start_matches("./").trim_end_matches('/');
+        let is_plain = !name.is_empty() && !name.contains(['*', '?', '[', '{', '!']);
+        let real = self.real.join(name);
+        let is_shown = is_plain && real.starts_with(&self.real) && !self.hides(&real);
+        (is_shown && real.symlink_metadata().is_ok_and(|found| found.is_dir())).then(|| visible_name(name))
     }
 
     /// How the model is told of a file: on one line, ready for the next call.

@@ -64,9 +64,29 @@ fn what_is_no_patch_or_more_than_one_is_refused() {
     }
 }
 
+#[test]
+fn a_fence_around_and_hunks_without_numbers_are_understood() {
+    let patch =
+        "Here it is:\n```diff\n--- a/x\n+++ b/x\n@@\n a\n-b\n+c\n\n@@ fn d() @@\n-e\n+```\n```\nDone.\n";
+    let file = one(patch);
+    let spots: Vec<_> = file.hunks.iter().map(|hunk| hunk.spot.clone()).collect();
+    let behind = |anchors: &[&str]| Spot::Behind {
+        anchors: anchors.iter().map(|anchor| (*anchor).to_owned()).collect(),
+        is_end: false,
+    };
+    assert_eq!(spots, [behind(&[]), behind(&["fn d()"])]);
+    assert_eq!(file.hunks.iter().map(|hunk| hunk.lines.len()).collect::<Vec<_>>(), [3, 2]);
+    let numbered = one("```\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n```");
+    assert_eq!(numbered.hunks[0].lines.len(), 2);
+    assert_eq!(parse("@@\n-a\n+b\n"), Err(PatchError::NoFile));
+    // A fence within the patch is its text.
+    let file = one("--- a/x.md\n+++ b/x.md\n@@ -1,2 +1,2 @@\n ```\n-a\n+b\n");
+    assert_eq!(file.hunks[0].lines.len(), 3);
+}
+
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(patch in "((--- |\\+\\+\\+ |@@ -1,2 \\+1 @@|diff --git a/x b/x|rename from |\"\\\\30|[ +\\-a\\\\])?[a/\"é]{0,3}\n){0,12}") {
+    fn no_text_makes_it_panic(patch in "((--- |```|@@|@@ f|\\+\\+\\+ |@@ -1,2 \\+1 @@|diff --git a/x b/x|rename from |\"\\\\30|[ +\\-a\\\\])?[a/\"é]{0,3}\n){0,12}") {
         let _parsed = parse(&patch);
     }
 }

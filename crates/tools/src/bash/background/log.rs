@@ -18,6 +18,8 @@ pub(super) struct Log {
     file: Option<File>,
     written: u64,
     unread: Kept,
+    /// Whether anything was printed since the last look.
+    has_news: bool,
 }
 
 impl Log {
@@ -27,14 +29,26 @@ impl Log {
         // Another process of ours may have had one of this name in this session.
         let path = scratch.join(format!("{name}-{}.txt", std::process::id()));
         let file = create(&path)?;
-        Ok(Self { fold: Fold::default(), path, file: Some(file), written: 0, unread: empty() })
+        Ok(Self {
+            fold: Fold::default(),
+            path,
+            file: Some(file),
+            written: 0,
+            unread: empty(),
+            has_news: false,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
+    pub(super) fn has_news(&self) -> bool {
+        self.has_news
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.has_news = true;
         let mut folded = Vec::new();
         self.fold.push(bytes, &mut folded);
         self.keep(&folded);
@@ -42,6 +56,7 @@ impl Log {
 
     /// What has come since the last time.
     pub(super) fn news(&mut self) -> Bounded {
+        self.has_news = false;
         let mut folded = Vec::new();
         self.fold.settle(&mut folded);
         self.keep(&folded);

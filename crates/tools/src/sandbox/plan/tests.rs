@@ -8,6 +8,7 @@ use attache_core::scope::Guarded;
 
 use super::super::look::{Kind, Listing, Tree};
 use super::super::policy::WritableCache;
+use super::super::unkept::Unkept;
 use super::*;
 
 /// Plans that are made; `TEST_SOAK` multiplies them.
@@ -170,6 +171,7 @@ fn policy(random: &mut Random, tree: &Made) -> Policy {
         home: Some("/home/u".into()),
         network: NetworkGrant::Withheld,
         notes: Vec::new(),
+        unkept: Unkept::default(),
     }
 }
 

@@ -1,0 +1,146 @@
+//! What models call arguments when they have the tools of another agent in mind. Data, and how it is looked up.
+
+/// What the number behind an alias counts, where the field counts milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// The field's own.
+    Same,
+    Seconds,
+    /// Below 1,000 seconds, else milliseconds: a command that gets less than a second is never meant, and one that gets
+    /// more than 600 seconds is not allowed.
+    Either,
+}
+
+/// Field, unit, and other names for it. A name may stand at several fields: a tool has only one of them.
+const ALIASES: &[(&str, Unit, &[&str])] = &[
+    (
+        "path",
+        Unit::Same,
+        &[
+            "file",
+            "file_path",
+            "file_name",
+            "target_file",
+            "target_path",
+            "absolute_path",
+            "relative_path",
+            "dir",
+            "directory",
+            "dir_path",
+            "directory_path",
+            "folder",
+            "cwd",
+            "image",
+            "image_path",
+        ],
+    ),
+    ("offset", Unit::Same, &["skip", "skip_lines"]),
+    (
+        "limit",
+        Unit::Same,
+        &["lines", "num_lines", "line_count", "count", "max_lines", "head_limit", "max_results"],
+    ),
+    (
+        "content",
+        Unit::Same,
+        &["contents", "text", "file_text", "file_content", "new_content", "data", "task"],
+    ),
+    ("old_string", Unit::Same, &["old", "old_str", "old_text", "search", "find", "before"]),
+    ("new_string", Unit::Same, &["new", "new_str", "new_text", "replace", "replacement", "after"]),
+    ("replace_all", Unit::Same, &["all", "global", "replace_all_occurrences"]),
+    ("edits", Unit::Same, &["replacements", "changes"]),
+    ("patch", Unit::Same, &["diff", "input", "patch_text", "content"]),
+    ("pattern", Unit::Same, &["query", "regex", "search", "glob", "search_pattern", "regexp"]),
+    ("glob", Unit::Same, &["include", "includes", "include_pattern", "file_pattern", "glob_pattern"]),
+    ("ignore_case", Unit::Same, &["case_insensitive", "i"]),
+    ("context", Unit::Same, &["context_lines", "A", "B", "C"]),
+    ("command", Unit::Same, &["cmd", "script", "code", "shell_command", "bash_command", "command_line"]),
+    ("timeout_ms", Unit::Same, &["timeout_millis", "timeout_milliseconds"]),
+    ("timeout_ms", Unit::Seconds, &["timeout_s", "timeout_sec", "timeout_secs", "timeout_seconds"]),
+    ("timeout_ms", Unit::Either, &["timeout"]),
+    ("wait_ms", Unit::Same, &["wait_millis", "timeout_ms"]),
+    ("wait_ms", Unit::Seconds, &["wait_s", "wait_seconds", "timeout_s", "timeout_seconds"]),
+    ("wait_ms", Unit::Either, &["wait", "timeout"]),
+    ("description", Unit::Same, &["desc", "purpose", "reason", "explanation"]),
+    ("background", Unit::Same, &["run_in_background", "is_background", "in_background", "detach"]),
+    ("name", Unit::Same, &["id", "bash_id", "shell_id", "task_id", "process_id"]),
+    ("todos", Unit::Same, &["tasks", "items", "list", "plan"]),
+    ("status", Unit::Same, &["state"]),
+    ("url", Unit::Same, &["uri", "link", "address"]),
+    ("query", Unit::Same, &["q", "search", "search_query", "search_term"]),
+    ("max_results", Unit::Same, &["count", "limit", "num_results"]),
+    ("question", Unit::Same, &["text", "prompt"]),
+    ("options", Unit::Same, &["choices", "answers"]),
+    ("header", Unit::Same, &["title"]),
+    ("multi_select", Unit::Same, &["multiple", "multi_choice"]),
+    ("label", Unit::Same, &["value", "option"]),
+];
+
+/// What to do instead of giving an argument that no field takes, for tools that have the first field.
+const ADVICE: &[(&str, &[&str], &str)] = &[
+    (
+        "command",
+        &["cwd", "dir", "directory", "workdir", "working_dir", "working_directory"],
+        "begin it with `cd DIR &&`",
+    ),
+    ("command", &["stdin", "input"], "give it with `<<'EOF'` in the command"),
+    ("command", &["env", "environment"], "set variables in the command: `A=1 program`"),
+    (
+        "offset",
+        &[
+            "start_line",
+            "end_line",
+            "start",
+            "end",
+            "line_start",
+            "line_end",
+            "from_line",
+            "to_line",
+            "view_range",
+        ],
+        "lines 10 to 20 are `offset` 9, `limit` 11",
+    ),
+    ("ignore_case", &["n", "line_numbers"], "lines are always numbered"),
+];
+
+/// The one field of those known that a name means, and the unit of its number.
+pub(super) fn meant<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a String> + Clone,
+) -> Option<(&'a String, Unit)> {
+    let name = plain(name);
+    if let Some(field) = only(known.clone().filter(|field| plain(field) == name)) {
+        return Some((field, Unit::Same));
+    }
+    only(known.flat_map(|field| {
+        let rows = ALIASES.iter().filter(move |row| row.0 == field);
+        let name = &name;
+        rows.filter(move |row| row.2.iter().any(|alias| plain(alias) == *name)).map(move |row| (field, row.1))
+    }))
+}
+
+/// What to do instead of giving this argument to a tool with these fields.
+pub(super) fn advice<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a String> + Clone,
+) -> Option<&'static str> {
+    let name = plain(name);
+    let fits = |row: &&(&str, &[&str], &str)| {
+        row.1.iter().any(|alias| plain(alias) == name) && known.clone().any(|field| field == row.0)
+    };
+    ADVICE.iter().find(fits).map(|row| row.2)
+}
+
+/// A name without what people write differently: case, `_`, `-`.
+pub(super) fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
+    found.next().filter(|_| found.next().is_none())
+}
+
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = (&'static str, Unit, &'static str)> {
+    ALIASES.iter().flat_map(|row| row.2.iter().map(move |alias| (row.0, row.1, *alias)))
+}
