@@ -1,6 +1,7 @@
 //! What holds commands on this machine, by what the settings ask for. Decides no permission.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use attache_core::watchdog::{Approval, Containment};
@@ -27,11 +28,11 @@ pub(crate) fn open(config: &Config) -> Result<Found> {
 /// Looks for the best sandbox unless the user wants none. Starts a process or two.
 pub(crate) fn find(wanted: config::Sandbox) -> Sandbox {
     match (wanted, std::env::current_exe()) {
-        (config::Sandbox::Off, _) => Sandbox::none(),
+        (config::Sandbox::Off, program) => Sandbox::none(program.unwrap_or_default()),
         (config::Sandbox::Auto | config::Sandbox::Require, Ok(program)) => Sandbox::probe(program),
         (config::Sandbox::Auto | config::Sandbox::Require, Err(error)) => {
             tracing::warn!(%error, "our own program is not found, so there is no sandbox");
-            Sandbox::none()
+            Sandbox::none(PathBuf::new())
         }
     }
 }

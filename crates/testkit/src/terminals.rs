@@ -6,16 +6,21 @@ use std::io::{self, PipeReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use attache_core::ports::delegate::{
-    DelegateError, Lines, Offers, Terminal, TerminalCommand, TerminalExit, TerminalOutput,
+    DelegateError, Lines, Offers, Terminal, TerminalCommand, TerminalExit, TerminalLoss, TerminalOutput,
 };
 use attache_core::ports::{BoxFuture, Delegate};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::{Notify, watch};
 
 use crate::limits::LAST_OUTPUT;
+
+/// Between two looks whether it is still there.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// What a client is asked about a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +48,10 @@ struct State {
     asked: Vec<Step>,
     commands: Vec<TerminalCommand>,
     faults: BTreeMap<Step, Fault>,
+    losses: Vec<TerminalLoss>,
+    processes: Vec<Arc<Process>>,
+    /// Started with the same arguments instead of what it is told to.
+    instead: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +84,35 @@ impl TerminalClient {
     /// What terminals were opened with.
     pub fn commands(&self) -> Vec<TerminalCommand> {
         self.0.state.lock().unwrap().commands.clone()
+    }
+
+    /// Why terminals were given up.
+    pub fn losses(&self) -> Vec<TerminalLoss> {
+        self.0.state.lock().unwrap().losses.clone()
+    }
+
+    /// What the last terminal has shown, and how it ended.
+    pub fn last_seen(&self) -> (String, Option<TerminalExit>) {
+        let process = self.0.state.lock().unwrap().processes.last().unwrap().clone();
+        let text = process.output.lock().unwrap().text();
+        (text, process.exit.borrow().clone())
+    }
+
+    /// Starts another program with the same arguments from now on.
+    pub fn start_instead(&self, program: &str) {
+        self.0.state.lock().unwrap().instead = Some(program.to_owned());
+    }
+
+    /// Ends what runs in its terminals, as a user does who closes them: only the process that was started.
+    pub fn close_terminals(&self) {
+        self.0.state.lock().unwrap().processes.iter().for_each(|process| process.kill());
+    }
+
+    /// As if it were killed: nobody reads what is printed, and nobody ends anything.
+    pub fn vanish(&self) {
+        for process in &self.0.state.lock().unwrap().processes {
+            process.is_abandoned.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Waits until it has been asked for this.
@@ -112,7 +150,8 @@ impl Shared {
 
 impl Delegate for TerminalClient {
     fn offers(&self) -> Offers {
-        Offers { reads_texts: false, writes_texts: false, terminals: true }
+        let is_lost = !self.0.state.lock().unwrap().losses.is_empty();
+        Offers { reads_texts: false, writes_texts: false, terminals: !is_lost }
     }
 
     fn read_text(&self, _path: &Path, _lines: Lines) -> BoxFuture<'static, Result<String, DelegateError>> {
@@ -131,9 +170,19 @@ impl Delegate for TerminalClient {
         Box::pin(async move {
             shared.state.lock().unwrap().commands.push(command.clone());
             shared.asked(Step::Create).await?;
-            let process = Process::start(&command).map_err(|e| DelegateError::Refused(e.to_string()))?;
-            Ok(Arc::new(RealTerminal { shared, process: Arc::new(process) }) as Arc<dyn Terminal>)
+            let instead = shared.state.lock().unwrap().instead.clone();
+            let command = TerminalCommand { program: instead.unwrap_or(command.program), ..command };
+            // In a thread that ends at once: nothing may hang on who started it.
+            let started = std::thread::spawn(move || Process::start(&command)).join().unwrap();
+            let process = Arc::new(started.map_err(|e| DelegateError::Refused(e.to_string()))?);
+            shared.state.lock().unwrap().processes.push(Arc::clone(&process));
+            Ok(Arc::new(RealTerminal { shared, process }) as Arc<dyn Terminal>)
         })
+    }
+
+    fn terminals_lost(&self, loss: TerminalLoss) -> BoxFuture<'static, ()> {
+        self.0.state.lock().unwrap().losses.push(loss);
+        Box::pin(async {})
     }
 }
 
@@ -209,8 +258,9 @@ impl Kept {
 
 #[derive(Debug)]
 struct Process {
-    group: Pid,
+    pid: Pid,
     output: Arc<Mutex<Kept>>,
+    is_abandoned: Arc<AtomicBool>,
     exit: watch::Receiver<Option<TerminalExit>>,
 }
 
@@ -228,10 +278,11 @@ impl Process {
             .stderr(writer)
             .process_group(0)
             .spawn()?;
-        let group = Pid::from_child(&child);
+        let pid = Pid::from_child(&child);
+        let is_abandoned = Arc::new(AtomicBool::new(false));
         let output = Arc::new(Mutex::new(Kept::default()));
         let limit = usize::try_from(command.output_bytes).unwrap_or(usize::MAX);
-        let read = collect(reader, Arc::clone(&output), limit);
+        let read = collect(reader, Arc::clone(&output), limit, Arc::clone(&is_abandoned));
         let (told, exit) = watch::channel(None);
         std::thread::spawn(move || {
             let input = child.stdin.take();
@@ -241,23 +292,34 @@ impl Process {
             read.recv_timeout(LAST_OUTPUT).ok();
             told.send_replace(Some(status.map_or_else(|_| TerminalExit::default(), exit_of)));
         });
-        Ok(Self { group, output, exit })
+        Ok(Self { pid, output, is_abandoned, exit })
     }
 
+    /// Only what was started, as some editors do.
     fn kill(&self) {
         // Its number may belong to others by then.
         if self.exit.borrow().is_none() {
-            kill_process_group(self.group, Signal::KILL).ok();
+            kill_process(self.pid, Signal::KILL).ok();
         }
     }
 }
 
 /// Ends with an error when there is nothing left to read.
-fn collect(mut reader: PipeReader, output: Arc<Mutex<Kept>>, limit: usize) -> mpsc::Receiver<()> {
+fn collect(
+    mut reader: PipeReader,
+    output: Arc<Mutex<Kept>>,
+    limit: usize,
+    is_abandoned: Arc<AtomicBool>,
+) -> mpsc::Receiver<()> {
     let (held, read) = mpsc::channel();
     std::thread::spawn(move || {
         let mut buffer = [0; 8192];
-        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+        while !is_abandoned.load(Ordering::Relaxed) {
+            let mut polled = [PollFd::new(&reader, PollFlags::IN)];
+            if poll(&mut polled, Some(&LOOK)) == Ok(0) {
+                continue;
+            }
+            let Ok(count @ 1..) = reader.read(&mut buffer) else { break };
             output.lock().unwrap().push(&buffer[..count], limit);
         }
         drop(held);

@@ -31,7 +31,7 @@ use crate::environment;
 use crate::fence::{fenced, visible, visible_block};
 use crate::limits::{COMMAND_TIME, COMMAND_TIME_MAX_MS};
 use crate::outcome::{Call, refused};
-use crate::process::{End, Sink, Tree, watch};
+use crate::process::{End, Ended, Sink, Tree, watch};
 use crate::programs::Programs;
 use crate::sandbox::{Aftermath, Found, Level, cautious};
 use crate::shell;
@@ -39,7 +39,8 @@ use crate::shell;
 use background::Background;
 use capture::Capture;
 use plain::plain;
-use result::{Finished, Witness};
+use result::Finished;
+use terminal::{Opened, Queue, Screen};
 use withheld::Held;
 
 /// Runs a command with bash in the workspace root; gives its output and `[exit N]`. Each call is a new shell: no state is
@@ -165,40 +166,78 @@ impl Tool for Bash {
                 return self.start_in_background(order, time, &runtime, call).await;
             }
             let timeout = time.unwrap_or(COMMAND_TIME);
-            if let Some(client) = terminal::offered(&runtime.site) {
-                let (sandbox, presentation) = (Arc::clone(&self.sandbox), call.presentation.clone());
-                let command = input.command;
-                let job = terminal::Job { client, sandbox, command, time: timeout, runtime, presentation };
-                return job.run(call).await;
-            }
-            // Closed when the call is cancelled, and when this future is dropped.
-            let (cancelled, alive) = match pipe_with(PipeFlags::CLOEXEC) {
-                Ok(ends) => ends,
-                Err(error) => return call.failed(format!("bash: could not be started: {error}")),
-            };
-            let job = Job {
-                order,
-                timeout,
-                live: Live {
-                    capture: Capture::new(spill_path(&runtime.site.workspace.scratch, &runtime.call_id)),
-                    presentation: call.presentation.clone(),
-                    progress: runtime.progress,
-                },
-            };
-            let mut running = tokio::task::spawn_blocking(move || job.run(&cancelled));
-            let finished = tokio::select! {
-                finished = &mut running => finished,
-                () = runtime.cancel.cancelled() => {
-                    drop(alive);
-                    running.await
+            let opened = match terminal::offered(&runtime.site) {
+                None => Opened::None,
+                Some(client) => {
+                    let presentation = &call.presentation;
+                    terminal::open(client, &self.sandbox, &input.command, &runtime, presentation).await
                 }
             };
-            match finished {
-                Ok(Ok(finished)) => finished.outcome(call),
-                Ok(Err(error)) => call.failed(format!("bash: could not be started: {error}")),
-                Err(error) => call.failed(format!("bash: the command's supervision failed: {error}")),
+            match opened {
+                Opened::Cancelled => call.failed("bash: cancelled before it was started"),
+                Opened::None => run_here(order, timeout, runtime, call, None).await,
+                Opened::Screen(screen) => run_here(order, timeout, runtime, call, Some(screen)).await,
+                Opened::ByClient(word) => word.outcome(timeout, &runtime, call).await,
             }
         })
+    }
+}
+
+/// From the start of the command to the end of all it started; a terminal shows what it prints, or the call does.
+async fn run_here(
+    order: Order,
+    timeout: Duration,
+    runtime: ToolRuntime,
+    call: Call,
+    screen: Option<Screen>,
+) -> ToolOutcome {
+    // Closed when the call is cancelled, and when this future is dropped.
+    let (cancelled, alive) = match pipe_with(PipeFlags::CLOEXEC) {
+        Ok(ends) => ends,
+        Err(error) => return call.failed(format!("bash: could not be started: {error}")),
+    };
+    let view = match &screen {
+        Some(screen) => View::Terminal(Arc::clone(&screen.queue)),
+        None => View::Call { presentation: Box::new(call.presentation.clone()), progress: runtime.progress },
+    };
+    let capture = Capture::new(spill_path(&runtime.site.workspace.scratch, &runtime.call_id));
+    let job = Job { order, timeout, live: Live { capture, view } };
+    let mut running = tokio::task::spawn_blocking(move || job.run(&cancelled));
+    let mut finished = tokio::select! {
+        finished = &mut running => finished,
+        () = runtime.cancel.cancelled() => {
+            drop(alive);
+            running.await
+        }
+        () = terminal::lost(screen.as_ref()) => {
+            drop(alive);
+            let mut finished = running.await;
+            if let Ok(Ok(Finished { end: End { how: how @ Ended::Cancelled, .. }, .. })) = &mut finished {
+                *how = Ended::TerminalClosed;
+            }
+            finished
+        }
+    };
+    let ended =
+        finished.as_mut().ok().and_then(|finished| finished.as_ref().ok()).map(|finished| finished.end.how);
+    let outcome = match finished {
+        Ok(Ok(finished)) => finished.outcome(call),
+        Ok(Err(error)) => {
+            let text = format!("could not be started: {error}");
+            if let Some(screen) = &screen {
+                screen.queue.push(format!("[{text}]\n").as_bytes());
+            }
+            call.failed(format!("bash: {text}"))
+        }
+        Err(error) => call.failed(format!("bash: the command's supervision failed: {error}")),
+    };
+    match screen {
+        None => outcome,
+        Some(screen) => {
+            let terminal_id = screen.terminal_id.clone();
+            screen.close(ended).await;
+            terminal::shown_in(terminal_id, outcome)
+        }
     }
 }
 
@@ -285,7 +324,7 @@ impl Order {
         let programs = Programs::of(&self.site);
         let line = vec![find_shell(&programs)?, "-c".into(), (&self.command).into()];
         // Lives until the whole tree is gone.
-        let confined = self.sandbox.confine_for_us(&self.site, self.network, writes, line)?;
+        let confined = self.sandbox.confine(&self.site, self.network, writes, line)?;
         let environment = environment::for_call(std::env::vars_os(), writes, &programs);
         let directory = confined.directory.as_deref().unwrap_or(directory);
         let tree = Tree::start(&confined.line(), directory, environment.into_iter())?;
@@ -307,7 +346,7 @@ impl Job {
         let mut capture = self.live.capture;
         capture.settle();
         let held = Held::of(self.order.writes, self.order.network, &self.order.sandbox).after(aftermath);
-        Ok(Finished { end, capture, time: self.timeout, held, witness: Witness::Ourselves })
+        Ok(Finished { end, capture, time: self.timeout, held })
     }
 }
 
@@ -323,19 +362,33 @@ fn find_shell(programs: &Programs) -> io::Result<OsString> {
 #[derive(Debug)]
 struct Live {
     capture: Capture,
-    presentation: Presentation,
-    progress: Arc<dyn Progress>,
+    view: View,
+}
+
+/// Where people see what a command prints.
+#[derive(Debug)]
+enum View {
+    Call { presentation: Box<Presentation>, progress: Arc<dyn Progress> },
+    Terminal(Arc<Queue>),
 }
 
 impl Sink for Live {
     fn output(&mut self, bytes: &[u8]) {
         self.capture.push(bytes);
+        match &self.view {
+            View::Terminal(queue) => queue.push(bytes),
+            View::Call { .. } => {}
+        }
     }
 
     fn show(&mut self) {
-        let mut presentation = self.presentation.clone();
-        presentation.content =
-            vec![Shown::Text { text: fenced(&visible_block(&plain(&self.capture.latest())), "") }];
-        self.progress.show(presentation);
+        match &self.view {
+            View::Terminal(_) => {}
+            View::Call { presentation, progress } => {
+                let text = fenced(&visible_block(&plain(&self.capture.latest())), "");
+                progress
+                    .show(Presentation { content: vec![Shown::Text { text }], ..(**presentation).clone() });
+            }
+        }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn in_words(workspace: Arc<Workspace>, sandbox: &Sandbox) -> Option<S
     };
     let mut line: Vec<OsString> = vec![Programs::of(&site).helper("git")?.into()];
     line.extend(OPTIONS.map(OsString::from));
-    let confined = sandbox.confine_for_us(&site, NetworkGrant::Withheld, WriteGrant::Withheld, line).ok()?;
+    let confined = sandbox.confine(&site, NetworkGrant::Withheld, WriteGrant::Withheld, line).ok()?;
     let own = ENVIRONMENT.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let tree = Tree::start(&confined.line(), &root, environment::for_command(std::env::vars_os()).chain(own))
         .ok()?;

@@ -30,6 +30,7 @@ pub mod programs;
 mod question;
 mod reach;
 mod read;
+mod relay;
 pub mod sandbox;
 mod scratch;
 mod search;
@@ -68,7 +69,9 @@ pub struct Equipment {
 impl Equipment {
     /// Nothing holds commands, nobody searches.
     pub fn bare() -> Self {
-        Self { sandbox: sandbox::Sandbox::found_by(sandbox::Sandbox::none), web_search: None }
+        let helper = || std::env::current_exe().unwrap_or_default();
+        let sandbox = sandbox::Sandbox::found_by(move || sandbox::Sandbox::none(helper()));
+        Self { sandbox, web_search: None }
     }
 }
 

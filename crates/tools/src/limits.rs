@@ -138,8 +138,19 @@ pub(crate) const BACKGROUND_TIME: Duration = Duration::from_secs(365 * 24 * 3600
 /// What a client shall keep of the output of a command in its terminal: enough to be cut as ours is, little to be sent at once.
 pub(crate) const TERMINAL_OUTPUT_BYTES: u64 = 1024 * 1024;
 
-/// What a client has for killing a command and telling its last words. With `KILL_TIME` for the release it stays below the
-/// 2.5 s a cancelled call has.
+/// How long our program may take to begin in a terminal that the client has opened: it takes milliseconds, a busy machine more.
+pub(crate) const TERMINAL_CONTACT_TIME: Duration = Duration::from_secs(5);
+
+/// Output that a terminal has still to show; a client that is slower gets the end of it.
+pub(crate) const TERMINAL_QUEUE_BYTES: usize = 1024 * 1024;
+
+/// What is shown of a command line there: the kernel takes no argument over 128 KiB.
+pub(crate) const TERMINAL_LINE_BYTES: usize = 64 * 1024;
+
+/// Names tried for the directory of a terminal.
+pub(crate) const TERMINAL_PLACE_TRIES: usize = 8;
+
+/// How long a client may take to show the last output of a command.
 pub(crate) const TERMINAL_END_TIME: Duration = Duration::from_secs(2);
 
 /// `.git/HEAD` is one line; whatever is longer is none.

@@ -2,7 +2,7 @@
 //!
 //! Between us and the command stands a small process, the guard (`process/guard.rs`). Whatever the command starts and
 //! abandons becomes the guard's child, so the whole tree can be found and ended; when we die, the guard ends it.
-//! In a sandbox the first process inside is ours, too (`sandbox/helper.rs`): it talks to us over pipes of its own.
+//! In a sandbox the first process inside is ours, too (`sandbox/init.rs`): it talks to us over pipes of its own.
 
 pub(crate) mod guard;
 mod report;
@@ -21,7 +21,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::limits::ERROR_BYTES;
 
 pub(crate) use report::{PIPES, Pipes, Report};
-pub(crate) use watch::{End, Ended, Sink, watch};
+pub(crate) use watch::{End, Ended, Gone, Sink, watch};
 
 /// A program with its arguments, and who tells how the command in it ended.
 #[derive(Clone, Debug)]

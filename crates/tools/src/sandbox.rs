@@ -30,7 +30,6 @@ use std::sync::{Arc, LazyLock};
 
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 
-use crate::environment;
 use crate::git_guard::GitGuard;
 use crate::limits::PLAN_TRIES;
 use crate::process::{Contact, Line};
@@ -89,9 +88,9 @@ pub type Found = Arc<LazyLock<Sandbox, Box<dyn FnOnce() -> Sandbox + Send>>>;
 /// A program with arguments that run a command inside the sandbox. Keep it until the command has ended: place-holders
 /// in the roots last as long as it does.
 #[derive(Debug)]
-pub struct Confined {
-    pub program: OsString,
-    pub arguments: Vec<OsString>,
+pub(crate) struct Confined {
+    program: OsString,
+    arguments: Vec<OsString>,
     /// Where to start it, if not in the workspace's root, which a command may have closed to itself.
     pub(crate) directory: Option<PathBuf>,
     contact: Contact,
@@ -104,28 +103,19 @@ pub struct Confined {
 
 /// What the model has to know of a sandbox once its command has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aftermath {
+pub(crate) struct Aftermath {
     /// Why something could not be written that was asked for.
-    pub held: Vec<String>,
+    pub(crate) held: Vec<String>,
     /// What was not as asked for, or was undone.
-    pub told: Vec<String>,
-}
-
-/// Who starts what `Sandbox` has confined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Starter {
-    /// This process, with a clean environment and pipes.
-    Ourselves,
-    /// Somebody with an environment and a terminal of their own.
-    Another,
+    pub(crate) told: Vec<String>,
 }
 
 impl Sandbox {
-    /// Commands run as they are.
-    pub fn none() -> Self {
+    /// Commands run as they are. `helper` is a program that calls `run_if_asked` first.
+    pub fn none(helper: PathBuf) -> Self {
         Self {
             level: Level::None,
-            helper: PathBuf::new(),
+            helper,
             bubblewrap: PathBuf::new(),
             shortfalls: Vec::new(),
             memory: u64::MAX,
@@ -153,6 +143,11 @@ impl Sandbox {
         Arc::new(LazyLock::new(Box::new(look)))
     }
 
+    /// Our own program.
+    pub(crate) fn helper(&self) -> &Path {
+        &self.helper
+    }
+
     pub fn level(&self) -> Level {
         self.level
     }
@@ -162,39 +157,16 @@ impl Sandbox {
         &self.shortfalls
     }
 
-    /// The line that another process (the terminal of an editor) has to start in any directory to run `line` inside the
-    /// sandbox of this site. It cleans the environment by itself. Blocks: looks at the disk.
-    pub fn confine_for_another(
+    /// The line that a tree of ours has to start to run `line` inside the sandbox of this site. Blocks: looks at the disk.
+    pub(crate) fn confine(
         &self,
         site: &Site,
         network: NetworkGrant,
         writes: WriteGrant,
         line: Vec<OsString>,
-    ) -> io::Result<Confined> {
-        self.confine(site, network, writes, line, Starter::Another)
-    }
-
-    /// The same for a tree of our own.
-    pub(crate) fn confine_for_us(
-        &self,
-        site: &Site,
-        network: NetworkGrant,
-        writes: WriteGrant,
-        line: Vec<OsString>,
-    ) -> io::Result<Confined> {
-        self.confine(site, network, writes, line, Starter::Ourselves)
-    }
-
-    fn confine(
-        &self,
-        site: &Site,
-        network: NetworkGrant,
-        writes: WriteGrant,
-        line: Vec<OsString>,
-        starter: Starter,
     ) -> io::Result<Confined> {
         let git = GitGuard::before(site, writes, self.level);
-        Ok(Confined { git, ..self.confine_unwatched(site, network, writes, line, starter)? })
+        Ok(Confined { git, ..self.confine_unwatched(site, network, writes, line)? })
     }
 
     fn confine_unwatched(
@@ -203,7 +175,6 @@ impl Sandbox {
         network: NetworkGrant,
         writes: WriteGrant,
         line: Vec<OsString>,
-        starter: Starter,
     ) -> io::Result<Confined> {
         let programs = Programs::of(site);
         if self.level == Level::Full && programs.is_own(&self.bubblewrap) {
@@ -213,19 +184,14 @@ impl Sandbox {
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        let given = match starter {
-            Starter::Ourselves => None,
-            Starter::Another => Some(environment::for_call(std::env::vars_os(), writes, &programs)),
-        };
-        let given = given.as_deref();
         let policy = |writes| Policy::of(site, network, writes, &self.remembered);
         match self.level {
             Level::Full => {
-                let built = self.namespaces(&policy(writes)?, &line, given);
+                let built = self.namespaces(&policy(writes)?, &line);
                 let (Err(error), WriteGrant::Granted) = (&built, writes) else { return built };
                 // Without anything to be written there is nothing that could change on the way.
                 let told = cautious(error);
-                let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line, given)?;
+                let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line)?;
                 confined.told.push(told);
                 Ok(confined)
             }
@@ -239,29 +205,18 @@ impl Sandbox {
     }
 
     /// What is read may change before it is mounted: then everything is read once more.
-    /// `given`: the environment, where whoever starts it does not clean it.
-    fn namespaces(
-        &self,
-        policy: &Policy,
-        line: &[OsString],
-        given: Option<&[(OsString, OsString)]>,
-    ) -> io::Result<Confined> {
-        let mut built = self.namespaces_once(policy, line, given);
+    fn namespaces(&self, policy: &Policy, line: &[OsString]) -> io::Result<Confined> {
+        let mut built = self.namespaces_once(policy, line);
         for _ in 1..PLAN_TRIES {
             if built.is_ok() {
                 break;
             }
-            built = self.namespaces_once(policy, line, given);
+            built = self.namespaces_once(policy, line);
         }
         built
     }
 
-    fn namespaces_once(
-        &self,
-        policy: &Policy,
-        line: &[OsString],
-        given: Option<&[(OsString, OsString)]>,
-    ) -> io::Result<Confined> {
+    fn namespaces_once(&self, policy: &Policy, line: &[OsString]) -> io::Result<Confined> {
         let (locks, empty) = place_holders::prepare(&policy.scratch)?;
         let protection = Protection::of(policy, &Look);
         let (place_holders, failed) = hold_places(&locks, policy, &protection)?;
@@ -271,17 +226,11 @@ impl Sandbox {
             let place = place.display();
             format!("{place} is read-only here: attache could not protect the configuration in it otherwise")
         }));
-        let mut protection = protection.with_read_only(failed);
-        if given.is_some() {
-            protection = protection.in_unicode();
-        }
+        let protection = protection.with_read_only(failed);
         let hidden: Vec<Hidden> = policy.hidden.iter().map(|path| Hidden::of(path)).collect();
         let mounts = plan::plan(policy, &protection, &hidden);
         let stage = Stage::Init { expected: Expected::of(&mounts)?, memory: self.memory };
         let caches = policy.cache_names();
-        let environment = given.map(|given| {
-            environment::for_confined(given.iter().cloned(), &policy.scratch, &caches).collect()
-        });
         let request = Request { stage, scratch: policy.scratch.clone(), caches, line: line.to_vec() };
         let building = Building {
             mounts: &mounts,
@@ -290,7 +239,6 @@ impl Sandbox {
             empty: &empty,
             helper: &self.helper,
             request: request.to_arguments(),
-            environment,
         };
         Ok(Confined {
             directory: Some(PathBuf::from("/")),
@@ -343,6 +291,11 @@ fn hold_places(
     Ok((held, failed))
 }
 
+/// A directory for what belongs to no session and no sandboxed command reaches.
+pub(crate) fn closed_directory(scratch: &Path) -> PathBuf {
+    scratch.parent().unwrap_or(scratch).join(".sandbox")
+}
+
 /// For the model: why a command could not write.
 pub(crate) fn cautious(error: &io::Error) -> String {
     format!("the command ran read-only, because no safe sandbox could be built: {error}")
@@ -358,7 +311,7 @@ impl Confined {
 
     /// Once the command and all it started are gone: puts back what no mount could hold and undoes what would make git run
     /// something, and says so. Blocks.
-    pub fn aftermath(&self) -> Aftermath {
+    pub(crate) fn aftermath(&self) -> Aftermath {
         let told = self.told.iter().cloned().chain(self.links.restore()).chain(self.git.after()).collect();
         Aftermath { held: self.held.clone(), told }
     }

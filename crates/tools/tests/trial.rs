@@ -67,8 +67,8 @@ impl Trial {
             base,
             root,
             workspace,
-            tools: attache_tools::builtin(Equipment::bare()),
-            sandbox: Sandbox::found_by(Sandbox::none),
+            tools: attache_tools::builtin(Equipment { sandbox: found(Level::None), ..Equipment::bare() }),
+            sandbox: found(Level::None),
             progress: Arc::default(),
             cancel: CancellationToken::new(),
             closed: None,
@@ -176,7 +176,7 @@ fn found(level: Level) -> Found {
     let (place, look): (usize, fn(PathBuf) -> Sandbox) = match level {
         Level::Full => (0, Sandbox::probe),
         Level::Reduced => (1, Sandbox::probe_reduced),
-        Level::None => (2, |_| Sandbox::none()),
+        Level::None => (2, Sandbox::none),
     };
     let found = FOUND[place].get_or_init(|| Sandbox::found_by(move || look(helper)));
     assert_eq!(found.level(), level, "{:?}", found.shortfalls());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{
@@ -13,7 +13,9 @@ use agent_client_protocol_schema::v1::{
 use attache_core::hub::Hub;
 use attache_core::ids::SessionId;
 use attache_core::ports::BoxFuture;
-use attache_core::ports::delegate::{Delegate, DelegateError, Lines, Offers, Terminal, TerminalCommand};
+use attache_core::ports::delegate::{
+    Delegate, DelegateError, Lines, Offers, Terminal, TerminalCommand, TerminalLoss,
+};
 use attache_rpc::{Peer, RequestError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +54,8 @@ pub(super) struct Shared {
     courier: mpsc::WeakUnboundedSender<Errand>,
     /// Requests about texts that got no answer, in a row. It stays where it is once it has reached its limit.
     silences: AtomicU32,
+    /// Terminals are not asked for any more.
+    no_terminals: AtomicBool,
 }
 
 impl ClientSide {
@@ -62,21 +66,24 @@ impl ClientSide {
         offers: Offers,
         courier: &mpsc::UnboundedSender<Errand>,
     ) -> Self {
-        let (courier, silences) = (courier.downgrade(), AtomicU32::new(0));
-        Self(Arc::new(Shared { peer, hub, session_id, offers, courier, silences }))
+        let (courier, silences, no_terminals) =
+            (courier.downgrade(), AtomicU32::new(0), AtomicBool::new(false));
+        Self(Arc::new(Shared { peer, hub, session_id, offers, courier, silences, no_terminals }))
     }
 }
 
 impl Delegate for ClientSide {
     /// Nothing of a client that is gone: the editor's side of things went with it, and the run goes on here.
     fn offers(&self) -> Offers {
-        let Shared { peer, offers, silences, .. } = &*self.0;
+        let Shared { peer, offers, silences, no_terminals, .. } = &*self.0;
         if peer.is_closed() {
             return Offers::default();
         }
-        match silences.load(Ordering::Relaxed) >= SILENCES {
-            true => Offers { reads_texts: false, writes_texts: false, ..*offers },
-            false => *offers,
+        let texts = silences.load(Ordering::Relaxed) < SILENCES;
+        Offers {
+            reads_texts: offers.reads_texts && texts,
+            writes_texts: offers.writes_texts && texts,
+            terminals: offers.terminals && !no_terminals.load(Ordering::Relaxed),
         }
     }
 
@@ -121,6 +128,34 @@ impl Delegate for ClientSide {
             let id = read::<CreateTerminalResponse>(&response)?.terminal_id.0.to_string();
             let shown = shared.when_shown(&id);
             Ok(Arc::new(ClientTerminal::new(shared, id, shown)) as Arc<dyn Terminal>)
+        })
+    }
+
+    fn terminals_lost(&self, loss: TerminalLoss) -> BoxFuture<'static, ()> {
+        let shared = self.0.clone();
+        Box::pin(async move {
+            let is_known = shared.no_terminals.swap(true, Ordering::Relaxed);
+            if is_known || loss == TerminalLoss::NotOpened(DelegateError::Gone) {
+                return;
+            }
+            let reason = match loss {
+                TerminalLoss::NotOpened(error) => format!("The editor opened no terminal: {error}."),
+                TerminalLoss::NotStarted => {
+                    "The editor's terminal did not start attache's program (is the editor on \
+                                             another machine, or in a container?)."
+                        .to_owned()
+                }
+                TerminalLoss::Unheld => {
+                    "The editor ran a command by means of its own, outside of attache's sandbox.".to_owned()
+                }
+            };
+            let title = "Commands are shown without the editor's terminals from now on".to_owned();
+            shared
+                .notice(
+                    title,
+                    format!("{reason} They run and are held as before, for the rest of this session."),
+                )
+                .await;
         })
     }
 }
@@ -177,6 +212,10 @@ impl Shared {
             "The editor did not answer {SILENCES} file requests in a row. For the rest of this session attache does \
              not see unsaved changes, and its edits skip the editor's review."
         );
+        self.notice(title, description).await;
+    }
+
+    async fn notice(&self, title: String, description: String) {
         match self.hub.open(&self.session_id).await {
             Ok(handle) => handle.notice("warning", title, Some(description)),
             Err(error) => tracing::warn!(%error, "a notice was lost"),

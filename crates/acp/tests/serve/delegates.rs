@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use attache_acp::ClientFs;
-use attache_core::ports::delegate::{Delegate, Lines, TerminalCommand};
+use attache_core::ports::delegate::{Delegate, Lines, TerminalCommand, TerminalLoss};
 use attache_core::ports::tool::{Effect, Presentation, Shown, Site, ToolKind};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use attache_testkit::client::Reply;
@@ -66,6 +66,12 @@ async fn borrowed(what: &str, client: &dyn Delegate, runtime: &ToolRuntime) -> R
         "run" if offers.terminals => run(client, runtime)
             .await
             .map_err(|error: attache_core::ports::delegate::DelegateError| error.to_string()),
+        "lose" if offers.terminals => {
+            for loss in [TerminalLoss::NotStarted, TerminalLoss::Unheld] {
+                client.terminals_lost(loss).await;
+            }
+            Ok("lost".to_owned())
+        }
         _ => Ok("local".to_owned()),
     }
 }
@@ -290,6 +296,22 @@ async fn a_terminal_lives_from_its_start_to_its_release_and_is_shown_in_between(
     let shown = received.iter().position(|m| m["params"]["update"]["content"][0]["terminalId"] == "term_7");
     let released = received.iter().position(|m| m["method"] == "terminal/release");
     assert!(shown.unwrap() < released.unwrap(), "a client forgets what it has released");
+    line.client.finish();
+}
+
+#[tokio::test(start_paused = true)]
+async fn terminals_that_were_lost_are_not_asked_for_again_and_one_notice_says_so() {
+    let world = world("lose", 1);
+    let line = world.process().connect_with(everything()).await;
+    let session = line.new_session().await;
+    for _ in 0..3 {
+        assert_eq!(line.say(&session, "go").await, "end_turn");
+    }
+    assert_eq!(results(&line, &session), ["lost", "local", "local"]);
+    let updates = line.client.updates(&session);
+    let notices: Vec<_> = updates.iter().filter(|update| update["sessionUpdate"] == "notice").collect();
+    let [notice] = &notices[..] else { panic!("{notices:?}") };
+    assert!(notice.to_string().contains("did not start attache's program"), "{notice}");
     line.client.finish();
 }
 

@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn less_than_the_whole_is_a_warning() {
-        let verdict = |containment| tell(containment, &Sandbox::none()).verdict;
+        let verdict = |containment| tell(containment, &Sandbox::none("attache".into())).verdict;
         assert_eq!(verdict(Containment::Full), Verdict::Ok);
         for containment in [Containment::Reduced, Containment::None, Containment::ExplicitlyOff] {
             assert_eq!(verdict(containment), Verdict::Warn);

@@ -59,7 +59,7 @@ pub struct TerminalOutput {
 
 /// The client's side of a session. Every method has its own dead-line and ends with `Silent`; dropping a future withdraws the request.
 pub trait Delegate: Send + Sync + Debug {
-    /// What may be asked now; a client that fell silent too often offers no texts any more.
+    /// What may be asked now; a client that fell silent too often offers no texts any more, and no terminals one whose were lost.
     fn offers(&self) -> Offers;
     /// The text as its editor has it, unsaved changes included.
     fn read_text(&self, path: &Path, lines: Lines) -> BoxFuture<'static, Result<String, DelegateError>>;
@@ -68,6 +68,19 @@ pub trait Delegate: Send + Sync + Debug {
         &self,
         command: TerminalCommand,
     ) -> BoxFuture<'static, Result<Arc<dyn Terminal>, DelegateError>>;
+    /// From now on it offers no terminals; the user is told.
+    fn terminals_lost(&self, loss: TerminalLoss) -> BoxFuture<'static, ()>;
+}
+
+/// Why commands are not shown in terminals of the client any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TerminalLoss {
+    /// It opened none.
+    NotOpened(DelegateError),
+    /// It opened one, but our program did not begin there.
+    NotStarted,
+    /// It ran a command by means of its own, outside of the sandbox.
+    Unheld,
 }
 
 /// A terminal that the client has opened. Whoever opened it releases it, however the call ends.

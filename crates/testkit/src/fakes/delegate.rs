@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use attache_core::ports::delegate::{DelegateError, Lines, Offers, Terminal, TerminalCommand};
+use attache_core::ports::delegate::{DelegateError, Lines, Offers, Terminal, TerminalCommand, TerminalLoss};
 use attache_core::ports::{BoxFuture, Delegate};
 
 /// What the client was asked, in order.
@@ -115,5 +115,9 @@ impl Delegate for FakeEditor {
         _command: TerminalCommand,
     ) -> BoxFuture<'static, Result<Arc<dyn Terminal>, DelegateError>> {
         Box::pin(async { Err(DelegateError::Refused("no terminals here".into())) })
+    }
+
+    fn terminals_lost(&self, _loss: TerminalLoss) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
     }
 }

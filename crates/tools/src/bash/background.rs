@@ -20,7 +20,7 @@ use crate::limits::{
     BACKGROUND_ENDED, BACKGROUND_GATHER_TIME, BACKGROUND_LEAVE_TIME, BACKGROUND_PROCESSES,
     BACKGROUND_START_TIME, BACKGROUND_STOP_TIME, BACKGROUND_TIME,
 };
-use crate::process::{End, Ended, Sink};
+use crate::process::{End, Ended, Gone, Sink};
 
 use log::Log;
 
@@ -105,7 +105,7 @@ impl Background {
             () = runtime.cancel.cancelled() => {
                 process.stop().await;
                 self.forget(&session, &process.name);
-                return Err("cancelled and ended".to_owned());
+                return Err(format!("cancelled{}", process.tree().told()));
             }
         }
         Ok(process)
@@ -186,6 +186,16 @@ impl Process {
         News { output: log.news(), state, log: log.path().to_owned() }
     }
 
+    /// What was seen of its end.
+    fn tree(&self) -> Gone {
+        match &*self.ended.borrow() {
+            None => Gone::NotSeen,
+            Some(Ok(end)) => end.tree,
+            // There was nothing to end.
+            Some(Err(_)) => Gone::Seen,
+        }
+    }
+
     pub(crate) fn state(&self) -> String {
         match &*self.ended.borrow() {
             None => format!("running for {} s", self.since.elapsed().as_secs()),
@@ -193,8 +203,11 @@ impl Process {
             Some(Ok(end)) => match end.how {
                 Ended::Exited(code) => format!("exit {code}"),
                 Ended::Signalled(signal) => format!("killed by signal {signal}"),
-                Ended::TimedOut => "timed out and ended".to_owned(),
-                Ended::Cancelled => "stopped".to_owned(),
+                Ended::TimedOut => format!("timed out{}", end.tree.told()),
+                Ended::Cancelled | Ended::TerminalClosed => match end.tree {
+                    Gone::Seen => "stopped".to_owned(),
+                    Gone::NotSeen => format!("stopped{}", end.tree.told()),
+                },
                 Ended::TooMuchMemory => "it used too much memory and was ended".to_owned(),
                 Ended::TooManyProcesses => "it had too many processes and was ended".to_owned(),
                 Ended::Lost => "ended from outside".to_owned(),

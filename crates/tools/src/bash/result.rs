@@ -11,7 +11,7 @@ use super::withheld::Held;
 use crate::fence::{fenced, visible_block};
 use crate::limits::{COMMAND_PROCESSES, COMMAND_TIME_MAX_MS, OUTPUT_BYTES};
 use crate::outcome::Call;
-use crate::process::{End, Ended};
+use crate::process::{End, Ended, Gone};
 
 /// A command that is over.
 #[derive(Debug)]
@@ -22,24 +22,14 @@ pub(super) struct Finished {
     /// What it had.
     pub(super) time: Duration,
     pub(super) held: Held,
-    pub(super) witness: Witness,
 }
 
-/// Who saw the end of a command and of all it started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Witness {
-    /// We did: its guard is gone.
-    Ourselves,
-    /// The client of whose terminal it was: some kill only the process that they started.
-    Client,
-}
-
-impl Witness {
+impl Gone {
     /// What became of a command that had to end early.
-    fn ended(self) -> &'static str {
+    pub(super) fn told(self) -> &'static str {
         match self {
-            Self::Ourselves => " and ended",
-            Self::Client => "; the client was asked to end it; something of it may still run",
+            Self::Seen => " and ended",
+            Self::NotSeen => "; it was killed, but something of it may still run",
         }
     }
 }
@@ -47,7 +37,7 @@ impl Witness {
 impl Finished {
     pub(super) fn outcome(self, mut call: Call) -> ToolOutcome {
         let bounded = self.capture.for_model();
-        call.truncated = bounded.is_cut();
+        call.truncated |= bounded.is_cut();
         call.output_path = self.capture.spilled().map(|(path, _)| path.to_owned());
         let output = bounded.into_text();
         let notes: Vec<String> = left_over(self.end).into_iter().chain(self.held.notes(&output)).collect();
@@ -64,9 +54,12 @@ impl Finished {
                 "timed out after {} ms{}. Give it more time with timeout_ms (at most {COMMAND_TIME_MAX_MS}), or \
                  start it with background: true",
                 self.time.as_millis(),
-                self.witness.ended()
+                self.end.tree.told()
             ),
-            Ended::Cancelled => format!("cancelled{}", self.witness.ended()),
+            Ended::Cancelled => format!("cancelled{}", self.end.tree.told()),
+            Ended::TerminalClosed => {
+                format!("the user's editor closed its terminal: cancelled{}", self.end.tree.told())
+            }
             Ended::TooMuchMemory => {
                 "its processes used more memory than a command may have, and were ended; \
                                      do the work in smaller parts"
@@ -121,6 +114,7 @@ fn left_over(end: End) -> Option<String> {
             | Ended::Signalled(_)
             | Ended::TimedOut
             | Ended::Cancelled
+            | Ended::TerminalClosed
             | Ended::TooManyProcesses
             | Ended::TooMuchMemory
             | Ended::Lost,
@@ -134,7 +128,28 @@ fn left_over(end: End) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use attache_core::ports::tool::Presentation;
+
     use super::*;
+
+    #[test]
+    fn an_end_is_claimed_only_if_it_was_seen() {
+        let told = |how, tree| {
+            let mut capture = Capture::new("/nowhere".into());
+            capture.settle();
+            let (end, time) = (End { how, left_over: 0, tree }, Duration::from_millis(5));
+            let finished = Finished { end, capture, time, held: Held::default() };
+            match finished.outcome(Call::started(Presentation::default())) {
+                ToolOutcome::Error { text, .. } => text,
+                other => panic!("{other:?}"),
+            }
+        };
+        for how in [Ended::Cancelled, Ended::TimedOut, Ended::TerminalClosed] {
+            let (seen, not_seen) = (told(how, Gone::Seen), told(how, Gone::NotSeen));
+            assert!(seen.contains(" and ended") && !seen.contains("may still run"), "{seen}");
+            assert!(!not_seen.contains(" and ended") && not_seen.contains("may still run"), "{not_seen}");
+        }
+    }
 
     #[test]
     fn notes_stand_on_lines_of_their_own() {

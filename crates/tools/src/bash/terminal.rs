@@ -1,339 +1,340 @@
-//! A command in a terminal of the client: opened, shown, followed to its end, released however the call ends. The line
-//! and the sandbox are those of a shell of our own.
+//! A command that is shown in a terminal of the client. The client starts our relay there (`relay.rs`), which prints what the
+//! command prints; the command itself runs under our own guard. So its end is seen by us whatever a client does, and a
+//! terminal that is gone ends it.
 
-use std::ffi::{OsStr, OsString};
+mod clients_word;
+mod link;
+mod place;
+mod queue;
+
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use attache_core::ports::delegate::{DelegateError, Terminal, TerminalCommand, TerminalExit, TerminalOutput};
-use attache_core::ports::tool::{Presentation, Shown, Site, WriteGrant};
-use attache_core::ports::{Delegate, ToolOutcome, ToolRuntime};
+use attache_core::ports::delegate::{DelegateError, Terminal, TerminalCommand, TerminalExit, TerminalLoss};
+use attache_core::ports::tool::{Presentation, Shown, Site};
+use attache_core::ports::{BoxFuture, Delegate, ToolOutcome, ToolRuntime};
+use futures_util::FutureExt;
+use futures_util::future::Shared;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::capture::Capture;
-use super::withheld::Held;
-use super::{find_shell, result, spill_path};
-use crate::environment;
-use crate::limits::{KILL_TIME, TERMINAL_END_TIME, TERMINAL_OUTPUT_BYTES};
-use crate::outcome::Call;
-use crate::process::{End, Ended};
+use crate::limits::{
+    KILL_TIME, TERMINAL_CONTACT_TIME, TERMINAL_END_TIME, TERMINAL_LINE_BYTES, TERMINAL_OUTPUT_BYTES,
+};
+use crate::process::Ended;
 use crate::programs::Programs;
-use crate::sandbox::{Aftermath, Confined, Found, Level};
+use crate::sandbox::{Found, Level, closed_directory};
 
-/// A terminal has somebody at its keyboard; a command has nobody to ask. `$0` is the shell, `$1` the command. Not with bash
-/// itself: it takes an input that is a socket for a remote login, and reads the user's profile.
-const WITHOUT_INPUT: &str = r#"exec "$0" -c "$1" </dev/null"#;
+use clients_word::ClientsWord;
+use link::Link;
+pub(super) use queue::Queue;
 
-/// Clients name signals. Those a command ends by when it is not told to by one of its own kind.
-const SIGNALS: [(&str, i32); 13] = [
-    ("HUP", libc::SIGHUP),
-    ("INT", libc::SIGINT),
-    ("QUIT", libc::SIGQUIT),
-    ("ILL", libc::SIGILL),
-    ("TRAP", libc::SIGTRAP),
-    ("ABRT", libc::SIGABRT),
-    ("BUS", libc::SIGBUS),
-    ("FPE", libc::SIGFPE),
-    ("KILL", libc::SIGKILL),
-    ("SEGV", libc::SIGSEGV),
-    ("PIPE", libc::SIGPIPE),
-    ("ALRM", libc::SIGALRM),
-    ("TERM", libc::SIGTERM),
-];
+/// What shells give for a program that can't be started, or is not found.
+const NOT_STARTED: std::ops::RangeInclusive<u32> = 126..=127;
 
 /// The client of this site, if it shows terminals.
 pub(super) fn offered(site: &Site) -> Option<Arc<dyn Delegate>> {
     site.client.clone().filter(|client| client.offers().terminals)
 }
 
+/// What became of the wish for a terminal.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) client: Arc<dyn Delegate>,
-    pub(super) sandbox: Found,
-    pub(super) command: String,
-    pub(super) time: Duration,
-    pub(super) runtime: ToolRuntime,
-    pub(super) presentation: Presentation,
+pub(super) enum Opened {
+    Screen(Screen),
+    /// The client has not started our program, and says how the command ended all the same.
+    ByClient(ClientsWord),
+    /// There is none: the command is shown like any other.
+    None,
+    Cancelled,
 }
 
-/// A terminal with the command in it, and what must last as long.
-struct Opened {
-    terminal: Arc<dyn Terminal>,
-    confined: Confined,
+/// A terminal that shows what is pushed.
+#[derive(Debug)]
+pub(super) struct Screen {
+    pub(super) terminal_id: String,
+    pub(super) queue: Arc<Queue>,
+    /// The client has ended the terminal.
+    lost: CancellationToken,
+    /// Dropped without a word, the call was given up.
+    end: oneshot::Sender<Closing>,
+    /// Ends when the client was asked to release it.
+    released: oneshot::Receiver<()>,
 }
 
-struct Finished {
-    ended: Ended,
-    capture: Capture,
-    terminal_id: String,
-    /// Whether the client let go of a part of the output.
-    truncated: bool,
-    aftermath: Aftermath,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    /// With this exit code.
+    Ended(u8),
+    /// Nobody has time to wait for the client.
+    Cancelled,
 }
 
-impl Job {
-    pub(super) async fn run(self, call: Call) -> ToolOutcome {
-        let (time, held) = (self.time, Held::of(self.runtime.writes, self.runtime.network, &self.sandbox));
-        let cancel = self.runtime.cancel.child_token();
-        // A call that is dropped is a cancelled one.
-        let _dropped = cancel.clone().drop_guard();
-        let (tell, told) = oneshot::channel();
-        // Beside the call: what it has opened is killed and released also when nobody waits for it any more.
-        tokio::spawn(self.supervise(cancel, tell));
-        match told.await {
-            Ok(Ok(finished)) => finished.outcome(call, time, held),
-            Ok(Err(reason)) => call.failed(format!("bash: {reason}")),
-            Err(_) => call.failed("bash: the command's supervision failed"),
+/// Asks the client for a terminal and waits until our relay runs in it.
+pub(super) async fn open(
+    client: Arc<dyn Delegate>,
+    sandbox: &Found,
+    command: &str,
+    runtime: &ToolRuntime,
+    presentation: &Presentation,
+) -> Opened {
+    let (tell, told) = oneshot::channel();
+    let wish = Wish {
+        client,
+        sandbox: Arc::clone(sandbox),
+        command: command.to_owned(),
+        runtime: runtime.clone(),
+        presentation: presentation.clone(),
+    };
+    // Beside the call: what the client has opened is released also when nobody waits for it any more.
+    tokio::spawn(wish.attend(tell));
+    tokio::select! {
+        biased;
+        opened = told => opened.unwrap_or(Opened::None),
+        () = runtime.cancel.cancelled() => Opened::Cancelled,
+    }
+}
+
+/// Ends when the client has ended the terminal, if there is one.
+pub(super) async fn lost(screen: Option<&Screen>) {
+    match screen {
+        Some(screen) => screen.lost.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Screen {
+    /// Says how the command ended, and waits a moment until the client has shown it.
+    pub(super) async fn close(self, ended: Option<Ended>) {
+        let closing = match ended {
+            Some(Ended::Cancelled) => Closing::Cancelled,
+            ended => Closing::Ended(exit_code(ended)),
+        };
+        if self.end.send(closing).is_err() {
+            tracing::debug!("a terminal was not there to be closed");
+        }
+        if closing != Closing::Cancelled {
+            drop(timeout(TERMINAL_END_TIME, self.released).await);
         }
     }
+}
 
-    async fn supervise(self, cancel: CancellationToken, tell: oneshot::Sender<Result<Finished, String>>) {
-        let mut opening = Box::pin(self.open());
-        let opened = tokio::select! {
-            biased;
-            opened = &mut opening => opened,
-            () = cancel.cancelled() => {
-                say(tell, Err("cancelled before it was started".to_owned()));
-                // The client may have begun already, and then it has to be told.
-                if let Ok(Opened { terminal, confined }) = opening.await {
-                    stop(&*terminal).await;
-                    log("release", terminal.release().await);
-                    let_go(confined).await;
-                }
-                return;
+/// The client's answer to how it ended.
+type Exit = Shared<BoxFuture<'static, Result<TerminalExit, DelegateError>>>;
+
+struct Wish {
+    client: Arc<dyn Delegate>,
+    sandbox: Found,
+    command: String,
+    runtime: ToolRuntime,
+    presentation: Presentation,
+}
+
+/// What came first from a terminal.
+enum First {
+    Contact,
+    /// The exit code of something that is over.
+    Code(i32),
+    Nothing,
+    GivenUp,
+}
+
+impl Wish {
+    async fn attend(self, mut tell: oneshot::Sender<Opened>) {
+        let mut link = match self.link().await {
+            Ok(link) => link,
+            Err(error) => {
+                tracing::debug!(%error, "no terminal is asked for");
+                return drop(tell.send(Opened::None));
             }
         };
-        let Opened { terminal, confined } = match opened {
-            Ok(opened) => opened,
-            Err(reason) => return say(tell, Err(format!("could not be started: {reason}"))),
+        let terminal = match self.create(&link).await {
+            Ok(terminal) => terminal,
+            Err(error) => {
+                self.client.terminals_lost(TerminalLoss::NotOpened(error)).await;
+                return drop(tell.send(Opened::None));
+            }
         };
         let content = vec![Shown::Terminal { terminal_id: terminal.id().to_owned(), printed: None }];
         self.runtime.progress.show(Presentation { content, ..self.presentation.clone() });
-        let mut finished = self.follow(&*terminal, &cancel).await;
-        let (confined, aftermath) = looked_after(confined).await;
-        if let Ok(finished) = &mut finished {
-            finished.aftermath = aftermath;
-        }
-        let mut releasing = terminal.release();
-        let released = timeout(KILL_TIME, &mut releasing).await;
-        say(tell, finished);
-        match released {
-            Ok(released) => log("release", released),
-            Err(_) => log("release", releasing.await),
-        }
-        if let Some(confined) = confined {
-            let_go(confined).await;
-        }
-    }
-
-    async fn open(&self) -> Result<Opened, String> {
-        let ToolRuntime { site, network, writes, .. } = &self.runtime;
-        let (sandbox, site, network, writes) = (Arc::clone(&self.sandbox), site.clone(), *network, *writes);
-        let command = self.command.clone();
-        let prepared = tokio::task::spawn_blocking(move || {
-            let directory = site.workspace.root.clone();
-            if !directory.is_dir() {
-                let text = format!("the workspace root {} is not a directory", directory.display());
-                return Err(io::Error::new(io::ErrorKind::NotFound, text));
-            }
-            let programs = Programs::of(&site);
-            let ours = clean_environment(&programs, writes);
-            let (line, environment) = match sandbox.level() {
-                Level::Full | Level::Reduced => (line(&command, &programs)?, ours),
-                // The client adds to what it has itself; without a sandbox nothing else takes that away.
-                Level::None => (bare(ours, line(&command, &programs)?), Vec::new()),
-            };
-            let confined = sandbox.confine_for_another(&site, network, writes, line)?;
-            let command = TerminalCommand {
-                program: unicode(&confined.program)?,
-                arguments: confined.arguments.iter().map(|word| unicode(word)).collect::<io::Result<_>>()?,
-                environment,
-                directory,
-                output_bytes: TERMINAL_OUTPUT_BYTES,
-            };
-            Ok((command, confined))
-        });
-        let (command, confined) = match prepared.await {
-            Ok(prepared) => prepared.map_err(|error| error.to_string())?,
-            Err(error) => return Err(error.to_string()),
-        };
-        match self.client.open_terminal(command).await {
-            Ok(terminal) => Ok(Opened { terminal, confined }),
-            Err(error) => {
-                let_go(confined).await;
-                Err(format!("no terminal: {error}"))
-            }
-        }
-    }
-
-    async fn follow(&self, terminal: &dyn Terminal, cancel: &CancellationToken) -> Result<Finished, String> {
-        let ended = tokio::select! {
+        let exit = terminal.wait_for_exit().shared();
+        let first = tokio::select! {
             biased;
-            exit = terminal.wait_for_exit() => match exit {
-                Ok(exit) => Ok(how(&exit)),
-                Err(error) => Err(error),
-            },
-            () = cancel.cancelled() => Ok(Ended::Cancelled),
-            () = tokio::time::sleep(self.time) => Ok(Ended::TimedOut),
+            // An error: the relay is not to be had any more.
+            contact = &mut link.contact => contact.map_or(First::Nothing, |()| First::Contact),
+            () = tell.closed() => First::GivenUp,
+            first = over(exit.clone()) => first,
+            () = tokio::time::sleep(TERMINAL_CONTACT_TIME) => First::Nothing,
         };
-        let (ended, output) = match ended {
-            Ok(ended @ (Ended::Cancelled | Ended::TimedOut)) => (ended, stop(terminal).await),
-            Ok(
-                ended @ (Ended::Exited(_)
-                | Ended::Signalled(_)
-                | Ended::TooManyProcesses
-                | Ended::TooMuchMemory
-                | Ended::Lost),
-            ) => {
-                tokio::select! {
-                    output = terminal.output() => {
-                        (ended, Some(output.map_err(|error| format!("it ended, but its output is lost: {error}"))?))
-                    }
-                    () = cancel.cancelled() => (Ended::Cancelled, None),
-                }
+        match first {
+            First::Contact => {
+                let (end, ended) = oneshot::channel();
+                let (release, released) = oneshot::channel();
+                let (terminal_id, queue) = (terminal.id().to_owned(), Arc::clone(&link.queue));
+                let screen = Screen { terminal_id, queue, lost: link.lost.clone(), end, released };
+                drop(tell.send(Opened::Screen(screen)));
+                let closing = ended.await.unwrap_or(Closing::Cancelled);
+                finish(&*terminal, link, closing, exit).await;
+                drop(release);
             }
-            Err(error) => {
-                stop(terminal).await;
-                return Err(format!("the terminal it ran in is lost: {error}"));
+            First::Code(code) => self.take_the_clients_word(&*terminal, code, tell).await,
+            First::Nothing => {
+                drop(link);
+                self.client.terminals_lost(TerminalLoss::NotStarted).await;
+                drop(tell.send(Opened::None));
+                end(&*terminal).await;
             }
+            First::GivenUp => {
+                drop(link);
+                end(&*terminal).await;
+            }
+        }
+    }
+
+    async fn link(&self) -> io::Result<Link> {
+        let (sandbox, site) = (Arc::clone(&self.sandbox), self.runtime.site.clone());
+        let linked = tokio::task::spawn_blocking(move || {
+            let helper = sandbox.helper();
+            // Outside of any sandbox, the client would start what a command has put there.
+            if sandbox.level() != Level::None && Programs::of(&site).is_own(helper) {
+                return Err(io::Error::other("our own program lies in the session's directories"));
+            }
+            Link::open(&closed_directory(&site.workspace.scratch).join("terminals"), helper)
+        });
+        linked.await.map_err(io::Error::other)?
+    }
+
+    async fn create(&self, link: &Link) -> Result<Arc<dyn Terminal>, DelegateError> {
+        let unnamed = |path: PathBuf| DelegateError::Refused(format!("{} is no Unicode", path.display()));
+        let program =
+            link.program.clone().into_os_string().into_string().map_err(|name| unnamed(name.into()))?;
+        let command = TerminalCommand {
+            program,
+            arguments: vec!["-c".to_owned(), shortened(&self.command)],
+            environment: Vec::new(),
+            directory: self.runtime.site.workspace.root.clone(),
+            output_bytes: TERMINAL_OUTPUT_BYTES,
         };
+        self.client.open_terminal(command).await
+    }
+
+    /// It is not run twice: whatever the client has done, it says that this is over.
+    async fn take_the_clients_word(&self, terminal: &dyn Terminal, code: i32, tell: oneshot::Sender<Opened>) {
         let terminal_id = terminal.id().to_owned();
-        let truncated = output.as_ref().is_some_and(|output| output.truncated);
-        let spill = spill_path(&self.runtime.site.workspace.scratch, &self.runtime.call_id);
-        // Long output goes to the disk.
-        let captured = tokio::task::spawn_blocking(move || captured(Capture::new(spill), output)).await;
-        let capture = captured.map_err(|error| format!("its output is lost: {error}"))?;
-        Ok(Finished { ended, capture, terminal_id, truncated, aftermath: Aftermath::default() })
-    }
-}
-
-impl Finished {
-    /// What a shell of our own would have given; only the terminal is shown instead of its output, which is kept for others.
-    fn outcome(self, call: Call, time: Duration, held: Held) -> ToolOutcome {
-        let (end, held) = (End { how: self.ended, left_over: 0 }, held.after(self.aftermath));
-        let witness = result::Witness::Client;
-        let mut outcome = result::Finished { end, capture: self.capture, time, held, witness }.outcome(call);
-        let presentation = match &mut outcome {
-            ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
-                let printed = presentation.content.iter().find_map(|block| match block {
-                    Shown::Text { text } => Some(text.clone()),
-                    Shown::Diff { .. }
-                    | Shown::Terminal { .. }
-                    | Shown::Image { .. }
-                    | Shown::Link { .. } => None,
-                });
-                presentation.content = vec![Shown::Terminal { terminal_id: self.terminal_id, printed }];
-                Some(presentation)
+        let output = match timeout(TERMINAL_END_TIME, terminal.output()).await {
+            Ok(Ok(output)) => Some(output),
+            Ok(Err(error)) => {
+                log("output", Err(error));
+                None
             }
-            ToolOutcome::Error { presentation, .. } => presentation.as_mut(),
+            Err(_) => None,
         };
-        if let Some(metadata) = presentation.and_then(|presentation| presentation.metadata.as_mut()) {
-            metadata.truncated |= self.truncated;
+        if self.sandbox.level() != Level::None {
+            self.client.terminals_lost(TerminalLoss::Unheld).await;
         }
-        outcome
+        release(terminal, Some((tell, Opened::ByClient(ClientsWord { terminal_id, code, output })))).await;
     }
 }
 
-/// The shell with its command, as words.
-fn line(command: &str, programs: &Programs) -> io::Result<Vec<OsString>> {
-    Ok(vec!["/bin/sh".into(), "-c".into(), WITHOUT_INPUT.into(), find_shell(programs)?, command.into()])
-}
-
-/// A value that is no Unicode can't be named to a client.
-fn clean_environment(programs: &Programs, writes: WriteGrant) -> Vec<(String, String)> {
-    environment::for_call(std::env::vars_os(), writes, programs)
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
-/// The line with this environment and nothing else.
-fn bare(environment: Vec<(String, String)>, line: Vec<OsString>) -> Vec<OsString> {
-    let pairs = environment.into_iter().map(|(name, value)| format!("{name}={value}").into());
-    ["/usr/bin/env".into(), "-i".into()].into_iter().chain(pairs).chain(line).collect()
-}
-
-fn unicode(word: &OsStr) -> io::Result<String> {
-    let text = || format!("{} is no Unicode, which the client's terminals need", word.display());
-    word.to_str().map(str::to_owned).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, text()))
-}
-
-fn how(exit: &TerminalExit) -> Ended {
-    let signal = exit.signal.as_deref().filter(|signal| !signal.is_empty());
-    match (exit.code, signal) {
-        (Some(code), None) => Ended::Exited(i32::try_from(code).unwrap_or(i32::MAX)),
-        (Some(_) | None, Some(signal)) => {
-            let name = signal.strip_prefix("SIG").unwrap_or(signal);
-            let known = SIGNALS.iter().find(|(known, number)| *known == name || number.to_string() == name);
-            known.map_or(Ended::Lost, |(_, number)| Ended::Signalled(*number))
-        }
-        (None, None) => Ended::Lost,
-    }
-}
-
-/// Ends the command, and gives what it has printed if the client says so in time.
-async fn stop(terminal: &dyn Terminal) -> Option<TerminalOutput> {
-    let stopped = timeout(TERMINAL_END_TIME, async {
-        log("kill", terminal.kill().await);
-        // Its last words come before its end. A client that does not tell of it has the output all the same.
-        if let Ok(ended) = timeout(KILL_TIME, terminal.wait_for_exit()).await {
-            log("wait_for_exit", ended.map(drop));
-        }
-        terminal.output().await
-    });
-    match stopped.await {
-        Ok(Ok(output)) => Some(output),
-        Ok(Err(error)) => {
-            log("output", Err(error));
-            None
-        }
-        Err(_) => None,
-    }
-}
-
-fn captured(mut capture: Capture, output: Option<TerminalOutput>) -> Capture {
-    match output {
-        Some(output) => {
-            if output.truncated {
-                capture.push(b"[the client kept only the end of the output]\n");
-            }
-            capture.push(output.text.as_bytes());
-        }
-        None => capture.push(b"[the client did not tell the output]\n"),
-    }
-    capture.settle();
-    capture
-}
-
-/// What the command did to what no mount holds.
-async fn looked_after(confined: Confined) -> (Option<Confined>, Aftermath) {
-    let looked = tokio::task::spawn_blocking(move || {
-        let aftermath = confined.aftermath();
-        (confined, aftermath)
-    });
-    match looked.await {
-        Ok((confined, aftermath)) => (Some(confined), aftermath),
+/// A client that can't say how a command ends says nothing of its beginning.
+async fn over(exit: Exit) -> First {
+    match exit.await {
+        Ok(exit) => clients_code(&exit).map_or(First::Nothing, First::Code),
         Err(error) => {
-            tracing::warn!(%error, "a sandbox was not looked after");
-            (None, Aftermath::default())
+            log("wait_for_exit", Err(error));
+            std::future::pending().await
         }
     }
 }
 
-/// Place-holders are removed from the disk.
-async fn let_go(confined: Confined) {
-    if let Err(error) = tokio::task::spawn_blocking(move || drop(confined)).await {
-        tracing::warn!(%error, "a sandbox was not cleared away");
+/// A client that names a code has run something; one that could not start our program has not.
+fn clients_code(exit: &TerminalExit) -> Option<i32> {
+    let is_signalled = exit.signal.as_deref().is_some_and(|signal| !signal.is_empty());
+    let code = exit.code.filter(|code| !is_signalled && !NOT_STARTED.contains(code))?;
+    i32::try_from(code).ok()
+}
+
+/// Lets the client show the rest, and release the terminal.
+async fn finish(terminal: &dyn Terminal, mut link: Link, closing: Closing, exit: Exit) {
+    link.queue.close(match closing {
+        Closing::Ended(code) => code,
+        Closing::Cancelled => exit_code(Some(Ended::Cancelled)),
+    });
+    // The thread's own dead-lines end this.
+    drop((&mut link.done).await);
+    match closing {
+        // Its last output is with the client before it is told to forget the terminal.
+        Closing::Ended(_) => {
+            let seen = async {
+                log("wait_for_exit", exit.await.map(drop));
+                log("output", terminal.output().await.map(drop));
+            };
+            drop(timeout(KILL_TIME, seen).await);
+            release(terminal, None).await;
+        }
+        Closing::Cancelled => end(terminal).await,
     }
 }
 
-fn say(tell: oneshot::Sender<Result<Finished, String>>, finished: Result<Finished, String>) {
-    if tell.send(finished).is_err() {
-        tracing::debug!("nobody waits for a command in a terminal any more");
+/// Whatever still runs there is our relay.
+async fn end(terminal: &dyn Terminal) {
+    if let Ok(killed) = timeout(KILL_TIME, terminal.kill()).await {
+        log("kill", killed);
     }
+    release(terminal, None).await;
+}
+
+/// Asks for the release, tells what waits for it, and goes on waiting for the answer.
+async fn release(terminal: &dyn Terminal, told: Option<(oneshot::Sender<Opened>, Opened)>) {
+    let mut releasing = terminal.release();
+    let released = timeout(KILL_TIME, &mut releasing).await;
+    if let Some((tell, opened)) = told {
+        drop(tell.send(opened));
+    }
+    match released {
+        Ok(released) => log("release", released),
+        Err(_) => log("release", releasing.await),
+    }
+}
+
+/// As shells write it; a command that was not started has none.
+fn exit_code(ended: Option<Ended>) -> u8 {
+    let code = match ended {
+        Some(Ended::Exited(code)) => code,
+        Some(Ended::Signalled(signal)) => 128 + signal,
+        Some(Ended::TimedOut) => 124,
+        Some(Ended::Cancelled) => 128 + libc::SIGINT,
+        Some(Ended::TerminalClosed) => 128 + libc::SIGHUP,
+        Some(Ended::TooManyProcesses | Ended::TooMuchMemory | Ended::Lost) => 128 + libc::SIGKILL,
+        None => 126,
+    };
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// For the eyes of people: a longer word is no argument of a program.
+fn shortened(command: &str) -> String {
+    match command.len() > TERMINAL_LINE_BYTES {
+        true => format!("{}…", &command[..command.floor_char_boundary(TERMINAL_LINE_BYTES)]),
+        false => command.to_owned(),
+    }
+}
+
+/// The terminal is shown instead of the output, which is kept for those who have not opened it.
+pub(super) fn shown_in(terminal_id: String, mut outcome: ToolOutcome) -> ToolOutcome {
+    match &mut outcome {
+        ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
+            let printed = presentation.content.iter().find_map(|block| match block {
+                Shown::Text { text } => Some(text.clone()),
+                Shown::Diff { .. } | Shown::Terminal { .. } | Shown::Image { .. } | Shown::Link { .. } => {
+                    None
+                }
+            });
+            presentation.content = vec![Shown::Terminal { terminal_id, printed }];
+        }
+        ToolOutcome::Error { .. } => {}
+    }
+    outcome
 }
 
 /// What a client does not do at the end of a command is its own affair.
@@ -348,19 +349,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_command_is_read_whatever_a_client_calls_it() {
+    fn only_a_code_of_a_command_that_ran_is_taken_from_a_client() {
         let exit = |code, signal: Option<&str>| TerminalExit { code, signal: signal.map(str::to_owned) };
-        for (exit, ended) in [
-            (exit(Some(3), None), Ended::Exited(3)),
-            (exit(Some(0), Some("")), Ended::Exited(0)),
-            (exit(Some(u32::MAX), None), Ended::Exited(i32::MAX)),
-            (exit(None, Some("SIGKILL")), Ended::Signalled(9)),
-            (exit(None, Some("TERM")), Ended::Signalled(15)),
-            (exit(Some(1), Some("15")), Ended::Signalled(15)),
-            (exit(None, Some("SIGWHAT")), Ended::Lost),
-            (exit(None, None), Ended::Lost),
+        for (exit, code) in [
+            (exit(Some(3), None), Some(3)),
+            (exit(Some(0), Some("")), Some(0)),
+            (exit(Some(127), None), None),
+            (exit(Some(126), None), None),
+            (exit(Some(u32::MAX), None), None),
+            (exit(Some(0), Some("SIGKILL")), None),
+            (exit(None, Some("SIGKILL")), None),
+            (exit(None, None), None),
         ] {
-            assert_eq!(how(&exit), ended, "{exit:?}");
+            assert_eq!(clients_code(&exit), code, "{exit:?}");
         }
+    }
+
+    #[test]
+    fn a_terminal_ends_as_a_shell_would() {
+        for (ended, code) in [
+            (Some(Ended::Exited(3)), 3),
+            (Some(Ended::Exited(300)), 1),
+            (Some(Ended::Signalled(9)), 137),
+            (Some(Ended::TimedOut), 124),
+            (None, 126),
+        ] {
+            assert_eq!(exit_code(ended), code, "{ended:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_command_is_shown_as_far_as_a_program_takes_it() {
+        assert_eq!(shortened("ls"), "ls");
+        let long = "ä".repeat(TERMINAL_LINE_BYTES);
+        assert!(shortened(&long).len() <= TERMINAL_LINE_BYTES + "…".len());
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Ended {
     Signalled(i32),
     TimedOut,
     Cancelled,
+    /// The client ended the terminal that showed it.
+    TerminalClosed,
     /// It had more processes than it may have.
     TooManyProcesses,
     /// It had more memory than it may have.
@@ -30,6 +32,15 @@ pub(crate) struct End {
     pub(crate) how: Ended,
     /// Processes that outlived the command and were killed after it.
     pub(crate) left_over: u32,
+    pub(crate) tree: Gone,
+}
+
+/// Whether the command and all it started are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Seen,
+    /// What was killed did not die in time.
+    NotSeen,
 }
 
 /// Takes a command's output.
@@ -39,7 +50,7 @@ pub(crate) trait Sink {
     fn show(&mut self);
 }
 
-/// Returns when the command and all it started are gone; an error when it was never started. `cancel` fires when it is
+/// Returns when the command and all it started are gone, or could not be killed in time; an error when it was never started. `cancel` fires when it is
 /// readable or closed.
 ///
 /// Blocks its thread. Time here is real time: processes know no other.
@@ -70,7 +81,7 @@ pub(crate) fn watch(
                 return Err(tree.start_error());
             }
             tree.finish()?;
-            return Ok(watched.end_seen());
+            return Ok(watched.end_with(Gone::Seen));
         }
         if ready.cancel {
             watched.end(&mut tree, Ended::Cancelled, now);
@@ -80,7 +91,7 @@ pub(crate) fn watch(
             && now >= give_up
         {
             tracing::warn!("a process could not be killed in time");
-            return Ok(watched.end_seen());
+            return Ok(watched.end_with(Gone::NotSeen));
         }
         watched.show(sink, now);
     }
@@ -208,8 +219,8 @@ impl Watched {
         }
     }
 
-    fn end_seen(&self) -> End {
-        End { how: self.ended.unwrap_or(Ended::Lost), left_over: self.left_over }
+    fn end_with(&self, tree: Gone) -> End {
+        End { how: self.ended.unwrap_or(Ended::Lost), left_over: self.left_over, tree }
     }
 
     fn command_ended(&mut self, how: Ended, now: Instant) {

@@ -39,20 +39,12 @@ pub(super) struct Building<'a> {
     pub(super) helper: &'a Path,
     /// What our program is told, once it is the first process inside.
     pub(super) request: Vec<OsString>,
-    /// The whole environment, where it can't be set by who starts bubblewrap.
-    pub(super) environment: Option<Vec<(OsString, OsString)>>,
 }
 
 impl Building<'_> {
     /// Later mounts cover earlier ones: first the world, then the plan.
     pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut arguments = Arguments(ALWAYS.iter().map(OsString::from).collect());
-        if let Some(environment) = &self.environment {
-            arguments.push(["--clearenv"]);
-            environment.iter().for_each(|(name, value)| {
-                arguments.push([OsString::from("--setenv"), name.clone(), value.clone()])
-            });
-        }
         self.world(&mut arguments);
         for Mount { at, what } in self.mounts {
             match what {

@@ -17,11 +17,7 @@ use crate::process::Report;
 
 /// Starts the command by `begin`, which returns only if it fails, and stays until nothing is left of it, or until
 /// the lifeline is cut: the end of this process is the end of all in its namespace.
-pub(super) fn run(
-    contact: Option<&Contact>,
-    memory: u64,
-    begin: impl FnOnce() -> io::Error,
-) -> io::Result<ExitCode> {
+pub(super) fn run(contact: &Contact, memory: u64, begin: impl FnOnce() -> io::Error) -> io::Result<ExitCode> {
     // What it signals is everything it can see: outside of a namespace of its own that would be the whole machine.
     if std::process::id() != 1 {
         return Err(io::Error::other("the sandbox has no processes of its own here"));
@@ -41,34 +37,26 @@ pub(super) fn run(
     };
     let mut code = 0;
     let mut counted = Instant::now();
-    if let Some(contact) = contact {
-        contact.tell(Report::Started);
-        release_all_but(contact)?;
-    }
+    contact.tell(Report::Started);
+    release_all_but(contact)?;
     loop {
         match reap(command) {
             Reaped::Nothing => {}
             Reaped::Command(status) => {
                 code = exit_code(status);
-                match contact {
-                    Some(contact) => contact.tell(Report::Ended(status)),
-                    // A terminal ends with its shell.
-                    None => return Ok(ExitCode::from(code)),
-                }
+                contact.tell(Report::Ended(status));
                 continue;
             }
             Reaped::All => return Ok(ExitCode::from(code)),
         }
         if let Heard::Cut = listen(&deaths, contact)? {
-            if let (Some(contact), Reaped::Nothing) = (contact, reap(command)) {
+            if let Reaped::Nothing = reap(command) {
                 contact.tell(Report::LeftOver(living()));
             }
             return Ok(ExitCode::from(code));
         }
         // Not at each death: a command may start and abandon thousands that live for a moment.
-        if let Some(contact) = contact
-            && counted.elapsed() >= PROCESS_COUNT_INTERVAL
-        {
+        if counted.elapsed() >= PROCESS_COUNT_INTERVAL {
             if let Some(excess) = usage::excess(memory) {
                 contact.tell(excess);
                 signal_all(libc::SIGKILL);
@@ -120,14 +108,16 @@ enum Heard {
 }
 
 /// Waits for a death, a word, or the next count.
-fn listen(deaths: &OwnedFd, contact: Option<&Contact>) -> io::Result<Heard> {
-    let mut polled = vec![PollFd::from_borrowed_fd(deaths.as_fd(), PollFlags::IN)];
-    polled.extend(contact.map(|contact| PollFd::from_borrowed_fd(contact.lifeline.as_fd(), PollFlags::IN)));
+fn listen(deaths: &OwnedFd, contact: &Contact) -> io::Result<Heard> {
+    let mut polled = [
+        PollFd::from_borrowed_fd(deaths.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(contact.lifeline.as_fd(), PollFlags::IN),
+    ];
     match poll(&mut polled, Some(&timespec(PROCESS_COUNT_INTERVAL))) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let word = polled.get(1).is_some_and(|lifeline| !lifeline.revents().is_empty());
+    let is_told = !polled[1].revents().is_empty();
     let mut buffer = [0u8; 1024];
     // Only empties it: who has died is told by waiting.
     if let Err(error) = rustix::io::read(deaths, &mut buffer)
@@ -135,7 +125,9 @@ fn listen(deaths: &OwnedFd, contact: Option<&Contact>) -> io::Result<Heard> {
     {
         return Err(error.into());
     }
-    let Some(contact) = contact.filter(|_| word) else { return Ok(Heard::Nothing) };
+    if !is_told {
+        return Ok(Heard::Nothing);
+    }
     match rustix::io::read(&contact.lifeline, &mut buffer[..1]) {
         Ok(1) => {
             signal_all(libc::SIGTERM);

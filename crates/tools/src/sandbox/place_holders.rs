@@ -140,7 +140,7 @@ fn is_empty(directory: &Path) -> bool {
 
 /// The directory of the locks, and an empty file that stands for what is not shown.
 pub(super) fn prepare(scratch: &Path) -> io::Result<(PathBuf, PathBuf)> {
-    let locks = scratch.parent().unwrap_or(scratch).join(".sandbox");
+    let locks = super::closed_directory(scratch);
     DirBuilder::new().recursive(true).mode(0o700).create(&locks)?;
     let empty = locks.join("empty");
     File::options().create(true).truncate(true).write(true).open(&empty)?;

@@ -34,7 +34,7 @@ pub(super) fn best(helper: PathBuf) -> Sandbox {
         Some(bubblewrap) => match try_full(&bubblewrap, &helper) {
             Ok(()) => {
                 let memory = tree_memory();
-                return Sandbox { level: Level::Full, helper, bubblewrap, memory, ..Sandbox::none() };
+                return Sandbox { level: Level::Full, bubblewrap, memory, ..Sandbox::none(helper) };
             }
             Err(error) => Shortfall {
                 level: Level::Full,
@@ -55,7 +55,7 @@ pub(super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbo
             Level::None
         }
     };
-    Sandbox { level, helper, shortfalls, ..Sandbox::none() }
+    Sandbox { level, shortfalls, ..Sandbox::none(helper) }
 }
 
 /// By its whole path: `PATH` may lead into a project, or nowhere.
@@ -76,7 +76,6 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
         empty: Path::new("/dev/null"),
         helper,
         request: request.to_arguments(),
-        environment: None,
     };
     run_true(&Line { program: bubblewrap.into(), arguments: building.arguments(), contact: Contact::Init })
 }

@@ -74,17 +74,6 @@ impl Protection {
         self.outermost()
     }
 
-    /// With names that every client can pass on: what has another is held with the directory it lies in.
-    pub(super) fn in_unicode(self) -> Self {
-        let missing = self.missing.iter().map(|missing| &missing.path);
-        let all = self.pinned.iter().chain(&self.read_only).chain(missing);
-        let strange: Vec<PathBuf> = all.filter(|path| path.to_str().is_none()).cloned().collect();
-        let widened =
-            strange.iter().filter_map(|path| path.ancestors().find(|above| above.to_str().is_some()));
-        let widened: BTreeSet<PathBuf> = widened.map(Path::to_owned).collect();
-        self.with_read_only(widened)
-    }
-
     /// What a whole directory holds needs nothing of its own.
     fn outermost(self) -> Self {
         let held = |path: &Path| path.ancestors().skip(1).any(|above| self.read_only.contains(above));

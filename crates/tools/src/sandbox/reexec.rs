@@ -14,6 +14,7 @@ use super::verify::{self, Expected};
 use super::{init, kernel_rules, resources};
 use crate::environment;
 use crate::process::{Pipes, Report, guard};
+use crate::relay;
 
 /// The hidden first argument.
 const FLAG: &str = "__sandboxed";
@@ -104,26 +105,28 @@ impl Request {
 /// Does the helper's work if this process was started for it; must be asked before anything else in `main`, since it
 /// may replace the process. `None`: the process is an ordinary one.
 pub fn run_if_asked() -> Option<ExitCode> {
+    if let Some(code) = relay::run_if_asked() {
+        return Some(code);
+    }
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().as_deref() != Some(OsStr::new(FLAG)) {
         return None;
     }
-    let Some(request) = Request::from_arguments(arguments) else {
+    let (Some(request), Some(contact)) = (Request::from_arguments(arguments), Contact::inherited()) else {
         eprintln!("attache: {FLAG} is for attache itself");
         return Some(ExitCode::FAILURE);
     };
-    let contact = Contact::inherited();
-    let code = match enter(&request, contact.as_ref()) {
+    let code = match enter(&request, &contact) {
         Ok(code) => code,
         Err(error) => {
-            tell_failure(contact.as_ref(), &error);
+            tell_failure(&contact, &error);
             ExitCode::FAILURE
         }
     };
     Some(code)
 }
 
-/// The pipes to the process that supervises the call; without them a terminal is what the command talks to.
+/// The pipes to the process that supervises the call.
 #[derive(Debug)]
 pub(super) struct Contact {
     pub(super) lifeline: OwnedFd,
@@ -146,7 +149,7 @@ impl Contact {
     }
 }
 
-fn enter(request: &Request, contact: Option<&Contact>) -> io::Result<ExitCode> {
+fn enter(request: &Request, contact: &Contact) -> io::Result<ExitCode> {
     resources::limit();
     match &request.stage {
         Stage::Init { expected, memory } => {
@@ -162,14 +165,14 @@ fn enter(request: &Request, contact: Option<&Contact>) -> io::Result<ExitCode> {
 }
 
 /// Becomes the command; returns only if that fails.
-fn begin(request: &Request, contact: Option<&Contact>, sockets: Sockets) -> io::Error {
+fn begin(request: &Request, contact: &Contact, sockets: Sockets) -> io::Error {
     match prepare(request, contact, sockets) {
         Ok(mut command) => command.exec(),
         Err(error) => error,
     }
 }
 
-fn prepare(request: &Request, contact: Option<&Contact>, sockets: Sockets) -> io::Result<Command> {
+fn prepare(request: &Request, contact: &Contact, sockets: Sockets) -> io::Result<Command> {
     let filter = filter::program(sockets).map_err(io::Error::other)?;
     let mut command = Command::new(&request.line[0]);
     command.args(&request.line[1..]).env_clear().envs(environment::for_confined(
@@ -177,9 +180,7 @@ fn prepare(request: &Request, contact: Option<&Contact>, sockets: Sockets) -> io
         &request.scratch,
         &request.caches,
     ));
-    if let Some(contact) = contact {
-        command.stdout(contact.output.try_clone()?).stderr(contact.output.try_clone()?);
-    }
+    command.stdout(contact.output.try_clone()?).stderr(contact.output.try_clone()?);
     // SAFETY: runs in this process of one thread, right before it is replaced.
     unsafe {
         command.pre_exec(move || {
@@ -191,15 +192,13 @@ fn prepare(request: &Request, contact: Option<&Contact>, sockets: Sockets) -> io
     Ok(command)
 }
 
-/// Where a person or the supervisor reads it: what stands at descriptor 2 now may be the command's output.
-pub(super) fn tell_failure(contact: Option<&Contact>, error: &io::Error) {
+/// Where the supervisor reads it: what stands at descriptor 2 now may be the command's output.
+pub(super) fn tell_failure(contact: &Contact, error: &io::Error) {
     let text = format!("the sandbox could not be entered: {error}\n");
     if let Err(unwritten) = io::stderr().write_all(text.as_bytes()) {
         tracing::debug!(%unwritten, "nobody reads why");
     }
-    if let Some(contact) = contact {
-        contact.tell(Report::NotStarted);
-    }
+    contact.tell(Report::NotStarted);
 }
 
 /// Lets go of everything but the two pipes, so that the end of the output can be seen.
