@@ -292,7 +292,8 @@ async fn a_certificate_that_is_not_trusted_is_named_and_not_tried_again() {
         "{words}"
     );
     assert!(
-        words.contains("no authority that this machine trusts has signed it") && words.contains("SSL_CERT_FILE"),
+        words.contains("no authority that this machine trusts has signed it")
+            && words.contains("SSL_CERT_FILE"),
         "{words}"
     );
     assert_eq!(came.load(Ordering::SeqCst), 1);

@@ -149,5 +149,8 @@ async fn a_server_without_a_list_takes_any_name() {
     );
     let said = run(&home, "doctor").await;
     assert_eq!(said.code, Some(1), "a list is not needed, an answer is: {}", said.all());
-    says(&said.answer, &["warn  model", "is not in the catalogue", "warn  endpoint", "it usually ends with /v1"]);
+    says(
+        &said.answer,
+        &["warn  model", "is not in the catalogue", "warn  endpoint", "it usually ends with /v1"],
+    );
 }

@@ -136,7 +136,7 @@ impl Turn {
             }
             Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, mut rest } => {
                 let repeated = self.repeats.count(&tool_name, &input);
-                rest.set_tool_metadata(json!({ "attache": self.unreadable_shown(&tool_name, &error_text) }));
+                rest.set_tool_metadata(only_own(self.unreadable_shown(&tool_name, &error_text)));
                 let (error_text, _) = repeats::warned(&error_text, repeated);
                 // An answer in itself; the model has to see it, so the turn goes on.
                 let unreadable = (call_id.clone(), tool_name.clone(), error_text.clone());

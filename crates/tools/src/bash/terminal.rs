@@ -6,6 +6,7 @@ mod clients_word;
 mod link;
 mod place;
 mod queue;
+mod quoting;
 
 use std::io;
 use std::path::PathBuf;
@@ -211,7 +212,7 @@ impl Wish {
             link.program.clone().into_os_string().into_string().map_err(|name| unnamed(name.into()))?;
         let command = TerminalCommand {
             program,
-            arguments: vec!["-c".to_owned(), shortened(&self.command)],
+            arguments: vec!["-c".to_owned(), quoting::word(&shortened(&self.command))],
             environment: Vec::new(),
             directory: self.runtime.site.workspace.root.clone(),
             output_bytes: TERMINAL_OUTPUT_BYTES,
