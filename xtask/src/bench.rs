@@ -1,4 +1,4 @@
-//! Builds the release binary and what measures it, and lets it measure. Knows no figure.
+//! Builds the binary that is shipped and what measures it, and lets it measure. Knows no figure.
 
 use anyhow::Result;
 
@@ -7,8 +7,8 @@ use crate::house::{House, run as run_command};
 /// One after the other: built together, what is measured would get the features of what measures.
 pub(crate) fn run(house: &House, words: &[&str]) -> Result<()> {
     for package in ["attache", "attache-bench"] {
-        run_command(house.cargo().args(["build", "--quiet", "--release", "--locked", "--package", package]))?;
+        run_command(house.cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", package]))?;
     }
-    let program = house.target().join("release/attache-bench");
+    let program = house.target().join("dist/attache-bench");
     run_command(house.program(&program.to_string_lossy()).args(words))
 }

@@ -197,7 +197,7 @@ async fn a_client_shows_the_command_and_is_given_no_environment() {
     output(&trial, "echo 'it is'").await;
     let [command] = &client.commands()[..] else { panic!("one command") };
     assert!(command.program.ends_with("/bash"), "{command:?}");
-    assert_eq!(command.arguments, ["-c", "echo 'it is'"]);
+    assert_eq!(command.arguments, ["-c", r"'echo '\''it is'\'''"]);
     assert!(command.environment.is_empty() && command.directory == trial.root, "{command:?}");
 }
 
@@ -298,13 +298,25 @@ async fn a_client_that_starts_nothing_costs_some_seconds_once() {
 }
 
 #[tokio::test]
-async fn what_a_client_has_run_by_means_of_its_own_is_not_run_again() {
+async fn a_shell_of_the_client_runs_nothing_of_a_command() {
     for level in LEVELS {
         let (trial, client) = borrowed(Trial::held(level));
         client.start_instead("/bin/sh");
         let input = json!({"command": "echo once >> runs; cat runs; exit 3"});
-        let (data, presentation) = trial.done("bash", input).await;
+        let (data, _) = trial.done("bash", input).await;
         assert_eq!(data, "once\n[exit 3]", "{level:?}");
+        assert_eq!(client.losses(), [TerminalLoss::NotStarted], "{level:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_has_run_by_means_of_its_own_is_not_run_again() {
+    for level in LEVELS {
+        let (trial, client) = borrowed(Trial::held(level));
+        client.start_instead("/bin/false");
+        let (data, presentation) = trial.done("bash", json!({"command": "echo once >> runs"})).await;
+        assert!(data.as_str().is_some_and(|text| text.ends_with("[exit 1]")), "{level:?}: {data}");
+        assert!(!trial.root.join("runs").exists(), "{level:?}");
         assert!(shows_the_terminal(&presentation), "{presentation:?}");
         let unheld = if level == Level::None { vec![] } else { vec![TerminalLoss::Unheld] };
         assert_eq!(client.losses(), unheld, "{level:?}");

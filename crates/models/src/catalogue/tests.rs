@@ -276,7 +276,7 @@ fn what_is_no_catalogue_is_refused_in_words() {
     );
     assert_eq!(
         words(Catalogue::from_models_dev("{\"openai\":")),
-        "is no JSON: EOF while parsing a value at line 1 column 10"
+        "is not JSON: EOF while parsing a value at line 1 column 10"
     );
     assert_eq!(
         words(Catalogue::from_models_dev("{\"openai\":3}")),

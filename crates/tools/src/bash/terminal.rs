@@ -183,8 +183,8 @@ impl Wish {
             First::Nothing => {
                 drop(link);
                 self.client.terminals_lost(TerminalLoss::NotStarted).await;
-                drop(tell.send(Opened::None));
                 end(&*terminal).await;
+                drop(tell.send(Opened::None));
             }
             First::GivenUp => {
                 drop(link);

@@ -243,7 +243,7 @@ fn an_agent_whose_commands_only_read_runs_no_other() {
             let verdict = bash(&call).verdict;
             assert_eq!(verdict.action, Action::Deny, "{call:?}");
             assert!(
-                verdict.refusal().contains("only commands that are known to read"),
+                verdict.refusal().contains("only commands that read"),
                 "{}",
                 verdict.refusal()
             );
