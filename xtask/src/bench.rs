@@ -7,7 +7,15 @@ use crate::house::{House, run as run_command};
 /// One after the other: built together, what is measured would get the features of what measures.
 pub(crate) fn run(house: &House, words: &[&str]) -> Result<()> {
     for package in ["attache", "attache-bench"] {
-        run_command(house.cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", package]))?;
+        run_command(house.cargo().args([
+            "build",
+            "--quiet",
+            "--profile",
+            "dist",
+            "--locked",
+            "--package",
+            package,
+        ]))?;
     }
     let program = house.target().join("dist/attache-bench");
     run_command(house.program(&program.to_string_lossy()).args(words))

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use attache_acp::{Agent, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
 use attache_core::hub::Hub;
+use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::{Options, Trace};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -186,16 +187,17 @@ impl Host for Machine {
 
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
         let path = path.to_owned();
+        let shown = legible_line(&path.display().to_string());
         Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || std::fs::metadata(path)).await;
             match looked {
                 Ok(Ok(metadata)) if metadata.is_dir() => Ok(()),
-                Ok(Ok(_)) => Err("is not a directory".to_owned()),
+                Ok(Ok(_)) => Err(format!("{shown} is not a directory")),
                 Ok(Err(error)) => Err(match error.kind() {
-                    std::io::ErrorKind::NotFound => "does not exist".to_owned(),
-                    _ => format!("can't be opened: {error}"),
+                    std::io::ErrorKind::NotFound => format!("{shown} does not exist"),
+                    _ => format!("{shown} can't be opened: {error}"),
                 }),
-                Err(_) => Err("could not be looked at".to_owned()),
+                Err(_) => Err(format!("{shown} could not be looked at")),
             }
         })
     }

@@ -58,7 +58,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(after_help = "Example:\n  attache acp --model local/default --trace /tmp/acp.jsonl")]
+#[command(after_help = "Example:\n  attache acp --model anthropic/claude-sonnet-5 --trace /tmp/acp.jsonl")]
 pub(crate) struct AcpArgs {
     /// Model of new sessions
     #[arg(long, value_name = "PROVIDER/MODEL")]

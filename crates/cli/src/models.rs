@@ -10,7 +10,7 @@ use crate::answer;
 use crate::args::{ModelsArgs, ModelsCommand};
 use crate::config::Wire;
 use crate::limits::OVERVIEW_MODELS;
-use crate::providers::{self, LiveProviders, Standing, State, is_to_be_asked, why_not};
+use crate::providers::{self, LiveProviders, Opener, Standing, State, is_to_be_asked, why_not};
 use crate::setup::Sources;
 
 pub(crate) mod refresh;
@@ -42,7 +42,7 @@ async fn overview(sources: &Sources) -> Result<()> {
             Some(found) => sources.opener.listed(standing.provider, found),
             None => of_provider(&live, name),
         };
-        match reason(standing, &models) {
+        match reason(standing, &models, &sources.opener).await {
             Some(reason) => writeln!(rest, "  {name:<10} {reason}")?,
             None => {
                 writeln!(usable, "\n{name} · {}", how(standing))?;
@@ -89,7 +89,7 @@ async fn one(sources: &Sources, name: &str) -> Result<()> {
     if models.is_empty() {
         let asked = providers::asked(standing, &sources.opener).await;
         models = asked.with_context(|| {
-            format!("{name} does not list its models; any name works: --model {name}/NAME")
+            format!("{name} did not say which models it has; name one yourself: --model {name}/NAME")
         })?;
     }
     if models.is_empty() {
@@ -97,7 +97,7 @@ async fn one(sources: &Sources, name: &str) -> Result<()> {
         models = sources.opener.listed(standing.provider, &[]);
     }
     let mut text = String::new();
-    match reason(standing, &of_provider(&live, name)) {
+    match reason(standing, &of_provider(&live, name), &sources.opener).await {
         Some(reason) => writeln!(text, "{name} · {reason}")?,
         None => writeln!(text, "{name} · {}", how(standing))?,
     }
@@ -123,13 +123,16 @@ fn how(standing: &Standing<'_>) -> String {
 }
 
 /// Why a provider can't be used now; `models` is what is known to be there.
-fn reason(standing: &Standing<'_>, models: &[ModelInfo]) -> Option<String> {
+async fn reason(standing: &Standing<'_>, models: &[ModelInfo], opener: &Opener) -> Option<String> {
     let place = place(standing).unwrap_or_default();
     match why_not(standing) {
         _ if !models.is_empty() => None,
         Some(reason) if matches!(standing.state, State::PerhapsRunning) => Some(format!("{reason} {place}")),
         Some(reason) => Some(reason),
-        None if is_to_be_asked(standing) => Some(format!("no answer {place}; start it or fix base_url")),
+        None if is_to_be_asked(standing) => match providers::asked(standing, opener).await {
+            Err(error) => Some(error.to_string()),
+            Ok(_) => Some(format!("has no models {place}")),
+        },
         None => None,
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn text(sources: &Sources) -> String {
     match (&config.model, usual_model(&standings, &sources.opener)) {
         (Some(model), _) => page.entry("model", model.value.to_string(), &model.origin),
         (None, Some(model)) => page.entry("model", model.to_string(), &Origin::Default),
-        (None, None) => page.line("# model = \"provider/model\"  # not set, and no provider has a key"),
+        (None, None) => page.line("# model = \"provider/model\"  # not set: the first available one"),
     }
     match (&config.small_model, usual_small_model(config, &standings, &sources.opener)) {
         (Some(model), _) => page.entry("small_model", model.value.to_string(), &model.origin),

@@ -42,16 +42,15 @@ impl Environment {
     pub fn of(facts: Facts<'_>) -> Self {
         let Workspace { root, additional, scratch, .. } = facts.workspace;
         let additional: Vec<_> = additional.iter().map(|path| path.display().to_string()).collect();
-        let additional =
-            if additional.is_empty() { "nothing else".to_owned() } else { additional.join(", ") };
+        let additional = if additional.is_empty() { "none".to_owned() } else { additional.join(", ") };
         let mut lines = vec![
             ("Platform", facts.platform.to_owned()),
             ("Workspace", root.display().to_string()),
-            ("Also reachable", additional),
+            ("Other directories", additional),
             ("Scratch directory", scratch.display().to_string()),
         ];
         lines.extend(facts.git.map(|git| ("Git", git.to_owned())));
-        lines.extend(facts.uncommitted.map(|found| ("Uncommitted", found.to_owned())));
+        lines.extend(facts.uncommitted.map(|found| ("Uncommitted at the start", found.to_owned())));
         lines.extend([("Date", facts.date.to_owned()), ("Model", facts.model.to_string())]);
         lines.push((COMMANDS, commands(facts.containment).to_owned()));
         lines.push((QUESTIONS, questions(facts.approval, facts.people)));

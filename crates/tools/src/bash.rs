@@ -57,7 +57,7 @@ struct Input {
     description: Option<String>,
     /// Asks for the network, which a command does not have otherwise.
     network: Option<bool>,
-    /// Returns at once with a name for bash_background; runs until it ends, is stopped or the session ends.
+    /// Returns at once with a name for bash_background; runs until it ends, is stopped or the session ends. A server needs network too.
     background: Option<bool>,
 }
 

@@ -44,8 +44,8 @@ const EXAMPLE: &str =
     r#"{"questions":[{"question":"Which database?","options":[{"label":"SQLite"},{"label":"PostgreSQL"}]}]}"#;
 
 /// What the model is told where nobody can or will answer.
-const REFUSAL: &str = "question: there is no answer. If you can't do without one, ask in your text and end your turn; else use your \
-                       own judgement, say what you assumed, and go on.";
+const REFUSAL: &str = "question: there is no answer: the user declined, or this editor shows only questions with one or two options. \
+                       If you need one, ask in your text and end your turn; else use your judgement, say what you assumed, and go on.";
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     arguments::spec::<Input>("question", ToolKind::Other, Effect::ReadOnly, Visibility::Shown)

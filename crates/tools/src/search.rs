@@ -198,13 +198,11 @@ pub(crate) fn shortfall(stop: &Stop, unseen: &Unseen) -> Vec<String> {
         notes.push(format!("{} can't be read", counted(failures, "name")));
     }
     if closed > 0 {
-        notes.push(format!("{} passed over under the user's rules", counted(closed, "file")));
+        notes.push(format!("{} skipped under the user's rules", counted(closed, "file")));
     }
     if secret > 0 {
         let files = counted(secret, "file");
-        notes.push(format!(
-            "{files} passed over because of secrets, like .env: read one by its path to ask the user"
-        ));
+        notes.push(format!("{files} skipped because they may hold secrets (.env, keys)"));
     }
     notes
 }

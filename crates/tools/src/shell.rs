@@ -24,7 +24,6 @@ mod sed;
 mod simple;
 mod state;
 mod syntax;
-mod tar;
 mod tracked;
 mod variables;
 mod verdict;

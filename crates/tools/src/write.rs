@@ -90,7 +90,7 @@ impl Mutation for Request {
         };
         if originals.first().is_some_and(|original| original.knowledge == Knowledge::Outdated) {
             return Err(format!(
-                "{} has changed since you last read or wrote it; read it again before you replace it. It is unchanged",
+                "{} has changed since you last read or wrote it; read it again before you replace it. Nothing was written",
                 told(&self.path)
             ));
         }

@@ -247,7 +247,7 @@ impl Shared {
     fn tell(&self, handle: &SessionHandle, servers: &[String]) {
         if !servers.is_empty() {
             let description =
-                format!("Asked for: {}. The session continues without them.", servers.join(", "));
+                format!("Requested: {}. The session continues without them.", servers.join(", "));
             let title = "This version does not start MCP servers".to_owned();
             handle.notice("warning", title, Some(description));
         }

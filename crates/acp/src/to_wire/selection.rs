@@ -95,13 +95,14 @@ fn thought_name(level: ThoughtLevel) -> &'static str {
 fn approval(current: Approval) -> SessionConfigOption {
     let option = |approval: Approval| {
         let (name, description) = match approval {
-            Approval::Ask => ("Ask", "Asks before changes and commands."),
+            Approval::Ask => ("Ask", "Asks before changes, and before commands that do more than read."),
             Approval::Edits => {
                 ("Accept edits", "Edits files in the workspace without asking. Asks before commands.")
             }
-            Approval::All => {
-                ("Accept everything", "Asks for nothing. Needs the full sandbox, or `--sandbox off`.")
-            }
+            Approval::All => (
+                "Accept everything",
+                "Asks for nothing within reach. Needs the full sandbox, or `--sandbox off`.",
+            ),
         };
         SessionConfigSelectOption::new(approval.as_str(), name).description(description.to_owned())
     };

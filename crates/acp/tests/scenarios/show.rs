@@ -359,8 +359,8 @@ fn settled(mut items: Vec<String>) -> Vec<String> {
             index -= 1;
         }
     }
-    // Updates and requests of tools take different ways out.
-    items.sort_by_key(|item| is_borrowed(item));
+    // Updates, requests of tools and withdrawn questions take different ways out.
+    items.sort_by_key(|item| is_borrowed(item) || item == "withdrawn");
     items
 }
 

@@ -108,7 +108,7 @@ impl Reader<'_> {
     fn dialect(&mut self, table: &Table<'_>, item: &Item) -> Option<Sourced<Spoken>> {
         let origin = self.origin(table.entries, "dialect");
         let path = format!("{}.dialect", table.path);
-        let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::as_str).chain([SCRIPT]).collect();
+        let names = dialects();
         let Some(text) = item.as_str() else {
             let expected = format!("one of {}", names.join(", "));
             self.refuse(origin, mismatch(&path, &expected, &found_item(item)));
@@ -284,7 +284,11 @@ impl Reader<'_> {
     }
 }
 
-/// A name nobody knows, without a dialect: most likely a slip.
+fn dialects() -> Vec<&'static str> {
+    Dialect::ALL.into_iter().map(Dialect::as_str).chain([SCRIPT]).collect()
+}
+
+/// An unknown name without a dialect: most likely a slip.
 fn needs_dialect(table: &Table<'_>) -> String {
     let known: Vec<&str> = VENDORS.iter().map(|vendor| vendor.id).collect();
     let missing = match table.entries.contains_key("base_url") {
@@ -292,10 +296,11 @@ fn needs_dialect(table: &Table<'_>) -> String {
         false => "dialect and base_url",
     };
     format!(
-        "`{}` is no known provider, so it needs {missing}{} (known: {})",
+        "`{}` is not a known provider, so it needs {missing}{} (known providers: {}; dialects: {})",
         table.path,
         did_you_mean(table.name),
-        known.join(", ")
+        known.join(", "),
+        dialects().join(", ")
     )
 }
 

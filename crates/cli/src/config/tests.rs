@@ -83,7 +83,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[[permissions]]\npermission = \"bahs\"\naction = \"deny\"",
-            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, apply_patch, glob, grep, plan_exit, question, skill, task, todo, tool_search, view_image, web_fetch, web_search, write, mcp:SERVER:TOOL)",
+            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, apply_patch, bash_background, glob, grep, plan_exit, question, skill, task, todo, tool_search, view_image, web_fetch, web_search, write, mcp:SERVER:TOOL)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"\naction = \"block\"",

@@ -9,8 +9,25 @@ use super::{Finding, prompt};
 use crate::config::{HttpWire, Provider, Wire};
 use crate::credentials::{Key, Patience};
 use crate::limits::ANSWER;
-use crate::providers::{self, LiveProviders, State, THREE_WAYS_LISTED, key_hint, why_not};
+use crate::providers::{self, LiveProviders, Standing, State, THREE_WAYS_LISTED, key_hint, why_not};
 use crate::setup::Sources;
+
+/// Why the configured servers have no model, or the ways to get one.
+async fn none_available(standings: &[Standing<'_>], sources: &Sources) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for standing in standings.iter().filter(|standing| providers::is_to_be_asked(standing)) {
+        if let Err(error) = providers::asked(standing, &sources.opener).await {
+            let said = format!("{} can't be used: {error}", standing.provider.name);
+            let fix =
+                format!("start the server, or correct [providers.{}] and its key", standing.provider.name);
+            findings.push(Finding::fail("model", said, fix));
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::fail("model", "none is available", THREE_WAYS_LISTED.join("\n")));
+    }
+    findings
+}
 
 pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
     let live = match sources.live() {
@@ -20,12 +37,12 @@ pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
     live.look_again().await;
     let usual = live.available().first().map(|info| info.model.clone());
     let configured = sources.config.model.as_ref().map(|model| model.value.clone());
-    let Some(model) = configured.clone().or(usual) else {
-        return vec![Finding::fail("model", "none can be used", THREE_WAYS_LISTED.join("\n"))];
-    };
-    let how = if configured.is_some() { "configured" } else { "the first available one" };
     let keys = sources.credentials.read();
     let standings = providers::standings(&sources.config, &keys);
+    let Some(model) = configured.clone().or(usual) else {
+        return none_available(&standings, sources).await;
+    };
+    let how = if configured.is_some() { "configured" } else { "the first available one" };
     let Some(standing) = standings.iter().find(|standing| standing.provider.name == model.provider_id) else {
         return vec![Finding::fail(
             "model",

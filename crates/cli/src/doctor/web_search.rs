@@ -11,7 +11,7 @@ pub(super) fn check(sources: &Sources) -> Finding {
         Ok(Standing::NotConfigured) => Finding::ok(
             SUBJECT,
             format!(
-                "none; for one, write [web_search] provider = \"brave\" (or tavily, exa, searxng) into {}",
+                "none; for one, write web_search.provider = \"brave\" (or tavily, exa, searxng) at the top of {}",
                 sources.config.file.display()
             ),
         ),

@@ -43,7 +43,7 @@ async fn a_server_that_is_down_is_to_be_started() {
         ],
     );
     let said = run(&home, "models").await;
-    says(&said.answer, &["local      no answer at http://127.0.0.1:"]);
+    says(&said.answer, &["local      nothing answers at http://127.0.0.1:"]);
 }
 
 #[tokio::test]

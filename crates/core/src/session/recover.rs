@@ -95,7 +95,13 @@ impl Session {
         self.journal.change(changes)?;
         let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
         if !ended {
-            close_message(&self.journal, &voice, "aborted by host restart", OpenApprovals::Keep).await?;
+            close_message(
+                &self.journal,
+                &voice,
+                "aborted by host restart; it may have had effects",
+                OpenApprovals::Keep,
+            )
+            .await?;
         }
         let open = self.journal.with_fold(|fold| open_question(fold)).flatten();
         if let Some(part) = open.filter(|_| !ended) {

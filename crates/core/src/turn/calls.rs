@@ -377,7 +377,7 @@ impl Turn {
                 Err(_) => {
                     running.abort();
                     recorder.close();
-                    return Ok(call.failure("aborted"));
+                    return Ok(call.failure("cancelled while it ran; it may have had effects"));
                 }
             },
         };

@@ -41,7 +41,7 @@ impl Turn {
 
 fn reason_of(end: &TurnEnd) -> &str {
     match end {
-        TurnEnd::Aborted => "aborted",
+        TurnEnd::Aborted => "not run: the turn was cancelled",
         TurnEnd::Failed { message, .. } => message,
         TurnEnd::StepLimit => "not run: the turn reached its step limit",
         TurnEnd::Finished(_) => "not run: the turn ended",

@@ -65,8 +65,9 @@ pub(super) const NETWORK: &str = "network";
 pub(super) const ACCESSES: [&str; 4] = [READ, EDIT, BASH, NETWORK];
 
 /// Tools that a rule can name besides, whether this version has them or not.
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 14] = [
     "apply_patch",
+    "bash_background",
     "glob",
     "grep",
     "plan_exit",

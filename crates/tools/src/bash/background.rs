@@ -125,7 +125,9 @@ impl Background {
         let is_over = (1..=started).any(|number| named(number) == name);
         let why = match is_over {
             true => "it has ended, and its end was told",
-            false => "no command of this name was started since attache runs",
+            false => {
+                "no command of this name was started since attache started; a restart ends background commands"
+            }
         };
         let names: Vec<&str> = all.iter().map(|process| process.name.as_str()).collect();
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };

@@ -45,7 +45,7 @@ impl Unkept {
     pub(super) fn held(&self) -> Option<String> {
         let names = named(self.read_only.iter());
         (!self.read_only.is_empty()).then(|| {
-            format!("{names}: read-only for commands, although allowed, because only what exists can be opened to them. \
+            format!("{names}: commands can't create files there, even if allowed; only existing files can be opened for writing. \
                      Make it with the write tool, or have the user add its directory to the session")
         })
     }

@@ -4,8 +4,7 @@
 use tree_sitter::Node;
 
 use super::state::State;
-use super::variables::{Kind, kind};
-use super::word::{Piece, Word};
+use super::word::Word;
 use super::{Reader, Unclear};
 
 /// Operators behind which something may not be done.
@@ -78,37 +77,11 @@ impl Reader<'_> {
             }
             _ => {}
         }
-        if node.kind() == "subscript" {
-            let (Some(name), Some(index)) =
-                (node.child_by_field_name("name"), node.child_by_field_name("index"))
-            else {
-                return Err("an element of an array can't be followed".into());
-            };
-            if !is_name(&text[name.byte_range()]) {
-                return Err("an element of what is no array can't be followed".into());
-            }
-            // One that is not there is an error.
-            self.may_fail |= !is_index(&text[index.byte_range()]);
-            self.compute(index, text, state)?;
-            return self.operand(name, text, state);
+        if node.kind() == "subscript" || children.iter().any(|child| is_assignment(&text[child.byte_range()]))
+        {
+            return Err("arithmetic with assignments or arrays is not followed".into());
         }
-        let target = assignment(node, text);
-        for child in children {
-            // What stands before a plain `=` is not looked at, only set.
-            let replaced = target.as_ref().is_some_and(|(name, operator)| *name == child && *operator == "=");
-            if child.is_named() && !replaced {
-                self.compute(child, text, state)?;
-            }
-        }
-        if let Some((name, _)) = target {
-            let name = &text[name.byte_range()];
-            if !is_name(name) || kind(name) != Kind::Own {
-                return Err(Unclear(format!("arithmetic changes {name}")));
-            }
-            let number = Word { pieces: vec![Piece::Number], source: name.to_owned(), splits: false };
-            state.set(name, Some(number));
-        }
-        Ok(())
+        children.into_iter().filter(Node::is_named).try_for_each(|child| self.compute(child, text, state))
     }
 
     fn operand(&mut self, node: Node<'_>, text: &str, state: &mut State) -> Result<(), Unclear> {
@@ -166,19 +139,10 @@ fn is_set_by_shell(name: &str) -> bool {
     name.starts_with("BASH") || matches!(name, "_" | "FUNCNAME" | "DIRSTACK" | "REPLY" | "OPTARG" | "MAPFILE")
 }
 
-/// `i = …`, `i += …`, `i++`: what is set, and how.
-fn assignment<'tree, 'text>(node: Node<'tree>, text: &'text str) -> Option<(Node<'tree>, &'text str)> {
-    let mut cursor = node.walk();
-    let operator = node.children(&mut cursor).find_map(|child| {
-        let source = &text[child.byte_range()];
-        let sets = matches!(source, "++" | "--")
-            || (source.ends_with('=') && !matches!(source, "==" | "!=" | "<=" | ">="));
-        (!child.is_named() && sets).then_some(source)
-    })?;
-    let named = ["left", "name"].iter().find_map(|field| node.child_by_field_name(field));
-    let mut cursor = node.walk();
-    let target = named.or_else(|| node.children(&mut cursor).find(Node::is_named))?;
-    Some((target, operator))
+/// `=`, `+=`, `++` and their like.
+fn is_assignment(operator: &str) -> bool {
+    matches!(operator, "++" | "--")
+        || (operator.ends_with('=') && !matches!(operator, "==" | "!=" | "<=" | ">="))
 }
 
 /// A number that is neither negative nor becomes so because it is too large.

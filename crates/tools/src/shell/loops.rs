@@ -49,30 +49,6 @@ impl Reader<'_> {
         Ok(join(Some(state), after))
     }
 
-    /// `for ((…; …; …))`: the first part once, the others with each round.
-    pub(super) fn count(&mut self, node: Node<'_>, text: &str, mut state: State) -> Result<Flow, Unclear> {
-        let body = node.child_by_field_name("body").ok_or("a loop can't be followed")?;
-        let part = |name: &str| -> Vec<Node<'_>> {
-            let mut cursor = node.walk();
-            node.children_by_field_name(name, &mut cursor).filter(Node::is_named).collect()
-        };
-        let (first, condition, update) = (part("initializer"), part("condition"), part("update"));
-        if first.len() + condition.len() + update.len() + 1 != node.named_child_count() {
-            return Err("a loop can't be followed".into());
-        }
-        self.arithmetic_of(&first, text, &mut state)?;
-        self.repeat(state, |reader, mut state| {
-            reader.arithmetic_of(&condition, text, &mut state)?;
-            let mark = reader.jumps.len();
-            let after = reader.statement(body, text, state.clone())?.either();
-            let mut after = reader.landed(mark, after);
-            if let Some(after) = &mut after {
-                reader.arithmetic_of(&update, text, after)?;
-            }
-            Ok(join(Some(state), after))
-        })
-    }
-
     pub(super) fn arithmetic_below(
         &mut self,
         node: Node<'_>,

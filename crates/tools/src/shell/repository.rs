@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use memchr::memmem;
@@ -102,8 +103,13 @@ fn there(directory: &Path, name: &str) -> bool {
     directory.join(name).symlink_metadata().is_ok()
 }
 
+/// No program opens a socket as a file, so the place-holders of our own sandboxes are nothing to git.
+fn can_be_read(directory: &Path, name: &str) -> bool {
+    directory.join(name).symlink_metadata().is_ok_and(|found| !found.file_type().is_socket())
+}
+
 fn configuration(git: &Path) -> Repository {
-    if ELSEWHERE.iter().any(|name| there(git, name)) || may_have_modules(git) {
+    if ELSEWHERE.iter().any(|name| can_be_read(git, name)) || may_have_modules(git) {
         return Repository::Configured;
     }
     let mut text = String::new();

@@ -178,9 +178,7 @@ fn check_gaps(node: Node<'_>, text: &str) -> Result<(), Unclear> {
 /// Whether nothing, not even a blank, may stand before `child`: the grammar goes on where bash ends a word.
 fn is_tight(node: Node<'_>, child: Node<'_>) -> bool {
     match node.kind() {
-        "simple_expansion" => true,
-        // `for ((i = 0; …))`
-        "variable_assignment" => node.parent().is_none_or(|parent| parent.kind() != "c_style_for_statement"),
+        "simple_expansion" | "variable_assignment" => true,
         "expansion" | "subscript" => {
             child.prev_sibling().is_some_and(|before| before.prev_sibling().is_none())
         }

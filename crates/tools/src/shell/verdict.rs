@@ -7,7 +7,7 @@ use attache_core::ports::tool::CommandNature;
 use super::state::State;
 use super::tracked::{Part, Unnamed};
 use super::word::{ANY_DEPTH, Place, Word};
-use super::{Network, Reader, Unclear, awk, find, git, options, programs, sed, tar};
+use super::{Network, Reader, Unclear, awk, find, git, options, programs, sed};
 use crate::programs::Origin;
 
 /// Where programs of the system live: below these a path means the same as a name.
@@ -149,7 +149,6 @@ impl Reader<'_> {
         match name {
             "find" => return self.find(shown, arguments, state),
             "git" => return Ok(self.git(shown, arguments, state)),
-            "tar" | "bsdtar" | "gtar" => return Ok(tar::judge(shown, arguments)),
             "sed" | "gsed" => return Ok(sed::judge(shown, arguments)),
             "awk" | "gawk" | "mawk" | "nawk" => return Ok(awk::judge(shown, arguments)),
             _ => {}

@@ -99,7 +99,7 @@ impl Reader<'_> {
             "case_statement" => self.case(node, text, state),
             "while_statement" => self.repeat(state, |reader, state| reader.while_round(node, text, state)),
             "for_statement" => self.for_each(node, text, state),
-            "c_style_for_statement" => self.count(node, text, state),
+            "c_style_for_statement" => Err("a loop that counts is not followed".into()),
             "test_command" => {
                 let before = state.clone();
                 self.test(node, text, &mut state)?;

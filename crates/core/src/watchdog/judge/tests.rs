@@ -242,11 +242,7 @@ fn an_agent_whose_commands_only_read_runs_no_other() {
         ] {
             let verdict = bash(&call).verdict;
             assert_eq!(verdict.action, Action::Deny, "{call:?}");
-            assert!(
-                verdict.refusal().contains("only commands that read"),
-                "{}",
-                verdict.refusal()
-            );
+            assert!(verdict.refusal().contains("only commands that read"), "{}", verdict.refusal());
         }
         // The other tools are judged as ever.
         assert_eq!(court.action(&[reaches("example.org")]), Action::Allow);
