@@ -22,7 +22,7 @@ use crate::reach::path_of;
 use crate::sandbox::Level;
 use baseline::{Baselines, Kept};
 use below::Below;
-use state::State;
+use state::{Known, State};
 pub(crate) use territory::belongs_to_git;
 use undo::Undo;
 
@@ -94,11 +94,11 @@ impl GitGuard {
         let within: Vec<PathBuf> = self.roots.iter().map(|root| root.real.clone()).collect();
         let mut told = self.told.clone();
         for root in &self.roots {
-            let now = State::of(&root.handle, &root.real);
+            let now = State::of(&root.handle, &root.real, &root.before.known());
             let mut undo = Undo::new(&root.handle, &root.real, &within, &root.before);
             undo.compare(&now);
             told.extend(undo.told());
-            remember(root.baselines.as_ref(), &root.before.below.vanished_from(&now.below));
+            remember(root.baselines.as_ref(), &root.before.below.vanished_from(&now.below), &now.known());
         }
         told.dedup();
         (!told.is_empty()).then(|| format!("undone by attache: {}", told.join("; ")))
@@ -116,14 +116,15 @@ fn settled(
     let mut told = Vec::new();
     for left in &others.left {
         let mut undo = Undo::new(handle, real, within, left);
-        undo.compare(&State::of(handle, real));
+        undo.compare(&State::of(handle, real, &left.known()));
         told.extend(undo.told());
     }
     // What runs beside this command may have changed something already.
     if let Some(oldest) = others.oldest {
         return (oldest, told);
     }
-    let mut now = State::of(handle, real);
+    let known = baselines.map(Baselines::known).unwrap_or_default();
+    let mut now = State::of(handle, real, &known);
     let moved = baselines.map(Baselines::moved).unwrap_or_default();
     let mut still_gone = Below::default();
     for (path, was) in moved.0 {
@@ -146,10 +147,9 @@ fn settled(
     (now, told)
 }
 
-fn remember(baselines: Option<&Baselines>, vanished: &Below) {
-    if let Some(baselines) = baselines
-        && let Err(error) = baselines.set_moved(vanished)
-    {
+fn remember(baselines: Option<&Baselines>, vanished: &Below, known: &Known) {
+    let Some(baselines) = baselines else { return };
+    if let Err(error) = baselines.set_moved(vanished).and_then(|()| baselines.set_known(known)) {
         tracing::warn!(%error, "what a command has moved is not remembered");
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::below::Below;
 use super::lossless;
-use super::state::State;
+use super::state::{Known, State};
 
 /// What is kept of one root.
 #[derive(Debug)]
@@ -47,6 +47,7 @@ pub(super) struct Others {
 }
 
 const MOVED: &str = "moved";
+const KNOWN: &str = "known";
 
 impl Baselines {
     /// `scratch`: the session's; what lies beside it belongs to us.
@@ -93,24 +94,40 @@ impl Baselines {
 
     /// Protected names that a command has moved out of sight.
     pub(super) fn moved(&self) -> Below {
-        let read = std::fs::read(self.moved_path()).ok();
+        let read = std::fs::read(self.path_of(MOVED)).ok();
         read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
     pub(super) fn set_moved(&self, moved: &Below) -> io::Result<()> {
         if moved.0.is_empty() {
-            return match std::fs::remove_file(self.moved_path()) {
+            return match std::fs::remove_file(self.path_of(MOVED)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 Ok(()) | Err(_) => Ok(()),
             };
         }
-        let new = self.directory.join(format!("new-{}-{}", self.root, std::process::id()));
-        std::fs::write(&new, serde_json::to_vec(moved)?)?;
-        std::fs::rename(&new, self.moved_path())
+        self.replace(MOVED, &serde_json::to_vec(moved)?)
     }
 
-    fn moved_path(&self) -> PathBuf {
-        self.directory.join(format!("{MOVED}-{}", self.root))
+    /// Where something was seen when the last command ended.
+    pub(super) fn known(&self) -> Known {
+        let read = std::fs::read(self.path_of(KNOWN)).ok();
+        read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn set_known(&self, known: &Known) -> io::Result<()> {
+        self.replace(KNOWN, &serde_json::to_vec(known)?)
+    }
+
+    fn replace(&self, kind: &str, text: &[u8]) -> io::Result<()> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let new = self.path_of(&format!("new-{kind}-{}-{number}", std::process::id()));
+        std::fs::write(&new, text)?;
+        std::fs::rename(&new, self.path_of(kind))
+    }
+
+    fn path_of(&self, kind: &str) -> PathBuf {
+        self.directory.join(format!("{kind}-{}", self.root))
     }
 }
 

@@ -69,8 +69,9 @@ impl Below {
         }
     }
 
-    fn add(&mut self, directory: &OwnedFd, path: PathBuf, name: PathBuf) {
+    pub(super) fn add(&mut self, directory: &OwnedFd, path: PathBuf, name: PathBuf) {
         if self.0.len() < PROTECTED_NAMES
+            && !self.0.contains_key(&path)
             && let Some(held) = Held::of(directory, &name)
         {
             self.0.insert(path, held);
@@ -123,7 +124,7 @@ impl Held {
 
 impl Entry {
     /// `None` also for what no program reads as a file.
-    fn of(directory: &OwnedFd, path: &Path) -> Option<Self> {
+    pub(super) fn of(directory: &OwnedFd, path: &Path) -> Option<Self> {
         let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name()?);
         let directory = enter(directory, parent).ok()?;
         let stat = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;

@@ -13,7 +13,6 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use super::state::{Piece, State, enter, names};
 use crate::git_index;
 use crate::limits::{GIT_GUARD_MODULES, GIT_INDEX_BYTES};
-use crate::paths::normal;
 
 /// A repository and its work tree, both relative to the root.
 type Tree = (PathBuf, PathBuf);
@@ -24,7 +23,9 @@ impl State {
         let own = self.repositories.keys().filter(|path| path.file_name() == Some(OsStr::new(".git")));
         let own = own.map(|path| (path.clone(), tree_of(path)));
         let led = self.pointers.iter().filter_map(|(path, piece)| led_to(real, path, piece));
-        let mut open: VecDeque<Tree> = own.chain(led).collect();
+        let (own, led): (Vec<Tree>, Vec<Tree>) = (own.collect(), led.collect());
+        led.iter().for_each(|(git, _)| self.lead(root, real, git));
+        let mut open: VecDeque<Tree> = own.into_iter().chain(led).collect();
         let mut left = GIT_GUARD_MODULES;
         while let Some((git, tree)) = open.pop_front() {
             for module in modules(root, &git, left) {
@@ -43,8 +44,30 @@ impl State {
         let stat = fs::statat(&directory, ".git", AtFlags::SYMLINK_NOFOLLOW).ok()?;
         self.meet(&directory, OsStr::new(".git"), FileType::from_raw_mode(stat.st_mode), path.clone());
         match self.pointers.get(&path) {
-            Some(piece) => led_to(real, &path, piece),
+            Some(piece) => {
+                let led = led_to(real, &path, piece)?;
+                self.lead(root, real, &led.0);
+                Some(led)
+            }
             None => Some((path, tree)),
+        }
+    }
+
+    /// A repository that a pointer leads to, at any depth, and the one whose configuration it shares.
+    fn lead(&mut self, root: &OwnedFd, real: &Path, git: &Path) {
+        self.add_at(root, git);
+        let shared = self.repositories.get(git).and_then(|found| found.control.get(OsStr::new("commondir")));
+        let Some(Piece::Text(text)) = shared else { return };
+        if let Some(shared) = inside(real, &real.join(git).join(path_in(text))) {
+            self.add_at(root, &shared);
+        }
+    }
+
+    fn add_at(&mut self, root: &OwnedFd, path: &Path) {
+        if !self.repositories.contains_key(path)
+            && let Ok(git) = enter(root, path)
+        {
+            self.add(path.to_owned(), &git);
         }
     }
 }
@@ -56,16 +79,29 @@ fn tree_of(git: &Path) -> PathBuf {
 /// Where a `.git` that is no directory leads, if that is in the root.
 fn led_to(real: &Path, path: &Path, piece: &Piece) -> Option<Tree> {
     let tree = tree_of(path);
-    let led = match piece {
-        Piece::Text(text) => {
-            let text = String::from_utf8_lossy(text).into_owned();
-            PathBuf::from(text.trim_end().strip_prefix("gitdir:")?.trim())
-        }
-        Piece::Link(led) => led.clone(),
-        Piece::Other => return None,
-    };
-    let git = normal(&real.join(&tree).join(led));
-    Some((git.strip_prefix(real).ok()?.to_path_buf(), tree))
+    let git = inside(real, &real.join(&tree).join(pointed_at(piece)?))?;
+    Some((git, tree))
+}
+
+/// As git would come there, links included, relative to the root.
+fn inside(real: &Path, path: &Path) -> Option<PathBuf> {
+    Some(path.canonicalize().ok()?.strip_prefix(real).ok()?.to_path_buf())
+}
+
+/// What a `.git` that is no directory says, byte by byte as git reads it.
+pub(super) fn pointed_at(piece: &Piece) -> Option<PathBuf> {
+    match piece {
+        Piece::Text(text) => Some(path_in(text.strip_prefix(b"gitdir: ")?)),
+        Piece::Link(led) => Some(led.clone()),
+        Piece::Other => None,
+    }
+}
+
+/// A path that is the text of a file: git takes off line ends only, and stops at a NUL.
+fn path_in(text: &[u8]) -> PathBuf {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    PathBuf::from(OsStr::from_bytes(&text[..end]))
 }
 
 /// The modules in the index of a repository and in the files that it may share with others.

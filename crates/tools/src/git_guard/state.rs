@@ -13,7 +13,7 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::below::Below;
+use super::below::{Below, Entry};
 use super::lossless;
 use super::territory::is_dot_git;
 use crate::limits::{
@@ -26,6 +26,9 @@ const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", 
 /// The files of a repository that say where the rest is and what runs.
 pub(super) const CONTROL: [&str; 6] =
     ["config", "config.worktree", "commondir", "HEAD", "objects/info/alternates", "gitdir"];
+
+/// Where no repository lies in another: directories that git fills itself.
+const FILLED: [&str; 8] = ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches"];
 
 /// Where git writes by name: through a link it would write elsewhere.
 const WRITTEN: [&str; 6] = ["", "logs", "refs", "info", "objects/info", "objects/pack"];
@@ -51,9 +54,9 @@ pub(super) struct Repository {
     /// Those of `CONTROL` that are there.
     #[serde(with = "lossless::map")]
     pub(super) control: BTreeMap<OsString, Piece>,
-    /// Hooks that git would run, with what tells whether they are still the same.
+    /// Hooks that git would run.
     #[serde(with = "lossless::map")]
-    pub(super) hooks: BTreeMap<OsString, (u64, i64, i64)>,
+    pub(super) hooks: BTreeMap<OsString, Entry>,
     /// Links below it.
     #[serde(with = "lossless::set")]
     pub(super) links: BTreeSet<PathBuf>,
@@ -69,13 +72,23 @@ pub(super) enum Piece {
     Other,
 }
 
+/// Paths that are looked at whatever the search finds, so that nothing made meanwhile can push them out of its bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Known {
+    #[serde(with = "lossless::set")]
+    repositories: BTreeSet<PathBuf>,
+    #[serde(with = "lossless::set")]
+    names: BTreeSet<PathBuf>,
+}
+
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl State {
     /// Breadth first, so that a bounded search sees what is near.
-    pub(super) fn of(root: &OwnedFd, real: &Path) -> Self {
+    pub(super) fn of(root: &OwnedFd, real: &Path, known: &Known) -> Self {
         let mut state = Self { protected: protected_at_top(root), ..Self::default() };
+        state.revisit(root, known);
         let mut open = VecDeque::from([(PathBuf::new(), 0)]);
         let mut looked_at = 0;
         while let Some((path, depth)) = open.pop_front() {
@@ -105,6 +118,26 @@ impl State {
         state
     }
 
+    pub(super) fn known(&self) -> Known {
+        let repositories = self.repositories.keys().chain(self.pointers.keys()).cloned();
+        Known { repositories: repositories.collect(), names: self.below.0.keys().cloned().collect() }
+    }
+
+    fn revisit(&mut self, root: &OwnedFd, known: &Known) {
+        for path in &known.repositories {
+            let Some(name) = path.file_name() else { continue };
+            let Ok(directory) = enter(root, path.parent().unwrap_or(Path::new(""))) else { continue };
+            let Ok(stat) = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if is_dot_git(name) || kind == FileType::Directory && is_repository(&directory, name) {
+                self.meet(&directory, name, kind, path.clone());
+            }
+        }
+        for name in &known.names {
+            self.below.add(root, name.clone(), name.clone());
+        }
+    }
+
     pub(super) fn meet(&mut self, directory: &OwnedFd, name: &OsStr, kind: FileType, path: PathBuf) {
         match kind {
             FileType::Directory => {
@@ -131,11 +164,17 @@ impl State {
     }
 }
 
+fn is_repository(directory: &OwnedFd, name: &OsStr) -> bool {
+    let has =
+        |part: &str| fs::statat(directory, Path::new(name).join(part), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    has("HEAD") || has("commondir")
+}
+
 fn is_looked_into(name: &OsStr) -> bool {
     !SKIPPED.iter().any(|skipped| name == *skipped)
 }
 
-/// Modules may lie in each other, and have names with slashes in them.
+/// Modules may lie in each other, and have names with slashes in them. What looks like a repository hides none below it.
 fn inner_repositories(git: &OwnedFd) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open: VecDeque<_> = ["modules", "worktrees"].map(|name| (PathBuf::from(name), 0)).into();
@@ -143,7 +182,7 @@ fn inner_repositories(git: &OwnedFd) -> Vec<PathBuf> {
         let Ok(entries) = enter(git, &path).and_then(|directory| names(&directory)) else { continue };
         let is_repository = entries.iter().any(|(name, _)| name == "HEAD" || name == "commondir");
         for (name, kind) in entries {
-            let is_way = !is_repository || name == "modules";
+            let is_way = !is_repository || !FILLED.iter().any(|filled| name == *filled);
             let is_near = depth <= 2 * NESTED_DEPTH && found.len() + open.len() < GIT_GUARD_DIRECTORIES;
             if kind == FileType::Directory && is_way && is_near {
                 open.push_back((path.join(name), depth + 1));
@@ -165,7 +204,7 @@ impl Repository {
 }
 
 /// What git would run of `hooks`: what is executable and no example.
-fn hooks(git: &OwnedFd) -> BTreeMap<OsString, (u64, i64, i64)> {
+fn hooks(git: &OwnedFd) -> BTreeMap<OsString, Entry> {
     let Ok(directory) = enter(git, Path::new("hooks")) else { return BTreeMap::new() };
     let entries = names(&directory).unwrap_or_default();
     let running = entries.into_iter().filter_map(|(name, _)| {
@@ -178,7 +217,8 @@ fn hooks(git: &OwnedFd) -> BTreeMap<OsString, (u64, i64, i64)> {
             FileType::RegularFile => stat.st_mode & 0o111 != 0,
             _ => false,
         };
-        (runs && !is_example).then_some((name, (stat.st_ino, stat.st_size, stat.st_mtime)))
+        let entry = Entry::of(&directory, Path::new(&name)).filter(|_| runs && !is_example)?;
+        Some((name, entry))
     });
     running.collect()
 }

@@ -188,6 +188,137 @@ fn what_would_make_git_run_or_write_something_is_undone() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What its user has, what one command after the other does, and what its user does afterwards.
+fn tricks_of_several() -> Vec<(&'static str, &'static str, Vec<String>, &'static str)> {
+    let tie = "git -C mod commit -q --allow-empty -m x && \
+               git update-index --add --cacheinfo 160000,$(git -C mod rev-parse HEAD),mod";
+    let module = "git init -q ../lib && git -C ../lib commit -q --allow-empty -m l && \
+                  git -c protocol.file.allow=always submodule --quiet add \"$BASE/lib\" sub && \
+                  git -c protocol.file.allow=always submodule --quiet add --name in/side \"$BASE/lib\" side";
+    let of_module =
+        |name: &str| vec![name.to_owned(), "git -C sub config core.fsmonitor \"$BASE/run\"".into()];
+    let hook = "mkdir -p 1/2/3/4 && git init -q 1/2/3/4/r && cd 1/2/3/4/r/.git/hooks && \
+                printf '#!/bin/sh\\nexit 0 %060d\\n' 0 > pre-commit && chmod +x pre-commit";
+    vec![
+        (
+            "pointer to where nothing is looked into",
+            "",
+            vec![
+                format!("mkdir node_modules && git init -q --separate-git-dir=node_modules/r mod && {tie}"),
+                "git --git-dir=node_modules/r config core.fsmonitor \"$BASE/run\"".into(),
+            ],
+            "git status",
+        ),
+        (
+            "pointer deeper than the search",
+            "",
+            vec![
+                format!("mkdir -p 1/2/3/4/5/6/7/8 && git init -q --separate-git-dir=1/2/3/4/5/6/7/8/r mod && {tie}"),
+                "git -C mod config core.fsmonitor \"$BASE/run\"".into(),
+            ],
+            "git status",
+        ),
+        (
+            "pointer through a link",
+            "",
+            vec![
+                format!("mkdir node_modules && ln -s node_modules l && git init -q --separate-git-dir=node_modules/r mod && \
+                         echo 'gitdir: ../l/r' > mod/.git && {tie}"),
+                "git --git-dir=node_modules/r config core.fsmonitor \"$BASE/run\"".into(),
+            ],
+            "git status",
+        ),
+        (
+            "pointer with a space at its end",
+            "",
+            vec![
+                format!("mkdir -p node_modules && git init -q --separate-git-dir='node_modules/r ' mod && {tie}"),
+                "git -C mod config core.fsmonitor \"$BASE/run\"".into(),
+            ],
+            "git status",
+        ),
+        (
+            "work tree of a hidden repository",
+            "",
+            vec![
+                format!("mkdir node_modules && git init -q node_modules/o && git -C node_modules/o commit -q --allow-empty -m x && \
+                         git -C node_modules/o worktree add -q ../../mod && {tie}"),
+                "git -C node_modules/o config core.fsmonitor \"$BASE/run\"".into(),
+            ],
+            "git status",
+        ),
+        ("modules that look like a repository", module, of_module("echo 'ref: refs/heads/x' > .git/modules/HEAD"), "git status"),
+        (
+            "part of a module's name that looks like a repository",
+            module,
+            vec!["echo 'ref: refs/heads/x' > .git/modules/in/HEAD".into(), "git -C side config core.fsmonitor \"$BASE/run\"".into()],
+            "git status",
+        ),
+        (
+            "names for what is set aside are taken",
+            "",
+            vec![format!(
+                "git init -q mod && {tie} && {CONFIG} > mod/.git/config && touch mod/.git/config.disabled && \
+                 for i in $(seq 1 200); do touch mod/.git/config.disabled.$i; done"
+            )],
+            "git status",
+        ),
+        (
+            "hook of the same size and time",
+            hook,
+            vec!["cd 1/2/3/4/r/.git/hooks && touch -r pre-commit \"$BASE/time\" && printf '#!/bin/sh\\ntouch \"%s\"\\n' \"$BASE/canary\" > x && \
+                  truncate -s $(stat -c %s pre-commit) x && cat x > pre-commit && rm x && touch -r \"$BASE/time\" pre-commit".into()],
+            "git -C 1/2/3/4/r commit -q --allow-empty -m x",
+        ),
+        (
+            "repository behind many directories",
+            "mkdir -p 1/2/3/4 && git init -q 1/2/3/4/r",
+            vec![
+                "for i in $(seq 1100); do mkdir 0$i; done".into(),
+                "git -C 1/2/3/4/r config core.fsmonitor \"$BASE/run\"".into(),
+            ],
+            "git -C 1/2/3/4/r status",
+        ),
+        (
+            "shared directory with a space at its end",
+            "git worktree add -q w other",
+            vec![format!(
+                "cp -r .git \"$BASE/copy\" && mv \"$BASE/copy\" '.git/worktrees/.. ' && {CONFIG} > '.git/worktrees/.. /config' && \
+                 rm '.git/worktrees/.. /HEAD' && printf '../.. ' > .git/worktrees/w/commondir"
+            )],
+            "git -C w status",
+        ),
+    ]
+}
+
+#[test]
+fn what_several_commands_do_together_is_undone() {
+    let mut wrong = Vec::new();
+    for (name, own, commands, use_of_git) in tricks_of_several() {
+        let control = Place::new();
+        let mut said = control.in_root(own);
+        commands.iter().for_each(|command| said.push_str(&control.in_root(command)));
+        let then = control.in_root(use_of_git);
+        if !control.is_harmed() {
+            wrong.push(format!("the trick does not work: {name}\n{said}{then}"));
+        }
+        let place = Place::new();
+        place.in_root(own);
+        drop(place.guard().after());
+        let mut told = Vec::new();
+        for command in &commands {
+            let guard = place.guard();
+            place.in_root(command);
+            told.extend(guard.after());
+        }
+        let then = place.in_root(use_of_git);
+        if place.is_harmed() || told.is_empty() || place.guard().after().is_some() {
+            wrong.push(format!("{name}: {told:?}\n{then}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn what_git_does_by_itself_stays_and_is_not_told() {
     for script in [

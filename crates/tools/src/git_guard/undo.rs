@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 
 use super::below::{Entry, Held};
 use super::configuration::without_programs;
+use super::modules::pointed_at;
 use super::state::{Piece, Repository, State, enter};
 use crate::limits::SET_ASIDE_TRIES;
 use crate::paths::normal;
@@ -100,7 +102,10 @@ impl<'a> Undo<'a> {
         for (name, hook) in now.hooks.iter().filter(|(name, hook)| was.hooks.get(*name) != Some(hook)) {
             let hook_path = path.join("hooks").join(name);
             tracing::debug!(?hook, "a hook was made");
-            let done = self.set_aside(&hook_path);
+            let was = was.hooks.get(name);
+            let done = self
+                .set_aside(&hook_path)
+                .and_then(|()| was.map_or(Ok(()), |was| self.put_entry(&hook_path, was)));
             self.tell(&hook_path, "is a hook that git would run", done);
         }
         for (name, piece) in now.control.iter().filter(|(name, piece)| was.control.get(*name) != Some(piece))
@@ -133,7 +138,11 @@ impl<'a> Undo<'a> {
                     (_, false) => "could not be read through",
                 }
             }
-            "commondir" if is_text && is_work_tree(repository) && text.trim_end() == "../.." => return,
+            "commondir"
+                if is_text && is_work_tree(repository) && text.trim_end_matches(['\n', '\r']) == "../.." =>
+            {
+                return;
+            }
             "commondir" => "leads git to another repository",
             "HEAD" if is_text && is_head(&text) => return,
             "HEAD" => "names no branch",
@@ -148,14 +157,7 @@ impl<'a> Undo<'a> {
 
     /// A `.git` that is a file or a link: it may lead to a repository in the roots, which then is judged by itself.
     fn pointer(&mut self, path: &Path, pointer: &Piece, after: &State) {
-        let led = match pointer {
-            Piece::Text(text) => {
-                let text = String::from_utf8_lossy(text).into_owned();
-                text.trim_end().strip_prefix("gitdir:").map(|led| PathBuf::from(led.trim()))
-            }
-            Piece::Link(led) => Some(led.clone()),
-            Piece::Other => None,
-        };
+        let led = pointed_at(pointer);
         let directory = self.real.join(path.parent().unwrap_or(Path::new("")));
         // As git would come there, links included: only what is there can be run.
         let led = led.and_then(|led| directory.join(led).canonicalize().ok());
@@ -207,8 +209,11 @@ impl<'a> Undo<'a> {
         let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         lines.into_iter().all(|line| {
             let named = normal(&objects.join(line));
+            let is_quoted = line.starts_with('"');
             // Both: a link below a root may lead out of it.
-            self.is_within(&named) && named.canonicalize().map_or(true, |real| self.is_within(&real))
+            !is_quoted
+                && self.is_within(&named)
+                && named.canonicalize().map_or(true, |real| self.is_within(&real))
         })
     }
 
@@ -236,15 +241,22 @@ impl<'a> Undo<'a> {
     /// Under another name beside it, never over something that is there.
     fn set_aside(&self, path: &Path) -> Result<(), Errno> {
         let (directory, name) = self.place(path)?;
-        for number in 0..SET_ASIDE_TRIES {
+        for number in 0..2 * SET_ASIDE_TRIES {
             let mut aside = OsString::from(name);
-            aside.push(if number == 0 { ASIDE.to_owned() } else { format!("{ASIDE}.{number}") });
+            aside.push(match number {
+                0 => ASIDE.to_owned(),
+                1..SET_ASIDE_TRIES => format!("{ASIDE}.{number}"),
+                // Somebody took all of these: one that nobody could know.
+                _ => format!("{ASIDE}.{:016x}", RandomState::new().hash_one(number)),
+            });
             match fs::renameat_with(&directory, name, &directory, &aside, RenameFlags::NOREPLACE) {
                 Err(Errno::EXIST) => {}
+                // A long name has no room for more: what would run goes.
+                Err(Errno::NAMETOOLONG) => return fs::unlinkat(&directory, name, AtFlags::empty()),
                 done => return done,
             }
         }
-        Err(Errno::EXIST)
+        fs::unlinkat(&directory, name, AtFlags::empty())
     }
 
     fn put_back(&self, path: &Path, was: Option<&Piece>) -> Result<(), Errno> {

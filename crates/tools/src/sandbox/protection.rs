@@ -22,6 +22,9 @@ const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build"];
 const OF_REPOSITORY: [(&str, Form); 3] =
     [("hooks", Form::Directory), ("config", Form::File), ("config.worktree", Form::File)];
 
+/// Directories that git fills itself: no other repository lies there.
+const FILLED: [&str; 8] = ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches"];
+
 /// What a sandbox has to hold within what it lets write. Paths are real; none of them was a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Protection {
@@ -216,7 +219,13 @@ impl Protection {
                 self.hold_leaves(tree, &directory, &OF_REPOSITORY, Place::Root);
             }
             for (name, kind) in entries {
-                let leads_on = !is_repository || matches!(lower(&name).as_str(), "modules" | "worktrees");
+                let name_of_way = lower(&name);
+                // Below `modules`, what looks like a repository hides none.
+                let leads_on = match (directory == repository, is_repository) {
+                    (true, _) => matches!(name_of_way.as_str(), "modules" | "worktrees"),
+                    (false, true) => !FILLED.contains(&name_of_way.as_str()),
+                    (false, false) => true,
+                };
                 if kind == Kind::Directory && leads_on && depth <= NESTED_DEPTH {
                     open.push_back((directory.join(name), depth + 1));
                 }
