@@ -53,7 +53,7 @@ impl GitGuard {
             (WriteGrant::Withheld, _) | (_, Level::None) => return Self::default(),
         }
         let named = std::iter::once(&workspace.root).chain(&workspace.additional).chain(site.granted.iter());
-        let mut guard = Self::of(named.cloned().collect(), &workspace.scratch);
+        let mut guard = Self::of(named.cloned().collect(), &workspace.scratch, level == Level::Full);
         // Nothing holds protected names there, and git itself may bring others.
         if level == Level::Reduced {
             guard.roots.iter_mut().for_each(|root| root.before.below = Below::default());
@@ -61,7 +61,8 @@ impl GitGuard {
         guard
     }
 
-    fn of(mut named: Vec<PathBuf>, scratch: &Path) -> Self {
+    /// `is_held`: mounts keep hooks and configuration of the roots' own repositories as they are.
+    fn of(mut named: Vec<PathBuf>, scratch: &Path, is_held: bool) -> Self {
         named.sort();
         named.dedup();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -81,7 +82,7 @@ impl GitGuard {
             let (before, told) = settled(&handle, &real, &within, baselines.as_ref());
             guard.told.extend(told);
             let kept = baselines.as_ref().and_then(|baselines| {
-                let kept = baselines.keep(&real, &before);
+                let kept = baselines.keep(&real, is_held, &before);
                 kept.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
             });
             guard.roots.push(Root { handle, real, before, baselines, _kept: kept });
@@ -98,7 +99,11 @@ impl GitGuard {
             let mut undo = Undo::new(&root.handle, &root.real, &within, &root.before);
             undo.compare(&now);
             told.extend(undo.told());
-            remember(root.baselines.as_ref(), &root.before.below.vanished_from(&now.below), &now.known());
+            remember(
+                root.baselines.as_ref(),
+                &root.before.below.vanished_from(&now.below),
+                &root.before.known().then(now.known()),
+            );
         }
         told.dedup();
         (!told.is_empty()).then(|| format!("undone by attache: {}", told.join("; ")))
@@ -115,8 +120,8 @@ fn settled(
     let others = baselines.map(Baselines::others).unwrap_or_default();
     let mut told = Vec::new();
     for left in &others.left {
-        let mut undo = Undo::new(handle, real, within, left);
-        undo.compare(&State::of(handle, real, &left.known()));
+        let mut undo = Undo::new(handle, real, within, &left.state).of_killed(left.end);
+        undo.compare(&State::of(handle, real, &left.state.known()));
         told.extend(undo.told());
     }
     // What runs beside this command may have changed something already.
@@ -157,7 +162,7 @@ fn remember(baselines: Option<&Baselines>, vanished: &Below, known: &Known) {
 /// Undoes what commands have left whose process was killed, in every root of theirs. `scratches`: the directory of all.
 pub(crate) fn settle_what_is_left(scratches: &Path) {
     for root in baseline::left_roots(scratches) {
-        let guard = GitGuard::of(vec![root], &scratches.join("any"));
+        let guard = GitGuard::of(vec![root], &scratches.join("any"), false);
         if let Some(told) = guard.after() {
             tracing::warn!("{told}");
         }

@@ -320,6 +320,14 @@ pub(crate) const GIT_GUARD_MODULES: usize = 1_024;
 pub(crate) const PROTECTED_NAMES: usize = 256;
 pub(crate) const PROTECTED_ENTRIES: usize = 64;
 
+/// Repositories that are looked at because they were there before.
+pub(crate) const GIT_GUARD_KNOWN: usize = 4_096;
+
+/// How often a running command's baseline says that we live, and how long after the last time the command may have written:
+/// one beat, and the time in which its processes die with us.
+pub(crate) const BASELINE_BEAT: Duration = Duration::from_secs(1);
+pub(crate) const KILLED_COMMAND_TIME: Duration = Duration::from_secs(4);
+
 /// Names tried for what is set aside.
 pub(crate) const SET_ASIDE_TRIES: usize = 64;
 

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::below::Below;
 use super::lossless;
 use super::state::{Known, State};
+use crate::limits::{BASELINE_BEAT, KILLED_COMMAND_TIME};
 
 /// What is kept of one root.
 #[derive(Debug)]
@@ -28,26 +30,48 @@ pub(super) struct Baselines {
 pub(super) struct Kept {
     path: PathBuf,
     _lock: File,
+    /// The file's time is set anew until this goes.
+    _beat: Option<Sender<()>>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Written {
     #[serde(with = "lossless::path")]
     root: PathBuf,
+    started: SystemTime,
+    is_held: bool,
     state: State,
+}
+
+/// Of a command that was never looked after.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) state: State,
+    pub(super) end: End,
+}
+
+/// What a command that died with us can't have done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// It changed nothing later.
+    pub(super) until: SystemTime,
+    /// Mounts kept hooks and configuration of the root's own repository as they were.
+    pub(super) is_held: bool,
 }
 
 /// What others have kept of the same root.
 #[derive(Debug, Default)]
 pub(super) struct Others {
-    /// Of commands that were never looked after.
-    pub(super) left: Vec<State>,
+    pub(super) left: Vec<Left>,
     /// Of the command that has run for the longest time.
     pub(super) oldest: Option<State>,
 }
 
 const MOVED: &str = "moved";
 const KNOWN: &str = "known";
+
+/// Ten years: nothing is later.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl Baselines {
     /// `scratch`: the session's; what lies beside it belongs to us.
@@ -65,10 +89,13 @@ impl Baselines {
         let mut since: Option<SystemTime> = None;
         for path in files(&self.directory).filter(|path| is_of(path, &self.root)) {
             match claimed(&path) {
-                Claim::Left(written) => others.left.push(written.state),
-                Claim::Running(written, started) => {
-                    if since.is_none_or(|since| started < since) {
-                        (since, others.oldest) = (Some(started), Some(written.state));
+                Claim::Left(written, until) => {
+                    let end = End { until, is_held: written.is_held };
+                    others.left.push(Left { state: written.state, end });
+                }
+                Claim::Running(written) => {
+                    if since.is_none_or(|since| written.started < since) {
+                        (since, others.oldest) = (Some(written.started), Some(written.state));
                     }
                 }
                 Claim::Nothing => {}
@@ -77,7 +104,7 @@ impl Baselines {
         others
     }
 
-    pub(super) fn keep(&self, root: &Path, state: &State) -> io::Result<Kept> {
+    pub(super) fn keep(&self, root: &Path, is_held: bool, state: &State) -> io::Result<Kept> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{}-{number}", self.root, std::process::id());
@@ -85,11 +112,17 @@ impl Baselines {
         let path = self.directory.join(name);
         let mut file = File::options().create(true).truncate(true).write(true).open(&new)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let written = Written { root: root.to_owned(), state: state.clone() };
+        let started = SystemTime::now();
+        let written = Written { root: root.to_owned(), started, is_held, state: state.clone() };
         file.write_all(&serde_json::to_vec(&written)?)?;
         // Nobody finds it before it is locked and whole.
         std::fs::rename(&new, &path)?;
-        Ok(Kept { path, _lock: file })
+        let beat = file.try_clone().and_then(beating);
+        if let Err(error) = &beat {
+            tracing::warn!(%error, "when a killed command ends will not be known");
+            file.set_modified(started + NEVER)?;
+        }
+        Ok(Kept { path, _lock: file, _beat: beat.ok() })
     }
 
     /// Protected names that a command has moved out of sight.
@@ -129,6 +162,20 @@ impl Baselines {
     fn path_of(&self, kind: &str) -> PathBuf {
         self.directory.join(format!("{kind}-{}", self.root))
     }
+}
+
+/// Sets the file's time again and again: so the next process knows until when we lived.
+fn beating(file: File) -> io::Result<Sender<()>> {
+    let (beat, ended) = channel::<()>();
+    let run = move || {
+        while ended.recv_timeout(BASELINE_BEAT) == Err(RecvTimeoutError::Timeout) {
+            if let Err(error) = file.set_modified(SystemTime::now()) {
+                tracing::warn!(%error, "when a killed command ends will not be known");
+            }
+        }
+    };
+    std::thread::Builder::new().name("baseline".to_owned()).spawn(run)?;
+    Ok(beat)
 }
 
 impl Drop for Kept {
@@ -174,8 +221,9 @@ fn is_of(path: &Path, root: &str) -> bool {
 }
 
 enum Claim {
-    Left(Written),
-    Running(Written, SystemTime),
+    /// Until when its command may have written.
+    Left(Written, SystemTime),
+    Running(Written),
     Nothing,
 }
 
@@ -183,14 +231,15 @@ fn claimed(path: &Path) -> Claim {
     let Ok(file) = File::open(path) else { return Claim::Nothing };
     let is_left = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
     let read = std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<Written>(&text).ok());
-    let started = file.metadata().and_then(|found| found.modified());
-    match (read, started) {
-        (Some(written), Ok(started)) if !is_left => Claim::Running(written, started),
-        (read, _) if is_left => {
+    let lived = file.metadata().and_then(|found| found.modified());
+    match read {
+        Some(written) if !is_left => Claim::Running(written),
+        read if is_left => {
             if let Err(error) = std::fs::remove_file(path) {
                 tracing::warn!(path = %path.display(), %error, "what was kept for a command stays");
             }
-            read.map_or(Claim::Nothing, Claim::Left)
+            let until = lived.unwrap_or_else(|_| SystemTime::now()) + KILLED_COMMAND_TIME;
+            read.map_or(Claim::Nothing, |written| Claim::Left(written, until))
         }
         _ => Claim::Nothing,
     }

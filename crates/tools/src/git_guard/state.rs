@@ -17,7 +17,8 @@ use super::below::{Below, Entry};
 use super::lossless;
 use super::territory::is_dot_git;
 use crate::limits::{
-    GIT_CONFIG_BYTES, GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, GIT_GUARD_ENTRIES, NESTED_DEPTH,
+    GIT_CONFIG_BYTES, GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, GIT_GUARD_ENTRIES, GIT_GUARD_KNOWN,
+    NESTED_DEPTH,
 };
 
 /// Never looked into: large, and made by programs.
@@ -83,6 +84,17 @@ pub(super) struct Known {
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+impl Known {
+    /// What is there now: what was known before comes first, as far as there is room.
+    pub(super) fn then(mut self, now: Self) -> Self {
+        self.repositories.retain(|path| now.repositories.contains(path));
+        let room = GIT_GUARD_KNOWN.saturating_sub(self.repositories.len());
+        let new: Vec<PathBuf> = now.repositories.difference(&self.repositories).take(room).cloned().collect();
+        self.repositories.extend(new);
+        Self { repositories: self.repositories, names: now.names }
+    }
+}
 
 impl State {
     /// Breadth first, so that a bounded search sees what is near.

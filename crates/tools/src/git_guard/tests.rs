@@ -42,7 +42,7 @@ impl Place {
     }
 
     fn guard(&self) -> GitGuard {
-        GitGuard::of(vec![self.base.join("root")], &self.base.join("own/scratch/ses_1"))
+        GitGuard::of(vec![self.base.join("root")], &self.base.join("own/scratch/ses_1"), false)
     }
 
     /// Whether something ran, or was written, that its user has not asked for.
@@ -96,6 +96,13 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
             "alias of a new repository",
             "git init -q sub && git -C sub config alias.st \"!$BASE/run\"".into(),
             "git -C sub st",
+        ),
+        (
+            "hook of the garbage collection",
+            "git init -q sub && git -C sub config gc.recentObjectsHook \"$BASE/run\" && git -C sub commit -q --allow-empty -m x && \
+             echo x | git -C sub hash-object -w --stdin"
+                .into(),
+            "git -C sub gc -q --prune=1.second.ago; sleep 1.1; git -C sub gc -q --prune=1.second.ago",
         ),
         (
             "included configuration",
@@ -448,6 +455,76 @@ impl Place {
             std::fs::write(file, copy).unwrap();
         }
     }
+}
+
+impl Place {
+    /// From now on, only others than the killed command can change something.
+    fn let_the_command_die(&self) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let kept = self.base.join("own/scratch/.sandbox/baselines");
+        for entry in kept.read_dir().unwrap() {
+            let file = std::fs::File::options().write(true).open(entry.unwrap().path()).unwrap();
+            file.set_modified(std::time::SystemTime::now() - crate::limits::KILLED_COMMAND_TIME).unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_its_user_does_after_we_were_killed_stays() {
+    let place = Place::new();
+    let guard = place.guard();
+    place.in_root(PLANT);
+    place.in_root("mkdir .devcontainer && touch .devcontainer/x");
+    place.kill(guard);
+    place.let_the_command_die();
+    let said = place.in_root(
+        "cp \"$BASE/run\" .git/hooks/pre-commit && git config core.fsmonitor true && touch my.code-workspace && \
+         touch .devcontainer/y && git init -q own && git -C own config core.hooksPath .h && \
+         ln -s \"$BASE/outside/evil/.git\" own/.GIT && ln -s x .git/link",
+    );
+    assert_eq!(said, "");
+    let told = place.guard().after().unwrap();
+    for name in ["sub/.git/config", "mise.toml", ".devcontainer"] {
+        assert!(told.contains(name), "{told}");
+    }
+    for name in ["hooks", " .git/config", "code-workspace", "own", ".git/link"] {
+        assert!(!told.contains(name), "{name}: {told}");
+    }
+    assert!(place.base.join("root/.git/hooks/pre-commit").exists());
+}
+
+/// A mount held them.
+#[test]
+fn what_no_command_could_change_is_its_users_at_once() {
+    let place = Place::new();
+    let guard = GitGuard::of(vec![place.base.join("root")], &place.base.join("own/scratch/ses_1"), true);
+    place.in_root(PLANT);
+    place.kill(guard);
+    place.in_root("cp \"$BASE/run\" .git/hooks/pre-commit && git config core.fsmonitor true");
+    let told = place.guard().after().unwrap();
+    assert!(told.contains("mise.toml") && told.contains("sub/.git/config"), "{told}");
+    assert!(!told.contains("hooks") && !told.contains(" .git/config"), "{told}");
+}
+
+#[test]
+fn while_a_command_runs_its_baseline_says_so() {
+    let place = Place::new();
+    let guard = place.guard();
+    let kept = place.base.join("own/scratch/.sandbox/baselines").read_dir().unwrap().next().unwrap().unwrap();
+    let before = kept.metadata().unwrap().modified().unwrap();
+    std::thread::sleep(crate::limits::BASELINE_BEAT * 2);
+    assert!(kept.metadata().unwrap().modified().unwrap() > before);
+    drop(guard);
+}
+
+#[test]
+fn many_names_do_not_keep_one_from_being_compared() {
+    let place = Place::new();
+    place.in_root("mkdir -p 1/2/3/4/.vscode && echo own > 1/2/3/4/.vscode/tasks.json");
+    let decoys = "for i in $(seq 300); do mkdir -p 0$i/.vscode; echo x > 0$i/.vscode/x; done";
+    let told = one_after_the_other(&place, &["true", decoys, "echo evil > 1/2/3/4/.vscode/tasks.json"]);
+    assert!(told.len() == 1 && told[0].contains("1/2/3/4/.vscode is configuration"), "{told:?}");
 }
 
 const PLANT: &str = "git init -q sub && git -C sub config core.fsmonitor \"$BASE/run\" && touch mise.toml";

@@ -8,15 +8,17 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::baseline::End;
 use super::below::{Entry, Held};
 use super::configuration::without_programs;
 use super::modules::pointed_at;
-use super::state::{Piece, Repository, State, enter};
-use crate::limits::SET_ASIDE_TRIES;
+use super::state::{Piece, Repository, State, enter, names};
+use crate::limits::{GIT_GUARD_ENTRIES, SET_ASIDE_TRIES};
 use crate::paths::normal;
 
 const CONFIGURATION: &str = "is configuration that only the user may make";
@@ -31,12 +33,18 @@ pub(super) struct Undo<'a> {
     /// All roots that the command may have written in.
     within: &'a [PathBuf],
     before: &'a State,
+    /// Of a command that was killed with us: its user may have changed something since.
+    end: Option<End>,
     told: Vec<String>,
 }
 
 impl<'a> Undo<'a> {
     pub(super) fn new(root: &'a OwnedFd, real: &'a Path, within: &'a [PathBuf], before: &'a State) -> Self {
-        Self { root, real, within, before, told: Vec::new() }
+        Self { root, real, within, before, end: None, told: Vec::new() }
+    }
+
+    pub(super) fn of_killed(self, end: End) -> Self {
+        Self { end: Some(end), ..self }
     }
 
     pub(super) fn told(self) -> Vec<String> {
@@ -51,10 +59,15 @@ impl<'a> Undo<'a> {
         for (path, pointer) in
             after.pointers.iter().filter(|(path, pointer)| before.get(*path) != Some(pointer))
         {
-            self.pointer(path, pointer, after);
+            if !self.is_users(path) {
+                self.pointer(path, pointer, after);
+            }
         }
         let before = &self.before.protected;
         for (path, _) in after.protected.iter().filter(|(path, now)| before.get(*path) != Some(now)) {
+            if self.is_users(path) {
+                continue;
+            }
             let was = before.get(path).and_then(Option::as_ref);
             let done = self.set_aside(path).and_then(|()| self.put_back(path, was));
             self.tell(path, CONFIGURATION, done);
@@ -62,6 +75,7 @@ impl<'a> Undo<'a> {
         for (path, was) in &self.before.below.0 {
             if let Some((at, now)) = after.below.find(path, was)
                 && now.entries != was.entries
+                && !self.is_users(at)
             {
                 self.put_back_held(at, was);
             }
@@ -96,11 +110,17 @@ impl<'a> Undo<'a> {
         }
         for link in now.links.difference(&was.links) {
             let link = path.join(link);
+            if self.is_users(&link) {
+                continue;
+            }
             let done = self.remove(&link);
             self.tell(&link, "was a link in a repository", done);
         }
         for (name, hook) in now.hooks.iter().filter(|(name, hook)| was.hooks.get(*name) != Some(hook)) {
             let hook_path = path.join("hooks").join(name);
+            if self.is_users(&hook_path) {
+                continue;
+            }
             tracing::debug!(?hook, "a hook was made");
             let was = was.hooks.get(name);
             let done = self
@@ -110,6 +130,9 @@ impl<'a> Undo<'a> {
         }
         for (name, piece) in now.control.iter().filter(|(name, piece)| was.control.get(*name) != Some(piece))
         {
+            if self.is_users(&path.join(name)) {
+                continue;
+            }
             // A link was removed above.
             if matches!(piece, Piece::Link(_)) {
                 self.restore(&path.join(name), was.control.get(name));
@@ -215,6 +238,43 @@ impl<'a> Undo<'a> {
                 && self.is_within(&named)
                 && named.canonicalize().map_or(true, |real| self.is_within(&real))
         })
+    }
+
+    /// Whether the command can't have made it so, since it was dead by then or a mount held it.
+    fn is_users(&self, path: &Path) -> bool {
+        let Some(end) = self.end else { return false };
+        let own = Path::new(".git");
+        let was_held = end.is_held
+            && self.before.repositories.contains_key(own)
+            && path.strip_prefix(own).is_ok_and(|inner| {
+                inner.starts_with("hooks") || inner == "config" || inner == "config.worktree"
+            });
+        let until = end.until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        was_held || self.is_later(path, until)
+    }
+
+    /// Whether everything there was changed later.
+    fn is_later(&self, path: &Path, until: Duration) -> bool {
+        let mut open = vec![path.to_owned()];
+        let mut looked_at = 0;
+        while let Some(path) = open.pop() {
+            looked_at += 1;
+            let found = self
+                .place(&path)
+                .and_then(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW));
+            let Ok(stat) = found else { return false };
+            let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
+            let changed = Duration::new(seconds, u32::try_from(stat.st_ctime_nsec).unwrap_or_default());
+            if changed <= until || looked_at > GIT_GUARD_ENTRIES {
+                return false;
+            }
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                let entries = enter(self.root, &path).and_then(|directory| names(&directory));
+                let Ok(entries) = entries else { return false };
+                open.extend(entries.iter().map(|(name, _)| path.join(name)));
+            }
+        }
+        true
     }
 
     fn tell(&mut self, path: &Path, what: &str, done: Result<(), Errno>) {

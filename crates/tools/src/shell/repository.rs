@@ -20,25 +20,69 @@ pub enum Repository {
     Configured,
 }
 
-/// Sections without a program in any of their keys.
-const HARMLESS_SECTIONS: [&str; 13] = [
-    "branch",
-    "user",
-    "init",
-    "pull",
-    "push",
-    "fetch",
-    "gc",
-    "color",
-    "rebase",
-    "commit",
-    "advice",
-    "author",
-    "committer",
-];
+/// Sections without a program or a file in any of their keys.
+const HARMLESS_SECTIONS: [&str; 4] = ["color", "advice", "author", "committer"];
 
-/// Keys without a program, of sections that have others too.
-const HARMLESS_KEYS: [(&str, &[&str]); 4] = [
+/// Keys without a program or a file, of sections that have others too: `gc.recentObjectsHook`, `init.templateDir`,
+/// `rebase.instructionFormat` (it may write `exec` lines), `commit.template`, `branch.*.mergeOptions`.
+const HARMLESS_KEYS: [(&str, &[&str]); 13] = [
+    (
+        "branch",
+        &[
+            "remote",
+            "merge",
+            "pushremote",
+            "rebase",
+            "description",
+            "autosetupmerge",
+            "autosetuprebase",
+            "sort",
+            "vscode-merge-base",
+            "gh-merge-base",
+            "github-pr-owner-number",
+        ],
+    ),
+    ("user", &["name", "email", "useconfigonly"]),
+    ("init", &["defaultbranch", "defaultobjectformat", "defaultrefformat"]),
+    ("pull", &["rebase", "ff", "autostash"]),
+    ("push", &["default", "followtags", "autosetupremote", "useforceifincludes", "negotiate"]),
+    (
+        "fetch",
+        &[
+            "prune",
+            "prunetags",
+            "all",
+            "output",
+            "parallel",
+            "writecommitgraph",
+            "fsckobjects",
+            "unpacklimit",
+        ],
+    ),
+    (
+        "gc",
+        &[
+            "auto",
+            "autodetach",
+            "autopacklimit",
+            "packrefs",
+            "pruneexpire",
+            "reflogexpire",
+            "reflogexpireunreachable",
+            "aggressivedepth",
+            "aggressivewindow",
+            "bigpackthreshold",
+            "cruftpacks",
+            "writecommitgraph",
+            "logexpiry",
+            "worktreepruneexpire",
+        ],
+    ),
+    (
+        "rebase",
+        &["autosquash", "autostash", "stat", "updaterefs", "backend", "missingcommitscheck", "forkpoint"],
+    ),
+    ("commit", &["gpgsign", "status", "verbose", "cleanup"]),
     (
         "core",
         &[
@@ -203,6 +247,14 @@ mod tests {
             "[remote \"a\"]\n\tpromisor = true\n",
             "[extensions]\n\tpartialClone = origin\n",
             "[status]\n\tsubmoduleSummary = true\n",
+            "[gc]\n\trecentObjectsHook = ./run\n",
+            "[gc]\n\trepackFilterTo = ../x\n",
+            "[init]\n\ttemplateDir = x\n",
+            "[rebase]\n\tinstructionFormat = %n exec ./run\n",
+            "[commit]\n\ttemplate = /etc/passwd\n",
+            "[user]\n\tsigningKey = x\n",
+            "[branch \"main\"]\n\tmergeOptions = -s run\n",
+            "[fetch \"fsck\"]\n\tskipList = x\n",
         ] {
             std::fs::write(git.join("config"), format!("{plain}{bad}")).unwrap();
             assert_eq!(repository(&inner), Repository::Configured, "{bad}");
