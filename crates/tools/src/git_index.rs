@@ -1,5 +1,7 @@
 //! Reads the index of a git repository, versions 2 to 4: modes and names. Runs no git, and takes any bytes.
 
+use std::collections::BTreeSet;
+
 use memchr::memmem;
 
 /// The mode of a module: an entry that leads to another repository.
@@ -29,8 +31,8 @@ pub(crate) fn files(index: &[u8], mut visit: impl FnMut(&[u8])) -> Option<()> {
 }
 
 /// The names of modules, as git finds them: an index that breaks off counts as far as it goes.
-pub(crate) fn modules(index: &[u8], most: usize) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
+pub(crate) fn modules(index: &[u8]) -> BTreeSet<Vec<u8>> {
+    let mut found = BTreeSet::new();
     // Most have none, and this is the faster look.
     if memmem::find(index, &MODULE.to_be_bytes()).is_none() {
         return found;
@@ -39,8 +41,8 @@ pub(crate) fn modules(index: &[u8], most: usize) -> Vec<Vec<u8>> {
     // Names that nobody gave lead nowhere.
     for hash in whole.map_or(HASHES.to_vec(), |hash| vec![hash]) {
         entries(index, hash, &mut |mode, name| {
-            if mode & KIND == MODULE && found.len() < most && !found.iter().any(|known| known == name) {
-                found.push(name.to_vec());
+            if mode & KIND == MODULE {
+                found.insert(name.to_vec());
             }
         });
     }

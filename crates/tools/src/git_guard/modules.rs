@@ -28,9 +28,14 @@ impl State {
         let mut open: VecDeque<Tree> = own.into_iter().chain(led).collect();
         let mut left = GIT_GUARD_MODULES;
         while let Some((git, tree)) = open.pop_front() {
-            for module in modules(root, &git, left) {
-                left -= 1;
-                open.extend(self.follow(root, real, tree.join(module)));
+            for module in modules(root, &git) {
+                // Names without a repository count for nothing: they must not push out others.
+                if left > 0
+                    && let Some(led) = self.follow(root, real, tree.join(module))
+                {
+                    left -= 1;
+                    open.push_back(led);
+                }
             }
         }
     }
@@ -105,17 +110,16 @@ fn path_in(text: &[u8]) -> PathBuf {
 }
 
 /// The modules in the index of a repository and in the files that it may share with others.
-fn modules(root: &OwnedFd, git: &Path, most: usize) -> Vec<PathBuf> {
+fn modules(root: &OwnedFd, git: &Path) -> Vec<PathBuf> {
     let Ok(directory) = enter(root, git) else { return Vec::new() };
     let entries = names(&directory).unwrap_or_default();
     let is_index = |name: &OsStr| name == "index" || name.as_bytes().starts_with(b"sharedindex.");
     let mut found = Vec::new();
     for (name, _) in entries.iter().filter(|(name, kind)| *kind == FileType::RegularFile && is_index(name)) {
-        let modules = read(&directory, name).map(|index| git_index::modules(&index, most));
+        let modules = read(&directory, name).map(|index| git_index::modules(&index));
         found.extend(modules.unwrap_or_default().iter().map(|name| PathBuf::from(OsStr::from_bytes(name))));
     }
     found.retain(|module| module.components().all(|part| matches!(part, Component::Normal(_))));
-    found.truncate(most);
     found
 }
 

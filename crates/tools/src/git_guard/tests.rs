@@ -271,6 +271,16 @@ fn tricks_of_several() -> Vec<(&'static str, &'static str, Vec<String>, &'static
             "git status",
         ),
         (
+            "module behind many that are not there",
+            "",
+            vec![format!(
+                "mkdir -p target && git init -q target/x && git -C target/x commit -q --allow-empty -m x && id=$(git -C target/x rev-parse HEAD) && \
+                 for i in $(seq 1100) target/x; do printf '160000 %s\\t%s\\n' $id $i; done | git update-index --index-info && \
+                 {CONFIG} > target/x/.git/config"
+            )],
+            "git status",
+        ),
+        (
             "hook of the same size and time",
             hook,
             vec!["cd 1/2/3/4/r/.git/hooks && touch -r pre-commit \"$BASE/time\" && printf '#!/bin/sh\\ntouch \"%s\"\\n' \"$BASE/canary\" > x && \
