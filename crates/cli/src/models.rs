@@ -130,7 +130,8 @@ async fn reason(standing: &Standing<'_>, models: &[ModelInfo], opener: &Opener) 
         Some(reason) if matches!(standing.state, State::PerhapsRunning) => Some(format!("{reason} {place}")),
         Some(reason) => Some(reason),
         None if is_to_be_asked(standing) => match providers::asked(standing, opener).await {
-            Err(error) => Some(error.to_string()),
+            Err(error) if standing.provider.vendor.is_none() => Some(error.to_string()),
+            Err(_) => Some(format!("no answer {place}; start it or fix base_url")),
             Ok(_) => Some(format!("has no models {place}")),
         },
         None => None,

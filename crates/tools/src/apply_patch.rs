@@ -117,6 +117,14 @@ impl Mutation for Request {
         self.paths.clone()
     }
 
+    fn moved(&self) -> Vec<PathBuf> {
+        let source = |change: &FileChange| match change.kind {
+            ChangeKind::Rename { from, .. } => self.paths.get(from).cloned(),
+            ChangeKind::Make { .. } | ChangeKind::Modify { .. } | ChangeKind::Delete { .. } => None,
+        };
+        self.changes.iter().filter_map(source).collect()
+    }
+
     fn presentation(&self, workspace: &Workspace) -> Presentation {
         let title = match self.paths.as_slice() {
             [path] => format!("Patch {}", paths::titled(path, workspace)),

@@ -1,18 +1,16 @@
 //! What version control says of a workspace. The branch is read from `.git/HEAD`, since a repository can make git run anything;
 //! what differs from the last commit is `git_status`'s business.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use attache_core::ports::tool::Workspace;
 use attache_core::ports::{BoxFuture, Surroundings};
-use rustix::fs::{Mode, OFlags};
 use tokio::sync::Semaphore;
 
 use crate::git_status;
 use crate::limits::{GIT_HEAD_BYTES, GIT_STATUS_AT_ONCE};
+use crate::regular;
 use crate::sandbox::Found;
 
 /// Reads what version control says of itself.
@@ -83,16 +81,11 @@ fn is_plain(branch: &str) -> bool {
     !branch.is_empty() && branch.chars().count() <= LONGEST && branch.chars().all(taken)
 }
 
-/// A small file, unless it is something else: opening a pipe would wait for ever.
+/// A small file, unless it is something else.
 fn read(path: &Path) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    file.take(GIT_HEAD_BYTES).read_to_string(&mut text).ok()?;
-    Some(text)
+    let mut bytes = regular::read(path, GIT_HEAD_BYTES).ok()?;
+    bytes.truncate(usize::try_from(GIT_HEAD_BYTES).unwrap_or(usize::MAX));
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -148,8 +141,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join(".git")).unwrap();
         let head = directory.path().join(".git/HEAD");
-        rustix::fs::mknodat(rustix::fs::CWD, &head, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
-            .unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &head,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
         assert_eq!(in_words(directory.path()), None);
     }
 }

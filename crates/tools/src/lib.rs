@@ -30,6 +30,7 @@ pub mod programs;
 mod question;
 mod reach;
 mod read;
+mod regular;
 mod relay;
 pub mod sandbox;
 mod scratch;

@@ -25,6 +25,10 @@ pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String>;
     /// Absolute and normal, each once.
     fn paths(&self) -> Vec<PathBuf>;
+    /// Those whose content could be read elsewhere afterwards.
+    fn moved(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
     /// How the call looks while nothing is known of the files.
     fn presentation(&self, workspace: &Workspace) -> Presentation;
     /// What is to be done to the files as they are now, in the order of `paths`. Pure.
@@ -127,7 +131,9 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
         }
         Err(problem) => return Err(text(problem)),
     }
-    Ok(ToolPlan::new(touched(site, mutation.paths(), Access::WritePath).await, presentation))
+    let mut touched_paths = touched(site, mutation.paths(), Access::WritePath).await;
+    touched_paths.extend(touched(site, mutation.moved(), Access::ReadPath).await);
+    Ok(ToolPlan::new(touched_paths, presentation))
 }
 
 /// The texts of a call as if its directories were granted already: only for what a person is shown. What is hidden from

@@ -556,13 +556,13 @@ async fn a_granted_write_that_does_not_stay_or_fails_is_told_of() {
                 assert!(text.contains(&format!("[{missing}: commands have a /tmp of their own")), "{text}")
             }
             Level::Reduced | Level::None => {
-                assert!(text.contains(&format!("[{missing}: read-only")), "{text}")
+                assert!(text.contains(&format!("[{missing}: commands can't create")), "{text}")
             }
         }
         assert!(!Path::new(&missing).exists());
         let text = told_of_writing(&trial, "/etc/attache-zz").await;
         assert!(
-            text.contains("[/etc/attache-zz: read-only for commands, although allowed"),
+            text.contains("[/etc/attache-zz: commands can't create files there, even if allowed"),
             "{level:?} {text}"
         );
         // What exists is opened, and nothing is said.

@@ -200,11 +200,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "\n[providers.grok]\nscript = \"x\"",
-            "~/config.toml:2: `providers.grok` is no known provider, so it needs dialect and base_url; did you mean `groq`? (known: ALL)",
+            "~/config.toml:2: `providers.grok` is not a known provider, so it needs dialect and base_url; did you mean `groq`? (known providers: ALL; dialects: anthropic, openai-chat, openai-responses, gemini, script)",
         ),
         (
             "[providers.mine]\nbase_url = \"http://h\"",
-            "~/config.toml:1: `providers.mine` is no known provider, so it needs dialect (known: ALL)",
+            "~/config.toml:1: `providers.mine` is not a known provider, so it needs dialect (known providers: ALL; dialects: anthropic, openai-chat, openai-responses, gemini, script)",
         ),
         (
             "[providers.mine]\ndialect = \"openai-chat\"",
@@ -663,7 +663,7 @@ fn without_a_file_the_printed_configuration_says_so() {
     let printed = place.shown(&print_config::text(&place.sources(&[], &[])));
     assert!(
         printed.starts_with(
-            "# configuration file: ~/config.toml (not there)\n# model = \"provider/model\"  # not set, and no provider has a key\n"
+            "# configuration file: ~/config.toml (not there)\n# model = \"provider/model\"  # not set: the first available one\n"
         ),
         "{printed}"
     );

@@ -15,7 +15,9 @@ use crate::setup::Sources;
 /// Why the configured servers have no model, or the ways to get one.
 async fn none_available(standings: &[Standing<'_>], sources: &Sources) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for standing in standings.iter().filter(|standing| providers::is_to_be_asked(standing)) {
+    let is_own =
+        |standing: &&Standing<'_>| standing.provider.vendor.is_none() && providers::is_to_be_asked(standing);
+    for standing in standings.iter().filter(is_own) {
         if let Err(error) = providers::asked(standing, &sources.opener).await {
             let said = format!("{} can't be used: {error}", standing.provider.name);
             let fix =

@@ -51,7 +51,7 @@ async fn without_anything_doctor_fails_and_says_the_three_ways() {
     says(&said.answer, &["FAIL  model", "ok    configuration  none (", "ok    store", "One thing is wrong."]);
     says(
         &said.answer,
-        &["ok    web search     none; for one, write [web_search] provider = \"brave\" (or tavily, "],
+        &["ok    web search     none; for one, write web_search.provider = \"brave\" (or tavily, "],
     );
 }
 

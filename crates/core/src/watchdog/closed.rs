@@ -28,7 +28,12 @@ impl Closed {
         self.keeper(file, directory).is_some()
     }
 
-    /// The same, and whose rule it is.
+    pub fn denies(&self, file: &Path) -> bool {
+        let entry = self.rules.decide(READ, &file.to_string_lossy());
+        entry.is_some_and(|entry| entry.rule.action == Action::Deny)
+    }
+
+    /// The same as `keeps`, and whose rule it is.
     pub fn keeper(&self, file: &Path, directory: &Path) -> Option<Keeper> {
         let decided = |path: &Path| self.rules.decide(READ, &path.to_string_lossy());
         let entry = decided(file).filter(|entry| closes(entry, self.approval))?;

@@ -85,7 +85,7 @@ async fn sections_stand_in_their_order_and_the_digest_is_of_the_text() {
     let (agent, rest) = system.split_once("\n\n# Environment\n").unwrap_or_else(|| panic!("{system}"));
     assert!(agent.lines().count() > 1, "the agent's own prompt comes first");
     let (environment, rules) = rest.split_once("\n\n# Sandbox and questions\n").unwrap();
-    let expected = "Platform: test\nWorkspace: /w\nAlso reachable: nothing else\nScratch directory: /scratch/SESSION\n\
+    let expected = "Platform: test\nWorkspace: /w\nOther directories: none\nScratch directory: /scratch/SESSION\n\
                     Git: branch main\nDate: 2026-01-01 (UTC)\nModel: script/default";
     assert_eq!(environment, expected.replace("SESSION", session.id().as_str()));
     let labels: Vec<_> = rules.lines().filter_map(|line| line.split(':').next()).collect();
@@ -195,7 +195,7 @@ async fn a_disk_that_does_not_answer_holds_no_turn_up() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_uncommitted_at_the_beginning_is_told_once_and_never_waited_for() {
-    let told = |system: &str| system.lines().find(|line| line.starts_with("Uncommitted:")).map(str::to_owned);
+    let told = |system: &str| system.lines().find(|line| line.starts_with("Uncommitted ")).map(str::to_owned);
     let world = World::new(SCRIPT).with_surroundings(Branch::on("main"));
     let (_process, session) = world.session().await;
     // As when a client makes a session: its user still writes.
@@ -204,7 +204,7 @@ async fn what_was_uncommitted_at_the_beginning_is_told_once_and_never_waited_for
     say(&session, "one").await;
     say(&session, "two").await;
     for system in systems(&world) {
-        assert_eq!(told(&system).as_deref(), Some("Uncommitted: 2 files changed"));
+        assert_eq!(told(&system).as_deref(), Some("Uncommitted at the start: 2 files changed"));
     }
     assert_eq!(news(&world, &session), [None, None], "the model's own edits are no news to it");
 

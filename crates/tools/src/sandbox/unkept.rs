@@ -102,7 +102,7 @@ mod tests {
         for path in ["/etc/zz", "/zz/a/b"] {
             let unkept = unkept(&[path]);
             assert!(unkept.lost().is_none());
-            assert!(unkept.held().unwrap().starts_with(&format!("{path}: read-only")));
+            assert!(unkept.held().unwrap().starts_with(&format!("{path}: commands can't create")));
         }
     }
 
@@ -112,6 +112,6 @@ mod tests {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let lost = unkept(&names).lost().unwrap();
         assert!(lost.starts_with("/tmp/zz-0, /tmp/zz-1, /tmp/zz-2 and 6 more: "), "{lost}");
-        assert!(unkept(&names).all_held().unwrap().contains("and 6 more: read-only"));
+        assert!(unkept(&names).all_held().unwrap().contains("and 6 more: commands can't create"));
     }
 }

@@ -78,6 +78,12 @@ pub(super) fn judge(mut shown: Vec<String>, arguments: &[Word]) -> Verdict {
         verdict.shows = Some(part);
         // Then it searches or compares what it does not track, too.
         if (is_grep || compares) && options::has_one_of(rest, "\0", &UNTRACKED) {
+            // A pattern or a magic word may mean any file, from the top of the repository on.
+            let is_magic =
+                |word: &Word| word.text().is_none_or(|text| text.contains(['*', '?', '[', '\\', ':']));
+            if rest.iter().any(is_magic) {
+                verdict.acts();
+            }
             let names_none = verdict.reads.is_empty();
             options::search_through(&mut verdict, names_none);
         }

@@ -314,9 +314,9 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], verdict:
                 |words: &[Word]| -> Vec<Place> { words.iter().filter(is_local).map(Word::place).collect() };
             if program.operands == Operands::Move {
                 verdict.writes.extend(local(sources));
-            } else {
-                verdict.reads.extend(local(sources));
             }
+            // What is moved can be read at its new place.
+            verdict.reads.extend(local(sources));
             verdict.writes.extend(local(target));
         }
         Operands::Second => {

@@ -2,15 +2,14 @@
 //! by ourselves, and has to be made of sections that run nothing.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use memchr::memmem;
 
 use crate::git_index;
-use crate::limits::{GIT_CONFIG_BYTES, GIT_INDEX_BYTES};
+use crate::limits::{GIT_CONFIG_BYTES, GIT_HEAD_BYTES, GIT_INDEX_BYTES};
+use crate::regular;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repository {
@@ -138,7 +137,8 @@ pub fn repository(directory: &Path) -> Repository {
 pub(super) fn is_complete(git: &Path) -> bool {
     let is_directory = |name: &str| git.join(name).symlink_metadata().is_ok_and(|found| found.is_dir());
     let is_file = git.join("HEAD").symlink_metadata().is_ok_and(|found| found.is_file());
-    let head = std::fs::read_to_string(git.join("HEAD")).unwrap_or_default();
+    let head = regular::read(&git.join("HEAD"), GIT_HEAD_BYTES).unwrap_or_default();
+    let head = String::from_utf8(head).unwrap_or_default();
     let is_id = head.trim_end().len() >= 40 && head.trim_end().bytes().all(|digit| digit.is_ascii_hexdigit());
     is_directory("objects") && is_directory("refs") && is_file && (is_id || head.starts_with("ref: refs/"))
 }
@@ -156,11 +156,11 @@ fn configuration(git: &Path) -> Repository {
     if ELSEWHERE.iter().any(|name| can_be_read(git, name)) || may_have_modules(git) {
         return Repository::Configured;
     }
-    let mut text = String::new();
-    let read = File::open(git.join("config"))
-        .and_then(|file| file.take(GIT_CONFIG_BYTES + 1).read_to_string(&mut text));
-    match read {
-        Ok(_) if text.len() as u64 <= GIT_CONFIG_BYTES && is_harmless(&text) => Repository::Plain,
+    let is_plain = |text: &[u8]| {
+        text.len() as u64 <= GIT_CONFIG_BYTES && std::str::from_utf8(text).is_ok_and(is_harmless)
+    };
+    match regular::read(&git.join("config"), GIT_CONFIG_BYTES) {
+        Ok(text) if is_plain(&text) => Repository::Plain,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Repository::Plain,
         Ok(_) | Err(_) => Repository::Configured,
     }
@@ -168,11 +168,8 @@ fn configuration(git: &Path) -> Repository {
 
 /// Whether `git status` may look into another repository: the index names it, whether or not it is registered.
 fn may_have_modules(git: &Path) -> bool {
-    let mut index = Vec::new();
-    let read =
-        File::open(git.join("index")).and_then(|file| file.take(GIT_INDEX_BYTES + 1).read_to_end(&mut index));
-    match read {
-        Ok(_) => {
+    match regular::read(&git.join("index"), GIT_INDEX_BYTES) {
+        Ok(index) => {
             let is_whole = index.len() as u64 <= GIT_INDEX_BYTES && !has_shared_index(git);
             !is_whole || memmem::find(&index, &git_index::MODULE.to_be_bytes()).is_some()
         }

@@ -8,7 +8,7 @@ use attache_core::scope::Guarded;
 
 use super::word::{ANY_DEPTH, Place};
 use super::{Reader, nearest};
-use crate::limits::SHELL_CLOSED;
+use crate::limits::{SHELL_CLOSED, SHELL_LOOK};
 
 /// Whether private keys lie in a directory or below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,22 +67,51 @@ impl Reader<'_> {
             if !kind.is_dir() && closed.keeps(&path, &below) && leads_to(pattern, at) {
                 found.push(path);
             }
-            if found.len() < SHELL_CLOSED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            ControlFlow::Continue(())
         });
+        self.denied_first(found)
+    }
+
+    /// As many as a question can name: those that a rule denies must be among them.
+    pub(super) fn denied_first(&self, mut found: Vec<PathBuf>) -> Vec<PathBuf> {
+        found.sort_by_key(|path| !self.ground.closed.is_some_and(|closed| closed.denies(path)));
+        found.truncate(SHELL_CLOSED);
         found
+    }
+
+    /// What is there and fits the pattern of a write; `None` if that is too much to name.
+    pub(super) fn matched_by(&self, place: &Place, directory: &Path) -> Option<Vec<PathBuf>> {
+        let Place::Below { directory: below, pattern } = place else { return Some(Vec::new()) };
+        let below = self.located(directory, below);
+        let (mut found, mut seen) = (Vec::new(), 0);
+        nearest::look(&below, |entry, _| {
+            seen += 1;
+            let path = entry.path();
+            if leads_to(pattern, path.strip_prefix(&below).unwrap_or(&path)) {
+                found.push(path);
+            }
+            if found.len() <= SHELL_CLOSED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        (found.len() <= SHELL_CLOSED && seen < SHELL_LOOK).then_some(found)
     }
 
     /// The files that words of a command name of which nobody said what they are: options that were not described, too.
     /// "Always" covers any words behind the first ones, and no file among them that has to be asked for by itself.
-    pub(super) fn named_in(&self, words: &[String], directory: &Path) -> Vec<PathBuf> {
+    /// `None` if they are too many to name.
+    pub(super) fn named_in(&self, words: &[String], directory: &Path) -> Option<Vec<PathBuf>> {
         let names = words.iter().flat_map(|word| possible_names(word));
         let paths = names.map(|name| self.located(directory, name));
-        let mut found: Vec<PathBuf> = paths
-            .filter(|path| !SYSTEM.iter().any(|system| path.starts_with(system)) && path.is_file())
-            .take(SHELL_CLOSED)
-            .collect();
+        let of_users = paths.filter(|path| !SYSTEM.iter().any(|system| path.starts_with(system)));
+        let mut found = Vec::new();
+        for path in of_users {
+            match path.is_dir() {
+                true => found.extend(self.closed_at(&Place::Through(path.to_string_lossy().into()), directory)),
+                false if path.is_file() => found.push(path),
+                false => {}
+            }
+        }
         found.dedup();
-        found
+        (found.len() <= SHELL_CLOSED).then_some(found)
     }
 
     /// A pattern that says something about the name is taken at its word; of one that says nothing, the disk decides.
@@ -131,7 +160,8 @@ fn leads_to(pattern: &str, at: &Path) -> bool {
         })
 }
 
-/// `*` and `?` as bash has them; a bracket may be any characters at all.
+/// Whether bash or git may take `name` for one that fits: `*` and `?` as they have them, and from the first bracket or
+/// backslash on anything at all. Their rules for those differ, and a mistake would show a secret.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (simplified(pattern), name.chars().collect());
     let (mut at, mut seen) = (0, 0);
@@ -159,27 +189,15 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 }
 
 fn simplified(pattern: &str) -> Vec<char> {
-    let mut simple = Vec::new();
-    let mut rest = pattern.chars();
-    while let Some(character) = rest.next() {
-        match character {
-            '[' => {
-                simple.push('*');
-                if rest.as_str().contains(']') {
-                    // `[]a]` goes on behind its first bracket; a `*` more or less makes no difference then.
-                    rest.by_ref().find(|character| *character == ']');
-                }
-            }
-            character => simple.push(character),
-        }
+    match pattern.find(['[', '\\']) {
+        Some(at) => pattern[..at].chars().chain(['*']).collect(),
+        None => pattern.chars().collect(),
     }
-    simple
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::SHELL_LOOK;
 
     #[test]
     fn patterns_fit_as_they_do_in_bash() {
@@ -187,8 +205,31 @@ mod tests {
         {
             assert!(matches(pattern, "id_rsa"), "{pattern}");
         }
-        for pattern in ["", "*.txt", "id_", "?", "id_rsa?", "a*", "*rsa.pub", "[a]x*"] {
+        for pattern in ["", "*.txt", "id_", "?", "id_rsa?", "a*", "*rsa.pub", "x[a]*"] {
             assert!(!matches(pattern, "id_rsa"), "{pattern}");
+        }
+    }
+
+    /// What bash says of each pair, one digit each.
+    fn fits_in_bash(pairs: &[(String, String)]) -> Vec<bool> {
+        let script = "while [ $# -gt 0 ]; do case $2 in $1) printf 1;; *) printf 0;; esac; shift 2; done";
+        let words = pairs.iter().flat_map(|(pattern, name)| [pattern, name]);
+        let output = std::process::Command::new("bash").args(["-c", script, "bash"]).args(words).output();
+        output.unwrap().stdout.iter().map(|digit| *digit == b'1').collect()
+    }
+
+    #[test]
+    fn whatever_fits_in_bash_fits_here() {
+        use proptest::prelude::*;
+        let pattern = r"[.e*?!^:a\-\]\[\\nv]{0,9}|\.[\[\]!^:.=alphenv*?-]{0,12}v?";
+        let pair = (pattern, r"\.env|\.e|[.env\]\[!a:-]{0,5}");
+        proptest!(ProptestConfig::with_cases(64), |(pairs in prop::collection::vec(pair, 1..100))| {
+            for ((pattern, name), fits) in pairs.iter().zip(fits_in_bash(&pairs)) {
+                prop_assert!(!fits || matches(pattern, name), "{pattern:?} {name:?}");
+            }
+        });
+        for pattern in [".[[:alpha:]]nv", ".[]e]nv", ".[!]a]nv", ".e[[.n.]]v", r"\.env", r".\env"] {
+            assert!(matches(pattern, ".env"), "{pattern}");
         }
     }
 

@@ -200,7 +200,13 @@ impl Reader<'_> {
                     Some(_) if self.may_follow_link(place, &directory) => {
                         nature = CommandNature::Unclear("a pattern fits a link that leads elsewhere".into())
                     }
-                    Some(path) => paths.extend(path.map(Access::WritePath)),
+                    Some(path) => match self.matched_by(place, &directory) {
+                        Some(matched) => paths.extend(path.into_iter().chain(matched).map(Access::WritePath)),
+                        None => {
+                            nature =
+                                CommandNature::Unclear("a pattern fits too many files to name them".into())
+                        }
+                    },
                     None => {
                         nature =
                             CommandNature::Unclear("which files it writes is not known before it runs".into())
@@ -209,9 +215,13 @@ impl Reader<'_> {
             }
             if nature == CommandNature::Effects && prefix > 0 {
                 let behind = words.get(prefix..).unwrap_or_default();
-                let mut named = self.named_in(behind, &directory);
-                named.retain(|path| !paths.contains(&Access::WritePath(path.clone())));
-                paths.extend(named.into_iter().map(Access::ReadPath));
+                match self.named_in(behind, &directory) {
+                    Some(mut named) => {
+                        named.retain(|path| !paths.contains(&Access::WritePath(path.clone())));
+                        paths.extend(named.into_iter().map(Access::ReadPath));
+                    }
+                    None => prefix = 0,
+                }
             }
             let input = self.input.clone().filter(|_| nature == CommandNature::Effects && !verdict.filters);
             if matches!(nature, CommandNature::Unclear(_)) || input.is_some() {

@@ -2,19 +2,17 @@
 //! Their names come from the index, read here. What only older commits hold is not seen.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use attache_core::scope::Guarded;
 
 use super::repository::is_complete;
-use super::secrets::matches;
 use super::word::{Place, Word};
 use super::{Reader, options};
 use crate::git_index;
 use crate::limits::{GIT_HEAD_BYTES, GIT_INDEX_BYTES, SHELL_CLOSED};
+use crate::regular;
 
 /// What is known of the files that git tracks around a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,17 +52,13 @@ pub fn tracked(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Tracked {
 
 /// Where a `.git` that is a file says the repository is.
 fn led_to(top: &Path, file: &Path) -> Option<PathBuf> {
-    let mut text = String::new();
-    File::open(file).ok()?.take(GIT_HEAD_BYTES).read_to_string(&mut text).ok()?;
+    let text = String::from_utf8(regular::read(file, GIT_HEAD_BYTES).ok()?).ok()?;
     Some(top.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
 fn listed(top: &Path, git: &Path, visit: &mut dyn FnMut(&Path)) -> Tracked {
-    let mut index = Vec::new();
-    let read =
-        File::open(git.join("index")).and_then(|file| file.take(GIT_INDEX_BYTES + 1).read_to_end(&mut index));
-    let shown = match read {
-        Ok(_) if index.len() as u64 <= GIT_INDEX_BYTES => {
+    let shown = match regular::read(&git.join("index"), GIT_INDEX_BYTES) {
+        Ok(index) if index.len() as u64 <= GIT_INDEX_BYTES => {
             git_index::files(&index, |name| visit(&top.join(OsStr::from_bytes(name))))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(()),
@@ -116,11 +110,7 @@ struct Bounds {
 
 impl Bounds {
     fn hold(&self, path: &Path) -> bool {
-        let fits = |pattern: &PathBuf| {
-            let (pattern, path) = (pattern.to_string_lossy(), path.to_string_lossy());
-            matches(&pattern, &path) || matches(&format!("{pattern}/*"), &path)
-        };
-        let below = |bound: &PathBuf| path.starts_with(bound) || fits(bound);
+        let below = |bound: &PathBuf| path.starts_with(bound);
         (self.within.is_empty() || self.within.iter().any(below)) && !self.without.iter().any(below)
     }
 }
@@ -150,8 +140,9 @@ impl Reader<'_> {
             Tracked::Nowhere => return (found, Unnamed::None),
         };
         found.extend(candidates.into_iter().filter(|path| path.starts_with(&top) && bounds.hold(path)));
-        found.truncate(SHELL_CLOSED);
-        (found, unnamed)
+        // What is not named may be what a rule denies.
+        unnamed = if found.len() > SHELL_CLOSED { Unnamed::Some } else { unnamed };
+        (self.denied_first(found), unnamed)
     }
 
     /// Directories that git compares by itself, because they are not in the repository.
@@ -172,32 +163,64 @@ impl Reader<'_> {
         words.iter().filter(|_| compares).cloned().map(Place::Through).collect()
     }
 
+    /// Narrower than everything only where each word says for certain what it is: a plain path, or a commit. git takes
+    /// no notice of paths where an object is named that is none, or looks for them within that object.
     fn bounds(&self, part: &Part, directory: &Path) -> Bounds {
+        self.certain_bounds(part, directory).unwrap_or_default()
+    }
+
+    fn certain_bounds(&self, part: &Part, directory: &Path) -> Option<Bounds> {
         let real = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
         let mut bounds = Bounds::default();
-        let everything = Bounds::default;
-        let Some(certain) = &part.certain else { return everything() };
+        let certain = part.certain.as_ref()?;
+        let before = part.operands.len().checked_sub(certain.len())?;
+        if !certain.is_empty() && !part.operands[..before].iter().all(|word| is_commit(word)) {
+            return None;
+        }
         for word in &part.maybe {
             let path = self.located(&real, word);
-            if !word.starts_with(':') && !word.contains(WILDCARDS) && path.symlink_metadata().is_ok() {
-                bounds.within.push(path);
+            match is_plain(word) && path.symlink_metadata().is_ok() {
+                true => bounds.within.push(path),
+                false if is_commit(word) => {}
+                false => bounds.within.extend(within_commit(word, &real)?),
             }
         }
         for word in certain {
-            match (excluded(word).filter(|_| !part.is_literal), word.starts_with(':')) {
-                // A pattern that may mean less than it seems to leaves nothing out.
-                (Some(word), _) if word.contains(['?', '[', '\\']) || word.is_empty() => {}
-                (Some(word), _) => bounds.without.push(self.located(&real, word)),
-                (None, true) => return everything(),
-                (None, false) if word.contains('\\') => return everything(),
-                (None, false) => bounds.within.push(self.located(&real, word)),
+            match excluded(word).filter(|_| !part.is_literal) {
+                Some(word) if is_plain(word) => bounds.without.push(self.located(&real, word)),
+                // One that may mean less than it seems to leaves nothing out.
+                Some(_) => {}
+                None if is_plain(word) => bounds.within.push(self.located(&real, word)),
+                None => return None,
             }
         }
         if bounds.within.is_empty() && part.is_here {
             bounds.within.push(real);
         }
-        bounds
+        Some(bounds)
     }
+}
+
+/// The path in `HEAD:path`, which begins at the top of the work tree: whichever directory above that is.
+fn within_commit(word: &str, directory: &Path) -> Option<Vec<PathBuf>> {
+    let (commit, path) = word.split_once(':')?;
+    let is_known = is_commit(commit) && is_plain(path) && !path.split('/').any(|part| part == "..");
+    is_known.then(|| directory.ancestors().map(|top| top.join(path)).collect())
+}
+
+/// A path without magic. One that ends in a slash means directories only.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && !word.starts_with(':') && !word.contains(WILDCARDS) && !word.ends_with('/')
+}
+
+/// A name that is always a commit, or a range of such. Others may be tags or ids of files and directories.
+fn is_commit(word: &str) -> bool {
+    word.split("..").all(|end| {
+        let end = end.trim_start_matches(['.', '^']);
+        let name = end.trim_end_matches(|step: char| step == '~' || step == '^' || step.is_ascii_digit());
+        matches!(name, "HEAD" | "@" | "ORIG_HEAD" | "MERGE_HEAD" | "FETCH_HEAD")
+            || (end.is_empty() && word.contains(".."))
+    })
 }
 
 /// Whether something may be shown that no path was named for.
@@ -217,7 +240,7 @@ pub(super) fn excluded(word: &str) -> Option<&str> {
 }
 
 /// Options with which git shows contents where it else would only list; any beginning of them.
-const PATCHES: [&str; 18] = [
+const PATCHES: [&str; 21] = [
     "patch",
     "patch-with-stat",
     "patch-with-raw",
@@ -236,6 +259,9 @@ const PATCHES: [&str; 18] = [
     "verbose",
     "show-current-patch",
     "interactive",
+    "edit",
+    "pickaxe-regex",
+    "ignore-matching-lines",
 ];
 
 /// Options with which a comparison tells names and numbers only.
@@ -262,7 +288,7 @@ pub(super) fn shows(how: super::programs::Shows, words: &[Word]) -> bool {
         Shows::Always => true,
         Shows::With(letters) => options::has_one_of(words, letters, &PATCHES),
         Shows::UnlessSummary => {
-            !words.iter().any(is_summary) || options::has_one_of(words, "puUcW", &PATCHES)
+            !words.iter().any(is_summary) || options::has_one_of(words, "puUcWGSI", &PATCHES)
         }
     }
 }
