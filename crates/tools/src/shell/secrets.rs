@@ -105,7 +105,9 @@ impl Reader<'_> {
         let mut found = Vec::new();
         for path in of_users {
             match path.is_dir() {
-                true => found.extend(self.closed_at(&Place::Through(path.to_string_lossy().into()), directory)),
+                true => {
+                    found.extend(self.closed_at(&Place::Through(path.to_string_lossy().into()), directory))
+                }
                 false if path.is_file() => found.push(path),
                 false => {}
             }
