@@ -40,6 +40,7 @@ mod results;
 mod retry;
 mod room;
 mod step;
+mod unreadable;
 pub(crate) mod usage;
 
 /// How a turn ended.

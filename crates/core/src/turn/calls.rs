@@ -14,11 +14,12 @@ use super::gate::Gate;
 use super::progress::Recorder;
 use super::results::{finished, preliminary};
 use super::step::as_object;
+use super::unreadable::{bare, failed_title};
 use super::{Answered, Stop, Turn, repeats};
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
-use crate::legible::{legible, legible_line};
-use crate::limits::{CALL_TITLE_CHARACTERS, READ_ABORT, TOOL_ABORT};
+use crate::legible::legible;
+use crate::limits::{READ_ABORT, TOOL_ABORT};
 use crate::metadata::only_own;
 use crate::ports::client::Ask;
 use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, ToolRuntime, WriteGrant};
@@ -215,12 +216,6 @@ impl Call {
 }
 
 impl Turn {
-    /// How a call looks whose arguments can't be read.
-    pub(super) fn unreadable_shown(&self, tool_name: &str, why: &str) -> Presentation {
-        let bare = self.tool(tool_name).map_or_else(Presentation::default, |tool| tool.spec().presentation());
-        Presentation { title: failed_title(tool_name, why), ..bare }
-    }
-
     /// Takes a call whose arguments are whole, and tells how it looks. It is understood at once, unless a call before it
     /// may change what it finds.
     pub(super) async fn take_call(
@@ -401,22 +396,4 @@ fn time_to_stop(effect: Effect) -> Duration {
         Effect::ReadOnly => READ_ABORT,
         Effect::Mutates => TOOL_ABORT,
     }
-}
-
-/// The title of a call that was not understood: the tool, and why.
-fn failed_title(tool_name: &str, why: &str) -> String {
-    let why = why.strip_prefix(tool_name).and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
-    // The example is for the model.
-    let why = why.split(", for example ").next().unwrap_or(why);
-    let line = legible_line(why.lines().next().unwrap_or_default());
-    let mut shown: String = line.chars().take(CALL_TITLE_CHARACTERS).collect();
-    if shown.len() < line.len() {
-        shown.push('…');
-    }
-    format!("{}: {shown}", legible_line(tool_name))
-}
-
-/// A call of a tool that nobody knows.
-fn bare(tool_name: &str) -> Presentation {
-    Presentation { title: tool_name.to_owned(), ..Presentation::default() }
 }

@@ -1,3 +1,5 @@
+//! What is understood of arguments, and what is refused.
+
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
