@@ -45,6 +45,9 @@ pub const RUNTIME_CONTEXT_ITEMS: usize = 64;
 /// Bytes of a runtime context, titles included. It is held in memory while its prompt waits, and a thousand may wait.
 pub const RUNTIME_CONTEXT_BYTES: usize = 256 * 1024;
 
+/// How long an answer that is on its way may hold up the next turn's updates.
+pub const ANSWER_TIME: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Pause after the log could not be read.
 pub const READ_RETRY: std::time::Duration = std::time::Duration::from_millis(100);
 

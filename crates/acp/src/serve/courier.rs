@@ -1,6 +1,7 @@
 //! The courier of one session on one connection: brings its entries to the client in order, and the answers that
 //! belong between them. A client that reads slowly holds up its own courier and nothing else.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use attache_core::chunk::Chunk;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::prompt::{Ended, OwnPrompts};
-use crate::limits::{BATCH_BYTES, READ_RETRIES, READ_RETRY};
+use crate::limits::{ANSWER_TIME, BATCH_BYTES, READ_RETRIES, READ_RETRY};
 use crate::to_wire::{WireView, write_updates};
 
 /// What a courier can be sent for.
@@ -65,6 +66,10 @@ pub(super) struct Courier {
     questions: Vec<(CallId, oneshot::Sender<()>)>,
     terminals: Vec<AwaitedTerminal>,
     ended: Vec<Ended>,
+    /// The prompt of this connection whose turn began last.
+    begun: Option<u64>,
+    /// Errands that came while something else was waited for.
+    put_off: VecDeque<Errand>,
     leaving: Option<Leaving>,
     buffer: Vec<u8>,
     failures: u32,
@@ -115,6 +120,8 @@ impl Courier {
             questions: Vec::new(),
             terminals: Vec::new(),
             ended: Vec::new(),
+            begun: None,
+            put_off: VecDeque::new(),
             leaving: None,
             buffer: Vec::new(),
             failures: 0,
@@ -129,12 +136,15 @@ impl Courier {
             }
             let walked = tokio::select! {
                 biased;
-                errand = self.errands.recv() => match errand {
+                errand = next_errand(&mut self.put_off, &mut self.errands) => match errand {
                     Some(errand) => self.do_errand(errand).await,
                     None => break,
                 },
                 segment = next(&mut self.place) => match segment {
-                    Ok(segment) => self.bring(&segment).await,
+                    Ok(segment) => {
+                        self.answer_the_one_before(&segment).await;
+                        self.bring(&segment).await
+                    }
                     Err(error) => Err(Stop::Store(error)),
                 },
             };
@@ -207,6 +217,24 @@ impl Courier {
                 self.buffer.clear();
                 self.place = Some(Place { live, _seat: seat, own_from: head });
                 Err(stop)
+            }
+        }
+    }
+
+    /// The session has answered a prompt before it begins the next one, but that answer takes another way here: nothing of
+    /// the next turn is shown before it.
+    async fn answer_the_one_before(&mut self, segment: &SharedSegment) {
+        let number = self.own.number_of(&segment.message_id).filter(|_| segment.role == Role::User);
+        let Some(number) = number else { return };
+        let Some(before) = self.begun.replace(number).filter(|before| *before != number) else { return };
+        while self.own.awaits(before) {
+            match tokio::time::timeout(ANSWER_TIME, self.errands.recv()).await {
+                Ok(Some(Errand::Ended(ended))) => {
+                    self.ended.push(ended);
+                    self.give_answers();
+                }
+                Ok(Some(other)) => self.put_off.push_back(other),
+                Ok(None) | Err(_) => return,
             }
         }
     }
@@ -307,6 +335,16 @@ impl Courier {
 }
 
 /// The next entries; for ever when there is no place to read from.
+async fn next_errand(
+    put_off: &mut VecDeque<Errand>,
+    errands: &mut mpsc::UnboundedReceiver<Errand>,
+) -> Option<Errand> {
+    match put_off.pop_front() {
+        Some(errand) => Some(errand),
+        None => errands.recv().await,
+    }
+}
+
 async fn next(place: &mut Option<Place>) -> Result<SharedSegment, StoreError> {
     match place {
         Some(place) => place.live.next().await,

@@ -83,9 +83,18 @@ impl OwnPrompts {
 
     /// Whether a message came from this connection.
     pub(super) fn sent(&self, message_id: &MessageId) -> bool {
-        let own =
-            |own: &Own| matches!(own.accepted.clone().now_or_never(), Some(Ok(id)) if id == *message_id);
-        self.lock().prompts.iter().any(own)
+        self.number_of(message_id).is_some()
+    }
+
+    /// Which of the prompts of this connection that are not answered yet a message is.
+    pub(super) fn number_of(&self, message_id: &MessageId) -> Option<u64> {
+        let is_it =
+            |own: &&Own| matches!(own.accepted.clone().now_or_never(), Some(Ok(id)) if id == *message_id);
+        self.lock().prompts.iter().find(is_it).map(|own| own.number)
+    }
+
+    pub(super) fn awaits(&self, number: u64) -> bool {
+        self.lock().prompts.iter().any(|own| own.number == number)
     }
 
     pub(super) fn forget(&self, number: u64) {
