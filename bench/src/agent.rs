@@ -1,4 +1,5 @@
-//! `attache acp` in a home of its own with a scripted model, driven as an editor would. Measures nothing itself.
+//! `attache acp` in a home of its own with a scripted model, driven as an editor would. Measures nothing
+//! itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};

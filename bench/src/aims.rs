@@ -132,7 +132,8 @@ pub(crate) const TREE_DIRECTORIES: usize = 500;
 pub(crate) const TREE_FILES_EACH: usize = 100;
 pub(crate) const TREE_LINES: usize = 45;
 
-/// A command is judged before anything is shown of it; a tenth of a millisecond nobody notices, even twenty times a turn.
+/// A command is judged before anything is shown of it; a tenth of a millisecond is not noticed, even twenty
+/// times a turn.
 pub(crate) const VERDICT_MICROSECONDS: Aim = Aim::AtMost(100.0);
 
 /// Verdicts on each command of the corpus. Odd, so that the median is one of them.

@@ -1,4 +1,5 @@
-//! Counts allocations of this process. One relaxed addition each: too little to be seen in the figures beside it.
+//! Counts allocations of this process. One relaxed addition each: too little to be seen in the figures beside
+//! it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};

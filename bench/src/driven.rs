@@ -1,4 +1,5 @@
-//! Drives one process line by line over its pipes, and counts what comes back. Looks into no message on the hot path.
+//! Drives one process line by line over its pipes, and counts what comes back. Looks into no message on the hot
+//! path.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -148,7 +149,8 @@ impl Driven {
         }
     }
 
-    /// As `finish`, with the bytes written until the very end: a process that has gone can be looked at until it is waited for.
+    /// As `finish`, with the bytes written until the very end: a process that has gone can be looked at until
+    /// it is waited for.
     pub(crate) fn finish_measured(mut self) -> Result<u64> {
         drop(self.stdin.take());
         while self.stdout.read(&mut self.buffer)? > 0 {}
@@ -157,7 +159,7 @@ impl Driven {
         Ok(written)
     }
 
-    /// Ends it on the spot, in whatever it is doing.
+    /// Ends it at once, with SIGKILL.
     pub(crate) fn kill(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;

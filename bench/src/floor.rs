@@ -1,4 +1,5 @@
-//! What the shortest exchanges can't do without: a line there and back, and the commits that have to come before.
+//! What the shortest exchanges can't do without: a line there and back, and the commits that have to come
+//! before.
 
 use anyhow::Result;
 

@@ -158,8 +158,8 @@ fn growth(home: &Home, floor: Floor, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// The same process: turns of an empty session against turns of one that holds 10 MB, taken in turns so that both meet the
-/// same machine.
+/// The same process: turns of an empty session against turns of one that holds 10 MB, taken in turns so that
+/// both meet the same machine.
 fn large_history(home: &Home, table: &mut Table) -> Result<()> {
     let mut agent = home.start()?;
     let (large, _) = agent.new_session()?;
@@ -170,7 +170,7 @@ fn large_history(home: &Home, table: &mut Table) -> Result<()> {
     let (mut empty_times, mut large_times) = (Vec::new(), Vec::new());
     for _ in 0..COMPARED_TURNS {
         let (empty, _) = agent.new_session()?;
-        // The first turn of a session also assembles its prompt, whatever the history.
+        // The first turn of a session also assembles its prompt, with any history.
         agent.prompt(&empty, Prompt::OneToken)?;
         empty_times.push(agent.prompt(&empty, Prompt::OneToken)?.time);
         large_times.push(agent.prompt(&large, Prompt::OneToken)?.time);

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: figures of the release binary, each beside a limit measured in the same run. Judges, never fails
-//! on a slow machine.
+//! `cargo xtask bench`: figures of the release binary, each beside a limit measured in the same run. Judges,
+//! never fails on a slow machine.
 
 use std::fs;
 use std::io::Write;
@@ -140,7 +140,8 @@ fn machine() -> String {
     format!("Machine: {cores} cores of {model}, Linux {}, {compiler}", kernel.trim())
 }
 
-/// Of the last minute. Above the number of cores by much, the times are those of a machine that does something else.
+/// Of the last minute. Above the number of cores by much, the times are those of a machine that does something
+/// else.
 fn load_average() -> String {
     let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     averages.split_whitespace().next().unwrap_or("unknown").to_owned()

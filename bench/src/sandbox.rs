@@ -1,4 +1,5 @@
-//! What holding a command costs: a whole turn with one `true`, beside bubblewrap with nothing of ours. Needs `bwrap`.
+//! What holding a command costs: a whole turn with one `true`, beside bubblewrap with nothing of ours. Needs
+//! `bwrap`.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! What tools cost on a large tree: a whole turn with one call, beside the program that people would use. Needs `rg`.
+//! What tools cost on a large tree: a whole turn with one call, beside the program that people would use. Needs
+//! `rg`.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::aims::{Aim, SEARCH_RATIO, TOOL_CALLS, TREE_DIRECTORIES, TREE_FILES_EA
 use super::figures::median_ms;
 use super::table::{Limit, Row, Table};
 
-/// Edits pass without a question: nobody is there to answer.
+/// Edits pass without a question: no user is there to answer.
 const CONFIG: &str = "model = \"bench/default\"\napproval = \"edits\"\n\n[providers.bench]\ndialect = \"script\"\nscript = \"bench.script\"\n";
 
 pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
@@ -48,13 +49,14 @@ pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
 /// What is searched for: in one file of a hundred.
 pub(crate) const NEEDLE: &str = "needle_[0-9]+";
 
-/// A file that is there whatever the numbers are.
+/// A file that is always there.
 pub(crate) const SAMPLE: &str = "d000/f00.rs";
 
 const THERE_AND_BACK: &str =
     "sed -i s/unique_word/other_word/ d000/f00.rs && sed -i s/other_word/unique_word/ d000/f00.rs";
 
-/// One after the other, so that both meet the same machine; the first of each warms the cache and is not counted.
+/// One after the other, so that both meet the same machine; the first of each warms the cache and is not
+/// counted.
 fn in_turns(
     agent: &mut Agent,
     session: &str,

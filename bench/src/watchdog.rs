@@ -10,17 +10,17 @@ use attache_core::ids::SessionId;
 use attache_core::ports::tool::{Effect, Workspace};
 use attache_core::scope::Guarded;
 use attache_core::watchdog::{
-    Action, Approval, Commands, Containment, Ground, Judge, Matter, Rulebook, Rules,
+    Action, Approval, Commands, Containment, Judge, Matter, PatternBase, Rulebook, Rules,
 };
-use attache_tools::programs::Programs;
-use attache_tools::shell;
+use attache_shell::{self as shell, Disk, Repository, Tracked};
+use attache_tools::RestrictionsOfSession;
 
 use super::Place;
 use super::aims::{VERDICT_MICROSECONDS, VERDICTS};
 use super::figures::{median, microseconds};
 use super::table::{Row, Table};
 
-const CORPUS: &str = include_str!("../../crates/tools/tests/shell/corpus.tsv");
+const CORPUS: &str = include_str!("../../crates/shell/tests/corpus.tsv");
 
 pub(crate) fn measure(_: &Place, table: &mut Table) -> Result<()> {
     let commands = commands()?;
@@ -29,7 +29,7 @@ pub(crate) fn measure(_: &Place, table: &mut Table) -> Result<()> {
         &[],
         &[],
         &Rules::default(),
-        Ground { root: &workspace.root, home: Some(Path::new(HOME)) },
+        PatternBase { root: &workspace.root, home: Some(Path::new(HOME)) },
     );
     let judge = Judge {
         rules: &rules,
@@ -63,25 +63,20 @@ pub(crate) fn measure(_: &Place, table: &mut Table) -> Result<()> {
 
 /// The middle of some; the first loads grammar and tables and is not counted.
 fn verdict_time(command: &str, expected: Action, judge: &Judge<'_>) -> Result<Duration> {
-    let programs = Programs::default();
-    let ground = shell::Ground {
+    let restrictions = RestrictionsOfSession { guarded: &judge.workspace.guarded, closed: None };
+    let context = shell::Context {
         directory: Path::new(ROOT),
         home: Some(Path::new(HOME)),
-        temporary: None,
-        programs: &programs,
-        repository: |_| shell::Repository::Plain,
-        tracked: shell::tracked,
-        guarded: &judge.workspace.guarded,
-        keys: |_| shell::Keys::Unseen,
-        closed: None,
-        links: |_, _| Vec::new(),
-        elsewhere: |_, _| None,
+        temporary: Some(Path::new(SCRATCH)),
+        disk: &PlainRepository,
+        restrictions: &restrictions,
     };
     let mut times = Vec::new();
     for _ in 0..=VERDICTS {
         let started = Instant::now();
-        let reading = shell::read(black_box(command), &ground);
-        let matter = Matter { tool: "bash", effect: Effect::Mutates, accesses: &reading.accesses };
+        let footprint = shell::read(black_box(command), &context);
+        let accesses = attache_tools::accesses(footprint.touches);
+        let matter = Matter { tool: "bash", effect: Effect::Mutates, accesses: &accesses };
         let action = judge.judge(&matter).verdict.action;
         times.push(started.elapsed());
         ensure!(action == expected, "{command:?}: {}, not {}", action.as_str(), expected.as_str());
@@ -89,20 +84,35 @@ fn verdict_time(command: &str, expected: Action, judge: &Judge<'_>) -> Result<Du
     median(&times[1..])
 }
 
+/// A plain repository that tracks nothing; nothing else is there.
+struct PlainRepository;
+
+impl Disk for PlainRepository {
+    fn repository(&self, _: &Path) -> Repository {
+        Repository::Plain
+    }
+
+    fn tracked(&self, _: &Path, _: &mut dyn FnMut(&Path)) -> Tracked {
+        Tracked::Below(ROOT.into())
+    }
+}
+
 const ROOT: &str = "/w";
 const HOME: &str = "/home/u";
+const SCRATCH: &str = "/data/attache/scratch/ses_1";
 
 fn workspace() -> Workspace {
     Workspace {
         session_id: SessionId::new("ses_1"),
         root: ROOT.into(),
         additional: Vec::new(),
-        scratch: "/data/attache/scratch/ses_1".into(),
+        scratch: SCRATCH.into(),
         guarded: Arc::new(Guarded::new(Some(HOME.into()), vec!["/data/attache".into()])),
     }
 }
 
-/// The commands with their verdicts. Lines are `class, verdict, command`; how commands are escaped stands at the top.
+/// The commands with their verdicts. Lines are `class, verdict, command`; how commands are escaped is told at
+/// the top.
 fn commands() -> Result<Vec<(String, Action)>> {
     let lines = CORPUS.lines().filter(|line| !line.starts_with('#'));
     lines
@@ -110,7 +120,7 @@ fn commands() -> Result<Vec<(String, Action)>> {
             let mut columns = line.splitn(3, '\t').skip(1);
             let (verdict, command) = columns.next().zip(columns.next()).context("a line without columns")?;
             let verdict = Action::parse(verdict).with_context(|| format!("no verdict: {line}"))?;
-            Ok((unescaped(command).with_context(|| format!("an escape that nobody knows: {line}"))?, verdict))
+            Ok((unescaped(command).with_context(|| format!("an unknown escape: {line}"))?, verdict))
         })
         .collect()
 }

@@ -1,5 +1,5 @@
-//! The whole way of an answer: a model's server on loopback, HTTP, decoding, every chunk committed, updates on stdout. Beside
-//! it a process that reads, decodes and shows the same bytes and stores nothing.
+//! The whole way of an answer: a model's server on loopback, HTTP, decoding, every chunk committed, updates on
+//! stdout. Beside it a process that reads, decodes and shows the same bytes and stores nothing.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What holds of every decoder of a model's answer, whatever bytes a server sends.
+//! What holds of every decoder of a model's answer for any bytes that a server sends.
 
 use std::sync::Arc;
 

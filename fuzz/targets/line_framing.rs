@@ -3,7 +3,7 @@
 //! The first byte chooses the cap, the second seeds the cuts, the rest is the stream.
 #![no_main]
 
-use attache_rpc::framing::{Line, Lines};
+use attache_rpc::framing::{FramedLine, LineFramer};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Debug, PartialEq)]
@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn lines<'a>(cap: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Told> {
-    let mut framing = Lines::new(cap);
+    let mut framing = LineFramer::new(cap);
     let mut told = Vec::new();
     for piece in pieces {
         framing.push(piece);
@@ -38,10 +38,10 @@ fn lines<'a>(cap: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Told> {
     told
 }
 
-fn owned(line: Line<'_>) -> Told {
+fn owned(line: FramedLine<'_>) -> Told {
     match line {
-        Line::Text(text) => Told::Text(text.into_owned()),
-        Line::TooLong => Told::TooLong,
+        FramedLine::Text(text) => Told::Text(text.into_owned()),
+        FramedLine::TooLong => Told::TooLong,
     }
 }
 

@@ -1,5 +1,6 @@
-//! Whatever a command prints, what the model is told of it is the same in pieces of any size, never longer than what was
-//! printed, without control characters but line ends, tabs and form feeds, and folded once and for all.
+//! For any output of a command, what the model is told of it is the same in pieces of any size, never longer
+//! than what was printed, without control characters but line ends, tabs and form feeds, and folded once and
+//! for all.
 #![no_main]
 
 use attache_tools::folded;

@@ -1,5 +1,5 @@
-//! No text makes the reader of patches panic or change its mind, and what a patch would change are plain paths. Reads
-//! the files in `ground`, changes nothing.
+//! No text makes the reader of patches panic or change its mind, and what a patch would change are plain paths.
+//! Reads the files in `ground`, changes nothing.
 #![no_main]
 
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     let tools = attache_tools::builtin(Equipment::bare());
     World {
         runtime: tokio::runtime::Builder::new_current_thread().build().expect("a runtime"),
-        tool: tools.into_iter().find(|tool| tool.spec().id == "apply_patch").expect("the tool"),
+        tool: tools.into_iter().find(|tool| &*tool.spec().id == "apply_patch").expect("the tool"),
         site: Site {
             workspace: Arc::new(workspace),
             granted: Arc::new([]),
@@ -52,7 +52,7 @@ fuzz_target!(|patch: &str| {
     match planned {
         Err(problem) => assert!(problem.starts_with("apply_patch: "), "{problem}"),
         Ok(plan) => {
-            assert!(!plan.accesses.is_empty(), "nobody could judge it");
+            assert!(!plan.accesses.is_empty(), "nothing to decide about");
             for access in &plan.accesses {
                 let (Access::ReadPath(path) | Access::WritePath(path)) = access else {
                     panic!("a patch touches files only: {access:?}");

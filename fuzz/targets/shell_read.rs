@@ -1,23 +1,21 @@
-//! No text makes the reader of commands panic or change its mind, and what it names are plain paths, never nothing.
+//! No text makes the reader of commands panic or change its mind, and what it names are plain paths, never
+//! nothing.
 #![no_main]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use attache_core::ports::tool::Access;
-use attache_core::scope::Guarded;
-use attache_tools::programs::Programs;
-use attache_tools::shell::{Ground, Keys, Reading, Repository, Tracked, read};
+use attache_shell::{Context, Disk, Footprint, Repository, Restrictions, Touch, Tracked, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|command: &str| {
-    let reading = reading(command);
-    assert_eq!(reading, self::reading(command), "read again");
-    assert!(!reading.accesses.is_empty(), "nobody could judge it");
-    for access in &reading.accesses {
-        let path = match access {
-            Access::ReadPath(path) | Access::WritePath(path) => path,
-            Access::Command(command) => &command.directory,
-            Access::Network { host } => {
+    let footprint = footprint(command);
+    assert_eq!(footprint, self::footprint(command), "read again");
+    assert!(!footprint.touches.is_empty(), "nothing to decide about");
+    for touch in &footprint.touches {
+        let path = match touch {
+            Touch::Read(path) | Touch::Write(path) => path,
+            Touch::Command(command) => &command.directory,
+            Touch::Host(host) => {
                 assert!(!host.is_empty(), "a host without a name");
                 continue;
             }
@@ -26,21 +24,58 @@ fuzz_target!(|command: &str| {
     }
 });
 
-fn reading(command: &str) -> Reading {
-    let guarded = Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()]);
-    let programs = Programs::default();
-    let ground = Ground {
+fn footprint(command: &str) -> Footprint {
+    let context = Context {
         directory: Path::new("/w"),
         home: Some(Path::new("/home/u")),
         temporary: None,
-        programs: &programs,
-        repository: |_| Repository::Plain,
-        tracked: |_, _| Tracked::Below("/w".into()),
-        guarded: &guarded,
-        keys: |_| Keys::Unseen,
-        closed: None,
-        links: |_, _| Vec::new(),
-        elsewhere: |_, _| None,
+        disk: &PlainRepository,
+        restrictions: &SecretHome,
     };
-    read(command, &ground)
+    read(command, &context)
+}
+
+/// A plain repository that tracks nothing; nothing else is there.
+struct PlainRepository;
+
+impl Disk for PlainRepository {
+    fn repository(&self, _: &Path) -> Repository {
+        Repository::Plain
+    }
+
+    fn tracked(&self, _: &Path, _: &mut dyn FnMut(&Path)) -> Tracked {
+        Tracked::Below("/w".into())
+    }
+}
+
+struct SecretHome;
+
+impl Restrictions for SecretHome {
+    fn secret_names(&self) -> &[&str] {
+        &["id_rsa"]
+    }
+
+    fn hidden_paths(&self) -> Box<dyn Iterator<Item = PathBuf> + '_> {
+        Box::new(std::iter::once(PathBuf::from("/home/u/.ssh")))
+    }
+
+    fn hides(&self, path: &Path) -> bool {
+        path.starts_with("/home/u/.ssh")
+    }
+
+    fn protects(&self, path: &Path) -> bool {
+        self.hides(path) || path.starts_with("/w/.git")
+    }
+
+    fn has_rules(&self) -> bool {
+        true
+    }
+
+    fn keeps(&self, file: &Path, _: &Path) -> bool {
+        file.starts_with("/w/private")
+    }
+
+    fn denies(&self, file: &Path) -> bool {
+        file.starts_with("/w/private")
+    }
 }

@@ -1,4 +1,5 @@
-//! Makes the embedded catalogue of models anew, from the models.dev data that a crate carries. Decides nothing about its content.
+//! Makes the embedded catalogue of models anew, from the models.dev data that a crate carries. Decides nothing
+//! about its content.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use serde_json::Value;
 
 use crate::house::{House, output};
 
-/// Carries the data. It is never a dependency of the workspace: its features would change how our own JSON is read.
+/// Carries the data. It is never a dependency of the workspace: its features would change how our own JSON is
+/// read.
 const CARRIER: &str = "ai-model-directory-router";
 const CARRIER_VERSION: &str = "=0.3.0";
 const CARRIED: &str = "data/models-dev-api.json";
@@ -21,7 +23,7 @@ pub(crate) fn make(house: &House) -> Result<()> {
     from_file(house, &data)
 }
 
-/// From an `api.json` somebody has.
+/// From a given `api.json`.
 pub(crate) fn from_file(house: &House, data: &Path) -> Result<()> {
     let source = File::open(data).with_context(|| format!("cannot read {}", data.display()))?;
     let mut trim = house.cargo();

@@ -10,7 +10,7 @@ use crate::debian;
 use crate::house::{House, output};
 use crate::limits::{
     FUZZ_INPUT_BYTES, FUZZ_INPUT_TIMEOUT_SECONDS, FUZZ_MEMORY_MB, FUZZ_SECONDS, QUICK_FUZZ_SECONDS,
-    SOAK_FUZZ_SECONDS,
+    SOAK_FUZZ_SECONDS_PER_MINUTE,
 };
 
 /// How long a run may take.
@@ -18,17 +18,17 @@ use crate::limits::{
 pub(crate) enum Effort {
     Full,
     Quick,
-    Soak,
+    Soak { minutes: u32 },
 }
 
-/// What cargo-fuzz would pass, without its nightly sanitizers: coverage counters, their table, and comparisons, so
-/// that libFuzzer sees which inputs lead somewhere new.
+/// What cargo-fuzz would pass, without its nightly sanitizers: coverage counters, their table, and comparisons,
+/// so that libFuzzer sees which inputs lead somewhere new.
 const INSTRUMENTATION: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
-    -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks --cfg fuzzing";
+    -Cdebug-assertions -Coverflow-checks --cfg fuzzing";
 
 pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     debian::install(house)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     let seconds = match effort {
         Effort::Full => FUZZ_SECONDS,
         Effort::Quick => QUICK_FUZZ_SECONDS,
-        Effort::Soak => SOAK_FUZZ_SECONDS,
+        Effort::Soak { minutes } => minutes * SOAK_FUZZ_SECONDS_PER_MINUTE,
     };
     let side_by_side = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failures = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     }
 }
 
-/// Each on a thread of its own: a target whose words nobody reads stands still as soon as its pipe is full.
+/// Each on a thread of its own: a target blocks as soon as its pipe is full and not read.
 fn all(names: &[String], work: impl Fn(&str) -> Result<String> + Sync) -> Vec<Result<String>> {
     let work = &work;
     std::thread::scope(|scope| {

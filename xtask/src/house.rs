@@ -32,8 +32,8 @@ impl House {
         }
     }
 
-    /// The cargo that runs us, in the root. What it told us about our own package is not passed on: some build scripts
-    /// look at these variables, and half of the tree would be built again whenever they come or go.
+    /// The cargo that runs us, in the root. What it told us about our own package is not passed on: some build
+    /// scripts look at these variables, and half of the tree would be built again whenever they come or go.
     pub(crate) fn cargo(&self) -> Command {
         let mut command = self.program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_about_a_package(name)) {

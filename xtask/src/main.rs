@@ -1,4 +1,5 @@
-//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | picture | catalogue`. Knows the repository, not the product.
+//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | picture | catalogue | licences`.
+//! Knows the repository, not the product.
 
 use std::process::ExitCode;
 
@@ -8,9 +9,12 @@ mod debian;
 mod fuzz;
 mod house;
 mod limits;
+mod lints;
 mod peers;
 mod picture;
+mod slowest;
 mod steps;
+mod supply;
 mod test;
 mod tidy;
 
@@ -20,13 +24,14 @@ use house::House;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [--quick]   everything: format, lints, tidy, peers, tests, fuzzing, demo
-  soak             the long hunts: fuzzing for minutes, many seeds, kills and generated cases; an hour or more
+  test [--quick]   everything: format, tidy, licences, peers, build with lints, tests, demo, fuzzing
+  soak [MINUTES]   the long hunts: fuzzing for minutes, many seeds, kills and generated cases; an hour if left out
   tidy             rules of the house that no compiler checks
   bench [WORD ...] figures of the release binary beside their limits; with words, of the sections that name one
   peers            installs the programs of others that the tests talk to
   picture          draws the demo into docs/demo.svg
   catalogue [FILE] makes the embedded catalogue of models anew, from FILE (api.json of models.dev) or a pinned crate
+  licences         lists the crates that the program contains in THIRD-PARTY.md
   fuzz [--quick]   builds the fuzz targets and runs each for 15 s (--quick: 5 s)
 
 example: cargo xtask test --quick
@@ -39,11 +44,16 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["test"] => test::run(&house, Effort::Full),
         ["test", "--quick"] => test::run(&house, Effort::Quick),
-        ["soak"] => test::soak(&house),
+        ["soak"] => test::soak(&house, limits::SOAK_MINUTES),
+        ["soak", minutes] => match minutes.parse().ok().filter(|minutes| (1..=24 * 60).contains(minutes)) {
+            Some(minutes) => test::soak(&house, minutes),
+            None => Err(anyhow::anyhow!("soak takes a number of minutes, at most a day, not {minutes:?}")),
+        },
         ["tidy"] => tidy::run(&house),
         ["bench", words @ ..] => bench::run(&house, words),
         ["catalogue"] => catalogue::make(&house),
         ["catalogue", file] => catalogue::from_file(&house, file.as_ref()),
+        ["licences"] => supply::write(&house),
         ["picture"] => picture::draw(&house),
         ["peers"] => peers::install(&house).map(drop),
         ["fuzz"] => fuzz::run(&house, Effort::Full),

@@ -1,4 +1,5 @@
-//! Installs the programs of others that the tests talk to: `peers/NAME` with its pins becomes `target/peers/NAME`.
+//! Installs the programs of others that the tests talk to: `peers/<name>` with its pins becomes
+//! `target/peers/<name>`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,19 +20,6 @@ pub(crate) fn install(house: &House) -> Result<PathBuf> {
         install_one(house, &peer, &target)?;
     }
     Ok(target)
-}
-
-/// Peers that bring a test of their own (`npm test`) run it here.
-pub(crate) fn test(house: &House) -> Result<()> {
-    for peer in peers(house)? {
-        let manifest: serde_json::Value = serde_json::from_str(&read(&peer.join("package.json"))?)?;
-        let installed = house.target().join("peers").join(name_of(&peer));
-        match manifest["scripts"]["test"].is_string() {
-            true => run(house.program("npm").args(["test", "--silent"]).current_dir(installed))?,
-            false => eprintln!("{}: driven by the tests of the crates", name_of(&peer)),
-        }
-    }
-    Ok(())
 }
 
 fn peers(house: &House) -> Result<Vec<PathBuf>> {

@@ -1,4 +1,5 @@
-//! Runs steps one after another, each under its heading and with its time. A failure is told, never skipped over.
+//! Runs steps one after another, each under its heading and with its time. A failure is told, never skipped
+//! over.
 
 use std::time::{Duration, Instant};
 

@@ -1,74 +1,67 @@
-//! `cargo xtask test`: everything that must hold before a change lands, from a clean clone on. `cargo xtask soak`: the same
-//! hunts for longer.
+//! `cargo xtask test`: everything that must hold before a change lands, from a clean clone on. `cargo xtask
+//! soak`: the same hunts for longer.
+
+use std::process::Command;
 
 use anyhow::Result;
 
 use crate::fuzz::{self, Effort};
 use crate::house::{self, House, is_installed};
-use crate::limits::SOAK_SEEDS;
+use crate::limits::{SLOWEST_TESTS, SOAK_CASES_PER_MINUTE, SOAK_MINUTES_PER_REPEAT, SOAK_SEEDS_PER_MINUTE};
 use crate::steps::Steps;
-use crate::{peers, tidy};
+use crate::{lints, peers, slowest, supply, tidy};
 
+/// What is quick and finds most comes first. Nothing of ours is compiled twice: the build lints, and the tests
+/// and the demo run what it made.
 pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("format", || house::run(house.cargo().args(["fmt", "--all", "--check"])));
     steps.step("format of the fuzz targets", || {
         house::run(house.cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))
     });
-    steps.step("lints", || {
-        house::run(house.cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-    });
-    // A workspace of its own, which the lints above pass over. What it shares with this one is checked once.
-    steps.step("lints of the fuzz targets", || {
-        let target = house.target();
-        house::run(
-            house
-                .cargo()
-                .args(["clippy", "--manifest-path", "fuzz/Cargo.toml", "--all-targets", "--target-dir"])
-                .arg(target)
-                .args(["--", "-D", "warnings"]),
-        )
-    });
     steps.step("tidy", || tidy::run(house));
+    steps.step("licences", || supply::check(house));
     steps.step("peers", || peers::install(house).map(drop));
-    steps.step("build", || house::run(house.cargo().args(["build", "--workspace", "--bins"])));
-    steps.step("tests", || tests(house));
-    steps.step("documentation tests", || {
-        house::run(house.cargo().args(["test", "--workspace", "--doc", "--quiet"]))
+    steps.step("build with lints", || {
+        house::run(lints::cargo(house)?.args(["build", "--workspace", "--all-targets"]))
     });
-    steps.step("peers' own tests", || peers::test(house));
-    steps.step("fuzzing", || fuzz::run(house, effort));
+    steps.step("tests", || tests(house, lints::cargo(house)?));
     steps.step("demo", || {
-        house::run(house.cargo().args(["run", "--quiet", "--package", "attache", "--", "demo"]))
+        let program = house.target().join("debug/attache");
+        house::run(house.program(&program.to_string_lossy()).arg("demo"))
     });
+    steps.step("fuzzing", || fuzz::run(house, effort));
     steps.finish()
 }
 
 /// Tests that generate their cases read these variables and go on for longer.
-pub(crate) fn soak(house: &House) -> Result<()> {
+pub(crate) fn soak(house: &House, minutes: u32) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("peers", || peers::install(house).map(drop));
     steps.step("tests", || {
-        let seeds = SOAK_SEEDS.to_string();
-        let mut command = house.cargo();
-        command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
-        house::run(command.env("TEST_SOAK", "1").env("TEST_SIM_SEEDS", &seeds).env("PROPTEST_CASES", "20000"))
+        let mut cargo = lints::cargo(house)?;
+        let repeats = (minutes / SOAK_MINUTES_PER_REPEAT).max(1);
+        cargo.env("TEST_SOAK", repeats.to_string());
+        cargo.env("TEST_SIM_SEEDS", (minutes * SOAK_SEEDS_PER_MINUTE).to_string());
+        cargo.env("PROPTEST_CASES", (minutes * SOAK_CASES_PER_MINUTE).to_string());
+        tests(house, cargo)
     });
-    steps.step("fuzzing", || fuzz::run(house, Effort::Soak));
+    steps.step("fuzzing", || fuzz::run(house, Effort::Soak { minutes }));
     steps.finish()
 }
 
-/// nextest runs tests side by side in processes of their own; without it cargo's runner does the same work slower.
-fn tests(house: &House) -> Result<()> {
+/// nextest runs tests side by side in processes of their own; without it cargo's runner does the same work
+/// slower.
+fn tests(house: &House, mut cargo: Command) -> Result<()> {
     match is_installed("cargo-nextest") {
-        true => house::run(house.cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"])),
-        false => house::run(house.cargo().args([
-            "test",
-            "--workspace",
-            "--no-fail-fast",
-            "--lib",
-            "--bins",
-            "--tests",
-        ])),
+        true => {
+            let outcome = house::run(cargo.args(["nextest", "run", "--workspace", "--no-fail-fast"]));
+            let report = house.target().join("nextest/default/junit.xml");
+            eprint!("\nthe slowest tests:\n{}", slowest::told(&report, SLOWEST_TESTS)?);
+            outcome
+        }
+        false => {
+            house::run(cargo.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]))
+        }
     }
 }

@@ -7,8 +7,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::house::{House, output};
 
+mod comments;
 mod dependencies;
 mod documents;
+mod mentions;
+mod names;
 mod scenarios;
 mod sources;
 
@@ -49,6 +52,9 @@ pub(crate) fn run(house: &House) -> Result<()> {
     findings.extend(sources::check(&files));
     findings.extend(documents::check(&files));
     findings.extend(scenarios::check(&files));
+    findings.extend(names::check(&files));
+    findings.extend(comments::check(&files));
+    findings.extend(mentions::check(&files));
     for finding in &findings {
         eprintln!("{}: {}", finding.place, finding.message);
     }

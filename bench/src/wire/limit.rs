@@ -1,12 +1,12 @@
-//! The limit of the wire: one blocking loop that reads an answer from its socket, decodes it and shows it. It stores nothing and
-//! waits for nobody.
+//! The limit of the wire: one blocking loop that reads an answer from its socket, decodes it and shows it. It
+//! stores nothing and waits for nothing.
 
 use std::io::{BufRead, BufReader, Read, StdoutLock, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use attache_acp::to_wire::{CompactionUpdates, Notices, Thoughts, WireView, write_updates};
+use attache_acp::to_wire::{CompactionUpdates, Notices, ThoughtUpdates, WireView, write_updates};
 use attache_core::choices::{Choices, CurrentChoices};
 use attache_core::chunk::Chunk;
 use attache_core::conversation::Conversation;
@@ -41,7 +41,7 @@ impl Limit {
             request,
             view: WireView {
                 choices,
-                thoughts: Thoughts::Show,
+                thoughts: ThoughtUpdates::Show,
                 notices: Notices::Unwanted,
                 compaction: CompactionUpdates::Unwanted,
             },

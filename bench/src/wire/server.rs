@@ -1,4 +1,5 @@
-//! A model's server: answers every request with the same body, as fast as the socket takes it. Reads nothing of what it is asked.
+//! A model's server: answers every request with the same body, as fast as the socket takes it. Reads nothing of
+//! what it is asked.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

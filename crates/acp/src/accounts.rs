@@ -1,4 +1,5 @@
-//! The port to the host's credentials: how a user can log in, and what logging in and out does. Keeps no key itself.
+//! The port to the host's credentials: how a user can log in, and what logging in and out does. Keeps no key
+//! itself.
 
 use std::fmt::Debug;
 
@@ -19,8 +20,8 @@ pub struct Login {
 pub enum LoginWay {
     /// `authenticate` does it: the key is found, or the answer tells what to do.
     Agent,
-    /// The client runs this very program in a terminal, with these arguments behind its own. Offered only to clients that
-    /// can.
+    /// The client runs this very program in a terminal, with these arguments behind its own. Offered only to
+    /// clients that can.
     Terminal {
         arguments: Vec<String>,
         /// The same as a whole, for clients that are told what to run.

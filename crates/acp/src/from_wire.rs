@@ -1,6 +1,7 @@
 //! Parameters of every method to core values. Checks shapes, never whether a session, file or model exists.
 //!
-//! A refused field is named by its path. Keys we do not know are ignored; fields that the protocol lets fall back do so.
+//! A refused field is named by its path. Keys we do not know are ignored; fields that the protocol lets fall
+//! back do so.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ pub use said::{choice, form};
 
 /// Everything a client may ask of us.
 #[derive(Debug, PartialEq)]
-pub enum Request {
+pub enum ClientRequest {
     Initialize(Box<Initialize>),
     Authenticate { method_id: String },
     Logout,
@@ -80,50 +81,75 @@ pub enum ConfigValue {
     Boolean(bool),
 }
 
-/// Reads one request. An unknown method and a bad field are different errors; nothing has happened in either case.
-pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<Request, ErrorObject> {
-    let read: fn(Object) -> Result<Request, Invalid> = match method {
+type ReadParams = fn(Object) -> Result<ClientRequest, Invalid>;
+
+/// Reads one request. An unknown method and a bad field are different errors; nothing has happened in either
+/// case.
+pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequest, ErrorObject> {
+    let read: ReadParams = match method {
         "initialize" => initialize,
         "authenticate" => {
-            |mut params| Ok(Request::Authenticate { method_id: short(params.required("methodId")?)? })
+            |mut params| Ok(ClientRequest::Authenticate { method_id: short(params.required("methodId")?)? })
         }
-        "logout" => |_| Ok(Request::Logout),
-        "session/new" => |mut params| Ok(Request::NewSession(workplace(&mut params, McpServers::Required)?)),
+        "logout" => |_| Ok(ClientRequest::Logout),
+        "session/new" => {
+            |mut params| Ok(ClientRequest::NewSession(workplace(&mut params, McpServers::Required)?))
+        }
         "session/load" => |mut params| {
             let session_id = session_id(&mut params)?;
-            Ok(Request::LoadSession { session_id, workplace: workplace(&mut params, McpServers::Required)? })
+            Ok(ClientRequest::LoadSession {
+                session_id,
+                workplace: workplace(&mut params, McpServers::Required)?,
+            })
         },
         "session/resume" => |mut params| {
             let session_id = session_id(&mut params)?;
-            Ok(Request::ResumeSession {
+            Ok(ClientRequest::ResumeSession {
                 session_id,
                 workplace: workplace(&mut params, McpServers::Optional)?,
             })
         },
         "session/fork" => |mut params| {
             let session_id = session_id(&mut params)?;
-            Ok(Request::ForkSession { session_id, workplace: workplace(&mut params, McpServers::Optional)? })
+            Ok(ClientRequest::ForkSession {
+                session_id,
+                workplace: workplace(&mut params, McpServers::Optional)?,
+            })
         },
         "session/list" => list_sessions,
-        "session/delete" => |mut params| Ok(Request::DeleteSession { session_id: session_id(&mut params)? }),
-        "session/close" => |mut params| Ok(Request::CloseSession { session_id: session_id(&mut params)? }),
+        "session/delete" => {
+            |mut params| Ok(ClientRequest::DeleteSession { session_id: session_id(&mut params)? })
+        }
+        "session/close" => {
+            |mut params| Ok(ClientRequest::CloseSession { session_id: session_id(&mut params)? })
+        }
         "session/prompt" => |mut params| {
             let session_id = session_id(&mut params)?;
-            Ok(Request::Prompt { session_id, prompt: prompt::prompt(&mut params)? })
+            Ok(ClientRequest::Prompt { session_id, prompt: prompt::prompt(&mut params)? })
         },
         "session/set_mode" => |mut params| {
             let session_id = session_id(&mut params)?;
-            Ok(Request::SetMode { session_id, mode_id: short(params.required("modeId")?)? })
+            Ok(ClientRequest::SetMode { session_id, mode_id: short(params.required("modeId")?)? })
         },
         "session/set_config_option" => set_config_option,
+        _ => extension(method).ok_or_else(|| ErrorObject::method_not_found(method))?,
+    };
+    Ok(Object::params(params).and_then(read)?)
+}
+
+/// The methods that are ours alone.
+fn extension(method: &str) -> Option<ReadParams> {
+    Some(match method {
         "_attache/session/status" => {
-            |mut params| Ok(Request::Status { session_id: session_id(&mut params)? })
+            |mut params| Ok(ClientRequest::Status { session_id: session_id(&mut params)? })
         }
         "_attache/session/export" => export,
-        "_attache/queue/list" => |mut params| Ok(Request::QueueList { session_id: session_id(&mut params)? }),
+        "_attache/queue/list" => {
+            |mut params| Ok(ClientRequest::QueueList { session_id: session_id(&mut params)? })
+        }
         "_attache/queue/cancel" => |mut params| {
             let session_id = session_id(&mut params)?;
-            Ok(Request::QueueCancel {
+            Ok(ClientRequest::QueueCancel {
                 session_id,
                 message_id: prompt::message_id(params.required("messageId")?)?,
             })
@@ -131,11 +157,10 @@ pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<Request, E
         "_attache/queue/edit" => |mut params| {
             let session_id = session_id(&mut params)?;
             let message_id = prompt::message_id(params.required("messageId")?)?;
-            Ok(Request::QueueEdit { session_id, message_id, prompt: prompt::prompt(&mut params)? })
+            Ok(ClientRequest::QueueEdit { session_id, message_id, prompt: prompt::prompt(&mut params)? })
         },
-        _ => return Err(ErrorObject::method_not_found(method)),
-    };
-    Ok(Object::params(params).and_then(read)?)
+        _ => return None,
+    })
 }
 
 /// The session that `session/cancel` names.
@@ -155,15 +180,15 @@ fn agreed_version(params: &mut Object) -> Result<ProtocolVersion, Invalid> {
     Ok(if wanted == 0 { ours } else { ours.min(ProtocolVersion::from(wanted)) })
 }
 
-fn initialize(mut params: Object) -> Result<Request, Invalid> {
+fn initialize(mut params: Object) -> Result<ClientRequest, Invalid> {
     let version = agreed_version(&mut params)?;
     let capabilities = params.optional("clientCapabilities").map(Field::into_value);
     let capabilities = capabilities.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
-    Ok(Request::Initialize(Box::new(Initialize { version, capabilities })))
+    Ok(ClientRequest::Initialize(Box::new(Initialize { version, capabilities })))
 }
 
-/// The key in the `_meta` of client capabilities and of authentication methods by which clients learned of logins in a
-/// terminal before the protocol had them; Zed still goes by it.
+/// The key in the `_meta` of client capabilities and of authentication methods by which clients learned of
+/// logins in a terminal before the protocol had them; Zed still goes by it.
 pub const TERMINAL_AUTH_KEY: &str = "terminal-auth";
 
 /// How a client learns what to run for a login in one of its terminals.
@@ -223,7 +248,7 @@ fn mcp_server(server: Field) -> Result<String, Invalid> {
     }
     let name = server.required("name")?.string()?;
     server.required("command")?.string()?;
-    // Null stands for an empty list in both.
+    // Null means an empty list in both.
     for list in ["args", "env"] {
         if !server.has(list) {
             server.required(list)?;
@@ -240,7 +265,7 @@ fn mcp_server(server: Field) -> Result<String, Invalid> {
     Ok(name)
 }
 
-fn list_sessions(mut params: Object) -> Result<Request, Invalid> {
+fn list_sessions(mut params: Object) -> Result<ClientRequest, Invalid> {
     let cwd = params.optional("cwd").map(absolute).transpose()?;
     let after = match params.optional("cursor") {
         None => None,
@@ -249,27 +274,27 @@ fn list_sessions(mut params: Object) -> Result<Request, Invalid> {
             Some(cursor::place(&field.string()?).ok_or(unknown)?)
         }
     };
-    Ok(Request::ListSessions(ListSessions { cwd, after }))
+    Ok(ClientRequest::ListSessions(ListSessions { cwd, after }))
 }
 
-fn set_config_option(mut params: Object) -> Result<Request, Invalid> {
+fn set_config_option(mut params: Object) -> Result<ClientRequest, Invalid> {
     let session_id = session_id(&mut params)?;
     let config_id = short(params.required("configId")?)?;
     let boolean = params.lenient_string("type").as_deref() == Some("boolean");
     let value = params.required("value")?;
     let value = if boolean { ConfigValue::Boolean(value.boolean()?) } else { ConfigValue::Id(short(value)?) };
-    Ok(Request::SetConfigOption { session_id, config_id, value })
+    Ok(ClientRequest::SetConfigOption { session_id, config_id, value })
 }
 
-fn export(mut params: Object) -> Result<Request, Invalid> {
+fn export(mut params: Object) -> Result<ClientRequest, Invalid> {
     let session_id = session_id(&mut params)?;
     let Some(field) = params.optional("format") else {
-        return Ok(Request::Export { session_id, format: Format::Jsonl });
+        return Ok(ClientRequest::Export { session_id, format: Format::Jsonl });
     };
     let path = field.path().to_owned();
     let name = field.string()?;
     match Format::parse(&name) {
-        Some(format) => Ok(Request::Export { session_id, format }),
+        Some(format) => Ok(ClientRequest::Export { session_id, format }),
         None => Err(Invalid::new(path, format!("must be jsonl, json, md or csv, not {}", quoted(&name)))),
     }
 }

@@ -1,6 +1,8 @@
-//! Translates between an editor and the core: ACP in, core values out, and back. Opens no files, knows no tools or providers.
+//! Translates between an editor and the core: ACP in, core values out, and back. Opens no files, knows no tools
+//! or providers.
 //!
-//! `from_wire` and `to_wire` are pure and the only modules that know the shapes of the protocol; `serve` moves what they make.
+//! `from_wire` and `to_wire` are pure and the only modules that know the shapes of the protocol; `serve` moves
+//! what they make.
 
 mod accounts;
 pub mod from_wire;
@@ -9,4 +11,4 @@ mod serve;
 pub mod to_wire;
 
 pub use accounts::{Accounts, CommandLine, Login, LoginWay};
-pub use serve::{Agent, ClientFs, Host, SameDirectory, StartFailure, Warning, connect, refuse_all};
+pub use serve::{AgentServices, ClientFs, Host, SameDirectory, StartFailure, Warning, connect, refuse_all};

@@ -6,10 +6,12 @@ pub const LINE_BYTES: usize = 48 * 1024;
 /// What the envelope around a piece of text may take of a line: ids, keys and the notification's frame.
 pub const ENVELOPE_BYTES: usize = 2 * 1024;
 
-/// Text up to this size fits a line even if each byte becomes a six-byte escape; most deltas end the check here.
+/// Text up to this size fits a line even if each byte becomes a six-byte escape; most deltas end the check
+/// here.
 pub const SURELY_FITS_BYTES: usize = (LINE_BYTES - ENVELOPE_BYTES) / 6;
 
-/// No piece of a text is smaller, however much stands beside it on its line: an address of 48 KiB must not make a text endless.
+/// No piece of a text is smaller, however much shares its line: an address of 48 KiB must not make a text
+/// endless.
 pub const SMALLEST_PIECE_BYTES: usize = 4 * 1024;
 
 /// Largest attachment once decoded; the base64 of it still fits the line cap of the peer.
@@ -42,7 +44,8 @@ pub const BATCH_BYTES: usize = 64 * 1024;
 /// Items of a runtime context: an editor has a few facts to tell, and each costs its frame.
 pub const RUNTIME_CONTEXT_ITEMS: usize = 64;
 
-/// Bytes of a runtime context, titles included. It is held in memory while its prompt waits, and a thousand may wait.
+/// Bytes of a runtime context, titles included. It is held in memory while its prompt waits, and a thousand may
+/// wait.
 pub const RUNTIME_CONTEXT_BYTES: usize = 256 * 1024;
 
 /// How long an answer that is on its way may hold up the next turn's updates.
@@ -51,17 +54,18 @@ pub const ANSWER_TIME: std::time::Duration = std::time::Duration::from_secs(1);
 /// Pause after the log could not be read.
 pub const READ_RETRY: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// After this many failures in a row a courier stops waiting for the log: 5 s, longer than any lock is held.
+/// After this many failures in a row a forwarder stops waiting for the log: 5 s, longer than any lock is held.
 pub const READ_RETRIES: u32 = 50;
 
-/// How long a client may take over a text: an editor has it in memory, and a person who reviews an edit has seen it in the
-/// permission request before.
+/// How long a client may take over a text: an editor has it in memory, and a person who reviews an edit has
+/// seen it in the permission request before.
 pub const FS_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The same for a terminal, but for the end of its command.
 pub const TERMINAL_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Requests about texts in a row that a client may leave unanswered. Then it is not asked any more: each costs ten seconds.
+/// Requests about texts in a row that a client may leave unanswered. Then it is not asked any more: each costs
+/// ten seconds.
 pub const SILENCES: u32 = 3;
 
 /// Characters of a client's own error message that reach the model.

@@ -1,8 +1,9 @@
-//! One connection of a client: requests in, answers and updates out. Decides nothing about sessions; the hub does.
+//! One connection of a client: requests in, answers and updates out. Decides nothing about sessions; the hub
+//! does.
 //!
-//! The handler is called by the reader and never waits: it routes each request to the session it is for, where it
-//! becomes a command in the order of arrival. Updates come back through one courier per session, which also gives the
-//! answers that have to stand behind them.
+//! The handler is called by the reader and never waits: it routes each request to the session it is for, where
+//! it becomes a command in the order of arrival. One forwarder per session sends the updates, and the answers
+//! that have to follow them.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -10,22 +11,23 @@ use std::sync::Arc;
 
 use attache_core::hub::Hub;
 use attache_core::ports::{BoxFuture, Clock};
-use attache_rpc::{Connection, Options, Peer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use attache_rpc::{Connection, MessageSink, MessageSource, Options, Peer};
 
 use crate::accounts::Accounts;
-use crate::to_wire::Thoughts;
+use crate::to_wire::ThoughtUpdates;
 
 mod client;
 mod closing;
-mod courier;
 mod delegate;
-mod desk;
 mod failure;
+mod forwarder;
 mod link;
+mod links;
 mod login;
+mod opening;
 mod prompt;
 mod refusal;
+mod router;
 mod sessions;
 mod terminal;
 
@@ -33,11 +35,11 @@ pub use refusal::{StartFailure, refuse_all};
 
 /// What the host does for clients beside the hub: this crate touches no files.
 pub trait Host: Send + Sync + Debug {
-    /// Whether this is a directory that exists; the error says what is wrong, without the path.
+    /// Whether this is a directory that exists; the error names the path and says what is wrong.
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>>;
     /// Whether both names lead to one directory that exists.
     fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory>;
-    /// What is out of order on this host and was not told yet: whoever opens the next session is.
+    /// What is out of order on this host and was not told yet. The client that opens the next session is told.
     fn take_warnings(&self) -> Vec<Warning>;
 }
 
@@ -58,7 +60,7 @@ pub struct Warning {
 
 /// What all connections of a process share.
 #[derive(Clone, Debug)]
-pub struct Agent {
+pub struct AgentServices {
     pub hub: Hub,
     pub host: Arc<dyn Host>,
     /// `None` on a host that manages no credentials: nothing of logging in is advertised then.
@@ -67,7 +69,7 @@ pub struct Agent {
     pub clock: Arc<dyn Clock>,
     /// Our own version, as clients see it.
     pub version: &'static str,
-    pub thoughts: Thoughts,
+    pub thoughts: ThoughtUpdates,
     pub client_fs: ClientFs,
 }
 
@@ -88,12 +90,14 @@ impl ClientFs {
     }
 }
 
-/// Serves a client on these pipes until it hangs up. Runs that are under way then go on; ending them is the host's business.
-pub fn connect<R, W>(agent: Agent, reader: R, writer: W, options: Options) -> Connection
-where
-    R: AsyncRead + Send + Unpin + 'static,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
-    let (_, connection) = Peer::start(reader, writer, options, |peer| desk::Desk::new(agent, peer));
+/// Serves a client over this transport until it hangs up. Runs that are under way then go on; the host ends
+/// them.
+pub fn connect(
+    agent: AgentServices,
+    source: impl MessageSource,
+    sink: impl MessageSink,
+    options: Options,
+) -> Connection {
+    let (_, connection) = Peer::start(source, sink, options, |peer| router::Router::new(agent, peer));
     connection
 }

@@ -1,5 +1,5 @@
-//! Journal entries to `session/update` lines: one total function, the same live and in replay. Keeps no state; what it
-//! needs stands in the entry or is a constant of the connection.
+//! Journal entries to `session/update` lines: one total function, the same live and in replay. Keeps no state;
+//! what it needs is in the entry or is a constant of the connection.
 
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use attache_core::choices::CurrentChoices;
@@ -8,6 +8,7 @@ use attache_core::entry::Entry;
 use attache_core::part::Role;
 
 mod answers;
+mod commands;
 mod content;
 mod data;
 mod fit;
@@ -21,23 +22,27 @@ pub use answers::{
     Logins, failed_start_response, initialize_response, permission_request, queue_entry, session_info,
     session_result, status_result,
 };
+pub use commands::write_commands;
 pub use questions::{NO_CHOICE, choice_id, choice_request, field_name, fits_options, form_request};
 pub use selection::{
     APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes,
 };
 
+/// Whether something could be written as JSON.
+type EncodeResult = Result<(), serde_json::Error>;
+
 /// What changes how entries look to a connection: constant but for the choices, which follow the hub's.
 #[derive(Clone, Debug)]
 pub struct WireView {
     pub choices: CurrentChoices,
-    pub thoughts: Thoughts,
+    pub thoughts: ThoughtUpdates,
     pub notices: Notices,
     pub compaction: CompactionUpdates,
 }
 
 /// Whether the client shows what the model thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thoughts {
+pub enum ThoughtUpdates {
     Show,
     Drop,
 }
@@ -57,7 +62,7 @@ pub enum CompactionUpdates {
 }
 
 impl WireView {
-    pub fn new(choices: CurrentChoices, capabilities: &ClientCapabilities, thoughts: Thoughts) -> Self {
+    pub fn new(choices: CurrentChoices, capabilities: &ClientCapabilities, thoughts: ThoughtUpdates) -> Self {
         let session = capabilities.session.as_ref();
         let notices = match session.and_then(|session| session.notices.as_ref()) {
             Some(_) => Notices::Wanted,
@@ -71,8 +76,8 @@ impl WireView {
     }
 }
 
-/// Appends the lines that show one entry to a client: none for most chunks that only give structure, one for most
-/// others, more where one would be too long. On an error nothing of this entry is left in `out`.
+/// Appends the lines that show one entry to a client: none for most chunks that only give structure, one for
+/// most others, more where one would be too long. On an error nothing of this entry is left in `out`.
 pub fn write_updates(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let start = out.len();
     let written = write_chunk(entry, view, out);
@@ -85,30 +90,30 @@ pub fn write_updates(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Re
 fn write_chunk(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     match entry.chunk {
         Chunk::TextDelta { delta, .. } => match entry.role {
-            Role::Assistant => line::text(entry, line::Speaker::Agent, delta, out),
-            Role::User => line::text(entry, line::Speaker::User, delta, out),
+            Role::Assistant => line::text(entry, line::ChunkSpeaker::Agent, delta, out),
+            Role::User => line::text(entry, line::ChunkSpeaker::User, delta, out),
             Role::System => Ok(()),
         },
         Chunk::ReasoningDelta { delta, .. } => line::thought(entry, view, delta, out),
         Chunk::ToolInputStart { call_id, tool_name, marks, rest, .. } => {
-            tool::started(entry, tool::Call { id: call_id, marks, rest }, tool_name, out)
+            tool::started(entry, tool::ToolCallChunk { id: call_id, marks, rest }, tool_name, out)
         }
         Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest } => {
-            tool::understood(entry, tool::Call { id: call_id, marks, rest }, tool_name, input, out)
+            tool::understood(entry, tool::ToolCallChunk { id: call_id, marks, rest }, tool_name, input, out)
         }
         Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, rest } => {
-            let call = tool::Call { id: call_id, marks, rest };
+            let call = tool::ToolCallChunk { id: call_id, marks, rest };
             tool::misunderstood(entry, call, tool_name, input, error_text, out)
         }
         Chunk::ToolOutputAvailable { call_id, output, preliminary, marks, rest } => {
-            let call = tool::Call { id: call_id, marks, rest };
+            let call = tool::ToolCallChunk { id: call_id, marks, rest };
             match preliminary {
                 Some(true) => tool::progressed(entry, call, out),
                 Some(false) | None => tool::completed(entry, call, output, out),
             }
         }
         Chunk::ToolOutputError { call_id, error_text, marks, rest } => {
-            tool::failed(entry, tool::Call { id: call_id, marks, rest }, error_text, out)
+            tool::failed(entry, tool::ToolCallChunk { id: call_id, marks, rest }, error_text, out)
         }
         Chunk::ToolOutputDenied { call_id, rest } => tool::denied(entry, call_id, rest, out),
         Chunk::File { url, media_type, rest } => content::file(entry, url, media_type, rest, out),
@@ -121,9 +126,10 @@ fn write_chunk(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Result<(
                 Some(true) => data::Lasting::Moment,
                 Some(false) | None => data::Lasting::Stored,
             };
-            data::write(entry, view, data::Said { name, id: id.as_deref(), data, lasting }, out)
+            data::write(entry, view, data::DataChunk { name, id: id.as_deref(), data, lasting }, out)
         }
-        // Structure. Ends answer the prompt; a permission is a request of its own; arguments show when they are whole.
+        // Structure. Ends answer the prompt; a permission is a request of its own; arguments show when they are
+        // whole.
         Chunk::Start { .. }
         | Chunk::StartStep { .. }
         | Chunk::FinishStep { .. }

@@ -1,10 +1,11 @@
 //! Logging in and out as editors do it: looks for keys again, or forgets the stored ones. Sees no key itself.
 
 use attache_acp::{Accounts, CommandLine, Login, LoginWay};
+use attache_core::hub::HubError;
 use attache_core::ports::{BoxFuture, Model};
 
 use crate::credentials::Credentials;
-use crate::providers::{LiveProviders, THREE_WAYS};
+use crate::providers::LiveProviders;
 
 /// `authenticate` with it looks again; a key may have been stored in another terminal.
 const LOOK_AGAIN: &str = "stored-key";
@@ -29,8 +30,8 @@ impl StoredKeys {
     }
 }
 
-/// This very program with its own arguments, and what it goes by in the environment: an editor may start it with
-/// variables that its terminals do not have. Keys are none of them.
+/// This very program with its own arguments, and what it goes by in the environment: an editor may start it
+/// with variables that its terminals do not have. Keys are none of them.
 pub(crate) fn own_login() -> CommandLine {
     let is_setting = |name: &str| {
         let places = ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"];
@@ -77,7 +78,7 @@ impl Accounts for StoredKeys {
             match (providers.available().is_empty(), credentials.read().trouble()) {
                 (false, _) => Ok(()),
                 (true, Some(trouble)) => Err(trouble.to_string()),
-                (true, None) => Err(format!("no model is available yet. {THREE_WAYS}")),
+                (true, None) => Err(HubError::NoModel(providers.provider_problems()).to_string()),
             }
         })
     }

@@ -1,17 +1,18 @@
 //! `attache acp`: the agent on stdin and stdout, until its editor leaves or a signal ends it.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use attache_acp::{Agent, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
+use attache_acp::{AgentServices, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
 use attache_core::hub::Hub;
 use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
-use attache_rpc::{Options, Trace};
+use attache_rpc::limits::MAX_LINE_BYTES;
+use attache_rpc::{Options, Trace, json_lines, stdio};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::accounts::{StoredKeys, own_login};
@@ -24,11 +25,16 @@ use crate::troubles::Troubles;
 /// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-/// When scratch directories are looked at that nobody needs any more: after the start is over, and daily.
+/// When the place-holders of a killed process are removed: an editor has its first answers by then, and the
+/// thread that looks takes no time from them. A command before that removes those in its own root.
+const LOOK_FOR_PLACE_HOLDERS: Duration = Duration::from_secs(1);
+
+/// When scratch directories of old sessions are removed: after the start is over, and daily.
 const FIRST_LOOK_AT_SCRATCH: Duration = Duration::from_secs(60);
 const NEXT_LOOK_AT_SCRATCH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Two interrupts within this time end the process: one alone is a terminal client's Ctrl-C, which reaches us too.
+/// Two interrupts within this time end the process: one alone is a terminal client's Ctrl-C, which reaches us
+/// too.
 const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// Serves the editor; where that can't be, tells it why.
@@ -51,8 +57,8 @@ fn open_trace(path: &Path) -> Result<Trace> {
     Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))
 }
 
-/// The agent can't start, which its editor is told in answer to its requests: it may show nothing of stderr. A person at a
-/// terminal has read it there.
+/// The agent can't start, which its editor is told in answer to its requests: it may show nothing of stderr. A
+/// person at a terminal has read it there.
 pub(crate) async fn refuse(reason: &str) {
     if answer::is_typed() {
         return;
@@ -61,8 +67,8 @@ pub(crate) async fn refuse(reason: &str) {
         "attache can't start: {reason} (`attache doctor` in a terminal looks at everything it needs)"
     );
     let failure = StartFailure { reason, version: env!("CARGO_PKG_VERSION") };
-    let (reader, writer) = attache_rpc::stdio();
-    let mut connection = refuse_all(failure, reader, writer, Options::default());
+    let (source, sink) = json_lines(stdio(), MAX_LINE_BYTES);
+    let mut connection = refuse_all(failure, source, sink, Options::default());
     connection.wait_closed().await;
     connection.drain(LAST_WORDS).await;
 }
@@ -80,30 +86,27 @@ pub(crate) fn refuse_from_the_start(reason: &str) {
 
 async fn serve(setup: Setup, sources: &Sources, trace: Option<Trace>) -> Result<()> {
     let config = &sources.config;
-    let options = Options {
-        max_line_bytes: config.limits.max_line_bytes.value,
-        trace: trace.clone(),
-        ..Options::default()
-    };
+    let options = Options { trace: trace.clone(), ..Options::default() };
     look_for_models(&setup, config).await;
+    tokio::spawn(remove_place_holders(sources.dirs.scratch.clone()));
     tokio::spawn(keep_scratch_small(setup.hub.clone()));
     let keys = StoredKeys::new(sources.credentials.clone(), setup.providers.clone(), own_login());
-    let agent = Agent {
+    let agent = AgentServices {
         hub: setup.hub.clone(),
         accounts: Some(Arc::new(keys)),
         clock: setup.clock.clone(),
         host: Arc::new(Machine { troubles: sources.troubles.clone() }),
         version: env!("CARGO_PKG_VERSION"),
         thoughts: match config.thoughts.value {
-            Thoughts::Show => to_wire::Thoughts::Show,
-            Thoughts::Drop => to_wire::Thoughts::Drop,
+            Thoughts::Show => to_wire::ThoughtUpdates::Show,
+            Thoughts::Drop => to_wire::ThoughtUpdates::Drop,
         },
         client_fs: config.client_fs.value,
     };
     let (mut terminated, mut interrupted) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let (reader, writer) = attache_rpc::stdio();
-    let mut connection = connect(agent, reader, writer, options);
+    let (source, sink) = json_lines(stdio(), config.limits.max_line_bytes.value);
+    let mut connection = connect(agent, source, sink, options);
     tokio::select! {
         () = connection.wait_closed() => tracing::info!("the client has left"),
         _ = terminated.recv() => tracing::info!("terminated"),
@@ -133,8 +136,8 @@ async fn interrupted_twice(interrupts: &mut Signal, hub: &Hub) {
     std::future::pending().await
 }
 
-/// Whoever has a model starts at once, and servers that are configured say meanwhile what they have. Whoever has none, or
-/// has one of which only its server knows more, waits a moment for the server.
+/// Whoever has a model starts at once, and servers that are configured say meanwhile what they have. Whoever
+/// has none, or has one of which only its server knows more, waits a moment for the server.
 async fn look_for_models(setup: &Setup, config: &Config) {
     let unasked = setup.providers.unasked();
     let usual = setup.providers.available().first().map(|info| info.model.provider_id.clone());
@@ -144,6 +147,15 @@ async fn look_for_models(setup: &Setup, config: &Config) {
     } else if !unasked.is_empty() {
         let hub = setup.hub.clone();
         tokio::spawn(async move { hub.refresh_choices().await });
+    }
+}
+
+/// Those that commands of a killed process left. A command takes the same locks, so it may run meanwhile.
+async fn remove_place_holders(scratch: PathBuf) {
+    tokio::time::sleep(LOOK_FOR_PLACE_HOLDERS).await;
+    let looked = tokio::task::spawn_blocking(move || attache_sandbox::remove_left_behind(&scratch)).await;
+    if let Err(error) = looked {
+        tracing::warn!(%error, "place-holders of a killed process may stay");
     }
 }
 

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 #[command(after_help = "Example:\n  attache demo")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
 }
@@ -33,7 +33,7 @@ pub(crate) struct GlobalArgs {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run as the agent of an editor: ACP on stdin and stdout
     Acp(AcpArgs),
     /// Play one full session in this terminal; needs no key and no network
@@ -45,7 +45,7 @@ pub(crate) enum Command {
     Auth(AuthArgs),
     /// Check the setup and say what to fix
     Doctor(DoctorArgs),
-    /// Look at stored sessions
+    /// Show, export, archive and delete stored sessions
     Sessions(SessionsArgs),
     /// Write completions for a shell to stdout
     #[command(
@@ -78,8 +78,8 @@ pub(crate) struct AcpArgs {
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Ask for a key and store it instead of serving; editors run this in a terminal to log in
-    #[arg(long, value_name = "PROVIDER", num_args = 0..=1, hide = true)]
+    /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
     pub(crate) login: Option<Option<String>>,
 }
 
@@ -124,10 +124,10 @@ pub(crate) enum AuthCommand {
     },
 }
 
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct LoginArgs {
-    /// Provider: anthropic, openai, gemini, … or one of your configuration
-    pub(crate) provider: String,
+    /// Provider: anthropic, openai, gemini, … or one of your configuration; asks if left out
+    pub(crate) provider: Option<String>,
     /// Store the key without trying it
     #[arg(long)]
     pub(crate) no_check: bool,
@@ -171,30 +171,63 @@ pub(crate) enum SessionsCommand {
     },
     /// Export one session
     #[command(
-        after_help = "Example:\n  attache sessions export ses_019a2b3c4d5e6fAbCdEfGhIjKl --format md -o session.md"
+        after_help = "Example:\n  attache sessions export ses_019a2b3c4d5e6fAbCdEfGhIjKl -o session.md"
     )]
-    Export {
+    Export(ExportArgs),
+    /// Leave one session out of the list; it stays stored
+    #[command(after_help = "Example:\n  attache sessions archive ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
+    Archive {
         /// Session id, or its beginning
         id: String,
-        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
-        format: ExportFormat,
-        /// File to write; stdout if left out
-        #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
+        /// List it again
+        #[arg(long)]
+        undo: bool,
     },
+    /// Delete one session with all its messages and attachments
+    #[command(after_help = "Example:\n  attache sessions delete ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
+    Delete {
+        /// Session id, or its beginning
+        id: String,
+        /// Delete without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// Session id, or its beginning
+    pub(crate) id: String,
+    /// Format; if left out, the ending of FILE decides, and jsonl without a FILE
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ExportFormat>,
+    /// File to write, readable by you alone; stdout if left out
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ListArgs {
     /// List the newest N
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub(crate) limit: usize,
     /// List every session
     #[arg(long, conflicts_with = "limit")]
     pub(crate) all: bool,
+    /// List archived sessions, too
+    #[arg(long)]
+    pub(crate) archived: bool,
     /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    let number: Option<usize> = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "give a number from 1, or `--all` for every session".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -225,14 +258,14 @@ impl Args {
     /// The options of `acp`, which `--print-config` takes into account too.
     pub(crate) fn acp(&self) -> Option<&AcpArgs> {
         match &self.command {
-            Some(Command::Acp(acp)) => Some(acp),
+            Some(CliCommand::Acp(acp)) => Some(acp),
             Some(
-                Command::Demo
-                | Command::Models(_)
-                | Command::Auth(_)
-                | Command::Doctor(_)
-                | Command::Sessions(_)
-                | Command::Completions { .. },
+                CliCommand::Demo
+                | CliCommand::Models(_)
+                | CliCommand::Auth(_)
+                | CliCommand::Doctor(_)
+                | CliCommand::Sessions(_)
+                | CliCommand::Completions { .. },
             )
             | None => None,
         }
@@ -276,7 +309,7 @@ mod tests {
     #[test]
     fn models_takes_a_provider_or_refreshes() {
         let models = |line: &str| match parse(line).unwrap().command {
-            Some(Command::Models(models)) => (models.provider, models.command.is_some()),
+            Some(CliCommand::Models(models)) => (models.provider, models.command.is_some()),
             other => panic!("{other:?}"),
         };
         assert_eq!(models("models"), (None, false));
@@ -294,13 +327,19 @@ mod tests {
 
     #[test]
     fn export_has_a_format_and_an_output() {
-        let Some(Command::Sessions(sessions)) =
+        let Some(CliCommand::Sessions(sessions)) =
             parse("sessions export ses_1 --format csv -o x.csv").unwrap().command
         else {
             panic!("not sessions");
         };
-        let SessionsCommand::Export { id, format, output } = sessions.command else { panic!("not export") };
-        assert_eq!((id.as_str(), format, output), ("ses_1", ExportFormat::Csv, Some(PathBuf::from("x.csv"))));
+        let SessionsCommand::Export(ExportArgs { id, format, output, force }) = sessions.command else {
+            panic!("not export")
+        };
+        assert!(!force);
+        assert_eq!(
+            (id.as_str(), format, output),
+            ("ses_1", Some(ExportFormat::Csv), Some(PathBuf::from("x.csv")))
+        );
     }
 
     #[test]
@@ -312,8 +351,8 @@ mod tests {
             "acp --sandbox on",
             "acp --client-fs always",
             "models refresh anthropic",
-            "auth login",
             "auth logout",
+            "sessions list --limit 0",
             "doctor now",
             "sessions",
             "sessions show",

@@ -1,15 +1,18 @@
-//! `attache auth`: takes a provider's key, checks it, keeps it; says where keys come from; forgets them. Never shows one.
+//! `attache auth`: takes a provider's key, checks it, keeps it; says where keys come from; forgets them. Never
+//! shows one.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
-use attache_models::Secret;
+use attache_models::{KeyNeed, Secret, Vendor};
 
 use crate::answer;
 use crate::args::{AuthCommand, LoginArgs};
-use crate::config::{Config, HttpWire, Provider, Wire};
-use crate::credentials::{Credentials, Entry, Key, Keys, Patience, Place, Stored};
-use crate::providers::{Opener, Standing, State, how_to_get_a_key, standings, unknown, why_not};
+use crate::config::{Config, HttpWire, Provider, ProviderWire};
+use crate::credentials::{ApiKey, Credentials, KeyPlace, Keys, LedgerEntry, Patience, Stored};
+use crate::providers::{
+    Opener, ProviderState, Standing, how_to_get_a_key, how_to_give_an_address, standings, unknown, why_not,
+};
 use crate::setup::Sources;
 
 mod check;
@@ -31,7 +34,10 @@ impl<'a> Desk<'a> {
 
     pub(crate) async fn run(&self, command: &AuthCommand) -> Result<()> {
         match command {
-            AuthCommand::Login(login) => self.login(login).await,
+            AuthCommand::Login(login) => {
+                let provider = self.chosen(login.provider.as_deref())?;
+                self.login(&provider, login).await
+            }
             AuthCommand::Status => self.status(),
             AuthCommand::Logout { provider } => self.logout(provider),
         }
@@ -39,24 +45,28 @@ impl<'a> Desk<'a> {
 
     /// Asks which provider is meant, too: what editors run in a terminal.
     pub(crate) async fn login_to_any(&self, provider: Option<&str>) -> Result<()> {
-        let provider = match provider {
-            Some(provider) => provider.to_owned(),
-            None => choose::provider(self.config)?,
-        };
-        self.login(&LoginArgs { provider, no_check: false, file: false }).await
+        let provider = self.chosen(provider)?;
+        self.login(&provider, &LoginArgs::default()).await
     }
 
-    async fn login(&self, login: &LoginArgs) -> Result<()> {
-        let (provider, wire) = self.find(&login.provider)?;
+    fn chosen(&self, provider: Option<&str>) -> Result<String> {
+        match provider {
+            Some(provider) => Ok(provider.to_owned()),
+            None => choose::provider(self.config),
+        }
+    }
+
+    async fn login(&self, name: &str, login: &LoginArgs) -> Result<()> {
+        let (provider, wire) = self.find(name)?;
         let name = &provider.name;
-        if let Some(page) = provider.vendor.map(|vendor| vendor.key_page) {
-            answer::note(&format!("Get a key for {} at {page}", vendor_name(provider)));
+        if let Some(vendor) = provider.vendor {
+            answer::note(&before_a_key(vendor));
         }
         let secret = read_key::read(&format!("Key for {name}: ")).await?;
         if !login.no_check {
             check::accepted(self.opener, provider, wire, &secret).await?;
         }
-        let place = if login.file { Place::File } else { Place::KeyringElseFile };
+        let place = if login.file { KeyPlace::File } else { KeyPlace::KeyringElseFile };
         match self.credentials.store(name, &secret, place)? {
             Stored::Keyring => answer::write(&format!("Stored the key of {name} in the keyring.\n"))?,
             Stored::File { file, because } => {
@@ -68,6 +78,10 @@ impl<'a> Desk<'a> {
                     file.display()
                 ))?;
             }
+        }
+        if wire.base_url.is_none() {
+            let file = self.config.file.display();
+            answer::note(&format!("Still to do: {}", how_to_give_an_address(provider, &file.to_string())));
         }
         if let Some(variable) = self.winning_variable(provider, wire)? {
             answer::note(&format!("{variable} is set and takes precedence; unset it to use the stored key."));
@@ -83,14 +97,16 @@ impl<'a> Desk<'a> {
             self.find(name)?;
         }
         match self.credentials.forget(name)? {
-            Some(Entry::Keyring) => answer::write(&format!("Deleted the key of {name} from the keyring.\n"))?,
-            Some(Entry::Here(_)) => {
+            Some(LedgerEntry::Keyring) => {
+                answer::write(&format!("Deleted the key of {name} from the keyring.\n"))?
+            }
+            Some(LedgerEntry::Here(_)) => {
                 let file = self.credentials.file().display();
                 answer::write(&format!("Deleted the key of {name} from {file}.\n"))?;
             }
             None => answer::write(&format!("No key of {name} is stored.\n"))?,
         }
-        if let Some(Provider { wire: Wire::Http(wire), .. }) = self.config.provider(name)
+        if let Some(Provider { wire: ProviderWire::Http(wire), .. }) = self.config.provider(name)
             && let Some(provider) = self.config.provider(name)
             && let Some(variable) = self.winning_variable(provider, wire)?
         {
@@ -124,20 +140,22 @@ impl<'a> Desk<'a> {
     fn told(&self, standing: &Standing<'_>) -> String {
         let provider = standing.provider;
         match &standing.state {
-            State::Scripted => "a script; needs no key".to_owned(),
-            State::Ready(Some(Key::Keyring)) => {
+            ProviderState::Scripted => "a script; needs no key".to_owned(),
+            ProviderState::Ready(Some(ApiKey::Keyring)) => {
                 match self.credentials.keyring.get(&provider.name, Patience::None) {
                     Ok(secret) => format!("key from the keyring{}", tail(&secret)),
                     Err(error) => format!("key from the keyring, but {error}"),
                 }
             }
-            State::Ready(Some(key @ (Key::Environment { secret, .. } | Key::File { secret, .. }))) => {
+            ProviderState::Ready(Some(
+                key @ (ApiKey::Environment { secret, .. } | ApiKey::File { secret, .. }),
+            )) => {
                 format!("key from {key}{}", tail(secret))
             }
-            State::Ready(None) | State::PerhapsRunning => "needs no key".to_owned(),
-            State::NoKey => format!("no key: {}", how_to_get_a_key(provider)),
-            State::NoAddress => why_not(standing).unwrap_or_default(),
-            State::KeyTrouble(_) => "unknown: the file of keys can't be used".to_owned(),
+            ProviderState::Ready(None) | ProviderState::PerhapsRunning => "needs no key".to_owned(),
+            ProviderState::NoKey => format!("no key: {}", how_to_get_a_key(provider)),
+            ProviderState::NoAddress => why_not(standing).unwrap_or_default(),
+            ProviderState::KeyTrouble(_) => "unknown: the file of keys can't be used".to_owned(),
         }
     }
 
@@ -147,8 +165,8 @@ impl<'a> Desk<'a> {
             bail!(unknown(name, self.config));
         };
         match &provider.wire {
-            Wire::Http(wire) => Ok((provider, wire)),
-            Wire::Script { .. } => bail!("`{name}` answers from a script and needs no key"),
+            ProviderWire::Http(wire) => Ok((provider, wire)),
+            ProviderWire::Script { .. } => bail!("`{name}` answers from a script and needs no key"),
         }
     }
 
@@ -157,14 +175,22 @@ impl<'a> Desk<'a> {
         let keys: Keys = self.credentials.read();
         let key = keys.of(&provider.name, &wire.key_variables.value).context("the stored keys")?;
         Ok(match key {
-            Some(Key::Environment { variable, .. }) => Some(variable),
-            Some(Key::Keyring | Key::File { .. }) | None => None,
+            Some(ApiKey::Environment { variable, .. }) => Some(variable),
+            Some(ApiKey::Keyring | ApiKey::File { .. }) | None => None,
         })
     }
 }
 
-fn vendor_name(provider: &Provider) -> &str {
-    provider.vendor.map_or(&provider.name, |vendor| vendor.name)
+/// Where a key comes from, or that none is needed.
+fn before_a_key(vendor: &Vendor) -> String {
+    let Vendor { name, key_page, .. } = vendor;
+    match vendor.key {
+        KeyNeed::Required => format!("Get a key for {name} at {key_page}"),
+        KeyNeed::Optional => format!(
+            "{name} is a server of your own and needs no key: start it ({key_page}), then `attache models` shows its models.\n\
+             Enter a key only if you set one up in your server."
+        ),
+    }
 }
 
 /// The last four characters of a long key tell two of them apart and are of no use to anybody else.

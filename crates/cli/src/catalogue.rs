@@ -1,5 +1,5 @@
-//! The catalogue in force: what was fetched last, else the one that came with the program. Read when first asked for: a start
-//! with a scripted model needs none.
+//! The catalogue in force: what was fetched last, else the one that came with the program. Read when first
+//! asked for: a start with a scripted model needs none.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -13,10 +13,10 @@ use crate::troubles::Troubles;
 
 /// A cheap handle.
 #[derive(Clone, Debug)]
-pub(crate) struct CurrentCatalogue(Arc<Shared>);
+pub(crate) struct CurrentCatalogue(Arc<CatalogueSource>);
 
 #[derive(Debug)]
-struct Shared {
+struct CatalogueSource {
     fetched: PathBuf,
     troubles: Troubles,
     read: OnceLock<Catalogue>,
@@ -25,7 +25,7 @@ struct Shared {
 impl CurrentCatalogue {
     pub(crate) fn new(dirs: &Dirs, troubles: Troubles) -> Self {
         let fetched = dirs.catalogue_file.clone();
-        Self(Arc::new(Shared { fetched, troubles, read: OnceLock::new() }))
+        Self(Arc::new(CatalogueSource { fetched, troubles, read: OnceLock::new() }))
     }
 
     /// A fetched one that can't be read is passed over: models must not vanish because of a damaged file.

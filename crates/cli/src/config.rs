@@ -1,10 +1,11 @@
-//! The settings in force and where each came from: defaults, then the user's config.toml, then `ATTACHE_*` variables, then
-//! options; later wins. Reads all of it once, before anything starts; opens no provider, no database and looks for no key.
+//! The settings in force and where each came from: defaults, then the user's config.toml, then `ATTACHE_*`
+//! variables, then options; later wins. Reads all of it once, before anything starts; opens no provider, no
+//! database and looks for no key.
 //!
-//! A project's own `.attache/config.toml` is not read: it needs the user's consent, which this version can't ask for yet.
-//! The variable of a key is `ATTACHE_` and the key in capitals with `_` for each dot: `limits.max_steps` is
-//! `ATTACHE_LIMITS_MAX_STEPS`. An empty variable counts as unset. Providers are configured in the file,
-//! except that `<PROVIDER>_BASE_URL` gives a known vendor its address.
+//! A project's own `.attache/config.toml` is not read: it needs the user's consent, which this version can't
+//! ask for yet. The variable of a key is `ATTACHE_` and the key in capitals with `_` for each dot:
+//! `limits.max_steps` is `ATTACHE_LIMITS_MAX_STEPS`. An empty variable counts as unset. Providers are
+//! configured in the file, except that `<PROVIDER>_BASE_URL` gives a known vendor its address.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use attache_acp::ClientFs;
 use attache_core::ports::store::ModelRef;
-use attache_core::watchdog::{Approval, Rule};
+use attache_core::watchdog::{Action, Approval, Rule};
 use attache_models::{STREAM_IDLE, Vendor};
 
 use crate::args::Args;
@@ -32,13 +33,16 @@ mod store_path;
 mod tests;
 mod web_search;
 
-pub(crate) use environment::Environment;
+pub(crate) use environment::ProcessEnvironment;
 pub(crate) use error::{ConfigError, ConfigErrors};
 pub(crate) use file::read_text;
-use keys::{Input, KEYS, Key};
+use keys::{KEYS, SettingInput, SettingKey};
 pub(crate) use limits::MAX_SCRIPT_BYTES;
-pub(crate) use provider::{HttpWire, Provider, ProviderModel, StatedPrice, Wire};
-pub(crate) use web_search::{SearchService, WebSearch};
+pub(crate) use provider::{HttpWire, Provider, ProviderModel, ProviderWire, StatedPrice};
+pub(crate) use web_search::{SearchService, WebSearchSettings};
+
+/// The option that names the session database.
+pub(crate) const STORE_OPTION: &str = "--store";
 
 /// Where the public model data is.
 const CATALOGUE_URL: &str = "https://models.dev/api.json";
@@ -78,20 +82,33 @@ pub(crate) struct Config {
     /// Where `attache models refresh` gets its data.
     pub(crate) catalogue_url: Sourced<String>,
     /// Of `[[permissions]]`, in the order of the file.
-    pub(crate) rules: Vec<Sourced<ConfiguredRule>>,
-    /// What `~` stands for in rules.
+    pub(crate) rules: Vec<ConfiguredRule>,
+    /// What `~` means in rules.
     home: Option<PathBuf>,
-    pub(crate) web_search: WebSearch,
+    pub(crate) web_search: WebSearchSettings,
     /// Those of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
 }
 
-/// A rule with the examples it was checked against.
+/// A rule with the examples it was checked against, each entry with its own line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfiguredRule {
-    pub(crate) rule: Rule,
-    pub(crate) matching: Vec<String>,
-    pub(crate) not_matching: Vec<String>,
+    pub(crate) permission: Sourced<String>,
+    pub(crate) pattern: Sourced<String>,
+    pub(crate) action: Sourced<Action>,
+    /// `None`: the file has no such entry.
+    pub(crate) matching: Option<Sourced<Vec<String>>>,
+    pub(crate) not_matching: Option<Sourced<Vec<String>>>,
+}
+
+impl ConfiguredRule {
+    pub(crate) fn rule(&self) -> Rule {
+        Rule {
+            permission: self.permission.value.clone(),
+            pattern: self.pattern.value.clone(),
+            action: self.action.value,
+        }
+    }
 }
 
 /// What holds commands: the best there is, nothing less than a whole sandbox, or nothing at all.
@@ -128,7 +145,11 @@ pub(crate) struct Limits {
 
 impl Config {
     /// Everything that is wrong is reported at once.
-    pub(crate) fn load(args: &Args, environment: &Environment, dirs: &Dirs) -> Result<Self, ConfigErrors> {
+    pub(crate) fn load(
+        args: &Args,
+        environment: &ProcessEnvironment,
+        dirs: &Dirs,
+    ) -> Result<Self, ConfigErrors> {
         let mut errors = Vec::new();
         let mut config = Self::defaults(dirs);
         let mut providers_named = Vec::new();
@@ -148,6 +169,11 @@ impl Config {
         config.complete_providers(&providers_named, environment, &mut errors);
         config.check_models(&providers_named, &mut errors);
         config.web_search.check(&mut errors);
+        // Some of the file's are found later: all of them come first, in its order.
+        errors.sort_by_key(|error| match error.origin {
+            Origin::File { line, .. } => (0, line),
+            Origin::Default | Origin::Environment(_) | Origin::Option(_) => (1, 0),
+        });
         if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
 
@@ -173,7 +199,7 @@ impl Config {
             catalogue_url: default(CATALOGUE_URL.to_owned()),
             rules: Vec::new(),
             home: dirs.home.clone(),
-            web_search: WebSearch::default(),
+            web_search: WebSearchSettings::default(),
             providers: Vec::new(),
         }
     }
@@ -185,16 +211,22 @@ impl Config {
             ("approval", "--approval", acp.and_then(|acp| acp.approval.as_deref())),
             ("sandbox", "--sandbox", acp.and_then(|acp| acp.sandbox.as_deref())),
             ("client_fs", "--client-fs", acp.and_then(|acp| acp.client_fs.as_deref())),
-            ("store", "--store", args.global.store.as_deref()),
+            ("store", STORE_OPTION, args.global.store.as_deref()),
         ];
         for (path, option, text) in given {
             if let (Some(text), Some(key)) = (text, KEYS.iter().find(|key| key.path == path)) {
-                self.assign(key, &Input::Text(text), Origin::Option(option), errors);
+                self.assign(key, &SettingInput::Text(text), Origin::Option(option), errors);
             }
         }
     }
 
-    fn assign(&mut self, key: &Key, input: &Input<'_>, origin: Origin, errors: &mut Vec<ConfigError>) {
+    fn assign(
+        &mut self,
+        key: &SettingKey,
+        input: &SettingInput<'_>,
+        origin: Origin,
+        errors: &mut Vec<ConfigError>,
+    ) {
         if let Err(refusal) = (key.assign)(self, input, origin.clone()) {
             errors.push(ConfigError { origin, message: refusal.message(key, input) });
         }

@@ -1,27 +1,27 @@
-//! Where keys are: in the environment, in the OS keyring, in a file that only its owner can read; the first of these wins.
-//! Never shows a key.
+//! Where keys are: in the environment, in the OS keyring, in a file that only its owner can read; the first of
+//! these wins. Never shows a key.
 //!
-//! The file also notes which keys are in the keyring, so that nobody has to ask a keyring to know who has a key: it is asked
-//! only for a key that is about to be used.
+//! The file also notes which keys are in the keyring, so that no keyring has to be asked to know who has a
+//! key: it is asked only for a key that is about to be used.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use attache_models::Secret;
 
-use crate::config::Environment;
+use crate::config::ProcessEnvironment;
 use crate::dirs::Dirs;
 
 mod keyring;
 mod ledger;
 
 pub(crate) use keyring::{Keyring, KeyringError, Patience};
-pub(crate) use ledger::{Entry, Ledger, LedgerError};
+pub(crate) use ledger::{Ledger, LedgerEntry, LedgerError};
 
 /// The places where keys are kept. Opens none of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
-    environment: Environment,
+    environment: ProcessEnvironment,
     pub(crate) keyring: Keyring,
     file: PathBuf,
 }
@@ -29,14 +29,14 @@ pub(crate) struct Credentials {
 /// All that is known of keys at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    environment: Environment,
+    environment: ProcessEnvironment,
     ledger: Result<Ledger, LedgerError>,
     file: PathBuf,
 }
 
 /// A provider's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum ApiKey {
     Environment {
         variable: String,
         secret: Secret,
@@ -62,13 +62,13 @@ pub(crate) enum Stored {
 
 /// Where a login may put its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum KeyPlace {
     KeyringElseFile,
     File,
 }
 
 impl Credentials {
-    pub(crate) fn new(environment: &Environment, dirs: &Dirs) -> Self {
+    pub(crate) fn new(environment: &ProcessEnvironment, dirs: &Dirs) -> Self {
         Self {
             environment: environment.clone(),
             keyring: Keyring::of(environment),
@@ -92,25 +92,30 @@ impl Credentials {
     }
 
     /// Keeps a key of this provider, in place of one that is kept already.
-    pub(crate) fn store(&self, provider: &str, secret: &Secret, place: Place) -> Result<Stored, LedgerError> {
+    pub(crate) fn store(
+        &self,
+        provider: &str,
+        secret: &Secret,
+        place: KeyPlace,
+    ) -> Result<Stored, LedgerError> {
         let because = match place {
-            Place::File => None,
-            Place::KeyringElseFile => match self.keyring.set(provider, secret) {
+            KeyPlace::File => None,
+            KeyPlace::KeyringElseFile => match self.keyring.set(provider, secret) {
                 Ok(()) => {
-                    Ledger::change(&self.file, |ledger| ledger.insert(provider, Entry::Keyring))?;
+                    Ledger::change(&self.file, |ledger| ledger.insert(provider, LedgerEntry::Keyring))?;
                     return Ok(Stored::Keyring);
                 }
                 Err(error) => Some(error),
             },
         };
-        Ledger::change(&self.file, |ledger| ledger.insert(provider, Entry::Here(secret.clone())))?;
+        Ledger::change(&self.file, |ledger| ledger.insert(provider, LedgerEntry::Here(secret.clone())))?;
         Ok(Stored::File { file: self.file.clone(), because })
     }
 
     /// Forgets the provider's key wherever we keep it. `None` when none was kept.
-    pub(crate) fn forget(&self, provider: &str) -> Result<Option<Entry>, ForgetError> {
+    pub(crate) fn forget(&self, provider: &str) -> Result<Option<LedgerEntry>, ForgetError> {
         let kept = Ledger::read(&self.file)?.get(provider).cloned();
-        if let Some(Entry::Keyring) = kept {
+        if let Some(LedgerEntry::Keyring) = kept {
             self.keyring.remove(provider)?;
         }
         if kept.is_some() {
@@ -138,17 +143,18 @@ pub(crate) enum ForgetError {
 }
 
 impl Keys {
-    /// `variables` are those that may hold it. An error only where the key could be in a file that must not be used.
-    pub(crate) fn of(&self, provider: &str, variables: &[String]) -> Result<Option<Key>, LedgerError> {
+    /// `variables` are those that may hold it. An error only where the key could be in a file that must not be
+    /// used.
+    pub(crate) fn of(&self, provider: &str, variables: &[String]) -> Result<Option<ApiKey>, LedgerError> {
         for variable in variables {
             if let Some(secret) = self.environment.text(variable).and_then(Secret::new) {
-                return Ok(Some(Key::Environment { variable: variable.clone(), secret }));
+                return Ok(Some(ApiKey::Environment { variable: variable.clone(), secret }));
             }
         }
         let ledger = self.ledger.as_ref().map_err(Clone::clone)?;
         Ok(ledger.get(provider).map(|entry| match entry {
-            Entry::Keyring => Key::Keyring,
-            Entry::Here(secret) => Key::File { file: self.file.clone(), secret: secret.clone() },
+            LedgerEntry::Keyring => ApiKey::Keyring,
+            LedgerEntry::Here(secret) => ApiKey::File { file: self.file.clone(), secret: secret.clone() },
         }))
     }
 
@@ -163,7 +169,7 @@ impl Keys {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Environment { variable, .. } => write!(f, "{variable}"),

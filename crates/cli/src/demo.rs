@@ -1,5 +1,5 @@
-//! `attache demo`: plays one full session in the terminal. Real binary, real ACP, real files; only the model is a script.
-//! Every step is checked; the exit code tells whether all came out as scripted.
+//! `attache demo`: plays one full session in the terminal. Real binary, real ACP, real files; only the model is
+//! a script. Every step is checked; the exit code tells whether all came out as scripted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::demo::agent::Agent;
-use crate::demo::seen::Seen;
-use crate::demo::stage::Stage;
+use crate::demo::agent::DemoAgent;
+use crate::demo::seen::SeenUpdates;
+use crate::demo::stage::DemoStage;
 
 mod agent;
 
@@ -29,7 +29,7 @@ const KILLED_AFTER: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run() -> Result<()> {
-    let mut stage = Stage::new();
+    let mut stage = DemoStage::new();
     stage.title("attache demo: one session, two processes, nothing lost");
     let place = tempfile::tempdir().context("can't make a temporary directory")?;
     let workspace = prepare(place.path())?;
@@ -61,7 +61,7 @@ fn prepare(place: &Path) -> Result<PathBuf> {
     Ok(workspace.canonicalize()?)
 }
 
-async fn play(stage: &mut Stage, place: &Path, workspace: &Path) -> Result<()> {
+async fn play(stage: &mut DemoStage, place: &Path, workspace: &Path) -> Result<()> {
     let home = place.join("home");
     let (agent, session) = meet(stage, &home, workspace).await?;
     fix_the_typo(stage, &agent, &session, workspace).await?;
@@ -69,10 +69,10 @@ async fn play(stage: &mut Stage, place: &Path, workspace: &Path) -> Result<()> {
     come_back(stage, &home, workspace, &session, &told).await
 }
 
-async fn meet(stage: &mut Stage, home: &Path, workspace: &Path) -> Result<(Agent, String)> {
+async fn meet(stage: &mut DemoStage, home: &Path, workspace: &Path) -> Result<(DemoAgent, String)> {
     stage.chapter("A new process, a new session");
     let started = Instant::now();
-    let agent = Agent::spawn(home)?;
+    let agent = DemoAgent::spawn(home)?;
     let answer = agent.initialize().await?;
     stage.fact(&format!("initialize answered after {:.1} ms", started.elapsed().as_secs_f64() * 1e3));
     stage.check("it speaks protocol version 1", answer["protocolVersion"] == 1)?;
@@ -82,10 +82,15 @@ async fn meet(stage: &mut Stage, home: &Path, workspace: &Path) -> Result<(Agent
     Ok((agent, session))
 }
 
-async fn fix_the_typo(stage: &mut Stage, agent: &Agent, session: &str, workspace: &Path) -> Result<()> {
+async fn fix_the_typo(
+    stage: &mut DemoStage,
+    agent: &DemoAgent,
+    session: &str,
+    workspace: &Path,
+) -> Result<()> {
     stage.chapter("A plan, a look, an edit with your permission, a command");
     stage.user(FIX);
-    let mut seen = Seen::default();
+    let mut seen = SeenUpdates::default();
     let answer = agent.prompt(session, FIX, |event| seen.show(stage, event)).await?;
     seen.finish(stage);
     stage.check("the turn ended by itself", answer["stopReason"] == "end_turn")?;
@@ -97,10 +102,10 @@ async fn fix_the_typo(stage: &mut Stage, agent: &Agent, session: &str, workspace
     stage.check("the command saw it", seen.output_contains("hello world!"))
 }
 
-async fn tell_a_story_and_die(stage: &mut Stage, agent: Agent, session: &str) -> Result<String> {
+async fn tell_a_story_and_die(stage: &mut DemoStage, agent: DemoAgent, session: &str) -> Result<String> {
     stage.chapter("A long answer, and SIGKILL in the middle of it");
     stage.user(STORY);
-    let mut seen = Seen::default();
+    let mut seen = SeenUpdates::default();
     agent.prompt_until(session, STORY, KILLED_AFTER, |event| seen.show(stage, event)).await?;
     let marker = agent.kill().await?;
     seen.finish(stage);
@@ -111,17 +116,17 @@ async fn tell_a_story_and_die(stage: &mut Stage, agent: Agent, session: &str) ->
 }
 
 async fn come_back(
-    stage: &mut Stage,
+    stage: &mut DemoStage,
     home: &Path,
     workspace: &Path,
     session: &str,
     told: &str,
 ) -> Result<()> {
     stage.chapter("A new process loads the session");
-    let agent = Agent::spawn(home)?;
+    let agent = DemoAgent::spawn(home)?;
     agent.initialize().await?;
     let started = Instant::now();
-    let mut seen = Seen::silent();
+    let mut seen = SeenUpdates::silent();
     let load = json!({ "sessionId": session, "cwd": workspace, "mcpServers": [] });
     agent.call_with("session/load", load, |event| seen.show(stage, event)).await?;
     stage.fact(&format!("session/load answered after {:.1} ms", started.elapsed().as_secs_f64() * 1e3));
@@ -131,7 +136,7 @@ async fn come_back(
     stage.check(&format!("all {} characters of the story that you had read are there", told.len()), kept)?;
     stage.chapter("And the session goes on");
     stage.user(STILL_THERE);
-    let mut seen = Seen::default();
+    let mut seen = SeenUpdates::default();
     let answer = agent.prompt(session, STILL_THERE, |event| seen.show(stage, event)).await?;
     seen.finish(stage);
     stage.check("the turn ended by itself", answer["stopReason"] == "end_turn")?;
@@ -139,7 +144,7 @@ async fn come_back(
     stage.check("the note is on disk", workspace.join("NOTES.md").exists())?;
     let left = agent.leave().await?;
     stage.check("the process left with its editor", left)?;
-    let listed = Agent::sessions_list(home)?;
+    let listed = DemoAgent::sessions_list(home)?;
     stage.check("`attache sessions list` knows the session", listed.contains(session))?;
     ensure!(listed.lines().count() == 1, "one session was expected, not: {listed}");
     Ok(())

@@ -1,5 +1,5 @@
-//! Where attache keeps its files: below `ATTACHE_HOME`, or in the XDG places. Makes directories and files for the owner
-//! only; knows nothing of what is in them.
+//! Where attache keeps its files: below `ATTACHE_HOME`, or in the XDG places. Makes directories and files for
+//! the owner only; knows nothing of what is in them.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::config::Environment;
+use crate::config::ProcessEnvironment;
 
 /// Absolute paths; nothing of it need exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) enum DirsError {
 }
 
 impl Dirs {
-    pub(crate) fn from_environment(environment: &Environment) -> Result<Self, DirsError> {
+    pub(crate) fn from_environment(environment: &ProcessEnvironment) -> Result<Self, DirsError> {
         let user = environment.path("HOME").filter(|path| path.is_absolute());
         let dirs = match environment.path("ATTACHE_HOME") {
             Some(home) => {
@@ -49,7 +49,7 @@ impl Dirs {
         dirs.map(|dirs| Self { home: user, ..dirs })
     }
 
-    fn xdg(environment: &Environment) -> Result<Self, DirsError> {
+    fn xdg(environment: &ProcessEnvironment) -> Result<Self, DirsError> {
         let base = |variable: &str, default: &str| {
             // The XDG specification: a relative path is invalid and ignored.
             let given = environment.path(variable).filter(|path| path.is_absolute());
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn dirs(variables: &[(&str, &str)]) -> Result<Dirs, DirsError> {
-        Dirs::from_environment(&Environment::from_pairs(variables))
+        Dirs::from_environment(&ProcessEnvironment::from_pairs(variables))
     }
 
     fn mode(path: &Path) -> u32 {

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::answer;
 use crate::args::DoctorArgs;
-use crate::config::ConfigErrors;
+use crate::config::{ConfigError, ConfigErrors};
 use crate::setup::Sources;
 
 mod commands;
@@ -24,14 +24,14 @@ mod web_search;
 struct Finding {
     /// What was looked at, in one word.
     subject: &'static str,
-    verdict: Verdict,
+    level: FindingLevel,
     text: String,
     /// What to do next, one way per line; empty where nothing is wrong.
     next: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum FindingLevel {
     Ok,
     Warn,
     Fail,
@@ -39,15 +39,15 @@ enum Verdict {
 
 impl Finding {
     fn ok(subject: &'static str, text: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Ok, text: text.into(), next: String::new() }
+        Self { subject, level: FindingLevel::Ok, text: text.into(), next: String::new() }
     }
 
     fn warn(subject: &'static str, text: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Warn, text: text.into(), next: next.into() }
+        Self { subject, level: FindingLevel::Warn, text: text.into(), next: next.into() }
     }
 
     fn fail(subject: &'static str, text: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Fail, text: text.into(), next: next.into() }
+        Self { subject, level: FindingLevel::Fail, text: text.into(), next: next.into() }
     }
 }
 
@@ -69,27 +69,29 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
 
 /// A configuration that can't be read leaves nothing else to look at.
 pub(crate) fn bad_configuration(errors: &ConfigErrors) -> Result<ExitCode> {
-    let next = "correct it, then run `attache doctor` again";
-    let findings: Vec<Finding> =
-        errors.0.iter().map(|error| Finding::fail("configuration", error.to_string(), next)).collect();
-    tell(&findings)
+    let last = errors.0.len().saturating_sub(1);
+    let finding = |(index, error): (usize, &ConfigError)| {
+        let next = if index == last { "correct this, then run `attache doctor` again" } else { "" };
+        Finding::fail("configuration", error.to_string(), next)
+    };
+    tell(&errors.0.iter().enumerate().map(finding).collect::<Vec<_>>())
 }
 
 /// 0 if nothing failed, else 1.
 fn tell(findings: &[Finding]) -> Result<ExitCode> {
     let mut text = String::new();
     for finding in findings {
-        let verdict = match finding.verdict {
-            Verdict::Ok => "ok",
-            Verdict::Warn => "warn",
-            Verdict::Fail => "FAIL",
+        let level = match finding.level {
+            FindingLevel::Ok => "ok",
+            FindingLevel::Warn => "warn",
+            FindingLevel::Fail => "FAIL",
         };
-        writeln!(text, "{verdict:<4}  {:<13}  {}", finding.subject, finding.text)?;
+        writeln!(text, "{level:<4}  {:<13}  {}", finding.subject, finding.text)?;
         for line in finding.next.lines() {
             writeln!(text, "{:21}→ {line}", "")?;
         }
     }
-    let failed = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
+    let failed = findings.iter().filter(|finding| finding.level == FindingLevel::Fail).count();
     match failed {
         0 => writeln!(text, "\nReady. What to write into your editor's settings: attache doctor --editors")?,
         1 => writeln!(text, "\nOne thing is wrong.")?,

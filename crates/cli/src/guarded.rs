@@ -1,12 +1,14 @@
-//! What no session of this process reaches: the usual places of keys, and every file of our own, wherever it was put.
+//! What no session of this process reaches: the usual places of keys, and every file of our own, wherever it
+//! was put.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use attache_core::scope::{Guarded, RealPath};
+use attache_core::scope::{Guarded, LinkChain, LinkChains};
+use attache_sandbox::link_chain::{is_missing, link_chain};
 
-use crate::config::{Config, Wire};
+use crate::config::{Config, ProviderWire};
 use crate::dirs::Dirs;
 
 /// What SQLite keeps beside a database.
@@ -26,8 +28,8 @@ pub(crate) fn guarded<'a>(
     };
     let directories = [&dirs.config_file, &dirs.sessions_db].into_iter().filter_map(|file| file.parent());
     let scripts = config.providers.iter().filter_map(|provider| match &provider.wire {
-        Wire::Script { script, .. } => Some(script.value.as_path()),
-        Wire::Http(_) => None,
+        ProviderWire::Script { script, .. } => Some(script.value.as_path()),
+        ProviderWire::Http(_) => None,
     });
     let locks = database.parent().map(|directory| directory.join("locks"));
     let own = directories
@@ -46,17 +48,44 @@ pub(crate) fn guarded<'a>(
         .chain(locks);
     // Options may be relative to where we were started.
     let own = own.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
-    Guarded::new(dirs.home.clone(), own).with_real_names(RealPath::found_by(real))
+    Guarded::new(dirs.home.clone(), own).with_real_names(LinkChains::found_by(|| {
+        let mut chains = KnownChains::default();
+        move |path: &Path| chains.of(path)
+    }))
 }
 
-/// Every link followed; of what does not exist, as far as it does.
-fn real(path: &Path) -> Option<PathBuf> {
-    match path.canonicalize() {
-        Ok(real) => Some(real),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Some(real(path.parent()?)?.join(path.file_name()?))
+/// Follows every link; what does not exist lies where its directory does. Looks at each directory once.
+#[derive(Debug, Default)]
+struct KnownChains {
+    known: HashMap<PathBuf, LinkChain>,
+}
+
+impl KnownChains {
+    fn of(&mut self, path: &Path) -> Option<LinkChain> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return link_chain(path).ok();
+        };
+        let LinkChain { mut links, end } = self.of_directory(parent)?;
+        let named = end.join(name);
+        match named.symlink_metadata() {
+            Ok(found) if found.is_symlink() => {
+                let behind = link_chain(&named).ok()?;
+                links.extend(behind.links);
+                Some(LinkChain { links, end: behind.end })
+            }
+            Ok(_) => Some(LinkChain { links, end: named }),
+            Err(error) if is_missing(&error) => Some(LinkChain { links, end: named }),
+            Err(_) => None,
         }
-        Err(_) => None,
+    }
+
+    fn of_directory(&mut self, path: &Path) -> Option<LinkChain> {
+        if let Some(chain) = self.known.get(path) {
+            return Some(chain.clone());
+        }
+        let chain = self.of(path)?;
+        self.known.insert(path.to_owned(), chain.clone());
+        Some(chain)
     }
 }
 
@@ -68,7 +97,7 @@ mod tests {
 
     use super::*;
     use crate::args::Args;
-    use crate::config::Environment;
+    use crate::config::ProcessEnvironment;
 
     const NOBODYS: &str = "/nobodys/scratch";
 
@@ -78,7 +107,8 @@ mod tests {
         _directory: tempfile::TempDir,
     }
 
-    /// A home whose keys are links into a project, our own home behind a link, and files of ours in the project.
+    /// A home whose keys are links into a project, our own home behind a link, and files of ours in the
+    /// project.
     fn place() -> Place {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
@@ -93,7 +123,7 @@ mod tests {
         let text = |name: &str| base.join(name).to_string_lossy().into_owned();
         let variables = [("HOME", text("home")), ("ATTACHE_HOME", text("attache"))];
         let pairs = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-        let environment = Environment::from_pairs(&pairs);
+        let environment = ProcessEnvironment::from_pairs(&pairs);
         let (config, store) = (text("project/attache.toml"), text("project/s.db"));
         let args = Args::parse_from(["attache", "--config", &config, "--store", &store, "acp"]);
         let dirs = Dirs::from_environment(&environment).unwrap();
@@ -127,6 +157,22 @@ mod tests {
         }
         for name in ["project/dotfiles/zshrc", "project/src/main.rs", "project/s.db2"] {
             assert!(!hidden(&guarded, name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_step_from_a_name_of_the_home_is_protected_there_or_not() {
+        let Place { base, guarded, _directory } = place();
+        symlink(base.join("project/current/rc"), base.join("home/.bashrc")).unwrap();
+        symlink("v1", base.join("project/current")).unwrap();
+        symlink("../project/missing", base.join("home/.config")).unwrap();
+        let guarded = guarded.as_it_is_now();
+        let protects = |name: &str| guarded.protects(&base.join(name), Path::new(NOBODYS)).is_some();
+        for name in ["project/current", "project/v1/rc", "project/missing/fish/config.fish"] {
+            assert!(protects(name), "{name}");
+        }
+        for name in ["project/v1/other", "project/missing/other"] {
+            assert!(!protects(name), "{name}");
         }
     }
 

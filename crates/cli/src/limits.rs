@@ -1,11 +1,18 @@
-//! How long and how much the commands and the start of a process allow, each with its reason. Those of the configuration are
-//! in `config/limits.rs`.
+//! How long and how much the commands and the start of a process allow, each with its reason. Those of the
+//! configuration are in `config/limits.rs`.
 
 use std::time::Duration;
 
-/// A server of this machine that takes longer to say what models it has is busy loading, or something else; a session waits
-/// for this.
+/// A server of this machine that takes longer to say what models it has is busy loading, or something else; a
+/// session waits for this. What comes later counts from then on.
 pub(crate) const LOCAL_ANSWER: Duration = Duration::from_millis(700);
+
+/// The same for a server elsewhere: asked only when no provider has a model, and a session waits for it.
+pub(crate) const FAR_ANSWER: Duration = Duration::from_secs(2);
+
+/// For what a server of this machine says beside its list, above all how large its window is: it answers at
+/// once, or its list is taken as it is.
+pub(crate) const DETAILS: Duration = Duration::from_millis(500);
 
 /// The same when a person typed a command for it, and the server may be far away.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10);

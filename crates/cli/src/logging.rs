@@ -1,5 +1,5 @@
-//! Logging: to stderr or to a file under `logs/`, never to stdout. A reader that stalls or is gone costs log lines, nothing
-//! else: a thread of its own writes them from a bounded queue.
+//! Logging: to stderr or to a file under `logs/`, never to stdout. A reader that stalls or is gone costs log
+//! lines, nothing else: a thread of its own writes them from a bounded queue.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::args::Args;
-use crate::config::Environment;
+use crate::config::ProcessEnvironment;
 use crate::dirs::{Dirs, append_private_file, create_private_directory};
 
 /// Lines waiting for the writing thread; what comes while it is full is counted and left out.
@@ -35,7 +35,8 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// An editor rarely shows stderr, so the agent logs to a file; whoever types `-v`, or another command, reads along.
+    /// An editor rarely shows stderr, so the agent logs to a file; whoever types `-v`, or another command,
+    /// reads along.
     pub(crate) fn of(args: &Args, dirs: &Dirs) -> Self {
         match args.acp() {
             Some(_) if args.global.verbosity == 0 => Self::Directory(dirs.logs.clone()),
@@ -59,12 +60,12 @@ impl Logging {
     }
 }
 
-/// Starts logging for this process, panics included. `ATTACHE_LOG` (`debug`, `attache_core=trace,warn` …) wins over the
-/// number of `-v`.
+/// Starts logging for this process, panics included. `ATTACHE_LOG` (`debug`, `attache_core=trace,warn` …) wins
+/// over the number of `-v`.
 pub(crate) fn start(
     destination: Destination,
     verbosity: u8,
-    environment: &Environment,
+    environment: &ProcessEnvironment,
 ) -> anyhow::Result<Logging> {
     let filter = match environment.text("ATTACHE_LOG") {
         Some(directives) => EnvFilter::try_new(directives).map_err(|error| {
@@ -118,10 +119,10 @@ fn open_file(directory: &Path) -> io::Result<File> {
     append_private_file(&path)
 }
 
-fn queue(output: Box<dyn Write + Send>) -> io::Result<(Queue, Logging)> {
+fn queue(output: Box<dyn Write + Send>) -> io::Result<(LogQueue, Logging)> {
     let (sender, receiver) = sync_channel(QUEUE_LINES);
     let left_out = Arc::new(AtomicU64::new(0));
-    let queue = Queue { sender: sender.clone(), left_out: left_out.clone() };
+    let queue = LogQueue { sender: sender.clone(), left_out: left_out.clone() };
     let thread = std::thread::Builder::new()
         .name("attache-log".to_owned())
         .stack_size(64 * 1024)
@@ -145,7 +146,7 @@ fn write_lines(lines: &Receiver<Vec<u8>>, mut output: Box<dyn Write + Send>, lef
     }
 }
 
-/// A log whose reader is gone (closed stderr, full disk) has nobody left to be told.
+/// A log whose reader is gone (closed stderr, full disk) has no reader left to tell.
 fn ignore(result: io::Result<()>) {
     drop(result);
 }
@@ -169,12 +170,12 @@ impl Drop for Logging {
 
 /// Hands each event to the writing thread; never waits.
 #[derive(Clone, Debug)]
-struct Queue {
+struct LogQueue {
     sender: SyncSender<Vec<u8>>,
     left_out: Arc<AtomicU64>,
 }
 
-impl Write for Queue {
+impl Write for LogQueue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if !line.is_empty() && self.sender.try_send(line.to_vec()).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
@@ -187,7 +188,7 @@ impl Write for Queue {
     }
 }
 
-impl<'a> MakeWriter<'a> for Queue {
+impl<'a> MakeWriter<'a> for LogQueue {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {
@@ -215,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Waits for its lock on every write, as a pipe nobody reads would.
+    /// Waits for its lock on every write, as a pipe without a reader would.
     struct Stalled(Arc<Mutex<()>>, Shared);
 
     impl Write for Stalled {

@@ -1,11 +1,12 @@
-//! The binary `attache`: reads arguments, environment and configuration once, composes the rooms, runs one command.
+//! The binary `attache`: reads arguments, environment and configuration once, composes the rooms, runs one
+//! command.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{AcpArgs, Args, Command};
-use crate::config::{Config, Environment};
+use crate::args::{AcpArgs, Args, CliCommand};
+use crate::config::{Config, ProcessEnvironment};
 use crate::dirs::Dirs;
 use crate::setup::Sources;
 
@@ -39,7 +40,7 @@ mod when;
 
 fn main() -> ExitCode {
     // Before anything else: the helper of a sandbox has nothing of ours to read or to start.
-    if let Some(code) = attache_tools::sandbox::run_if_asked() {
+    if let Some(code) = attache_sandbox::run_if_asked() {
         return code;
     }
     memory::give_back_large_blocks();
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(usage) => return refuse_usage(&usage),
     };
-    if matches!(args.command, Some(Command::Acp(_))) {
+    if matches!(args.command, Some(CliCommand::Acp(_))) {
         // It runs commands of others: before the first of them, and before a key is read.
         seclusion::keep_others_out();
     }
@@ -64,8 +65,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version are answers, and everything else is told on stderr; an editor with a wrong option for its agent is told
-/// over the protocol, too.
+/// Help and version are answers, and everything else is told on stderr; an editor with a wrong option for its
+/// agent is told over the protocol, too.
 fn refuse_usage(usage: &clap::Error) -> ExitCode {
     let for_an_editor = std::env::args_os().nth(1).is_some_and(|command| command == "acp");
     if usage.use_stderr() && for_an_editor && !answer::is_typed() {
@@ -77,15 +78,15 @@ fn refuse_usage(usage: &clap::Error) -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
-    let environment = Environment::from_process();
-    if let Some(Command::Completions { shell }) = &args.command {
+    let environment = ProcessEnvironment::from_process();
+    if let Some(CliCommand::Completions { shell }) = &args.command {
         answer::forgive(completions::write(*shell, &mut answer::stream()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let dirs = Dirs::from_environment(&environment)?;
     let config = match (Config::load(args, &environment, &dirs), &args.command) {
         (Ok(config), _) => config,
-        (Err(errors), Some(Command::Doctor(_))) => return doctor::bad_configuration(&errors),
+        (Err(errors), Some(CliCommand::Doctor(_))) => return doctor::bad_configuration(&errors),
         (Err(errors), _) => return Err(errors.into()),
     };
     if args.global.print_config {
@@ -100,7 +101,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
     let code = runtime.block_on(command(args, &sources));
-    // A read of stdin that nobody will end must not keep the process.
+    // A read of stdin that never ends must not keep the process.
     runtime.shutdown_background();
     drop(logging);
     code
@@ -108,29 +109,26 @@ fn run(args: &Args) -> Result<ExitCode> {
 
 async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
     match &args.command {
-        Some(Command::Sessions(sessions)) => {
-            let store = setup::look_into_store(&sources.config, &sources.dirs)?;
-            sessions::run(store.as_ref(), &sources.config, sessions.command.clone()).await?;
-        }
-        Some(Command::Demo) => demo::run().await?,
-        Some(Command::Models(models)) => models::run(sources, models).await?,
-        Some(Command::Auth(auth)) => auth::Desk::new(sources).run(&auth.command).await?,
-        Some(Command::Doctor(doctor)) => return doctor::run(sources, doctor).await,
-        Some(Command::Acp(AcpArgs { login: Some(provider), .. })) => {
+        Some(CliCommand::Sessions(sessions)) => sessions::run(sources, sessions.command.clone()).await?,
+        Some(CliCommand::Demo) => demo::run().await?,
+        Some(CliCommand::Models(models)) => models::run(sources, models).await?,
+        Some(CliCommand::Auth(auth)) => auth::Desk::new(sources).run(&auth.command).await?,
+        Some(CliCommand::Doctor(doctor)) => return doctor::run(sources, doctor).await,
+        Some(CliCommand::Acp(AcpArgs { login: Some(provider), .. })) => {
             auth::Desk::new(sources).login_to_any(provider.as_deref()).await?;
         }
-        Some(Command::Acp(acp_args)) => {
+        Some(CliCommand::Acp(acp_args)) => {
             if answer::is_typed() {
                 answer::note(ACP_ON_A_TERMINAL);
             }
             return acp::run(sources, acp_args).await;
         }
-        Some(Command::Completions { .. }) | None => {}
+        Some(CliCommand::Completions { .. }) | None => {}
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whoever types the command by hand most likely wanted something else.
+/// A user who types the command by hand most likely wanted something else.
 const ACP_ON_A_TERMINAL: &str = "\
 attache acp is what an editor starts: it waits for ACP messages, one JSON object per line, on standard input.
   attache doctor --editors    what to write into your editor's settings

@@ -1,8 +1,9 @@
 //! Tells the allocator of this platform to give large blocks back. Allocates nothing itself.
 #![allow(unsafe_code)]
 
-/// Blocks from here on come from the kernel one by one and go back to it when they are freed. Glibc's own first value:
-/// with 1 MiB the pages and queues of a large run (256 KiB each) left up to 8 MiB more behind in the arenas.
+/// Blocks from here on come from the kernel one by one and go back to it when they are freed. Glibc's own first
+/// value: with 1 MiB the pages and queues of a large run (256 KiB each) left up to 8 MiB more behind in the
+/// arenas.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPED_FROM_BYTES: libc::c_int = 128 * 1024;
 
@@ -10,8 +11,8 @@ const MAPPED_FROM_BYTES: libc::c_int = 128 * 1024;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT_BYTES: libc::c_int = 2 * 1024 * 1024;
 
-/// glibc takes the first large block that is freed as a sign that more will follow, and from then on keeps up to 64 MiB
-/// per arena: one prompt with a large attachment would cost a day of resident memory.
+/// glibc takes the first large block that is freed as a sign that more will follow, and from then on keeps up
+/// to 64 MiB per arena: one prompt with a large attachment would cost a day of resident memory.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn give_back_large_blocks() {
     // SAFETY: sets two numbers of the allocator; called before there are other threads.

@@ -1,23 +1,27 @@
-//! `attache models`: which models can be used now, how large they are, what they take and cost; and why the others can't.
+//! `attache models`: which models can be used now, how large they are, what they take and cost; and why the
+//! others can't.
 
 use std::fmt::Write as _;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use attache_core::ports::Model;
 use attache_core::ports::model::{ModelInfo, Price};
+use attache_core::ports::store::ModelRef;
+use attache_models::{DiscoverError, ListFailure, ProviderDiagnosis};
+use futures_util::future::join_all;
 
 use crate::answer;
 use crate::args::{ModelsArgs, ModelsCommand};
-use crate::config::Wire;
+use crate::config::ProviderWire;
 use crate::limits::OVERVIEW_MODELS;
-use crate::providers::{self, LiveProviders, Opener, Standing, State, is_to_be_asked, why_not};
+use crate::providers::{self, Examined, LiveProviders, Opener, ProviderState, Standing, why_not};
 use crate::setup::Sources;
 
 pub(crate) mod refresh;
 
 const LEGEND: &str = "Columns: context in tokens, dollars per million tokens in and out, extras.";
 
-/// Longer names stand out of their column.
+/// Longer names reach over the next column.
 const NAME_COLUMN: usize = 34;
 
 pub(crate) async fn run(sources: &Sources, args: &ModelsArgs) -> Result<()> {
@@ -28,25 +32,52 @@ pub(crate) async fn run(sources: &Sources, args: &ModelsArgs) -> Result<()> {
     }
 }
 
+/// A provider with what is known of it now.
+struct LookedAt<'a> {
+    standing: &'a Standing<'a>,
+    models: Vec<ModelInfo>,
+    trouble: Option<Unusable>,
+}
+
+/// Why a provider can't be used now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Unusable {
+    reason: String,
+    /// What to do about it, where the reason does not say so; else empty.
+    fix: String,
+}
+
 async fn overview(sources: &Sources) -> Result<()> {
     let live = sources.live()?;
     live.look_again().await;
     let keys = sources.credentials.read();
     let standings = providers::standings(&sources.config, &keys);
     let running = providers::local(&standings, &sources.opener).await;
-    let mut text = default_line(sources, &live)?;
+    let looked = standings.iter().map(|standing| {
+        let found = running.get(&standing.provider.name);
+        look(standing, found.map(Vec::as_slice), &live, &sources.opener)
+    });
+    let looked: Vec<LookedAt<'_>> = join_all(looked).await;
+    let mut text = default_line(sources, &live, &looked)?;
     let (mut usable, mut rest) = (String::new(), String::new());
-    for standing in &standings {
+    // A reason that several share is said once, with the first of them.
+    let mut told: Vec<(&Unusable, &str)> = Vec::new();
+    for LookedAt { standing, models, trouble } in &looked {
         let name = &standing.provider.name;
-        let models = match running.get(name) {
-            Some(found) => sources.opener.listed(standing.provider, found),
-            None => of_provider(&live, name),
-        };
-        match reason(standing, &models, &sources.opener).await {
-            Some(reason) => writeln!(rest, "  {name:<10} {reason}")?,
+        match trouble {
+            Some(trouble) => match told.iter().find(|(said, _)| *said == trouble) {
+                Some((_, first)) => writeln!(rest, "  {name:<10} as {first}")?,
+                None => {
+                    writeln!(rest, "  {name:<10} {}", trouble.reason)?;
+                    if !trouble.fix.is_empty() {
+                        writeln!(rest, "  {:<10} → {}", "", trouble.fix)?;
+                    }
+                    told.push((trouble, name));
+                }
+            },
             None => {
                 writeln!(usable, "\n{name} · {}", how(standing))?;
-                list(&mut usable, name, &models, OVERVIEW_MODELS)?;
+                list(&mut usable, name, models, OVERVIEW_MODELS)?;
             }
         }
     }
@@ -60,17 +91,42 @@ async fn overview(sources: &Sources) -> Result<()> {
     Ok(())
 }
 
-fn default_line(sources: &Sources, live: &LiveProviders) -> Result<String> {
+/// What new sessions get. A model that can't be used is called so; why is told below.
+fn default_line(sources: &Sources, live: &LiveProviders, looked: &[LookedAt<'_>]) -> Result<String> {
     let mut text = String::new();
+    let is_in_trouble = |provider: &str| {
+        looked.iter().any(|looked| looked.standing.provider.name == provider && looked.trouble.is_some())
+    };
+    let mut line = |model: &ModelRef, origin: &str| {
+        let trouble = match is_in_trouble(&model.provider_id) {
+            true => format!(", but {} can't be used now: see below", model.provider_id),
+            false => String::new(),
+        };
+        writeln!(text, "Model of new sessions: {model} ({origin}){trouble}")
+    };
     match (&sources.config.model, live.available().first()) {
-        (Some(model), _) => writeln!(text, "Model of new sessions: {} ({})", model.value, model.origin)?,
-        (None, Some(first)) => {
-            writeln!(text, "Model of new sessions: {} (the first available one)", first.model)?
-        }
+        (Some(model), _) => line(&model.value, &model.origin.to_string())?,
+        (None, Some(first)) => line(&first.model, "the first available one")?,
         (None, None) => {
-            writeln!(text, "No model is available yet. One of these is enough:")?;
-            for way in providers::THREE_WAYS_LISTED {
-                writeln!(text, "  - {way}")?;
+            let is_configured =
+                |looked: &&LookedAt<'_>| looked.trouble.is_some() && looked.standing.provider.is_stated();
+            let configured: Vec<&str> = looked
+                .iter()
+                .filter(is_configured)
+                .map(|looked| looked.standing.provider.name.as_str())
+                .collect();
+            match configured.is_empty() {
+                true => {
+                    writeln!(text, "No model is available yet. One of these is enough:")?;
+                    for way in providers::THREE_WAYS_LISTED {
+                        writeln!(text, "  - {way}")?;
+                    }
+                }
+                false => writeln!(
+                    text,
+                    "No model is available. What is wrong with {} is told below.",
+                    configured.join(", ")
+                )?,
             }
         }
     }
@@ -85,25 +141,102 @@ async fn one(sources: &Sources, name: &str) -> Result<()> {
     let Some(standing) = standings.iter().find(|standing| standing.provider.name == *name) else {
         bail!(providers::unknown(name, &sources.config));
     };
-    let mut models = of_provider(&live, name);
-    if models.is_empty() {
-        let asked = providers::asked(standing, &sources.opener).await;
-        models = asked.with_context(|| {
-            format!("{name} did not say which models it has; name one yourself: --model {name}/NAME")
-        })?;
-    }
+    let running = providers::local(std::slice::from_ref(standing), &sources.opener).await;
+    let found = running.get(name).map(Vec::as_slice);
+    let LookedAt { mut models, trouble, .. } = look(standing, found, &live, &sources.opener).await;
     if models.is_empty() {
         // One that has no key yet: what it would have.
         models = sources.opener.listed(standing.provider, &[]);
     }
+    if models.is_empty()
+        && providers::is_own_server(standing)
+        && let Some(Unusable { reason, fix }) = trouble
+    {
+        bail!("{name} can't be used: {reason}\n  → {fix}");
+    }
     let mut text = String::new();
-    match reason(standing, &of_provider(&live, name), &sources.opener).await {
-        Some(reason) => writeln!(text, "{name} · {reason}")?,
+    match trouble {
+        Some(Unusable { reason, fix }) => {
+            writeln!(text, "{name} · {reason}")?;
+            if !fix.is_empty() {
+                writeln!(text, "  → {fix}")?;
+            }
+        }
         None => writeln!(text, "{name} · {}", how(standing))?,
     }
     list(&mut text, name, &models, usize::MAX)?;
     answer::write(&text)?;
     Ok(())
+}
+
+/// Asks a server of the user's own; `running` is what one on its usual port has said already.
+async fn look<'a>(
+    standing: &'a Standing<'a>,
+    running: Option<&[ModelInfo]>,
+    live: &LiveProviders,
+    opener: &Opener,
+) -> LookedAt<'a> {
+    let mut models = match running {
+        Some(found) => opener.listed(standing.provider, found),
+        None => of_provider(live, &standing.provider.name),
+    };
+    let mut trouble = None;
+    if running.is_none() && providers::is_own_server(standing) {
+        match providers::examine(standing, opener).await {
+            Examined::Models(found) => models = opener.listed(standing.provider, &found),
+            Examined::Failed(_, failure) if !models.is_empty() && may_answer(&failure) => {}
+            Examined::Failed(diagnosis, failure) => {
+                trouble = Some(told(standing, diagnosis, &failure));
+            }
+            Examined::NoKey(error) => {
+                let reason = format!("its key is in the keyring, but {error}");
+                let name = &standing.provider.name;
+                let fix = format!("unlock the keyring, or run `attache auth login {name}`");
+                trouble = Some(Unusable { reason, fix });
+            }
+            Examined::NotAsked => {}
+        }
+    } else if models.is_empty() {
+        trouble = why_not(standing).map(|reason| {
+            let place = match standing.state {
+                ProviderState::PerhapsRunning => place(standing).map(|place| format!(" {place}")),
+                ProviderState::Scripted
+                | ProviderState::Ready(_)
+                | ProviderState::NoKey
+                | ProviderState::NoAddress
+                | ProviderState::KeyTrouble(_) => None,
+            };
+            Unusable { reason: format!("{reason}{}", place.unwrap_or_default()), fix: String::new() }
+        });
+    }
+    LookedAt { standing, models, trouble }
+}
+
+/// Whether a server that gave no list may answer prompts all the same: some have no list.
+fn may_answer(failure: &ListFailure) -> bool {
+    match failure {
+        ListFailure::Empty => true,
+        ListFailure::Discover(
+            DiscoverError::NoSuchPath { .. } | DiscoverError::Nonsense { .. } | DiscoverError::Refused { .. },
+        ) => true,
+        ListFailure::Discover(
+            DiscoverError::KeyRefused { .. }
+            | DiscoverError::Unreachable { .. }
+            | DiscoverError::Untrusted { .. }
+            | DiscoverError::TooSlow { .. },
+        ) => false,
+    }
+}
+
+/// A local server that does not run is said in one line: there are several, and most users have none.
+fn told(standing: &Standing<'_>, diagnosis: ProviderDiagnosis, failure: &ListFailure) -> Unusable {
+    match (failure, standing.provider.is_stated()) {
+        (ListFailure::Discover(DiscoverError::Unreachable { .. }), false) => {
+            let place = place(standing).unwrap_or_default();
+            Unusable { reason: format!("no answer {place}; start it or fix base_url"), fix: String::new() }
+        }
+        _ => Unusable { reason: diagnosis.said, fix: diagnosis.fix },
+    }
 }
 
 fn of_provider(live: &LiveProviders, name: &str) -> Vec<ModelInfo> {
@@ -112,36 +245,22 @@ fn of_provider(live: &LiveProviders, name: &str) -> Vec<ModelInfo> {
 
 fn how(standing: &Standing<'_>) -> String {
     match &standing.state {
-        State::Scripted => "a script".to_owned(),
-        State::Ready(Some(key)) => format!("key from {key}"),
-        State::Ready(None)
-        | State::PerhapsRunning
-        | State::NoKey
-        | State::NoAddress
-        | State::KeyTrouble(_) => place(standing).unwrap_or_else(|| "no key needed".to_owned()),
-    }
-}
-
-/// Why a provider can't be used now; `models` is what is known to be there.
-async fn reason(standing: &Standing<'_>, models: &[ModelInfo], opener: &Opener) -> Option<String> {
-    let place = place(standing).unwrap_or_default();
-    match why_not(standing) {
-        _ if !models.is_empty() => None,
-        Some(reason) if matches!(standing.state, State::PerhapsRunning) => Some(format!("{reason} {place}")),
-        Some(reason) => Some(reason),
-        None if is_to_be_asked(standing) => match providers::asked(standing, opener).await {
-            Err(error) if standing.provider.vendor.is_none() => Some(error.to_string()),
-            Err(_) => Some(format!("no answer {place}; start it or fix base_url")),
-            Ok(_) => Some(format!("has no models {place}")),
-        },
-        None => None,
+        ProviderState::Scripted => "a script".to_owned(),
+        ProviderState::Ready(Some(key)) => format!("key from {key}"),
+        ProviderState::Ready(None)
+        | ProviderState::PerhapsRunning
+        | ProviderState::NoKey
+        | ProviderState::NoAddress
+        | ProviderState::KeyTrouble(_) => place(standing).unwrap_or_else(|| "no key needed".to_owned()),
     }
 }
 
 fn place(standing: &Standing<'_>) -> Option<String> {
     match &standing.provider.wire {
-        Wire::Http(wire) => wire.base_url.as_ref().map(|base_url| format!("at {}", base_url.value.as_str())),
-        Wire::Script { .. } => None,
+        ProviderWire::Http(wire) => {
+            wire.base_url.as_ref().map(|base_url| format!("at {}", base_url.value.as_str()))
+        }
+        ProviderWire::Script { .. } => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Colours, when somebody can see them.
+//! Colours for terminals; none for pipes and files.
 
 use crate::answer;
 

@@ -1,4 +1,5 @@
-//! `--print-config`: the settings in force as TOML that can be read back, each with a comment that says where it came from.
+//! `--print-config`: the settings in force as TOML that can be read back, each with a comment that says where
+//! it came from.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,16 +8,19 @@ use attache_core::legible::{is_invisible, legible_line};
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
-    ConfiguredRule, Limits, Origin, ProviderModel, SearchService, Sourced, StatedPrice, Wire,
+    ConfiguredRule, Limits, Origin, ProviderModel, ProviderWire, SearchService, Sourced, StatedPrice,
 };
-use crate::providers::{Standing, State, how_to_get_a_key, standings, usual_model, usual_small_model};
+use crate::providers::{
+    ProviderState, Standing, how_to_get_a_key, standings, usual_model, usual_small_model,
+};
 use crate::setup::Sources;
 
-/// Providers that nobody mentions and that have no key are left out: they are as the vendors have them.
+/// Providers without a key that the configuration does not mention are left out: they have their vendors'
+/// settings.
 pub(crate) fn text(sources: &Sources) -> String {
     let (config, keys) = (&sources.config, sources.credentials.read());
     let standings = standings(config, &keys);
-    let mut page = Page(String::new());
+    let mut page = ConfigPage(String::new());
     let state = if config.file.exists() { "" } else { " (not there)" };
     page.line(&format!("# configuration file: {}{state}", one_line(&config.file.display().to_string())));
     match (&config.model, usual_model(&standings, &sources.opener)) {
@@ -51,9 +55,9 @@ pub(crate) fn text(sources: &Sources) -> String {
 }
 
 /// Grows by whole lines.
-struct Page(String);
+struct ConfigPage(String);
 
-impl Page {
+impl ConfigPage {
     fn limits(&mut self, limits: &Limits) {
         self.line("\n[limits]");
         let idle = u64::try_from(limits.stream_idle.value.as_millis()).unwrap_or(u64::MAX);
@@ -62,21 +66,18 @@ impl Page {
         self.number("max_line_bytes", limits.max_line_bytes.value as u64, &limits.max_line_bytes.origin);
     }
 
-    fn rule(&mut self, rule: &Sourced<ConfiguredRule>) {
-        let Sourced { value: ConfiguredRule { rule, matching, not_matching }, origin } = rule;
+    fn rule(&mut self, rule: &ConfiguredRule) {
+        let ConfiguredRule { permission, pattern, action, matching, not_matching } = rule;
         self.line("\n[[permissions]]");
-        self.entry("permission", rule.permission.as_str(), origin);
-        self.entry("pattern", rule.pattern.as_str(), origin);
-        self.entry("action", rule.action.as_str(), origin);
+        self.entry("permission", permission.value.as_str(), &permission.origin);
+        self.entry("pattern", pattern.value.as_str(), &pattern.origin);
+        self.entry("action", action.value.as_str(), &action.origin);
         for (name, examples) in [("match", matching), ("not_match", not_matching)] {
-            if !examples.is_empty() {
+            if let Some(Sourced { value, origin }) = examples {
                 let examples: Vec<String> =
-                    examples.iter().map(|example| basic_value(example.as_str().into())).collect();
-                self.line(&format!(
-                    "{name} = [{}]  # {}",
-                    examples.join(", "),
-                    one_line(&origin.to_string())
-                ));
+                    value.iter().map(|example| basic_value(example.as_str().into())).collect();
+                let origin = one_line(&origin.to_string());
+                self.line(&format!("{name} = [{}]  # {origin}", examples.join(", ")));
             }
         }
     }
@@ -100,11 +101,11 @@ impl Page {
         self.line(&format!("\n[providers.{}]", key(&provider.name)));
         self.line(&format!("# key: {}", one_line(&key_state(standing))));
         match &provider.wire {
-            Wire::Script { dialect, script } => {
+            ProviderWire::Script { dialect, script } => {
                 self.entry("dialect", "script", dialect);
                 self.path("script", script);
             }
-            Wire::Http(wire) => {
+            ProviderWire::Http(wire) => {
                 self.entry("dialect", wire.dialect.value.as_str(), &wire.dialect.origin);
                 if let Some(base_url) = &wire.base_url {
                     self.entry("base_url", base_url.value.as_str(), &base_url.origin);
@@ -168,13 +169,15 @@ impl Page {
 /// Where the key is or would come from; never the key.
 fn key_state(standing: &Standing<'_>) -> String {
     match &standing.state {
-        State::Scripted => "none needed".to_owned(),
-        State::Ready(Some(key)) => format!("from {key}"),
-        State::Ready(None) | State::PerhapsRunning => {
+        ProviderState::Scripted => "none needed".to_owned(),
+        ProviderState::Ready(Some(key)) => format!("from {key}"),
+        ProviderState::Ready(None) | ProviderState::PerhapsRunning => {
             format!("none, and none needed; to give one, {}", how_to_get_a_key(standing.provider))
         }
-        State::NoKey | State::NoAddress => format!("none; {}", how_to_get_a_key(standing.provider)),
-        State::KeyTrouble(trouble) => trouble.to_string(),
+        ProviderState::NoKey | ProviderState::NoAddress => {
+            format!("none; {}", how_to_get_a_key(standing.provider))
+        }
+        ProviderState::KeyTrouble(trouble) => trouble.to_string(),
     }
 }
 

@@ -3,33 +3,34 @@
 use attache_core::ports::store::ModelRef;
 use attache_models::{KeyNeed, ScriptModel};
 
-use crate::config::{Config, HttpWire, Origin, Provider, Wire};
-use crate::credentials::{Key, Keys, LedgerError};
+use crate::config::{Config, HttpWire, Origin, Provider, ProviderWire};
+use crate::credentials::{ApiKey, Keys, LedgerError};
 
 mod ask;
+mod inquiries;
 mod kept_key;
 mod live;
 mod open;
 mod words;
 
-pub(crate) use ask::{asked, is_to_be_asked, local};
+pub(crate) use ask::{Examined, examine, is_own_server, local};
 pub(crate) use live::LiveProviders;
 pub(crate) use open::Opener;
-pub(crate) use words::{THREE_WAYS, THREE_WAYS_LISTED, how_to_get_a_key, key_hint, unknown, why_not};
+pub(crate) use words::{THREE_WAYS_LISTED, how_to_get_a_key, how_to_give_an_address, unknown, why_not};
 
 /// One provider and whether it can be used.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing<'a> {
     pub(crate) provider: &'a Provider,
-    pub(crate) state: State,
+    pub(crate) state: ProviderState,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum State {
+pub(crate) enum ProviderState {
     /// Answers from a file.
     Scripted,
     /// Can be asked. Without a key it needs none.
-    Ready(Option<Key>),
+    Ready(Option<ApiKey>),
     /// A server of one's own that nobody configured: it can be used if it runs.
     PerhapsRunning,
     NoKey,
@@ -43,16 +44,16 @@ impl Standing<'_> {
     /// Whether a request to it makes sense.
     fn can_be_asked(&self) -> bool {
         match self.state {
-            State::Scripted | State::Ready(_) | State::PerhapsRunning => true,
-            State::NoKey | State::NoAddress | State::KeyTrouble(_) => false,
+            ProviderState::Scripted | ProviderState::Ready(_) | ProviderState::PerhapsRunning => true,
+            ProviderState::NoKey | ProviderState::NoAddress | ProviderState::KeyTrouble(_) => false,
         }
     }
 
     /// Somebody configured it, or it has a key.
     pub(crate) fn is_worth_telling(&self) -> bool {
         match (&self.state, &self.provider.wire) {
-            (State::Ready(Some(_)), _) | (_, Wire::Script { .. }) => true,
-            (_, Wire::Http(wire)) => is_mentioned(self.provider, wire),
+            (ProviderState::Ready(Some(_)), _) | (_, ProviderWire::Script { .. }) => true,
+            (_, ProviderWire::Http(wire)) => is_mentioned(self.provider, wire),
         }
     }
 }
@@ -67,15 +68,18 @@ pub(crate) fn usual_model(standings: &[Standing<'_>], opener: &Opener) -> Option
     standings.iter().find_map(|standing| {
         let provider = standing.provider;
         match standing.state {
-            State::Scripted => Some(ModelRef::new(&provider.name, ScriptModel::DEFAULT_MODEL)),
-            State::Ready(_) => opener.listed(provider, &[]).first().map(|info| info.model.clone()),
-            State::PerhapsRunning | State::NoKey | State::NoAddress | State::KeyTrouble(_) => None,
+            ProviderState::Scripted => Some(ModelRef::new(&provider.name, ScriptModel::DEFAULT_MODEL)),
+            ProviderState::Ready(_) => opener.listed(provider, &[]).first().map(|info| info.model.clone()),
+            ProviderState::PerhapsRunning
+            | ProviderState::NoKey
+            | ProviderState::NoAddress
+            | ProviderState::KeyTrouble(_) => None,
         }
     })
 }
 
-/// The model for titles of new sessions where none is configured: the small one of the vendor whose model they get, if it has
-/// a key. A session that goes over to another vendor takes that one's.
+/// The model for titles of new sessions where none is configured: the small one of the vendor whose model they
+/// get, if it has a key. A session that goes over to another vendor takes that one's.
 pub(crate) fn usual_small_model(
     config: &Config,
     standings: &[Standing<'_>],
@@ -86,30 +90,30 @@ pub(crate) fn usual_small_model(
     let standing = standings.iter().find(|standing| standing.provider.name == model.provider_id)?;
     let small = standing.provider.small_model()?;
     match standing.state {
-        State::Ready(Some(_)) => Some(ModelRef::new(&model.provider_id, small)),
-        State::Ready(None)
-        | State::Scripted
-        | State::PerhapsRunning
-        | State::NoKey
-        | State::NoAddress
-        | State::KeyTrouble(_) => None,
+        ProviderState::Ready(Some(_)) => Some(ModelRef::new(&model.provider_id, small)),
+        ProviderState::Ready(None)
+        | ProviderState::Scripted
+        | ProviderState::PerhapsRunning
+        | ProviderState::NoKey
+        | ProviderState::NoAddress
+        | ProviderState::KeyTrouble(_) => None,
     }
 }
 
-fn state(provider: &Provider, keys: &Keys) -> State {
+fn state(provider: &Provider, keys: &Keys) -> ProviderState {
     let wire = match &provider.wire {
-        Wire::Script { .. } => return State::Scripted,
-        Wire::Http(wire) => wire,
+        ProviderWire::Script { .. } => return ProviderState::Scripted,
+        ProviderWire::Http(wire) => wire,
     };
     if wire.base_url.is_none() {
-        return State::NoAddress;
+        return ProviderState::NoAddress;
     }
     match (keys.of(&provider.name, &wire.key_variables.value), key_need(provider, wire)) {
-        (Ok(Some(key)), _) => State::Ready(Some(key)),
-        (Ok(None), KeyNeed::Required) => State::NoKey,
-        (Err(trouble), KeyNeed::Required) => State::KeyTrouble(trouble),
-        (Ok(None) | Err(_), KeyNeed::Optional) if is_mentioned(provider, wire) => State::Ready(None),
-        (Ok(None) | Err(_), KeyNeed::Optional) => State::PerhapsRunning,
+        (Ok(Some(key)), _) => ProviderState::Ready(Some(key)),
+        (Ok(None), KeyNeed::Required) => ProviderState::NoKey,
+        (Err(trouble), KeyNeed::Required) => ProviderState::KeyTrouble(trouble),
+        (Ok(None) | Err(_), KeyNeed::Optional) if is_mentioned(provider, wire) => ProviderState::Ready(None),
+        (Ok(None) | Err(_), KeyNeed::Optional) => ProviderState::PerhapsRunning,
     }
 }
 

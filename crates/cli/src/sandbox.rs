@@ -1,20 +1,21 @@
 //! What holds commands on this machine, by what the settings ask for. Decides no permission.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use attache_core::watchdog::{Approval, Containment};
-use attache_tools::sandbox::{Found, Level, Sandbox};
+use attache_sandbox::{LazySandbox, Level, Sandbox, own_program};
 
 use crate::config::{self, Config};
 use crate::troubles::Troubles;
 
-/// The sandbox of sessions. Looked for at once only where the settings hang on what is found: it takes many times as long as a
-/// start without it.
-pub(crate) fn open(config: &Config) -> Result<Found> {
+/// The sandbox of sessions. Looked for at once only where the settings hang on what is found: it takes many
+/// times as long as a start without it. `scratches`: the directory of all.
+pub(crate) fn open(config: &Config, scratches: &Path) -> Result<LazySandbox> {
     let wanted = config.sandbox.value;
-    let sandbox = Sandbox::found_by(move || find(wanted));
+    let scratches = scratches.to_owned();
+    let sandbox = Sandbox::found_lazily_by(move || find(wanted, Some(&scratches)));
     let anything_will_do = match (wanted, config.approval.value) {
         (config::Sandbox::Auto, Approval::Ask | Approval::Edits) | (config::Sandbox::Off, _) => true,
         (config::Sandbox::Auto, Approval::All) | (config::Sandbox::Require, _) => false,
@@ -25,9 +26,14 @@ pub(crate) fn open(config: &Config) -> Result<Found> {
     Ok(sandbox)
 }
 
-/// Looks for the best sandbox unless the user wants none. Starts a process or two.
-pub(crate) fn find(wanted: config::Sandbox) -> Sandbox {
-    match (wanted, std::env::current_exe()) {
+/// Looks for the best sandbox unless the user wants none. Starts a process or two. With `scratches`, our own
+/// program is copied there, for commands that could replace it.
+pub(crate) fn find(wanted: config::Sandbox, scratches: Option<&Path>) -> Sandbox {
+    let copy = scratches.filter(|_| wanted != config::Sandbox::Off).and_then(|scratches| {
+        let copy = own_program(scratches);
+        copy.inspect_err(|error| tracing::warn!(%error, "our own program can't be copied")).ok()
+    });
+    match (wanted, copy.map_or_else(std::env::current_exe, Ok)) {
         (config::Sandbox::Off, program) => Sandbox::none(program.unwrap_or_default()),
         (config::Sandbox::Auto | config::Sandbox::Require, Ok(program)) => Sandbox::probe(program),
         (config::Sandbox::Auto | config::Sandbox::Require, Err(error)) => {
@@ -46,7 +52,7 @@ pub(crate) fn containment(wanted: config::Sandbox, found: Level) -> Containment 
     }
 }
 
-/// Says what holds commands less than the whole sandbox would, where nobody asked for less.
+/// Reports a sandbox that is weaker than the full one, unless the settings ask for less.
 pub(crate) fn tell_shortfall(wanted: config::Sandbox, sandbox: &Sandbox, troubles: &Troubles) {
     let title = match containment(wanted, sandbox.level()) {
         Containment::Full | Containment::ExplicitlyOff => return,

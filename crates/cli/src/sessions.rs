@@ -1,25 +1,22 @@
-//! `attache sessions`: looks at stored sessions without opening them. Reads only, and makes no file but the one asked for.
+//! `attache sessions`: looks at stored sessions without opening them, exports, archives and deletes them.
+//!
+//! Commands that look make no file. `export` makes the one asked for.
 
+mod export;
+mod list;
+mod remove;
 mod show;
 
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::Path;
-
-use anyhow::{Context, Result, bail};
-use attache_core::calendar;
-use attache_core::export::{ExportError, Format, export};
+use anyhow::{Result, bail};
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::store::{SessionQuery, SessionRow, Store};
-use serde_json::{Value, json};
+use attache_store::ReadOnlyStore;
 
-use crate::answer;
-use crate::args::{ExportFormat, ListArgs, SessionsCommand};
-use crate::config::Config;
-use crate::paint::{Colour, Paint};
-use crate::when;
+use crate::args::SessionsCommand;
+use crate::config::{Origin, STORE_OPTION};
+use crate::paint::Paint;
+use crate::setup::{self, Sources};
 
 use show::{Detail, Printer};
 
@@ -29,122 +26,67 @@ const PAGE_SESSIONS: usize = 200;
 /// How many ids are named where a prefix fits several.
 const CANDIDATES: usize = 5;
 
-/// `store` is `None` as long as nothing was ever stored.
-pub(crate) async fn run(
-    store: Option<&attache_store::ReadOnlyStore>,
-    config: &Config,
-    command: SessionsCommand,
-) -> Result<()> {
-    let Some(store) = store else {
-        return match command {
-            SessionsCommand::List(arguments) => list_none(&arguments),
-            SessionsCommand::Show { id, .. } | SessionsCommand::Export { id, .. } => bail!(unknown(&id)),
-        };
+pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<()> {
+    let config = &sources.config;
+    let Some(store) = setup::look_into_store(config, &sources.dirs)? else {
+        return nothing_stored(sources, &command);
     };
     match command {
-        SessionsCommand::List(arguments) => list(store, &arguments).await,
+        SessionsCommand::List(arguments) => list::run(&store, &arguments).await,
         SessionsCommand::Show { id, json: true, .. } => {
-            let id = find(store, &id).await?;
-            write_export(store, &id, Format::Json, None).await
+            let id = find(&store, &id).await?;
+            export::to_stdout(&store, &id, attache_core::export::Format::Json).await
         }
         SessionsCommand::Show { id, full, json: false } => {
-            let id = find(store, &id).await?;
+            let id = find(&store, &id).await?;
             let Some(record) = store.session(&id).await? else { bail!(unknown(id.as_str())) };
             let detail = if full { Detail::Full } else { Detail::Outline };
-            Printer { config, detail, paint: Paint::for_answers() }.session(store, &record).await
+            Printer { config, detail, paint: Paint::for_answers() }.session(&store, &record).await
         }
-        SessionsCommand::Export { id, format, output } => {
-            let format = match format {
-                ExportFormat::Jsonl => Format::Jsonl,
-                ExportFormat::Json => Format::Json,
-                ExportFormat::Md => Format::Markdown,
-                ExportFormat::Csv => Format::Csv,
-            };
-            // Before the file is made: a mistyped id must not empty an older export.
-            let id = find(store, &id).await?;
-            write_export(store, &id, format, output.as_deref()).await
+        SessionsCommand::Export(arguments) => export::run(&store, &arguments).await,
+        SessionsCommand::Archive { id, undo } => {
+            let row = found_row(store, &id).await?;
+            let change = if undo { remove::Archiving::Undo } else { remove::Archiving::Do };
+            remove::archive(sources, &row, change).await
+        }
+        SessionsCommand::Delete { id, yes } => {
+            let row = found_row(store, &id).await?;
+            let consent = if yes { remove::Consent::Given } else { remove::Consent::Asked };
+            remove::delete(sources, &row, consent).await
         }
     }
 }
 
-fn list_none(arguments: &ListArgs) -> Result<()> {
-    if arguments.json {
-        answer::write("[]\n")?;
+/// What each command says as long as there is no database.
+fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<()> {
+    let store = &sources.config.store;
+    // A default place fills with the first prompt; one that was typed is a slip.
+    if store.origin == Origin::Option(STORE_OPTION) {
+        bail!("there is no database {}; check the path given with --store", store.value.display());
     }
-    answer::note("no sessions yet; they appear here after their first prompt");
-    Ok(())
+    match command {
+        SessionsCommand::List(arguments) => list::none(arguments),
+        SessionsCommand::Show { id, .. }
+        | SessionsCommand::Archive { id, .. }
+        | SessionsCommand::Delete { id, .. } => bail!(unknown(id)),
+        SessionsCommand::Export(arguments) => bail!(unknown(&arguments.id)),
+    }
 }
 
-async fn list(store: &dyn Store, arguments: &ListArgs) -> Result<()> {
-    let limit = if arguments.all { usize::MAX } else { arguments.limit };
-    let mut pages = Pages::new(store);
-    let (mut listed, mut more) = (0, false);
-    let paint = Paint::for_answers();
-    let mut separator = "[\n";
-    'pages: while let Some(rows) = pages.next().await? {
-        let mut text = String::new();
-        for row in &rows {
-            if listed == limit {
-                more = true;
-                answer::write_painted(&text)?;
-                break 'pages;
-            }
-            listed += 1;
-            if arguments.json {
-                write!(text, "{separator}  {}", as_json(row))?;
-                separator = ",\n";
-            } else {
-                writeln!(text, "{}", as_line(row, paint))?;
-            }
-        }
-        answer::write_painted(&text)?;
+/// The row of the session that is meant. Lets go of the reading store: the caller opens one to write.
+async fn found_row(store: ReadOnlyStore, typed: &str) -> Result<SessionRow> {
+    let id = find(&store, typed).await?;
+    match store.session(&id).await? {
+        Some(record) => Ok(record.row),
+        None => bail!(unknown(id.as_str())),
     }
-    match (listed, arguments.json) {
-        (0, _) => return list_none(arguments),
-        (_, true) => answer::write("\n]\n")?,
-        (_, false) => {}
-    }
-    if more {
-        answer::note(&format!("the newest {listed}; `--all` lists every session, `--limit N` the newest N"));
-    }
-    Ok(())
-}
-
-fn as_line(row: &SessionRow, paint: Paint) -> String {
-    let (when, place) = (when::minutes(row.updated_at), plain(&row.workspace_root.to_string_lossy()));
-    format!(
-        "{}  {}  {}  {}",
-        row.id,
-        paint.paint(Colour::Grey, &when),
-        paint.paint(Colour::Bold, &title(row)),
-        paint.paint(Colour::Grey, &place)
-    )
-}
-
-/// For programs: exact values, times as ISO 8601.
-fn as_json(row: &SessionRow) -> Value {
-    let totals = &row.totals;
-    json!({
-        "id": row.id.as_str(),
-        "title": row.metadata.title(),
-        "workspace": row.workspace_root,
-        "agent": row.agent.to_string(),
-        "model": row.model.as_ref().map(ToString::to_string),
-        "createdAt": calendar::iso_8601(row.created_at),
-        "updatedAt": calendar::iso_8601(row.updated_at),
-        "tokens": {
-            "input": totals.prompt_tokens,
-            "output": totals.completion_tokens,
-            "reasoning": totals.reasoning_tokens,
-            "cacheRead": totals.cache_read,
-            "cacheWrite": totals.cache_write,
-        },
-        "costUsd": totals.cost_usd,
-    })
 }
 
 /// The session of this id, or the only one whose id begins like this, with or without `ses_`.
 async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
+    if typed.is_empty() {
+        bail!("the session id is empty; `attache sessions list` shows the ids");
+    }
     let exact = SessionId::new(typed);
     if store.session(&exact).await?.is_some() {
         return Ok(exact);
@@ -152,9 +94,9 @@ async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
     let bare = typed.strip_prefix("ses_").unwrap_or(typed);
     let fits = |id: &SessionId| {
         let id = id.as_str();
-        !bare.is_empty() && id.strip_prefix("ses_").unwrap_or(id).starts_with(bare)
+        id.starts_with(typed) || id.strip_prefix("ses_").unwrap_or(id).starts_with(bare)
     };
-    let mut pages = Pages::new(store);
+    let mut pages = Pages::new(store, Archived::Include);
     let mut found: Vec<SessionId> = Vec::new();
     while found.len() <= CANDIDATES
         && let Some(rows) = pages.next().await?
@@ -176,24 +118,36 @@ async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
     }
 }
 
+/// Whether archived sessions are among those that are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Archived {
+    Include,
+    LeaveOut,
+}
+
 /// All sessions, the latest first, page by page.
 struct Pages<'a> {
     store: &'a dyn Store,
+    archived: Archived,
     after: Option<(i64, SessionId)>,
     is_done: bool,
 }
 
 impl<'a> Pages<'a> {
-    fn new(store: &'a dyn Store) -> Self {
-        Self { store, after: None, is_done: false }
+    fn new(store: &'a dyn Store, archived: Archived) -> Self {
+        Self { store, archived, after: None, is_done: false }
     }
 
     async fn next(&mut self) -> Result<Option<Vec<SessionRow>>> {
         if self.is_done {
             return Ok(None);
         }
-        let query =
-            SessionQuery { after: self.after.take(), limit: PAGE_SESSIONS, ..SessionQuery::default() };
+        let query = SessionQuery {
+            after: self.after.take(),
+            limit: PAGE_SESSIONS,
+            include_archived: self.archived == Archived::Include,
+            ..SessionQuery::default()
+        };
         let rows = self.store.list_sessions(query).await?;
         self.is_done = rows.len() < PAGE_SESSIONS;
         self.after = rows.last().map(|last| (last.updated_at, last.id.clone()));
@@ -210,26 +164,6 @@ fn title(row: &SessionRow) -> String {
     plain(row.metadata.title().unwrap_or("(no title)"))
 }
 
-async fn write_export(
-    store: &dyn Store,
-    id: &SessionId,
-    format: Format,
-    output: Option<&Path>,
-) -> Result<()> {
-    let result = match output {
-        Some(path) => {
-            let file = File::create(path).with_context(|| format!("can't write {}", path.display()))?;
-            export(store, id, format, &mut BufWriter::new(file)).await
-        }
-        None => export(store, id, format, &mut answer::stream()).await,
-    };
-    match result {
-        Err(ExportError::UnknownSession(id)) => bail!(unknown(id.as_str())),
-        Err(ExportError::Write(error)) => Ok(answer::forgive(Err(error))?),
-        other => Ok(other?),
-    }
-}
-
 fn unknown(id: &str) -> String {
-    format!("there is no session {}; `attache sessions list` shows the ones there are", plain(id))
+    format!("no session has an id that begins with {}; `attache sessions list` shows the ids", plain(id))
 }

@@ -1,4 +1,5 @@
-//! Composes the rooms from the settings: store, models, tools, hub. Decides nothing beyond what the configuration says.
+//! Composes the rooms from the settings: store, models, tools, hub. Decides nothing beyond what the
+//! configuration says.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -7,17 +8,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use attache_core::agents::{Agents, DEFAULT_AGENT};
-use attache_core::hub::{Hub, Parts, People, Settings};
+use attache_core::compactor::Compactor;
+use attache_core::hub::{Hub, People, Ports, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::Clock;
-use attache_core::watchdog::{Containment, Hold};
+use attache_core::turn::NativeBackend;
+use attache_core::watchdog::{Containment, HostContainment};
 use attache_models::Http;
-use attache_store::{FileBlobs, Location, ReadOnlyStore, SqliteStore};
-use attache_tools::{Equipment, ScratchDirectories};
+use attache_sandbox::LazySandbox;
+use attache_store::{FileBlobs, ReadOnlyStore, SqliteStore, StoreLocation};
+use attache_tools::{Equipment, MachineSurroundings, ScratchDirectories};
 use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
-use crate::config::{Config, ConfigErrors, Durability, Environment};
+use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment};
 use crate::credentials::Credentials;
 use crate::dirs::Dirs;
 use crate::providers::{LiveProviders, Opener};
@@ -35,7 +39,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn new(config: Config, dirs: Dirs, environment: &Environment) -> Self {
+    pub(crate) fn new(config: Config, dirs: Dirs, environment: &ProcessEnvironment) -> Self {
         let credentials = Credentials::new(environment, &dirs);
         let troubles = Troubles::default();
         let opener = Opener {
@@ -48,7 +52,7 @@ impl Sources {
         Self { config: Arc::new(config), dirs, credentials, opener, troubles }
     }
 
-    /// The providers as they stand now.
+    /// The providers as they are now.
     pub(crate) fn live(&self) -> Result<LiveProviders, ConfigErrors> {
         LiveProviders::open(self.config.clone(), self.credentials.clone(), self.opener.clone())
     }
@@ -99,27 +103,26 @@ impl Setup {
         let guarded = crate::guarded::guarded(config, dirs, files_of_ours);
         // Named as it really is: what sessions keep there is told apart from what is hidden around it.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
-        let sandbox = crate::sandbox::open(config)?;
-        let (wanted, found, troubles) = (config.sandbox.value, sandbox.clone(), sources.troubles.clone());
-        let containment = match wanted {
-            // Nothing to look for, so it is known from the start.
-            crate::config::Sandbox::Off => Containment::ExplicitlyOff.into(),
-            crate::config::Sandbox::Auto | crate::config::Sandbox::Require => Hold::found_by(move || {
-                crate::sandbox::tell_shortfall(wanted, &found, &troubles);
-                crate::sandbox::containment(wanted, found.level())
-            }),
-        };
+        let sandbox = crate::sandbox::open(config, &scratch)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        // The standard library seeds its hashers from the operating system; enough for digits that keep processes apart.
+        let user_directory = dirs.config_file.parent().map(Path::to_owned);
+        // The standard library seeds its hashers from the operating system; enough for digits that keep
+        // processes apart.
         let seed = RandomState::new().build_hasher().finish();
-        let hub = Hub::new(Parts {
+        let blobs = Arc::new(FileBlobs::new(dirs.blobs.clone()));
+        let (model, small_model) = (Arc::new(providers.clone()), config.small_model.as_ref());
+        let small_model = small_model.map(|model| model.value.clone());
+        let compactor =
+            Compactor { model: model.clone(), blobs: blobs.clone(), small_model: small_model.clone() };
+        let hub = Hub::new(Ports {
             leases: Arc::new(store.clone()),
-            blobs: Arc::new(FileBlobs::new(dirs.blobs.clone())),
+            blobs,
             scratch: Some(Arc::new(ScratchDirectories::below(scratch.clone()))),
-            model: Arc::new(providers.clone()),
-            compaction: None,
+            backend: Arc::new(NativeBackend),
+            model,
+            compaction: Some(Arc::new(compactor)),
             tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search }).into(),
-            surroundings: Some(Arc::new(attache_tools::Git::new(sandbox))),
+            surroundings: Some(Arc::new(MachineSurroundings::new(sandbox.clone(), user_directory))),
             pictures: Some(Arc::new(attache_tools::PictureFitter::default())),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),
@@ -127,19 +130,34 @@ impl Setup {
             settings: Settings {
                 model: config.model.as_ref().map(|model| model.value.clone()),
                 agent: agent.to_owned(),
-                small_model: config.small_model.as_ref().map(|model| model.value.clone()),
+                small_model,
                 max_steps: config.limits.max_steps.value,
                 scratch,
                 guarded: Arc::new(guarded),
-                rules: config.rules.iter().map(|rule| rule.value.rule.clone()).collect(),
+                rules: config.rules.iter().map(ConfiguredRule::rule).collect(),
                 approval: config.approval.value,
-                containment,
+                containment: containment(sources, &sandbox),
                 people: People::Present,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },
             store: Arc::new(store.clone()),
         });
         Ok(Self { hub, providers, store, clock })
+    }
+}
+
+/// How commands are held: known from the start where they are not, else found out when it is first asked.
+fn containment(sources: &Sources, sandbox: &LazySandbox) -> HostContainment {
+    let wanted = sources.config.sandbox.value;
+    let (found, troubles) = (sandbox.clone(), sources.troubles.clone());
+    match wanted {
+        crate::config::Sandbox::Off => Containment::ExplicitlyOff.into(),
+        crate::config::Sandbox::Auto | crate::config::Sandbox::Require => {
+            HostContainment::found_by(move || {
+                crate::sandbox::tell_shortfall(wanted, &found, &troubles);
+                crate::sandbox::containment(wanted, found.level())
+            })
+        }
     }
 }
 
@@ -157,10 +175,10 @@ pub(crate) fn look_into_store(config: &Config, dirs: &Dirs) -> Result<Option<Rea
     Ok(ReadOnlyStore::open(&store_location(config, dirs))?)
 }
 
-fn store_location(config: &Config, dirs: &Dirs) -> Location {
+fn store_location(config: &Config, dirs: &Dirs) -> StoreLocation {
     let database = config.store.value.clone();
     let beside = database.parent().map(PathBuf::from).unwrap_or_default();
-    Location { database, locks: beside.join("locks"), blobs: dirs.blobs.clone() }
+    StoreLocation { database, locks: beside.join("locks"), blobs: dirs.blobs.clone() }
 }
 
 fn durability(config: &Config) -> attache_store::Durability {

@@ -1,4 +1,5 @@
-//! What works less well than was asked for: it stands in the log at once, and who opens the next session is told. Ends nothing.
+//! What works less well than was asked for: it is logged at once, and the client that opens the next session is
+//! told. Ends nothing.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,31 +8,31 @@ use attache_acp::Warning;
 
 /// A cheap handle; all of a process are one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Troubles(Arc<Mutex<Known>>);
+pub(crate) struct Troubles(Arc<Mutex<ReportedTroubles>>);
 
-/// Why a lock: keys and models are read again by whoever needs them, sessions are opened by others.
+/// Why a lock: keys and models are read again by several tasks, and others open sessions.
 #[derive(Debug, Default)]
-struct Known {
+struct ReportedTroubles {
     untold: Vec<Warning>,
-    /// Descriptions: what lasts is not told again whenever somebody looks.
+    /// Descriptions: a trouble that lasts is told once.
     heard: HashSet<String>,
 }
 
 impl Troubles {
     pub(crate) fn report(&self, title: &str, description: String) {
-        tracing::warn!("{title}: {description}");
         let mut known = self.lock();
         if known.heard.insert(description.clone()) {
+            tracing::warn!("{title}: {description}");
             known.untold.push(Warning { title: title.to_owned(), description });
         }
     }
 
-    /// What nobody was told yet.
+    /// What no client was told yet.
     pub(crate) fn take(&self) -> Vec<Warning> {
         std::mem::take(&mut self.lock().untold)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, ReportedTroubles> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

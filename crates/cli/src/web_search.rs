@@ -1,4 +1,4 @@
-//! Whether the web can be searched: who was configured, and whether there is a key. Asks nobody.
+//! Whether the web can be searched: which service is configured, and whether there is a key. Sends nothing.
 
 use attache_tools::{SearchEndpoint, SearchEndpointError, SearchKey};
 
@@ -6,38 +6,38 @@ use crate::config::SearchService;
 use crate::credentials::Credentials;
 use crate::setup::Sources;
 
-pub(crate) enum Standing {
+pub(crate) enum SearchSetup {
     NotConfigured,
     /// This variable is not set.
     NoKey(SearchService, String),
     Ready(SearchService, SearchEndpoint),
 }
 
-pub(crate) fn standing(sources: &Sources) -> Result<Standing, SearchEndpointError> {
-    let Some(service) = sources.config.web_search.service() else { return Ok(Standing::NotConfigured) };
+pub(crate) fn search_setup(sources: &Sources) -> Result<SearchSetup, SearchEndpointError> {
+    let Some(service) = sources.config.web_search.service() else { return Ok(SearchSetup::NotConfigured) };
     let key = key(&sources.credentials, &service);
     match (&key, &service.key_variable) {
         (None, Some(variable)) => {
             let variable = variable.value.clone();
-            Ok(Standing::NoKey(service, variable))
+            Ok(SearchSetup::NoKey(service, variable))
         }
         (Some(_), _) | (None, None) => {
             let endpoint = SearchEndpoint::new(service.provider.value, service.base_url.value.as_str(), key)?;
-            Ok(Standing::Ready(service, endpoint))
+            Ok(SearchSetup::Ready(service, endpoint))
         }
     }
 }
 
 /// Who is asked in this process.
 pub(crate) fn endpoint(sources: &Sources) -> Result<Option<SearchEndpoint>, SearchEndpointError> {
-    match standing(sources)? {
-        Standing::NotConfigured => Ok(None),
-        Standing::NoKey(_, variable) => {
+    match search_setup(sources)? {
+        SearchSetup::NotConfigured => Ok(None),
+        SearchSetup::NoKey(_, variable) => {
             let why = format!("{variable} is not set in the environment of attache");
             sources.troubles.report("There is no web_search", why);
             Ok(None)
         }
-        Standing::Ready(_, endpoint) => Ok(Some(endpoint)),
+        SearchSetup::Ready(_, endpoint) => Ok(Some(endpoint)),
     }
 }
 

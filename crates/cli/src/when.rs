@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use attache_core::calendar;
 use jiff::tz::TimeZone;
 
-/// Of this machine and user (`TZ`, `/etc/localtime`); UTC where neither says. Looked for when the first time is told.
+/// Of this machine and user (`TZ`, `/etc/localtime`); UTC where neither says. Looked for when the first time is
+/// told.
 pub(crate) fn zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
     ZONE.get_or_init(|| TimeZone::try_system().unwrap_or(TimeZone::UTC)).clone()

@@ -1,4 +1,5 @@
-//! The official TypeScript SDK drives the binary through every method; each line is held to the schema and the order.
+//! The official TypeScript SDK drives the binary through every method; each line is held to the schema and the
+//! order.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! Agents as data: who speaks in a session and which tools it is offered. The built-in ones; manifests from files join later.
+//! Agents as data: who speaks in a session and which tools it is offered. The built-in ones; manifests from
+//! files join later.
 
 use crate::choices::Mode;
 use crate::ports::tool::{Effect, ToolKind, ToolSpec};
@@ -6,7 +7,7 @@ use crate::watchdog::{Action, Commands, Firmness, ManifestRule, Rule};
 
 /// Which tools an agent is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum ToolOffer {
     Everything,
     /// Nothing that changes files. Commands are offered: `commands` says which.
     WithoutMutations,
@@ -29,9 +30,11 @@ pub struct Agent {
     pub name: &'static str,
     pub description: &'static str,
     pub system_prompt: &'static str,
-    pub offer: Offer,
+    pub offer: ToolOffer,
     /// Which commands it may run at all.
     pub commands: Commands,
+    /// What it is told to do where one of its own rules refuses a call; `None`: what the rule says.
+    pub instead: Option<&'static str>,
     /// Rules that go with it wherever it works.
     pub permissions: Vec<ManifestRule>,
 }
@@ -39,9 +42,9 @@ pub struct Agent {
 impl Agent {
     pub fn is_offered(&self, tool: &ToolSpec) -> bool {
         match self.offer {
-            Offer::Everything => true,
-            Offer::WithoutMutations => tool.effect == Effect::ReadOnly || tool.kind == ToolKind::Execute,
-            Offer::Nothing => false,
+            ToolOffer::Everything => true,
+            ToolOffer::WithoutMutations => tool.effect != Effect::Mutates || tool.kind == ToolKind::Execute,
+            ToolOffer::Nothing => false,
         }
     }
 }
@@ -55,8 +58,14 @@ pub struct Agents {
 /// The agent of a session for which nothing else was chosen.
 pub const DEFAULT_AGENT: &str = "build";
 
+/// What a refusal in plan mode says to do.
+pub(crate) const IN_PLAN_MODE: &str = "in plan mode: finish the plan, then ask the user to switch the mode";
+
 /// Names sessions.
 pub const TITLE_AGENT: &str = "title";
+
+/// Writes what a conversation is replaced by when it outgrows its model.
+pub const COMPACTION_AGENT: &str = "compaction";
 
 impl Agents {
     pub fn builtin() -> Self {
@@ -68,8 +77,9 @@ impl Agents {
                     name: "Build",
                     description: "Reads, edits and runs commands in the workspace. Asks before changes.",
                     system_prompt: include_str!("agents/build.md"),
-                    offer: Offer::Everything,
+                    offer: ToolOffer::Everything,
                     commands: Commands::Any,
+                    instead: None,
                     permissions: Vec::new(),
                 },
                 Agent {
@@ -78,8 +88,9 @@ impl Agents {
                     name: "Plan",
                     description: "Reads and plans. Changes no file and runs only commands that read.",
                     system_prompt: include_str!("agents/plan.md"),
-                    offer: Offer::WithoutMutations,
+                    offer: ToolOffer::WithoutMutations,
                     commands: Commands::OnlyReading,
+                    instead: Some(IN_PLAN_MODE),
                     // Beside the offer: what is not offered can be called all the same.
                     permissions: vec![pinned("edit", "*", Action::Deny)],
                 },
@@ -89,8 +100,20 @@ impl Agents {
                     name: "Title",
                     description: "Names a session after its first turn.",
                     system_prompt: include_str!("agents/title.md"),
-                    offer: Offer::Nothing,
+                    offer: ToolOffer::Nothing,
                     commands: Commands::OnlyReading,
+                    instead: None,
+                    permissions: Vec::new(),
+                },
+                Agent {
+                    id: COMPACTION_AGENT,
+                    mode: AgentMode::Hidden,
+                    name: "Compaction",
+                    description: "Summarises a conversation that outgrows its model.",
+                    system_prompt: include_str!("agents/compaction.md"),
+                    offer: ToolOffer::Nothing,
+                    commands: Commands::OnlyReading,
+                    instead: None,
                     permissions: Vec::new(),
                 },
             ],

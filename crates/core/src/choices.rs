@@ -1,5 +1,5 @@
-//! What a user can choose for a session, and what is chosen: agents as modes, models, how much they think and how
-//! much happens without asking.
+//! What a user can choose for a session, and what is chosen: agents as modes, models, how much they think and
+//! how much happens without asking.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -96,7 +96,8 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// `{agent, approval, model, thought_level, thought_levels}`, the model as `provider/model`; what is not there is left out.
+    /// `{agent, approval, model, thought_level, thought_levels}`, the model as `provider/model`; what is not
+    /// there is left out.
     pub fn to_json(&self) -> Value {
         let mut data = json!({ "agent": self.agent, "approval": self.approval.as_str() });
         if let Some(model) = &self.model {

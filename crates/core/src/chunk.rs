@@ -1,5 +1,5 @@
-//! The chunk vocabulary: one closed enum for everything a run says, the same live, in the log and on the AI SDK wire.
-//! What the chunks add up to is `reduce`'s business, their order `order`'s, their JSON form `json`'s.
+//! The chunk vocabulary: one closed enum for everything a run says, the same live, in the log and on the AI SDK
+//! wire. What the chunks add up to is `reduce`'s business, their order `order`'s, their JSON form `json`'s.
 
 use std::borrow::Cow;
 use std::sync::Arc;

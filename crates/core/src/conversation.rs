@@ -1,4 +1,5 @@
-//! The conversation as a model sees it, with what is known of it as a whole. Grows at its end: nothing of it is walked once per turn.
+//! The conversation as a model sees it, with what is known of it as a whole. Grows at its end: nothing of it is
+//! walked once per turn.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -6,8 +7,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::compaction::Boundary;
 use crate::estimate::{self, Size};
-use crate::ids::CallId;
+use crate::ids::{CallId, MessageId};
 use crate::part::{Part, Passage};
 use crate::seen::{self, Sights};
 
@@ -22,6 +24,8 @@ pub struct Conversation {
     call_ids: Arc<HashSet<CallId>>,
     /// What its calls say about files. Why shared: every turn begins with it.
     seen: Arc<Sights>,
+    /// Providers counted the passages before this place with others that are no longer sent.
+    counted_from: usize,
 }
 
 impl Conversation {
@@ -29,6 +33,44 @@ impl Conversation {
     pub fn push(&mut self, passage: Passage) {
         self.count(&passage);
         Arc::make_mut(&mut self.passages).push(Arc::new(passage));
+    }
+
+    /// Appends a passage as rows have it: a boundary in it holds from there on.
+    pub(crate) fn push_stored(&mut self, passage: Passage) {
+        let boundary = passage.parts.iter().rev().find_map(Boundary::of);
+        let message_id = passage.message_id.clone();
+        self.push(passage);
+        if let Some(boundary) = boundary {
+            *self = self.compacted(&boundary, self.passages.len() - 1, &message_id);
+        }
+    }
+
+    /// The conversation with a boundary before the passage at `place`: the summary, the tail, and what is there
+    /// from that place on. Ids of calls and what is known of files stay: both are of the whole session.
+    pub(crate) fn compacted(&self, boundary: &Boundary, place: usize, message_id: &MessageId) -> Self {
+        let tail = boundary
+            .tail_start
+            .as_ref()
+            .and_then(|start| self.passages[..place].iter().position(|passage| passage.message_id == *start));
+        let tail = tail.unwrap_or(place);
+        let mut passages = Vec::with_capacity(1 + self.passages.len() - tail);
+        passages.push(Arc::new(boundary.summary(message_id)));
+        passages.extend(self.passages[tail..].iter().cloned());
+        Self {
+            size: passages
+                .iter()
+                .fold(Size::default(), |size, passage| size + estimate::passage_size(passage)),
+            weight: passages.iter().map(|passage| weight(passage)).sum(),
+            passages: Arc::new(passages),
+            call_ids: self.call_ids.clone(),
+            seen: self.seen.clone(),
+            counted_from: 1 + place - tail,
+        }
+    }
+
+    /// The first place whose figures of a provider say what is sent now.
+    pub(crate) fn counted_from(&self) -> usize {
+        self.counted_from
     }
 
     /// Puts another passage in the place of one, with the same calls.
@@ -68,7 +110,8 @@ impl Conversation {
         }
         let sights = passage.parts.iter().filter_map(Part::tool).flat_map(seen::sights);
         for sight in sights {
-            Arc::make_mut(&mut self.seen).insert(sight.path, sight.digest);
+            let known = seen::Known::with(self.seen.get(&sight.path), &sight);
+            Arc::make_mut(&mut self.seen).insert(sight.path, known);
         }
     }
 }

@@ -73,7 +73,8 @@ impl StepCount {
         self.pass(segment);
     }
 
-    /// Counts the steps that begin in a segment. One without steps may stand between those of a run and changes nothing.
+    /// Counts the steps that begin in a segment. One without steps may stand between those of a run and changes
+    /// nothing.
     pub(crate) fn pass(&mut self, segment: &Segment) {
         let steps = segment.first_step + segment.chunks.iter().map(begun).sum::<u32>();
         if steps > 0 {

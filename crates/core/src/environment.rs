@@ -1,5 +1,7 @@
-//! What a session's prompt says of its surroundings. Captured once, so that the prompt stays the same to the byte, also after
-//! a restart; what changes later is told with the next user message.
+//! What a session's prompt says of its surroundings. Captured once, so that the prompt stays the same to the
+//! byte, also after a restart; what changes later is told with the next user message.
+
+mod rules;
 
 use serde_json::{Value, json};
 
@@ -7,7 +9,7 @@ use crate::hub::People;
 use crate::part::Part;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
-use crate::watchdog::{Approval, Containment};
+use crate::watchdog::{Approval, Commands, Containment};
 
 /// The part of a user message that tells what has changed: `data-environment {text}`. For the model only.
 pub const PART_NAME: &str = "environment";
@@ -19,8 +21,8 @@ pub struct Facts<'a> {
     pub workspace: &'a Workspace,
     /// `None`: nobody could say.
     pub git: Option<&'a str>,
-    /// What differs from the last commit, as it was found when the session began. `None` later: the model's own edits would
-    /// be news to it with every turn.
+    /// What differs from the last commit, as it was found when the session began. `None` later: the model's own
+    /// edits would be news to it with every turn.
     pub uncommitted: Option<&'a str>,
     pub date: &'a str,
     pub model: &'a ModelRef,
@@ -34,11 +36,14 @@ pub struct Facts<'a> {
 const COMMANDS: &str = "Commands";
 const QUESTIONS: &str = "Questions";
 
+/// Before their labels, where they are about agents whose commands only read.
+const ONLY_READING: &str = "only reading: ";
+
 /// Lines of a label and a value, in the order they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment(Vec<(String, String)>);
+pub struct SessionEnvironment(Vec<(String, String)>);
 
-impl Environment {
+impl SessionEnvironment {
     pub fn of(facts: Facts<'_>) -> Self {
         let Workspace { root, additional, scratch, .. } = facts.workspace;
         let additional: Vec<_> = additional.iter().map(|path| path.display().to_string()).collect();
@@ -52,11 +57,15 @@ impl Environment {
         lines.extend(facts.git.map(|git| ("Git", git.to_owned())));
         lines.extend(facts.uncommitted.map(|found| ("Uncommitted at the start", found.to_owned())));
         lines.extend([("Date", facts.date.to_owned()), ("Model", facts.model.to_string())]);
-        lines.push((COMMANDS, commands(facts.containment).to_owned()));
-        lines.push((QUESTIONS, questions(facts.approval, facts.people)));
         // A name with a line break in it must not look like another line.
         let plain = |value: String| value.replace(char::is_control, " ");
-        Self(lines.into_iter().map(|(label, value)| (label.to_owned(), plain(value))).collect())
+        let mut lines: Vec<_> =
+            lines.into_iter().map(|(label, value)| (label.to_owned(), plain(value))).collect();
+        for (agent, before) in [(Commands::Any, ""), (Commands::OnlyReading, ONLY_READING)] {
+            lines.push((format!("{before}{COMMANDS}"), rules::commands(&facts, agent).to_owned()));
+            lines.push((format!("{before}{QUESTIONS}"), rules::questions(&facts, agent)));
+        }
+        Self(lines)
     }
 
     /// The lines about the machine and the workspace.
@@ -64,18 +73,31 @@ impl Environment {
         Self::text(self.0.iter().filter(|line| !is_rule(line)))
     }
 
-    /// The lines about what holds commands and what asks.
-    pub fn rules(&self) -> String {
-        Self::text(self.0.iter().filter(|line| is_rule(line)))
+    /// The lines about what holds commands and what asks, as they are for an agent.
+    pub fn rules(&self, agent: Commands) -> String {
+        Self::text(self.0.iter().filter(|line| is_rule(line) && self.concerns(line, agent)))
     }
 
     fn text<'a>(lines: impl Iterator<Item = &'a (String, String)>) -> String {
-        lines.map(|(label, value)| format!("{label}: {value}\n")).collect()
+        let label = |label: &'a str| label.strip_prefix(ONLY_READING).unwrap_or(label);
+        lines.map(|line| format!("{}: {}\n", label(&line.0), line.1)).collect()
     }
 
-    /// What is different now. A line that is missing now says nothing.
-    fn news(&self, now: &Self) -> Self {
-        Self(now.0.iter().filter(|line| !self.0.contains(line)).cloned().collect())
+    /// Whether a line says something to an agent. What was captured before there were lines for each kind is
+    /// for all.
+    fn concerns(&self, (label, _): &(String, String), agent: Commands) -> bool {
+        let has_own = self.0.iter().any(|line| line.0.starts_with(ONLY_READING));
+        match agent {
+            Commands::OnlyReading if has_own && [COMMANDS, QUESTIONS].contains(&label.as_str()) => false,
+            Commands::OnlyReading => true,
+            Commands::Any => !label.starts_with(ONLY_READING),
+        }
+    }
+
+    /// What is different now for an agent. A line that is missing now says nothing.
+    fn news(&self, now: &Self, agent: Commands) -> Self {
+        let is_new = |line: &&(String, String)| !self.0.contains(line) && now.concerns(line, agent);
+        Self(now.0.iter().filter(is_new).cloned().collect())
     }
 
     fn with(mut self, news: &Self) -> Self {
@@ -100,73 +122,32 @@ impl Environment {
 }
 
 fn is_rule((label, _): &(String, String)) -> bool {
-    [COMMANDS, QUESTIONS].contains(&label.as_str())
-}
-
-/// What a command may do, by what holds it.
-fn commands(containment: Option<Containment>) -> &'static str {
-    match containment {
-        Some(Containment::Full) | None => {
-            "run in a sandbox. Network only with `network: true`, once granted. `/tmp` is each command's own; `$TMPDIR` is \
-             the scratch directory and lasts for the session. What passes without a question sees the workspace \
-             read-only. Credentials and agents' configuration are out of reach."
-        }
-        Some(Containment::Reduced) => {
-            "run in a reduced sandbox: they write to the workspace and the scratch directory (`$TMPDIR`) only, and have no \
-             network without `network: true`, once granted. Each asks. Credentials are out of reach."
-        }
-        Some(Containment::None) => {
-            "run without a sandbox, so each asks. `$TMPDIR` is the scratch directory and lasts for the session."
-        }
-        Some(Containment::ExplicitlyOff) => {
-            "run without a sandbox, with all rights of the user. `$TMPDIR` is the scratch directory and lasts for the \
-             session."
-        }
-    }
-}
-
-/// What passes and what asks.
-fn questions(approval: Approval, people: People) -> String {
-    let passes = match approval {
-        Approval::Ask => "reading and searching the workspace and commands known to only read pass",
-        Approval::Edits => "reading and editing the workspace and commands known to only read pass",
-        Approval::All => {
-            return "nothing asks; paths and hosts outside the grant are refused.".to_owned();
-        }
-    };
-    let others = match people {
-        People::Present => "all else asks the user first, and so does reading what looks like a secret",
-        People::Absent => "no one can be asked, so everything else is refused",
-    };
-    format!("{passes}; {others}.")
+    [COMMANDS, QUESTIONS].contains(&label.strip_prefix(ONLY_READING).unwrap_or(label))
 }
 
 /// What a session was told of its surroundings; kept on its row as `environment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ToldEnvironment {
     /// In the system prompt.
-    pub captured: Environment,
+    pub captured: SessionEnvironment,
     /// With everything that user messages told since.
-    last: Environment,
+    last: SessionEnvironment,
 }
 
-impl Told {
-    pub fn first(captured: Environment) -> Self {
+impl ToldEnvironment {
+    pub fn first(captured: SessionEnvironment) -> Self {
         Self { last: captured.clone(), captured }
     }
 
     /// What is to be told now; `None` when nothing has changed since the last time.
-    pub fn tell(&mut self, now: &Environment) -> Option<Part> {
-        let news = self.last.news(now);
+    pub fn tell(&mut self, now: &SessionEnvironment, agent: Commands) -> Option<String> {
+        let news = self.last.news(now, agent);
         if news.0.is_empty() {
             return None;
         }
         self.last = std::mem::take(&mut self.last).with(&news);
-        let text = format!(
-            "<environment>\nChanged since the beginning:\n{}</environment>",
-            Environment::text(news.0.iter())
-        );
-        Some(Part::Data { name: PART_NAME.into(), id: None, data: json!({ "text": text }) })
+        let lines = SessionEnvironment::text(news.0.iter());
+        Some(format!("<environment>\nChanged since the beginning:\n{lines}</environment>"))
     }
 
     pub fn to_json(&self) -> Value {
@@ -174,9 +155,14 @@ impl Told {
     }
 
     pub fn from_json(value: &Value) -> Option<Self> {
-        let environment = |key: &str| Environment::from_json(value.get(key)?);
+        let environment = |key: &str| SessionEnvironment::from_json(value.get(key)?);
         Some(Self { captured: environment("captured")?, last: environment("last")? })
     }
+}
+
+/// What is told beside the user's words.
+pub fn news_part(text: &str) -> Part {
+    Part::Data { name: PART_NAME.into(), id: None, data: json!({ "text": text }) }
 }
 
 /// Whether a part of a user message is ours, not the user's.

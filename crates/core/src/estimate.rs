@@ -1,4 +1,5 @@
-//! Rough sizes, for when nobody counted: a provider that reports no usage, room in a context. Pure; never money.
+//! Rough sizes, for when nobody counted: a provider that reports no usage, room in a context. Pure; never
+//! money.
 
 use std::ops::{Add, Sub};
 
@@ -47,13 +48,13 @@ pub fn request_tokens(request: &ModelRequest) -> u64 {
     let tools: u64 = tools
         .map(|tool| (tool.id.len() + tool.description.len()) as u64 + json_bytes(&tool.parameters))
         .sum();
-    tokens(request.system.len() as u64 + context_bytes(request) + tools) + request.passages.size().tokens()
+    tokens(request.system.len() as u64 + context_bytes(&request.runtime_context) + tools)
+        + request.passages.size().tokens()
 }
 
 /// The context that is sent with this request only.
-pub fn context_bytes(request: &ModelRequest) -> u64 {
-    let context = request.runtime_context.iter();
-    context.map(|(title, text)| (title.as_ref().map_or(0, String::len) + text.len()) as u64).sum()
+pub fn context_bytes(context: &[(Option<String>, String)]) -> u64 {
+    context.iter().map(|(title, text)| (title.as_ref().map_or(0, String::len) + text.len()) as u64).sum()
 }
 
 pub fn tokens(bytes: u64) -> u64 {

@@ -1,4 +1,5 @@
-//! Run states and lifecycle events, for any number of subscribers. Clients get updates; this is for hosts and tests.
+//! Run states and lifecycle events, for any number of subscribers. Clients get updates; this is for hosts and
+//! tests.
 
 use crate::ids::{CallId, MessageId, SessionId};
 
@@ -14,16 +15,25 @@ pub enum RunState {
 
 /// Answers `status(session)` at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct SessionStatus {
     pub state: RunState,
     pub started_at: Option<i64>,
     /// The user message that was fired.
     pub message_id: Option<MessageId>,
+    pub runs: Runs,
 }
 
-impl Status {
+/// Which process runs the turn, if one is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    Here,
+    /// In another process: it can be watched here, not prompted or cancelled.
+    Elsewhere,
+}
+
+impl SessionStatus {
     pub fn idle() -> Self {
-        Self { state: RunState::Idle, started_at: None, message_id: None }
+        Self { state: RunState::Idle, started_at: None, message_id: None, runs: Runs::Here }
     }
 
     /// Whether a turn is under way.
@@ -50,11 +60,11 @@ pub enum EventKind {
     TurnStarted { message_id: MessageId },
     TurnFinished { message_id: MessageId, reason: FinishedBy, pending_approval: Option<CallId> },
     ApprovalRequested { call_id: CallId },
-    Status(Status),
+    Status(SessionStatus),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct HubEvent {
     pub session_id: SessionId,
     pub kind: EventKind,
 }

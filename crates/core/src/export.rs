@@ -61,7 +61,7 @@ pub async fn export(
     out: &mut (dyn Write + Send),
 ) -> Result<(), ExportError> {
     let record = store.session(session).await?.ok_or_else(|| ExportError::UnknownSession(session.clone()))?;
-    let mut writer = Writer { format, out, open: None, first: true };
+    let mut writer = ExportWriter { format, out, open: None, first: true };
     writer.begin(&record.row)?;
     let mut after = None;
     loop {
@@ -78,7 +78,7 @@ pub async fn export(
     writer.end()
 }
 
-struct Writer<'a> {
+struct ExportWriter<'a> {
     format: Format,
     out: &'a mut (dyn Write + Send),
     /// The message whose parts are being written: a page border may cut it.
@@ -86,7 +86,7 @@ struct Writer<'a> {
     first: bool,
 }
 
-impl Writer<'_> {
+impl ExportWriter<'_> {
     fn begin(&mut self, row: &SessionRow) -> Result<(), ExportError> {
         match self.format {
             Format::Jsonl => {
@@ -181,7 +181,7 @@ pub fn session_json(row: &SessionRow) -> Value {
         "reasoning_tokens": totals.reasoning_tokens,
         "cache_read": totals.cache_read,
         "cache_write": totals.cache_write,
-        "cost_usd": totals.cost_usd,
+        "cost_usd": totals.known_cost_usd(),
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "archived_at": row.archived_at,

@@ -3,27 +3,25 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::agents::Agent;
 use crate::choices::{Choices, Chosen, CurrentChoices, Replaced};
-use crate::events::Event;
+use crate::events::HubEvent;
 use crate::export::{ExportError, Format, export};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES};
 use crate::metadata::SessionMeta;
-use crate::ports::model::ModelInfo;
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
-use crate::ports::{Tool, ToolSpec};
-use crate::session::{self, Command};
+use crate::session::{self, SessionCommand};
+use crate::slash_commands::SlashCommands;
 use crate::turn::TurnEnd;
 
 mod ending;
@@ -34,10 +32,11 @@ mod settings;
 mod shown;
 mod stored;
 
-pub use handle::SessionHandle;
+pub use handle::{SessionHandle, SessionReply};
 use histories::Histories;
-pub use settings::{Parts, People, Settings};
-pub use stored::Found;
+pub use removal::StoredSessions;
+pub use settings::{People, Ports, Settings};
+pub use stored::FoundSession;
 
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum HubError {
@@ -53,15 +52,22 @@ pub enum HubError {
     Busy(SessionId),
     #[error("{0}")]
     Invalid(String),
-    #[error(
-        "no model is available yet. Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
-         `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM); then try again"
-    )]
-    NoModel,
+    /// With what is wrong with each configured provider; nothing for somebody who has configured none.
+    #[error("{}", no_model(.0))]
+    NoModel(Vec<String>),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+fn no_model(problems: &[String]) -> String {
+    match problems {
+        [] => "no model is available yet. Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
+               `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM); then try again"
+            .to_owned(),
+        problems => format!("no model is available. {} Then try again", problems.join(" ")),
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -91,28 +97,30 @@ pub struct Attachment {
     /// Entries below this index belong to the answer of a load; later ones follow it.
     pub head: u64,
     pub chosen: Chosen,
+    /// What can be typed in the place of a prompt.
+    pub commands: SlashCommands,
     /// Dropping it takes the client out of the session.
-    pub seat: Seat,
+    pub participant: Participant,
 }
 
-/// A client's seat in a session. Questions are put to it from `ready` on, until it is dropped.
+/// A client that takes part in a session. The session asks it from `ready` on, until this is dropped.
 #[derive(Debug)]
-pub struct Seat {
+pub struct Participant {
     pub(crate) number: u64,
-    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) commands: mpsc::UnboundedSender<SessionCommand>,
 }
 
-impl Seat {
+impl Participant {
     /// The load or resume has been answered: open questions may be asked now.
     pub fn ready(&self) {
         // A session task that is gone asks nothing.
-        drop(self.commands.send(Command::SeatReady(self.number)));
+        drop(self.commands.send(SessionCommand::ParticipantReady(self.number)));
     }
 }
 
-impl Drop for Seat {
+impl Drop for Participant {
     fn drop(&mut self) {
-        drop(self.commands.send(Command::SeatLeft(self.number)));
+        drop(self.commands.send(SessionCommand::ParticipantLeft(self.number)));
     }
 }
 
@@ -147,72 +155,68 @@ pub struct Hub {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) parts: Parts,
+    pub(crate) ports: Ports,
     pub(crate) choices: CurrentChoices,
-    /// The tools each agent is offered, with a model that takes images (`true`) and with one that takes none. Shared by all
-    /// sessions: schemas are the largest thing a session would hold.
-    offers: OnceLock<Offers>,
-    pub(crate) events: broadcast::Sender<Event>,
+    pub(crate) events: broadcast::Sender<HubEvent>,
     pub(crate) histories: Histories,
     /// Why a lock: connections open and close sessions at the same time. Held for look-ups only.
-    open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Command>>>,
+    open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<SessionCommand>>>,
     /// Set by `shutdown`, under the lock of `open`: a session opened after that would have two tasks.
     ending: AtomicBool,
 }
 
-type Offers = HashMap<(&'static str, bool), Arc<[ToolSpec]>>;
-
 impl Shared {
-    /// Made for the first session: a process that only starts needs no schema.
-    pub(crate) fn offer(&self, agent: &Agent, model: &ModelInfo) -> Arc<[ToolSpec]> {
-        let offers = self.offers.get_or_init(|| gather_offers(&self.parts));
-        offers.get(&(agent.id, model.images)).cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn open_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, mpsc::UnboundedSender<Command>>> {
+    pub(crate) fn open_sessions(
+        &self,
+    ) -> MutexGuard<'_, HashMap<SessionId, mpsc::UnboundedSender<SessionCommand>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn gather_choices(parts: &Parts) -> Choices {
-        Choices::gather(&parts.agents, &*parts.model, parts.settings.model.as_ref())
+    /// No provider can be used now.
+    pub(crate) fn no_model(&self) -> HubError {
+        HubError::NoModel(self.ports.model.provider_problems())
     }
 
-    /// Looks again for models that can be used. Every open session tells its clients when the choice has become another.
-    pub(crate) async fn refresh_choices(&self) {
-        self.parts.model.look_again().await;
-        match self.choices.replace(|| Self::gather_choices(&self.parts)) {
+    fn gather_choices(ports: &Ports) -> Choices {
+        Choices::gather(&ports.agents, &*ports.model, ports.settings.model.as_ref())
+    }
+
+    /// Looks again for models that can be used. Every open session tells its clients when the choice has become
+    /// another.
+    pub(crate) async fn refresh_choices(self: &Arc<Self>) {
+        self.ports.model.look_again().await;
+        self.gather_anew();
+        let Some(late) = self.ports.model.late_answers() else { return };
+        let shared = Arc::downgrade(self);
+        tokio::spawn(async move {
+            late.await;
+            if let Some(shared) = shared.upgrade() {
+                shared.gather_anew();
+            }
+        });
+    }
+
+    fn gather_anew(&self) {
+        match self.choices.replace(|| Self::gather_choices(&self.ports)) {
             Replaced::Same => {}
             Replaced::Changed => {
                 for commands in self.open_sessions().values() {
                     // A session that is gone has nobody to tell.
-                    drop(commands.send(Command::ChoicesChanged));
+                    drop(commands.send(SessionCommand::ChoicesChanged));
                 }
             }
         }
     }
 }
 
-fn gather_offers(parts: &Parts) -> Offers {
-    let offered = |agent: &Agent, images: bool| {
-        let can_work = |tool: &&Arc<dyn Tool>| {
-            let person = !tool.needs_person() || parts.settings.people == People::Present;
-            person && (images || !tool.needs_images())
-        };
-        let specs = parts.tools.iter().filter(can_work).map(|tool| tool.spec());
-        ((agent.id, images), specs.filter(|spec| agent.is_offered(spec)).cloned().collect())
-    };
-    parts.agents.all().flat_map(|agent| [true, false].map(|images| offered(agent, images))).collect()
-}
-
 impl Hub {
-    pub fn new(parts: Parts) -> Self {
-        let choices = CurrentChoices::new(Shared::gather_choices(&parts));
+    pub fn new(ports: Ports) -> Self {
+        let choices = CurrentChoices::new(Shared::gather_choices(&ports));
         let (events, _) = broadcast::channel(EVENTS_BEHIND);
         Self {
             shared: Arc::new(Shared {
-                parts,
+                ports,
                 choices,
-                offers: OnceLock::new(),
                 events,
                 histories: Histories::new(HISTORIES_BYTES),
                 open: Mutex::default(),
@@ -231,22 +235,22 @@ impl Hub {
     }
 
     /// Turn and status events of all sessions, for any number of subscribers.
-    pub fn events(&self) -> broadcast::Receiver<Event> {
+    pub fn events(&self) -> broadcast::Receiver<HubEvent> {
         self.shared.events.subscribe()
     }
 
     /// Stores a new session and opens it.
     pub async fn create(&self, new: NewSession) -> Result<SessionHandle, HubError> {
-        let parts = &self.shared.parts;
-        let now = parts.clock.now_ms();
+        let ports = &self.shared.ports;
+        let now = ports.clock.now_ms();
         let model = self.default_model().await?;
         let mut metadata = SessionMeta::default();
         if !new.additional.is_empty() {
             metadata.set_additional_directories(&new.additional);
         }
         let row = SessionRow {
-            id: parts.ids.session(),
-            agent: parts.settings.agent.clone(),
+            id: ports.ids.session(),
+            agent: ports.settings.agent.clone(),
             workspace_root: new.root,
             model: Some(model),
             parent_id: None,
@@ -270,18 +274,18 @@ impl Hub {
 
     /// Opens a stored session, or finds it open. Settles what a dead owner left behind.
     pub async fn open(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
-        self.open_with(id, Command::Recover).await
+        self.open_with(id, SessionCommand::Recover).await
     }
 
     /// The same for a session that has exactly these directories beside its root from then on.
     pub async fn open_in(&self, id: &SessionId, additional: &[PathBuf]) -> Result<SessionHandle, HubError> {
-        self.open_with(id, |reply| Command::WorkIn { additional: additional.to_vec(), reply }).await
+        self.open_with(id, |reply| SessionCommand::WorkIn { additional: additional.to_vec(), reply }).await
     }
 
     async fn open_with(
         &self,
         id: &SessionId,
-        first: impl Fn(oneshot::Sender<Result<(), HubError>>) -> Command,
+        first: impl Fn(oneshot::Sender<Result<(), HubError>>) -> SessionCommand,
     ) -> Result<SessionHandle, HubError> {
         for _ in 0..OPEN_TRIES {
             let handle = self.find_or_start(id).await?;
@@ -297,7 +301,7 @@ impl Hub {
 
     /// Where a stored session works, whether it is open or not.
     pub async fn root(&self, id: &SessionId) -> Result<PathBuf, HubError> {
-        let record = self.shared.parts.store.session(id).await?;
+        let record = self.shared.ports.store.session(id).await?;
         record.map(|record| record.row.workspace_root).ok_or_else(|| HubError::UnknownSession(id.clone()))
     }
 
@@ -306,7 +310,7 @@ impl Hub {
             return Ok(SessionHandle { id: id.clone(), commands });
         }
         let record =
-            self.shared.parts.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
+            self.shared.ports.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
         let mut open = self.shared.open_sessions();
         if self.shared.ending.load(Ordering::SeqCst) {
             return Err(HubError::Closed(id.clone()));
@@ -324,18 +328,18 @@ impl Hub {
     }
 
     /// The task of an open session; one that crashed does not count.
-    fn living(&self, id: &SessionId) -> Option<mpsc::UnboundedSender<Command>> {
+    fn living(&self, id: &SessionId) -> Option<mpsc::UnboundedSender<SessionCommand>> {
         self.shared.open_sessions().get(id).filter(|commands| !commands.is_closed()).cloned()
     }
 
     pub async fn list(&self, query: SessionQuery) -> Result<Vec<SessionRow>, HubError> {
-        Ok(self.shared.parts.store.list_sessions(query).await?)
+        Ok(self.shared.ports.store.list_sessions(query).await?)
     }
 
     /// The visible conversation as text.
     pub async fn export(&self, id: &SessionId, format: Format) -> Result<String, HubError> {
         let mut text = Vec::new();
-        match export(&*self.shared.parts.store, id, format, &mut text).await {
+        match export(&*self.shared.ports.store, id, format, &mut text).await {
             Ok(()) => String::from_utf8(text).map_err(|error| HubError::Internal(error.to_string())),
             Err(ExportError::UnknownSession(id)) => Err(HubError::UnknownSession(id)),
             Err(ExportError::Store(error)) => Err(error.into()),
@@ -345,7 +349,7 @@ impl Hub {
 
     /// Copies the visible messages of a session into a new one; refused while a turn is under way.
     pub async fn fork(&self, id: &SessionId, new: NewSession) -> Result<SessionHandle, HubError> {
-        let stored = self.shared.parts.store.session(id).await?;
+        let stored = self.shared.ports.store.session(id).await?;
         let live = stored.is_some_and(|record| record.live_run.is_some() && record.owner != Owner::Other);
         if live || self.living(id).is_some() {
             // Opening it settles what a dead owner left.
@@ -355,7 +359,7 @@ impl Hub {
             }
         }
         let additional = new.additional.clone();
-        let copy = crate::fork::copy(&self.shared.parts, id, new).await?;
+        let copy = crate::fork::copy(&self.shared.ports, id, new).await?;
         self.open_in(&copy, &additional).await
     }
 
@@ -365,12 +369,12 @@ impl Hub {
         if first().is_none() {
             self.refresh_choices().await;
         }
-        let first = first().ok_or(HubError::NoModel)?;
-        Ok(self.shared.parts.settings.model.clone().unwrap_or(first))
+        let first = first().ok_or_else(|| self.shared.no_model())?;
+        Ok(self.shared.ports.settings.model.clone().unwrap_or(first))
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), HubError> {
-        Ok(commit(&*self.shared.parts.store, batch).await?)
+        Ok(commit(&*self.shared.ports.store, batch).await?)
     }
 }
 

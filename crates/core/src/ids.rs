@@ -1,4 +1,5 @@
-//! Identifiers of sessions, messages and parts: sortable by creation, made by one generator; never parsed for meaning.
+//! Identifiers of sessions, messages and parts: sortable by creation, made by one generator; never parsed for
+//! meaning.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -96,7 +97,8 @@ impl SplitMix {
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 impl Ids {
-    /// `seed` decides the random digits: the host takes it from the operating system, a simulation from its number.
+    /// `seed` decides the random digits: the host takes it from the operating system, a simulation from its
+    /// number.
     pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
         Self { clock, state: Mutex::new(IdState { last: 0, random: SplitMix(seed) }) }
     }

@@ -1,4 +1,5 @@
-//! The one door out: a chunk is recorded (log and rows in one commit), and only then announced. Nothing else writes chunks.
+//! The one door out: a chunk is recorded (log and rows in one commit), and only then announced. Nothing else
+//! writes chunks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,26 +20,28 @@ pub mod fold;
 pub mod reader;
 pub mod replay;
 
-/// A cheap handle to the journal of one session. The session task and the run write through it, readers subscribe to it.
+/// A cheap handle to the journal of one session. The session task and the run write through it, readers
+/// subscribe to it.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    shared: Arc<Shared>,
+    shared: Arc<JournalShared>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct JournalShared {
     pub(crate) session_id: SessionId,
     pub(crate) store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<Ids>,
-    /// Why a lock: the run records, the store's thread announces, readers come and go. Never held across a wait.
-    state: Mutex<State>,
+    /// Why a lock: the run records, the store's thread announces, readers come and go. Never held across a
+    /// wait.
+    state: Mutex<JournalState>,
     /// Woken when a commit has ended, well or badly.
     committed: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct JournalState {
     fence: Option<Epoch>,
     next_index: u64,
     /// Everything below is stored and announced.
@@ -55,14 +58,14 @@ struct State {
 /// What the next commit carries.
 #[derive(Debug, Default)]
 struct Waiting {
-    segments: Vec<Building>,
+    segments: Vec<GrowingSegment>,
     changes: Vec<Change>,
     bytes: usize,
 }
 
 /// A segment that still grows: the chunks for the readers, their text for the log.
 #[derive(Debug)]
-struct Building {
+struct GrowingSegment {
     message_id: MessageId,
     role: Role,
     first_index: u64,
@@ -79,7 +82,7 @@ impl Waiting {
 
 /// Who speaks in an entry.
 #[derive(Clone, Debug)]
-pub struct Voice {
+pub struct Author {
     pub message_id: MessageId,
     pub role: Role,
 }
@@ -92,7 +95,7 @@ impl Journal {
         clock: Arc<dyn Clock>,
         ids: Arc<Ids>,
     ) -> Self {
-        let state = State {
+        let state = JournalState {
             fence: None,
             next_index,
             durable: next_index,
@@ -104,7 +107,7 @@ impl Journal {
             fold: None,
         };
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(JournalShared {
                 session_id,
                 store,
                 clock,
@@ -115,7 +118,8 @@ impl Journal {
         }
     }
 
-    /// Writes go out under this lease from now on. Forgets a failure of the lease before: the caller has read the store anew.
+    /// Writes go out under this lease from now on. Forgets a failure of the lease before: the caller has read
+    /// the store anew.
     pub fn hold(&self, epoch: Epoch, next_index: u64) {
         let mut state = self.lock();
         state.fence = Some(epoch);
@@ -149,24 +153,24 @@ impl Journal {
     }
 
     /// Records a chunk. Waits only while too much is uncommitted, never for a reader.
-    pub async fn record(&self, voice: &Voice, chunk: Chunk) -> StoreResult<()> {
+    pub async fn record(&self, author: &Author, chunk: Chunk) -> StoreResult<()> {
         self.room().await?;
-        self.record_now(voice, chunk)
+        self.record_now(author, chunk)
     }
 
     /// Records a chunk without waiting for room: for the few that a synchronous caller makes.
-    pub fn record_now(&self, voice: &Voice, chunk: Chunk) -> StoreResult<()> {
-        self.record_with(voice, vec![chunk], Vec::new())
+    pub fn record_now(&self, author: &Author, chunk: Chunk) -> StoreResult<()> {
+        self.record_with(author, vec![chunk], Vec::new())
     }
 
     /// Records chunks and row changes that belong together: one commit carries them all.
-    pub fn record_with(&self, voice: &Voice, chunks: Vec<Chunk>, changes: Vec<Change>) -> StoreResult<()> {
+    pub fn record_with(&self, author: &Author, chunks: Vec<Chunk>, changes: Vec<Change>) -> StoreResult<()> {
         let mut state = self.lock();
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
         }
         for chunk in chunks {
-            self.append(&mut state, voice, chunk)?;
+            self.append(&mut state, author, chunk)?;
         }
         state.waiting.changes.extend(changes);
         self.submit(&mut state);
@@ -264,21 +268,21 @@ impl Journal {
         }
     }
 
-    fn append(&self, state: &mut State, voice: &Voice, chunk: Chunk) -> StoreResult<()> {
+    fn append(&self, state: &mut JournalState, author: &Author, chunk: Chunk) -> StoreResult<()> {
         let index = state.next_index;
-        let State { waiting, fold, .. } = &mut *state;
+        let JournalState { waiting, fold, .. } = &mut *state;
         let mut first_step = 0;
         // First, because it may refuse the chunk: what is refused must leave no trace in the log.
-        if let Some(fold) = fold.as_mut().filter(|fold| fold.message_id() == &voice.message_id) {
+        if let Some(fold) = fold.as_mut().filter(|fold| fold.message_id() == &author.message_id) {
             first_step = fold.steps();
             fold.apply(&chunk, || self.shared.clock.now_ms(), &self.shared.ids, &mut waiting.changes)
                 .map_err(|error| StoreError::Corrupt(error.to_string()))?;
         }
-        let same_voice = waiting.segments.last().is_some_and(|last| last.message_id == voice.message_id);
-        if !same_voice {
-            waiting.segments.push(Building {
-                message_id: voice.message_id.clone(),
-                role: voice.role,
+        let same_author = waiting.segments.last().is_some_and(|last| last.message_id == author.message_id);
+        if !same_author {
+            waiting.segments.push(GrowingSegment {
+                message_id: author.message_id.clone(),
+                role: author.role,
                 first_index: index,
                 first_step,
                 chunks: Vec::new(),
@@ -300,21 +304,21 @@ impl Journal {
     }
 
     /// Hands what waits to the store unless a commit is under way: then it goes with the next one.
-    fn submit(&self, state: &mut State) {
-        Shared::submit(&self.shared, state);
+    fn submit(&self, state: &mut JournalState) {
+        JournalShared::submit(&self.shared, state);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.shared.lock()
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl JournalShared {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn submit(shared: &Arc<Self>, state: &mut State) {
+    fn submit(shared: &Arc<Self>, state: &mut JournalState) {
         if state.submitted != state.returned || state.waiting.is_empty() || state.failure.is_some() {
             return;
         }

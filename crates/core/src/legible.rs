@@ -1,11 +1,11 @@
-//! What can't be seen in a text, or is obeyed by who shows it: control, direction, zero-width and tag characters. Says which
-//! those are and writes them out; cuts and fences nothing.
+//! What can't be seen in a text, or is obeyed by who shows it: control, direction, zero-width and tag
+//! characters. Says which those are and writes them out; cuts and fences nothing.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// Characters that take no room, change direction, or stand for other blanks than the usual one. Line ends and tabs are
-/// control characters, too.
+/// Characters that take no room, change direction, or stand for other blanks than the usual one. Line ends and
+/// tabs are control characters, too.
 pub fn is_invisible(character: char) -> bool {
     match character {
         // Soft hyphen, direction marks and overrides, joiners, separators, fillers, tags, selectors.
@@ -40,8 +40,8 @@ pub fn is_odd_blank(character: char) -> bool {
     )
 }
 
-/// A text that may be printed to a terminal: what is invisible in it, or obeyed there, stands as an escape. Line ends, tabs
-/// and blanks of any kind stay; a carriage return before a line end goes.
+/// A text that may be printed to a terminal: what is invisible in it, or obeyed there, stands as an escape.
+/// Line ends, tabs and blanks of any kind stay; a carriage return before a line end goes.
 pub fn legible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -80,6 +80,53 @@ fn show(character: char, shown: &mut String) {
     }
 }
 
+/// `text` on one line as people and models are shown it: each character that is invisible or moves others has a
+/// sign of its own. Never cuts.
+pub fn visible(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), with_visible)
+}
+
+/// The same for a name that a model may want to use: blanks of any kind stay, and what makes a sign a picture.
+pub fn visible_name(name: &str) -> String {
+    name.chars().fold(String::with_capacity(name.len()), |mut shown, character| match character {
+        '\u{fe0f}' => {
+            shown.push(character);
+            shown
+        }
+        blank if is_odd_blank(blank) => {
+            shown.push(blank);
+            shown
+        }
+        character => with_visible(shown, character),
+    })
+}
+
+/// The same for a text of several lines: line ends, tabs and blanks of any kind stay what they are.
+pub fn visible_block(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\n' | '\t' => shown.push(character),
+            blank if is_odd_blank(blank) => shown.push(blank),
+            character => shown = with_visible(shown, character),
+        }
+    }
+    shown
+}
+
+fn with_visible(mut shown: String, character: char) -> String {
+    match character {
+        '\n' => shown.push('⏎'),
+        '\0'..='\x1f' => shown.push(char::from_u32(0x2400 + character as u32).unwrap_or('?')),
+        '\x7f' => shown.push('\u{2421}'),
+        character if is_invisible(character) => shown.extend(character.escape_unicode()),
+        character => shown.push(character),
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,12 +149,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn control_characters_are_seen() {
+        assert_eq!(visible_block("a\n\tb\x1b[2J\r"), "a\n\tb␛[2J␍");
+        assert_eq!(visible("a\nb\x1b[2Jc\u{202e}d"), "a⏎b␛[2Jc\\u{202e}d");
+        assert_eq!(visible("a\u{e0041}\u{a0}\u{ad}"), "a\\u{e0041}\\u{a0}\\u{ad}");
+        assert_eq!(
+            visible_name("at 3\u{202f}PM ❤\u{fe0f}\n\u{202e}x"),
+            "at 3\u{202f}PM ❤\u{fe0f}⏎\\u{202e}x"
+        );
+        assert_eq!(visible_block("a\u{a0}b\r\nc\u{200b}\u{e0041}"), "a\u{a0}b\nc\\u{200b}\\u{e0041}");
+    }
+
     proptest! {
         #[test]
         fn nothing_invisible_is_left(text in any::<String>()) {
             let harmless = |c: char| matches!(c, '\n' | '\t') || is_odd_blank(c) || !is_invisible(c);
             prop_assert!(legible(&text).chars().all(harmless));
             prop_assert!(legible_line(&text).chars().all(|c| c != '\n' && harmless(c)));
+        }
+
+        #[test]
+        fn a_visible_text_has_one_line_and_no_controls(text in any::<String>()) {
+            prop_assert!(visible(&text).chars().all(|character| !is_invisible(character)));
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-/// How long the scratch directory of a session stays that nobody uses: days later somebody may still go on with it.
+/// How long the scratch directory of a session stays that nobody uses: days later somebody may still go on with
+/// it.
 pub const SCRATCH_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Chunks that wait for their commit: large enough for big group commits, small against the memory promise of 16 MiB per stalled client.
+/// Chunks that wait for their commit: large enough for big group commits, small against the memory promise of
+/// 16 MiB per stalled client.
 pub const UNCOMMITTED_BYTES: usize = 256 * 1024;
 
 /// What a reader may leave unread in memory; beyond it the queue is dropped and re-read from the log.
@@ -14,20 +16,24 @@ pub const READER_QUEUE_BYTES: usize = 1024 * 1024;
 /// One page of the log or of rows: a few milliseconds of work, small against `READER_QUEUE_BYTES`.
 pub const PAGE_BYTES: usize = 256 * 1024;
 
-/// One page of a replay: small, because the next one is read while it is shown, and the first has nobody to wait with.
+/// One page of a replay: small, because the next one is read while it is shown, and the first has nobody to
+/// wait with.
 pub const REPLAY_PAGE_BYTES: usize = 64 * 1024;
 
-/// A text or reasoning part is closed at this size and the next one opened, so that folding stays linear and memory bounded.
+/// A text or reasoning part is closed at this size and the next one opened, so that folding stays linear and
+/// memory bounded.
 pub const PART_BYTES: usize = 256 * 1024;
 
-/// A part is folded into its row before its end only when it has doubled since the last time and is at least this large.
+/// A part is folded into its row before its end only when it has doubled since the last time and is at least
+/// this large.
 pub const FOLD_BYTES: usize = 4 * 1024;
 
-/// Parts of a running message that stay in memory; beyond it finished ones are read back from their rows when a request needs them.
+/// Parts of a running message that stay in memory; beyond it finished ones are read back from their rows when a
+/// request needs them.
 pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Conversations that all idle sessions together keep for their next turns: one of 10 MB and a few of the usual size. What
-/// goes beyond is read again from the store.
+/// Conversations that all idle sessions together keep for their next turns: one of 10 MB and a few of the usual
+/// size. What goes beyond is read again from the store.
 pub const HISTORIES_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes of text per token when nobody counted: prose and code of the usual tokenizers lie between 3 and 5.
@@ -36,17 +42,46 @@ pub const BYTES_PER_TOKEN: u64 = 4;
 /// Tokens of an attached file when nobody counted: an image of the usual size with the large providers.
 pub const FILE_TOKENS: u64 = 1_600;
 
-/// Tokens of a context that are kept free for the answer, at most: more than any answer needs before it is compacted.
+/// Tokens of a context that are kept free for the answer, at most: more than any answer needs before it is
+/// compacted.
 pub const CONTEXT_RESERVE: u64 = 20_000;
 
 /// Percent of a context at which people are told that it fills up: room for a few more turns.
 pub const CONTEXT_WARNED_PERCENT: u64 = 80;
 
+/// Tokens that the instructions of a user and a project may take of every request.
+pub const INSTRUCTION_TOKENS: u64 = 8_000;
+
+/// At most one part in so many of a small window: the rest is for the work.
+pub const INSTRUCTION_WINDOW_SHARE: u64 = 4;
+
+/// Tokens of the note that takes the place of a conversation's beginning; less in a small window.
+pub const SUMMARY_TOKENS: u64 = 4_000;
+
+/// Pieces of a conversation that are summarised one after the other; beyond it the middle is left out.
+pub const SUMMARY_PIECES: usize = 16;
+
+/// How often a model is asked for one piece.
+pub const SUMMARY_TRIES: usize = 3;
+
+/// The part of a model's context, as its reciprocal, that one result of a call may take: several have to fit.
+pub const RESULT_SHARE: u64 = 4;
+
+/// A result of at least this size is left out of a request that is too long: a smaller one is not to blame.
+pub const LEFT_OUT_RESULT_BYTES: u64 = 2_000;
+
+/// Steps of one turn whose results may be left out. A model that needs more of them has no room to work in.
+pub const LEFT_OUT_STEPS: u32 = 5;
+
 /// How long a turn waits for what the machine says of its workspace: a file or two.
 pub const LOOK_AROUND: Duration = Duration::from_millis(200);
 
-/// A picture that a call gave and that is shown to clients itself: in base64 it still fits a line beside its path. Larger ones
-/// are linked.
+/// How long a session waits before it asks version control what is not committed. A prompt that comes at once
+/// is a program's, and the question takes its processor.
+pub const LOOK_LATER: Duration = Duration::from_millis(50);
+
+/// A picture that a call gave and that is shown to clients itself: in base64 it still fits a line beside its
+/// path. Larger ones are linked.
 pub const SHOWN_PICTURE_BYTES: usize = 24 * 1024;
 
 /// Attachments above this size leave the row for the blob store.
@@ -67,7 +102,8 @@ pub const MODEL_TRIES: u32 = 5;
 /// First pause between two tries; doubles each time.
 pub const RETRY_BASE: Duration = Duration::from_millis(500);
 
-/// The longest pause a provider may ask for, because the user is watching: beyond it the turn fails and says when to come back.
+/// The longest pause a provider may ask for, because the user is watching: beyond it the turn fails and says
+/// when to come back.
 pub const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// What is added to a pause at most; a quarter of it when that is less.
@@ -88,7 +124,8 @@ pub const REPEATS_STOPPED: u32 = 10;
 /// Longest title of a session: what fits a line of a list.
 pub const TITLE_CHARACTERS: usize = 80;
 
-/// What a title is made of: this much of the prompt and this much of the answer, so that it costs next to nothing.
+/// What a title is made of: this much of the prompt and this much of the answer, so that it costs next to
+/// nothing.
 pub const TITLE_EXCERPT_BYTES: usize = 2 * 1024;
 
 /// What is kept of the answer of a model that was asked for a title; some think aloud before they give it.
@@ -100,10 +137,12 @@ pub const TITLE_TIME: Duration = Duration::from_secs(60);
 /// Messages that may wait in one session's queue; a prompt beyond it is refused.
 pub const QUEUED_MESSAGES: usize = 1_000;
 
-/// Times a session is opened anew because it was closed in the same moment; more than one is rare, three is a fault.
+/// Times a session is opened anew because it was closed in the same moment; more than one is rare, three is a
+/// fault.
 pub const OPEN_TRIES: u32 = 3;
 
-/// Events a slow subscriber may fall behind before it loses the oldest. Each has its place in memory from the start on.
+/// Events a slow subscriber may fall behind before it loses the oldest. Each has its place in memory from the
+/// start on.
 pub const EVENTS_BEHIND: usize = 256;
 
 /// First pause before a session whose store failed is brought into order by itself; doubles each time.
@@ -117,6 +156,9 @@ pub const SHUTDOWN: Duration = Duration::from_millis(2_700);
 
 /// Longest pattern of a rule somebody wrote: no command or path worth a rule is longer.
 pub const RULE_CHARACTERS: usize = 1_024;
+
+/// What a refusal quotes of a command.
+pub const REFUSED_COMMAND_CHARACTERS: usize = 100;
 
 /// What the title of a call that was not understood says of why.
 pub const CALL_TITLE_CHARACTERS: usize = 120;

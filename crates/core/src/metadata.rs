@@ -1,13 +1,17 @@
-//! What rows say beside their columns, as types: the one place that knows the keys. What we do not know stays as it is.
+//! What rows say beside their columns, as types: the one place that knows the keys. What we do not know stays
+//! as it is.
 //!
-//! A patch is of the same type as the row it changes: its keys replace those of the row, and a null removes one.
+//! A patch is of the same type as the row it changes: its keys replace those of the row, and a null removes
+//! one.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::environment::Told;
+use crate::environment::ToldEnvironment;
+use crate::ids::CallId;
+use crate::instructions::ToldInstructions;
 use crate::ports::model::Usage;
 use crate::turn::TurnEnd;
 use crate::watchdog::Approval;
@@ -40,6 +44,7 @@ impl SessionMeta {
     const MODE: &str = "mode";
     const APPROVAL: &str = "approval";
     const ENVIRONMENT: &str = "environment";
+    const INSTRUCTIONS: &str = "instructions";
     const ADDITIONAL_DIRECTORIES: &str = "additional_directories";
     const GRANTED_DIRECTORIES: &str = "granted_directories";
 
@@ -74,19 +79,21 @@ impl SessionMeta {
     }
 
     /// What the model was told of its environment.
-    pub fn environment(&self) -> Option<Told> {
-        Told::from_json(self.0.get(Self::ENVIRONMENT)?)
+    pub fn environment(&self) -> Option<ToldEnvironment> {
+        ToldEnvironment::from_json(self.0.get(Self::ENVIRONMENT)?)
     }
 
-    pub fn set_environment(&mut self, told: &Told) {
+    pub fn set_environment(&mut self, told: &ToldEnvironment) {
         self.0.insert(Self::ENVIRONMENT.into(), told.to_json());
     }
 
-    /// A patch that stores the environment of this row again.
-    #[must_use]
-    pub fn only_environment(&self) -> Self {
-        let kept = self.0.get_key_value(Self::ENVIRONMENT);
-        Self(kept.map(|(key, told)| (key.clone(), told.clone())).into_iter().collect())
+    /// What the model was told of the user's and the project's instructions.
+    pub fn instructions(&self) -> Option<ToldInstructions> {
+        ToldInstructions::from_json(self.0.get(Self::INSTRUCTIONS)?)
+    }
+
+    pub fn set_instructions(&mut self, told: &ToldInstructions) {
+        self.0.insert(Self::INSTRUCTIONS.into(), told.to_json());
     }
 
     /// The roots beside the first.
@@ -128,6 +135,7 @@ impl MessageMeta {
     const TURN_END: &str = "turn_end";
     const REFUSED: &str = "refused";
     const RESULTS_LEFT_OUT: &str = "results_left_out";
+    const ANSWERS_COMMAND: &str = "answers_command";
     const USAGE: &str = "usage";
     const COST_USD: &str = "cost_usd";
 
@@ -136,6 +144,18 @@ impl MessageMeta {
         let mut meta = Self::default();
         meta.0.insert(Self::SCHEMA_VERSION.into(), json!(1));
         meta
+    }
+
+    /// Of an answer to a slash command.
+    pub fn of_command_answer() -> Self {
+        let mut meta = Self::default();
+        meta.0.insert(Self::ANSWERS_COMMAND.into(), json!(true));
+        meta
+    }
+
+    /// It answers a slash command: no model is shown it.
+    pub fn answers_command(&self) -> bool {
+        self.0.get(Self::ANSWERS_COMMAND).and_then(Value::as_bool) == Some(true)
     }
 
     /// When it began to wait for its turn; strictly growing, so that it says the order.
@@ -197,13 +217,15 @@ impl MessageMeta {
         self.0.insert(Self::REFUSED.into(), json!(true));
     }
 
-    /// The step of an answer, counted from 0, whose calls gave more than the model takes: it is sent without them.
-    pub fn results_left_out(&self) -> Option<usize> {
-        usize::try_from(self.0.get(Self::RESULTS_LEFT_OUT)?.as_u64()?).ok()
+    /// The calls of an answer that gave more than the model takes: they are sent without their results.
+    pub fn results_left_out(&self) -> Vec<&str> {
+        let calls = self.0.get(Self::RESULTS_LEFT_OUT).and_then(Value::as_array);
+        calls.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    pub fn set_results_left_out(&mut self, step: u32) {
-        self.0.insert(Self::RESULTS_LEFT_OUT.into(), json!(step));
+    pub fn set_results_left_out(&mut self, calls: &[CallId]) {
+        let calls: Vec<_> = calls.iter().map(CallId::as_str).collect();
+        self.0.insert(Self::RESULTS_LEFT_OUT.into(), json!(calls));
     }
 
     /// What an answer used; `None` where nothing was counted.

@@ -1,5 +1,5 @@
-//! Notices: what people have to know beside what the model says. One that belongs to an answer is stored with it; no model
-//! is sent any.
+//! Notices: what people have to know beside what the model says. One that belongs to an answer is stored with
+//! it; no model is sent any.
 
 use serde_json::{Value, json};
 

@@ -115,7 +115,7 @@ impl ToolState {
 
 /// A question put to the user about one call, and the answer once there is one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Approval {
+pub struct ToolApproval {
     pub id: String,
     pub approved: Option<bool>,
     pub reason: Option<String>,
@@ -143,7 +143,7 @@ pub struct ToolPart {
     pub tool_metadata: Option<Value>,
     pub call_provider_metadata: Option<Value>,
     pub result_provider_metadata: Option<Value>,
-    pub approval: Option<Approval>,
+    pub approval: Option<ToolApproval>,
 }
 
 impl ToolPart {
@@ -255,24 +255,25 @@ pub struct Passage {
     pub role: Role,
     pub parts: Vec<Part>,
     /// Kept by whoever writes the passage to a provider.
-    pub written: Written,
+    pub written: PassageCache,
 }
 
 impl Passage {
     pub fn new(message_id: MessageId, role: Role, parts: Vec<Part>) -> Self {
-        Self { message_id, role, parts, written: Written::default() }
+        Self { message_id, role, parts, written: PassageCache::default() }
     }
 }
 
-/// One passage as a provider was sent it: history is written once, not once per step. No part of its value: a copy starts
-/// empty and all are equal.
+/// One passage as a provider was sent it: history is written once, not once per step. No part of its value: a
+/// copy starts empty and all are equal.
 #[derive(Default)]
-pub struct Written {
-    /// Why a lock: passages are shared between the turn and the request under way. Held for a pointer's time only.
+pub struct PassageCache {
+    /// Why a lock: passages are shared between the turn and the request under way. Held for a pointer's time
+    /// only.
     kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
-impl Written {
+impl PassageCache {
     /// What was kept last, if it is of this type and `fits` (a session may have changed its model).
     pub fn get<T: Any + Send + Sync>(&self, fits: impl FnOnce(&T) -> bool) -> Option<Arc<T>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
@@ -285,19 +286,19 @@ impl Written {
     }
 }
 
-impl Clone for Written {
+impl Clone for PassageCache {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl PartialEq for Written {
+impl PartialEq for PassageCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Written {
+impl fmt::Debug for PassageCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Written")
     }

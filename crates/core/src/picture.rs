@@ -1,5 +1,5 @@
-//! A picture as the result of a call: what stands in the call's output, and what clients are shown of it. The bytes are in the
-//! blob store, never in a row.
+//! A picture as the result of a call: what stands in the call's output, and what clients are shown of it. The
+//! bytes are in the blob store, never in a row.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The ports: everything the core needs from outside, as small object-safe traits of plain data. Nothing here acts.
+//! The ports: everything the core needs from outside, as small object-safe traits of plain data. Nothing here
+//! acts.
 
 use std::fmt::Debug;
 
@@ -7,6 +8,7 @@ pub use futures_util::stream::BoxStream;
 
 use crate::calendar::{self, TimeZone, Zoned};
 
+pub mod backend;
 pub mod client;
 pub mod compaction;
 pub mod delegate;
@@ -17,6 +19,7 @@ pub mod store;
 pub mod surroundings;
 pub mod tool;
 
+pub use backend::{Backend, BackendTurn};
 pub use client::{Answer, Ask, Client};
 pub use compaction::Compaction;
 pub use delegate::Delegate;
@@ -24,7 +27,7 @@ pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};
 pub use pictures::{FittedPicture, Pictures};
 pub use scratch::Scratch;
 pub use store::{Batch, Blobs, Change, Leases, Store, StoreError};
-pub use surroundings::Surroundings;
+pub use surroundings::{Surroundings, WorkspaceLook};
 pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 
 /// Wall-clock time. Waiting is tokio's; this is only for what is written down.

@@ -1,5 +1,5 @@
-//! A prompt on its way in: typed user parts and what a client says of them. `intake` judges its attachments, `shelf` keeps the
-//! large ones.
+//! A prompt on its way in: typed user parts and what a client says of them. `intake` judges its attachments,
+//! `shelf` keeps the large ones.
 
 use std::borrow::Cow;
 
@@ -39,8 +39,8 @@ pub fn text_of(parts: &[Part]) -> String {
     joined
 }
 
-/// What a `file:` or `zed:` address is called: the last segment of its path, with query and fragment as they stand. Nothing is
-/// decoded, and other schemes have no name.
+/// What a `file:` or `zed:` address is called: the last segment of its path, with query and fragment as they
+/// stand. Nothing is decoded, and other schemes have no name.
 pub fn name_of_uri(uri: &str) -> Option<Cow<'_, str>> {
     let rest = uri.strip_prefix("file:").or_else(|| uri.strip_prefix("zed:"))?;
     let (path, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));

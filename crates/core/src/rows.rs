@@ -6,14 +6,14 @@ use crate::ports::store::{PartRow, StoreError, StoreResult};
 
 /// Where a part stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct PartPlace<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) message_id: &'a MessageId,
     pub(crate) index: usize,
 }
 
 pub(crate) fn of_part(
-    place: Place<'_>,
+    place: PartPlace<'_>,
     id: PartId,
     part: &Part,
     created_at: i64,
@@ -43,6 +43,6 @@ pub(crate) fn of_message(
     ids: &Ids,
 ) -> StoreResult<Vec<PartRow>> {
     let rows = parts.iter().enumerate();
-    rows.map(|(index, part)| of_part(Place { session_id, message_id, index }, ids.part(), part, now, now))
+    rows.map(|(index, part)| of_part(PartPlace { session_id, message_id, index }, ids.part(), part, now, now))
         .collect()
 }

@@ -1,4 +1,5 @@
-//! The capability check: what a session may reach without its user's word. Lexical; tools check the real path again at use.
+//! The capability check: what a session may reach without its user's word. Lexical; tools check the real path
+//! again at use.
 
 mod guarded;
 
@@ -8,21 +9,24 @@ use crate::legible::legible_path;
 use crate::ports::tool::{Access, Workspace};
 
 pub(crate) use guarded::name_fits;
-pub use guarded::{Guarded, HiddenBelow, ProtectedKind, ProtectedName, RealPath, WhenMissing, Where};
+pub use guarded::{
+    ChainStep, Guarded, HiddenBelow, LedTo, LinkChain, LinkChains, ProtectedKind, ProtectedName, WhenMissing,
+    Where,
+};
 
 /// What the grant says of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum AccessReach {
     Inside,
-    /// Outside of every root: the user may grant this place, the directory of a file or, where that holds too much, the
-    /// file itself.
+    /// Outside of every root: the user may grant this place, the directory of a file or, where that holds too
+    /// much, the file itself.
     Outside(PathBuf),
     /// Refused without asking, with the reason.
     Protected(String),
 }
 
 /// The hosts of the network lie in no directory: rules decide about them.
-pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Reach {
+pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> AccessReach {
     let guarded = &workspace.guarded;
     let (path, refused) = match access {
         Access::ReadPath(path) => (path, guarded.hides(path, &workspace.scratch)),
@@ -30,18 +34,18 @@ pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Rea
         Access::Command(command) => {
             (&command.directory, guarded.hides(&command.directory, &workspace.scratch))
         }
-        Access::Network { .. } => return Reach::Inside,
+        Access::Network { .. } => return AccessReach::Inside,
     };
     if path.components().any(|component| component == Component::ParentDir) {
-        return Reach::Protected(format!("{} is not a plain path", legible_path(path)));
+        return AccessReach::Protected(format!("{} is not a plain path", legible_path(path)));
     }
     if let Some(reason) = refused {
-        return Reach::Protected(reason);
+        return AccessReach::Protected(reason);
     }
     if workspace.roots().chain(granted).any(|root| path.starts_with(root)) {
-        return Reach::Inside;
+        return AccessReach::Inside;
     }
-    Reach::Outside(match access {
+    AccessReach::Outside(match access {
         Access::Command(_) => path.clone(),
         Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => place_of(path, workspace),
     })
@@ -53,14 +57,15 @@ fn place_of(path: &Path, workspace: &Workspace) -> PathBuf {
     parent.unwrap_or(path).to_path_buf()
 }
 
-/// Directories of the system in which commands have their own or nothing: no grant reaches them, nor what lies below.
+/// Directories of the system in which commands have their own or nothing: no grant reaches them, nor what lies
+/// below.
 const NEVER: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
 
 /// Directories that all users or all homes share.
 const SHARED: [&str; 5] = ["/var/tmp", "/private/tmp", "/private/var", "/home", "/Users"];
 
-/// Whether a place can be granted with everything below it. Not the top of the machine, not a home or what holds homes, not
-/// what holds a root of the session: those hold other people's things and other projects.
+/// Whether a place can be granted with everything below it. Not the top of the machine, not a home or what
+/// holds homes, not what holds a root of the session: those hold other people's things and other projects.
 pub fn is_grantable(place: &Path, workspace: &Workspace) -> bool {
     let is_top = place.parent().is_none_or(|parent| parent.parent().is_none());
     let is_home = |path: &Path| {
@@ -99,10 +104,10 @@ mod tests {
     #[test]
     fn a_root_is_a_directory_not_a_prefix_of_a_name() {
         let reads = |path: &str| reach(&Access::ReadPath(path.into()), &workspace(), &[]);
-        assert_eq!(reads("/w/proj/a"), Reach::Inside);
-        assert_eq!(reads("/lib/x"), Reach::Inside);
-        assert_eq!(reads("/w/proj-evil/a"), Reach::Outside("/w/proj-evil".into()));
-        assert!(matches!(reads("/w/proj/../secret"), Reach::Protected(_)));
+        assert_eq!(reads("/w/proj/a"), AccessReach::Inside);
+        assert_eq!(reads("/lib/x"), AccessReach::Inside);
+        assert_eq!(reads("/w/proj-evil/a"), AccessReach::Outside("/w/proj-evil".into()));
+        assert!(matches!(reads("/w/proj/../secret"), AccessReach::Protected(_)));
     }
 
     #[test]
@@ -110,7 +115,7 @@ mod tests {
         let guarded = Guarded::new(Some("/people/u".into()), Vec::new());
         let workspace = Workspace { guarded: Arc::new(guarded), ..workspace() };
         let place = |path: &str| match reach(&Access::WritePath(path.into()), &workspace, &[]) {
-            Reach::Outside(place) => place.to_str().unwrap().to_owned(),
+            AccessReach::Outside(place) => place.to_str().unwrap().to_owned(),
             other => panic!("{path}: {other:?}"),
         };
         for (path, expected) in [
@@ -178,17 +183,17 @@ mod tests {
             };
             reach(&Access::Command(command), &workspace(), &[])
         };
-        assert_eq!(runs("/w/proj/sub"), Reach::Inside);
-        assert_eq!(runs("/other/place"), Reach::Outside("/other/place".into()));
+        assert_eq!(runs("/w/proj/sub"), AccessReach::Inside);
+        assert_eq!(runs("/other/place"), AccessReach::Outside("/other/place".into()));
     }
 
     #[test]
     fn a_grant_widens_and_protection_stays() {
         let granted = [PathBuf::from("/other")];
         let writes = |path: &str| reach(&Access::WritePath(path.into()), &workspace(), &granted);
-        assert_eq!(writes("/other/file"), Reach::Inside);
-        assert!(matches!(writes("/w/proj/.git/hooks/pre-commit"), Reach::Protected(_)));
-        assert!(matches!(writes("/w/proj/.GIT/config"), Reach::Protected(_)));
-        assert_eq!(writes("/w/proj/.github/config"), Reach::Inside);
+        assert_eq!(writes("/other/file"), AccessReach::Inside);
+        assert!(matches!(writes("/w/proj/.git/hooks/pre-commit"), AccessReach::Protected(_)));
+        assert!(matches!(writes("/w/proj/.GIT/config"), AccessReach::Protected(_)));
+        assert_eq!(writes("/w/proj/.github/config"), AccessReach::Inside);
     }
 }

@@ -19,32 +19,99 @@ pub struct Sight {
     pub path: PathBuf,
     /// A short name for the content; tools make and compare it.
     pub digest: String,
+    /// `None`: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<SeenLines>,
 }
 
-/// The last sight of each file, in a conversation.
-pub type Sights = HashMap<PathBuf, String>;
+/// The lines of a file that were shown, counted from 0; `end` is not one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenLines {
+    pub first: u64,
+    pub end: u64,
+    /// Of the file, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+}
+
+/// What is known of each file, in a conversation.
+pub type Sights = HashMap<PathBuf, Known>;
+
+/// What the model knows of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    digest: String,
+    /// The parts that were shown; `None`: all of it.
+    parts: Option<Vec<SeenLines>>,
+}
+
+impl Known {
+    /// What is known after one more sight.
+    pub(crate) fn with(before: Option<&Self>, sight: &Sight) -> Self {
+        let same = before.filter(|known| known.digest == sight.digest);
+        let parts = match (same.map(|known| &known.parts), sight.lines) {
+            (_, None) | (Some(None), _) => None,
+            (Some(Some(parts)), Some(lines)) => Some(parts.iter().copied().chain([lines]).collect()),
+            (None, Some(lines)) => Some(vec![lines]),
+        };
+        Self { digest: sight.digest.clone(), parts: parts.filter(|parts| !covers_all(parts)) }
+    }
+}
+
+/// Whether parts show every line.
+fn covers_all(parts: &[SeenLines]) -> bool {
+    let Some(total) = parts.iter().find_map(|part| part.total) else { return false };
+    let mut sorted = parts.to_vec();
+    sorted.sort_by_key(|part| part.first);
+    let reached = |end: u64, part: &SeenLines| if part.first <= end { end.max(part.end) } else { end };
+    sorted.iter().fold(0, reached) >= total
+}
 
 /// What is known of files in one turn. Why a lock: calls that only read run side by side.
 #[derive(Debug, Default)]
 pub struct SeenFiles {
     before: Arc<Sights>,
     since: Mutex<Sights>,
+    /// What files held that the model changed although others had, and was told so.
+    told: Mutex<HashMap<PathBuf, String>>,
 }
 
 impl SeenFiles {
     /// At the beginning of a turn: what the conversation says.
     pub fn of(before: Arc<Sights>) -> Self {
-        Self { before, since: Mutex::default() }
+        Self { before, since: Mutex::default(), told: Mutex::default() }
     }
 
     /// What a file held; `None` if the model has not seen it.
     pub fn digest(&self, path: &Path) -> Option<String> {
-        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        since.get(path).or_else(|| self.before.get(path)).cloned()
+        self.known(path).map(|known| known.digest)
+    }
+
+    /// Whether the model was shown only some lines of a file.
+    pub fn is_partial(&self, path: &Path) -> bool {
+        self.known(path).is_some_and(|known| known.parts.is_some())
     }
 
     pub fn note(&self, sight: Sight) {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner).insert(sight.path, sight.digest);
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = Known::with(since.get(&sight.path).or_else(|| self.before.get(&sight.path)), &sight);
+        since.insert(sight.path, known);
+    }
+
+    /// The model was told that others had changed a file, which holds this now.
+    pub fn note_told(&self, path: PathBuf, digest: String) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(path, digest);
+    }
+
+    /// Whether it was told of all that others did to a file that holds this.
+    pub fn was_told(&self, path: &Path, digest: &str) -> bool {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.get(path).is_some_and(|told| told == digest)
+    }
+
+    fn known(&self, path: &Path) -> Option<Known> {
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.get(path).or_else(|| self.before.get(path)).cloned()
     }
 }
 
@@ -61,12 +128,27 @@ mod tests {
 
     #[test]
     fn what_was_seen_last_counts() {
-        let before = Sights::from([("/a".into(), "1".to_owned()), ("/b".into(), "1".to_owned())]);
+        let known = || Known { digest: "1".to_owned(), parts: None };
+        let before = Sights::from([("/a".into(), known()), ("/b".into(), known())]);
         let seen = SeenFiles::of(Arc::new(before));
-        seen.note(Sight { path: "/a".into(), digest: "2".to_owned() });
+        seen.note(Sight { path: "/a".into(), digest: "2".to_owned(), lines: None });
         let digest = |path: &str| seen.digest(Path::new(path));
         assert_eq!(digest("/a").as_deref(), Some("2"));
         assert_eq!(digest("/b").as_deref(), Some("1"));
         assert_eq!(digest("/c"), None);
+    }
+
+    #[test]
+    fn parts_add_up_to_the_whole_of_the_same_content() {
+        let seen = SeenFiles::default();
+        let shown = |digest: &str, first, end| {
+            let lines = Some(SeenLines { first, end, total: Some(30) });
+            seen.note(Sight { path: "/a".into(), digest: digest.to_owned(), lines });
+            seen.is_partial(Path::new("/a"))
+        };
+        assert!(shown("1", 20, 30) && shown("1", 0, 10) && shown("1", 11, 20), "line 11 was not shown");
+        assert!(!shown("1", 10, 11));
+        assert!(!shown("1", 0, 5), "what is known stays known");
+        assert!(shown("2", 0, 29), "of another content nothing is known");
     }
 }

@@ -1,29 +1,35 @@
-//! One task owns one session: it admits prompts, starts turns, asks people and answers callers. It never runs a model itself.
+//! One task owns one session: it admits prompts, starts turns, asks people and answers callers. It never runs a
+//! model itself.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::choices::Chosen;
-use crate::events::{Event, EventKind, RunState, Status};
+use crate::events::{EventKind, HubEvent, RunState, Runs, SessionStatus};
 use crate::hub::{self, AttachFrom, Attachment, HubError, QueuedMessage, TurnOutcome};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::Journal;
+use crate::metadata::SessionMeta;
+use crate::ports::backend::TurnSetup;
 use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{ModelRef, SessionPatch, SessionRecord, SessionRow};
 use crate::ports::{Client, Delegate};
 use crate::prompt::Prompt;
+use crate::scope::Guarded;
 use crate::session::activity::{Activity, Happened};
 use crate::session::approval::InForce;
+use crate::session::inbox::Inbox;
 use crate::session::lease::LeaseState;
+use crate::session::participants::Participants;
 use crate::session::run::Running;
-use crate::session::seats::Seats;
-use crate::session::setting::Setting;
 use crate::session::surroundings::Uncommitted;
 use crate::session::title::Titling;
-use crate::session::waiting::Queue;
-use crate::turn::usage::Spent;
+use crate::session::waiting::PromptQueue;
+use crate::slash_commands::SlashCommands;
+use crate::toolbox::Toolbox;
+use crate::turn::usage::SessionCost;
 use crate::watchdog::{Approval, Rules};
 
 mod activity;
@@ -32,17 +38,19 @@ pub(crate) mod approval;
 mod ask;
 mod attach;
 mod choose;
+pub(crate) mod commands;
 mod end;
 pub(crate) mod history;
+mod inbox;
 mod lease;
 mod leave;
+mod participants;
 pub(crate) mod queue;
 mod recover;
-mod remains;
 mod run;
-mod seats;
-pub(crate) mod setting;
+mod setup;
 mod surroundings;
+mod take_in;
 mod title;
 mod waiting;
 
@@ -53,7 +61,7 @@ type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 
 /// Everything a session can be told. Handled one after the other, in the order given.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(crate) enum SessionCommand {
     /// Settle what an earlier owner left behind, if anything.
     Recover(Reply<()>),
     /// The same for a session that from now on has exactly these directories beside its root.
@@ -74,8 +82,8 @@ pub(crate) enum Command {
         from: AttachFrom,
         reply: Reply<Attachment>,
     },
-    SeatReady(u64),
-    SeatLeft(u64),
+    ParticipantReady(u64),
+    ParticipantLeft(u64),
     SetMode {
         agent: String,
         reply: Reply<Chosen>,
@@ -98,7 +106,7 @@ pub(crate) enum Command {
         patch: Box<SessionPatch>,
         reply: Reply<()>,
     },
-    Status(oneshot::Sender<Status>),
+    Status(oneshot::Sender<SessionStatus>),
     QueueList(Reply<Vec<QueuedMessage>>),
     QueueCancel {
         message_id: MessageId,
@@ -122,30 +130,38 @@ pub(crate) struct Session {
     hub: Arc<hub::Shared>,
     id: SessionId,
     row: SessionRow,
-    spent: Spent,
+    cost: SessionCost,
     rules: Rules,
     in_force: InForce,
-    /// The roots beside the first, as the latest new, load or resume in this process named them; those of the row until then.
+    /// The roots beside the first, as the latest new, load or resume in this process named them; those of the
+    /// row until then.
     additional: Option<Vec<PathBuf>>,
     /// Directories outside the roots, granted by "always" answers.
     granted: Vec<PathBuf>,
     journal: Journal,
     lease: LeaseState,
     last_seq: i64,
-    queue: Queue,
+    queue: PromptQueue,
     activity: Activity,
-    /// Kept while agent and model stay the same.
-    setting: Option<Arc<Setting>>,
+    toolbox: Toolbox,
+    slash_commands: SlashCommands,
+    /// Kept while agent, model and tools stay the same.
+    setup: Option<Arc<TurnSetup>>,
+    /// Found when the session first needs it.
+    guarded: OnceLock<Arc<Guarded>>,
     uncommitted: Uncommitted,
+    /// What the model is told of its environment and no turn has stored yet.
+    unstored: SessionMeta,
     titling: Titling,
     /// The model that is missed, once everybody was told so.
     missed: Option<ModelRef>,
     /// Digest of the system prompt that is known to be stored.
     stored_prompt: Option<String>,
-    seats: Seats,
-    status: Status,
-    /// For the seats we hand out.
-    commands: mpsc::WeakUnboundedSender<Command>,
+    participants: Participants,
+    status: SessionStatus,
+    /// For the participants we hand out.
+    commands: mpsc::WeakUnboundedSender<SessionCommand>,
+    inbox: Inbox,
 }
 
 /// What the task does after a command.
@@ -156,16 +172,16 @@ enum Then {
 }
 
 /// Starts the task of a session; it ends when the session is closed.
-pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::UnboundedSender<Command> {
-    let (commands, inbox) = mpsc::unbounded_channel();
-    let parts = &hub.parts;
+pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::UnboundedSender<SessionCommand> {
+    let (commands, arriving) = mpsc::unbounded_channel();
+    let ports = &hub.ports;
     let id = record.row.id.clone();
     let journal = Journal::new(
         id.clone(),
         record.next_index,
-        parts.store.clone(),
-        parts.clock.clone(),
-        parts.ids.clone(),
+        ports.store.clone(),
+        ports.clock.clone(),
+        ports.ids.clone(),
     );
     let mut session = Session {
         id,
@@ -174,43 +190,45 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         additional: None,
         granted: Vec::new(),
         row: record.row.clone(),
-        spent: Spent::default(),
+        cost: SessionCost::default(),
         journal,
         lease: LeaseState::of(&record),
         last_seq: 0,
-        queue: Queue::default(),
+        queue: PromptQueue::default(),
         activity: Activity::default(),
-        setting: None,
+        toolbox: Toolbox::new(&ports.tools),
+        slash_commands: SlashCommands::built_in(),
+        setup: None,
+        guarded: OnceLock::new(),
         uncommitted: Uncommitted::default(),
+        unstored: SessionMeta::default(),
         titling: Titling::default(),
         missed: None,
         stored_prompt: None,
-        seats: Seats::default(),
-        status: Status::idle(),
+        participants: Participants::default(),
+        status: SessionStatus::idle(),
         commands: commands.downgrade(),
+        inbox: Inbox::new(arriving),
         hub,
     };
     session.adopt(record);
-    tokio::spawn(session.live(inbox));
+    tokio::spawn(session.live());
     commands
 }
 
 impl Session {
-    async fn live(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
+    async fn live(mut self) {
         loop {
             let (mending, following) = (self.mending(), self.activity.is_following());
             tokio::select! {
                 biased;
-                command = inbox.recv() => {
+                command = self.inbox.next() => {
                     let Some(command) = command else { break };
                     if self.obey(command).await == Then::Stop {
                         break;
                     }
                 }
-                happened = self.activity.next() => match happened {
-                    Happened::Returned(returned) => self.turn_returned(returned).await,
-                    Happened::Answered(seat, answer) => self.take_answer(seat, answer).await,
-                },
+                happened = self.activity.next() => self.take_note(happened).await,
                 made = self.titling.made() => self.take_title(made).await,
                 () = lease::changed(&self.hub, following) => self.follow().await,
                 () = lease::pause(mending) => self.mend().await,
@@ -219,71 +237,78 @@ impl Session {
         // Whoever still waits learns that the session is closed: their channel ends.
     }
 
-    async fn obey(&mut self, command: Command) -> Then {
+    async fn take_note(&mut self, happened: Happened) {
+        match happened {
+            Happened::Returned(returned) => self.turn_returned(returned).await,
+            Happened::Answered(seat, answer) => self.take_answer(seat, answer).await,
+        }
+    }
+
+    async fn obey(&mut self, command: SessionCommand) -> Then {
         match command {
-            Command::Recover(reply) => {
+            SessionCommand::Recover(reply) => {
                 let recovered = self.recover().await;
                 answer(reply, recovered);
             }
-            Command::WorkIn { additional, reply } => {
+            SessionCommand::WorkIn { additional, reply } => {
                 let works = self.work_in(additional).await;
                 answer(reply, works);
             }
-            Command::Prompt { client, prompt, accept, answer } => {
+            SessionCommand::Prompt { client, prompt, accept, answer } => {
                 let client = client.and_then(|client| client.delegate());
                 self.admit(prompt, client, accept, answer).await;
             }
-            Command::Cancel => self.cancel().await,
-            Command::CancelPrompt(message_id) => self.cancel_prompt(message_id).await,
-            Command::Attach { client, from, reply } => {
+            SessionCommand::Cancel => self.cancel().await,
+            SessionCommand::CancelPrompt(message_id) => self.cancel_prompt(message_id).await,
+            SessionCommand::Attach { client, from, reply } => {
                 let attached = self.attach(client, from).await;
                 answer(reply, attached);
             }
-            Command::SeatReady(number) => self.seat_ready(number),
-            Command::SeatLeft(number) => self.seat_left(number),
-            Command::SetMode { agent, reply } => {
+            SessionCommand::ParticipantReady(number) => self.participant_ready(number),
+            SessionCommand::ParticipantLeft(number) => self.participant_left(number),
+            SessionCommand::SetMode { agent, reply } => {
                 let chosen = self.set_mode(agent).await;
                 answer(reply, chosen);
             }
-            Command::SetModel { model, reply } => {
+            SessionCommand::SetModel { model, reply } => {
                 let chosen = self.set_model(model).await;
                 answer(reply, chosen);
             }
-            Command::SetThought { level, reply } => {
+            SessionCommand::SetThought { level, reply } => {
                 let chosen = self.set_thought(level).await;
                 answer(reply, chosen);
             }
-            Command::SetApproval { approval, reply } => {
+            SessionCommand::SetApproval { approval, reply } => {
                 let chosen = self.set_approval(approval).await;
                 answer(reply, chosen);
             }
-            Command::ChoicesChanged => self.tell_choices().await,
-            Command::Patch { patch, reply } => {
+            SessionCommand::ChoicesChanged => self.tell_choices().await,
+            SessionCommand::Patch { patch, reply } => {
                 let patched = self.patch(*patch).await;
                 answer(reply, patched);
             }
-            Command::Status(reply) => drop(reply.send(self.current_status())),
-            Command::QueueList(reply) => {
+            SessionCommand::Status(reply) => drop(reply.send(self.current_status())),
+            SessionCommand::QueueList(reply) => {
                 let listed = self.queue_list().await;
                 answer(reply, listed);
             }
-            Command::QueueCancel { message_id, reply } => {
+            SessionCommand::QueueCancel { message_id, reply } => {
                 let cancelled = self.queue_cancel(&message_id).await;
                 answer(reply, cancelled);
             }
-            Command::QueueEdit { message_id, prompt, reply } => {
+            SessionCommand::QueueEdit { message_id, prompt, reply } => {
                 let edited = self.queue_edit(&message_id, prompt).await;
                 answer(reply, edited);
             }
-            Command::Notice { severity, title, description } => {
+            SessionCommand::Notice { severity, title, description } => {
                 self.notice(severity, title, description).await
             }
-            Command::Close(reply) => {
+            SessionCommand::Close(reply) => {
                 self.close().await;
                 answer(reply, Ok(()));
                 return Then::Stop;
             }
-            Command::Shutdown(reply) => {
+            SessionCommand::Shutdown(reply) => {
                 self.shut_down().await;
                 answer(reply, Ok(()));
                 return Then::Stop;
@@ -296,30 +321,32 @@ impl Session {
     pub(crate) fn adopt(&mut self, record: SessionRecord) {
         self.rules = Rules::from_json(&record.row.permissions);
         self.granted = record.row.metadata.granted_directories();
-        self.spent.set(record.row.totals.cost_usd);
+        self.cost.set(record.row.totals.cost_usd);
         self.row = record.row;
+        self.unstored = SessionMeta::default();
         self.enforce_approval();
         self.last_seq = record.last_seq;
         self.hub.histories.forget(&self.id);
         // It was made from the row as it was.
-        self.setting = None;
+        self.setup = None;
     }
 
-    fn current_status(&self) -> Status {
+    fn current_status(&self) -> SessionStatus {
         let retrying = self.activity.running().and_then(Running::retrying);
-        Status { state: retrying.unwrap_or_else(|| self.status.state.clone()), ..self.status.clone() }
+        SessionStatus { state: retrying.unwrap_or_else(|| self.status.state.clone()), ..self.status.clone() }
     }
 
     pub(crate) fn set_state(&mut self, state: RunState) {
-        let now = self.hub.parts.clock.now_ms();
+        let now = self.hub.ports.clock.now_ms();
         let message_id = self.activity.live_run().map(|live| live.user_message_id.clone());
-        self.status = Status { started_at: message_id.is_some().then_some(now), message_id, state };
+        let started_at = message_id.is_some().then_some(now);
+        self.status = SessionStatus { started_at, message_id, state, runs: Runs::Here };
         self.publish(EventKind::Status(self.status.clone()));
     }
 
     pub(crate) fn publish(&self, kind: EventKind) {
         // Nobody listening is fine.
-        drop(self.hub.events.send(Event { session_id: self.id.clone(), kind }));
+        drop(self.hub.events.send(HubEvent { session_id: self.id.clone(), kind }));
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::agents::Agent;
-use crate::environment::Environment;
+use crate::environment::SessionEnvironment;
+use crate::instructions::ProjectInstructions;
 use crate::prompt::digest;
 
 /// An assembled prompt and the SHA-256 (hex) of its text.
@@ -13,13 +14,21 @@ pub struct SystemPrompt {
     pub digest: String,
 }
 
-/// Sections in order: agent prompt, environment, what holds commands and what asks. Project instructions and the skill index
-/// have their places behind the first; a section without content is left out. Tools describe themselves in their schemas.
-pub fn assemble(agent: &Agent, environment: &Environment) -> SystemPrompt {
+/// Sections in order: agent prompt, project instructions, environment, what holds commands and what asks. The
+/// skill index has its place behind the instructions; a section without content is left out. Tools describe
+/// themselves in their schemas.
+pub fn assemble(
+    agent: &Agent,
+    instructions: &ProjectInstructions,
+    environment: &SessionEnvironment,
+) -> SystemPrompt {
     let mut text = agent.system_prompt.trim_end().to_owned();
-    for (title, section) in
-        [("Environment", environment.surroundings()), ("Sandbox and questions", environment.rules())]
-    {
+    let sections = [
+        ("Project instructions", instructions.section()),
+        ("Environment", environment.surroundings()),
+        ("Sandbox and questions", environment.rules(agent.commands)),
+    ];
+    for (title, section) in sections {
         if !section.is_empty() {
             text.push_str(&format!("\n\n# {title}\n{}", section.trim_end()));
         }

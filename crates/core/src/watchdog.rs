@@ -1,12 +1,14 @@
 //! The watchdog: rules and verdicts. Pure; it knows neither who asks nor what runs.
 //!
-//! Rules come from three scopes (the agent's manifest, the configuration, the session). Of those that match, the most
-//! specific decides; where none does, the approval of the session and what holds commands here decide. Every verdict says why.
+//! Rules come from three scopes (the agent's manifest, the configuration, the session). Of those that match,
+//! the most specific decides; where none does, the approval of the session and what holds commands here decide.
+//! Every verdict says why.
 
 mod always;
 mod approval;
 mod closed;
 mod judge;
+mod loopback;
 mod offer;
 mod pattern;
 mod project_secrets;
@@ -15,10 +17,10 @@ mod rulebook;
 mod verdict;
 
 pub use always::Always;
-pub use approval::{Approval, Containment, Hold};
-pub use closed::{Closed, Keeper};
+pub use approval::{Approval, Containment, HostContainment};
+pub use closed::{ReadRuleOrigin, ReadRules};
 pub use judge::{Commands, Judge, Judged, Matter};
-pub use pattern::{Ground, Pattern};
+pub use pattern::{Pattern, PatternBase};
 pub use rule::{Action, Firmness, ManifestRule, Rule, Rules, Scope};
 pub use rulebook::Rulebook;
 pub use verdict::{Reason, Verdict};

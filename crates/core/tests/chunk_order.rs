@@ -1,7 +1,8 @@
-//! The order checker: lets every well-ordered run pass, and is shown to fail on each kind of fault put in on purpose.
+//! The order checker: lets every well-ordered run pass, and is shown to fail on each kind of fault put in on
+//! purpose.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A broken expectation of a test's own tools fails the test.
 
-use attache_core::chunk::order::{OrderChecker, OrderError, Rule};
+use attache_core::chunk::order::{OrderChecker, OrderError, OrderRule};
 use attache_core::chunk::reduce::{ReduceError, Reducer};
 use attache_core::chunk::{Chunk, Rest};
 use proptest::prelude::*;
@@ -158,7 +159,7 @@ proptest! {
     #[test]
     fn a_run_that_just_stops_fails(chunks in any_run(), at in any::<prop::sample::Index>()) {
         let at = at.index(chunks.len() - 1) + 1;
-        prop_assert_eq!(check(&chunks[..at]).unwrap_err().rule, Rule::Ends);
+        prop_assert_eq!(check(&chunks[..at]).unwrap_err().rule, OrderRule::Ends);
     }
 
     /// The checker and the reducer agree: what is in order can be added up.
@@ -193,72 +194,72 @@ fn each_rule_is_named() {
     let ask = || chunk(json!({"type": "tool-approval-request", "approvalId": "q", "toolCallId": "c"}));
     let input_delta = || chunk(json!({"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": ""}));
     let cases = [
-        (vec![start(), start()], Rule::StartsOnce, "start: a run begins with one start"),
-        (vec![step()], Rule::AfterStart, "start-step: the run has not begun"),
+        (vec![start(), start()], OrderRule::StartsOnce, "start: a run begins with one start"),
+        (vec![step()], OrderRule::AfterStart, "start-step: the run has not begun"),
         (
             vec![start(), step(), end_step(), finish(), text()],
-            Rule::NothingAfterEnd,
+            OrderRule::NothingAfterEnd,
             "text-start: nothing follows the end of a run",
         ),
         (
             vec![start(), text()],
-            Rule::InsideStep,
+            OrderRule::InsideStep,
             "text-start: parts stand between start-step and finish-step",
         ),
         (
             vec![start(), step(), step()],
-            Rule::OutsideStep,
+            OrderRule::OutsideStep,
             "start-step: a step ends before the next one or the end of the run",
         ),
-        (vec![start(), finish()], Rule::HasStep, "finish: a run has at least one step"),
+        (vec![start(), finish()], OrderRule::HasStep, "finish: a run has at least one step"),
         (
             vec![start(), step(), text(), text()],
-            Rule::StartedOnce,
+            OrderRule::StartedOnce,
             "text-start `t`: a part is started once until it ends",
         ),
         (
             vec![start(), step(), Chunk::text_delta(&"t".into(), "")],
-            Rule::InsideStream,
+            OrderRule::InsideStream,
             "text-delta `t`: deltas and end come between the start and the end of their part",
         ),
         (
             vec![start(), step(), text(), end_step()],
-            Rule::StreamsEnd,
+            OrderRule::StreamsEnd,
             "finish-step `t`: a part ends before its step",
         ),
         (
             vec![start(), step(), whole(), input_delta()],
-            Rule::InsideInput,
+            OrderRule::InsideInput,
             "tool-input-delta `c`: input deltas come between the start of the input and the whole input",
         ),
         (
             vec![start(), step(), whole(), ask(), whole()],
-            Rule::OneInput,
+            OrderRule::OneInput,
             "tool-input-available `c`: a call has one input",
         ),
         (
             vec![start(), step(), input(), output()],
-            Rule::InputFirst,
+            OrderRule::InputFirst,
             "tool-output-available `c`: the whole input comes before any output or question",
         ),
         (
             vec![start(), step(), whole(), ask(), ask()],
-            Rule::AskBeforeOutput,
+            OrderRule::AskBeforeOutput,
             "tool-approval-request `c`: a question comes once, before any output",
         ),
         (
             vec![start(), step(), whole(), output(), output()],
-            Rule::OneResult,
+            OrderRule::OneResult,
             "tool-output-available `c`: a call has one result, and progress only before it",
         ),
         (
             vec![start(), step(), whole(), end_step()],
-            Rule::CallsSettle,
+            OrderRule::CallsSettle,
             "finish-step `c`: a call has its result before its step ends",
         ),
         (
             vec![start(), step(), end_step()],
-            Rule::Ends,
+            OrderRule::Ends,
             "end of the stream: a run ends with finish, abort or error",
         ),
     ];
@@ -278,6 +279,6 @@ fn a_session_may_speak_outside_a_run() {
         Chunk::transient_data("approval", json!({})),
     ];
     assert_eq!(check(&outside), Ok(()));
-    assert_eq!(check(&[Chunk::data("status", json!({}))]).unwrap_err().rule, Rule::AfterStart);
-    assert_eq!(check(&[Chunk::data("plan", json!({}))]).unwrap_err().rule, Rule::AfterStart);
+    assert_eq!(check(&[Chunk::data("status", json!({}))]).unwrap_err().rule, OrderRule::AfterStart);
+    assert_eq!(check(&[Chunk::data("plan", json!({}))]).unwrap_err().rule, OrderRule::AfterStart);
 }

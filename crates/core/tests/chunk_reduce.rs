@@ -55,8 +55,8 @@ fn has_plain_metadata(chunk: &Chunk) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// Any chunks in any order: same parts after each, same chunks refused, and the part said to be touched is the one
-    /// that changed.
+    /// Any chunks in any order: same parts after each, same chunks refused, and the part said to be touched is
+    /// the one that changed.
     #[test]
     fn the_reducer_equals_the_slow_fold(chunks in vec(any_chunk().prop_filter("plain", has_plain_metadata), 0..40)) {
         let (mut reducer, mut slow) = (Reducer::default(), Naive::default());
@@ -137,7 +137,8 @@ proptest! {
         prop_assert_eq!(partial_json::parse(&format!("{value:#}")), Some(value));
     }
 
-    /// What a prefix shows is a beginning of the whole: no key, item or character that will not be there in the end.
+    /// What a prefix shows is a beginning of the whole: no key, item or character that will not be there in the
+    /// end.
     #[test]
     fn a_prefix_shows_a_beginning_of_the_whole(value in any_value()) {
         let text = format!("{value:#}");
@@ -157,7 +158,8 @@ proptest! {
     }
 }
 
-/// What a replay leaves out on purpose: an answered question, progress before a denial, and that a text was cut off.
+/// What a replay leaves out on purpose: an answered question, progress before a denial, and that a text was cut
+/// off.
 fn as_replayed(part: Part) -> Part {
     match part {
         Part::Tool(tool) if tool.state == ToolState::OutputDenied => {

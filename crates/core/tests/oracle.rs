@@ -1,5 +1,5 @@
-//! The AI SDK as oracle: our chunks must be valid to its schema, and its client must add them up to the message our
-//! reducer makes. Needs node and the pinned package; `cargo xtask test` provides both.
+//! The AI SDK as oracle: our chunks must be valid to its schema, and its client must add them up to the message
+//! our reducer makes. Needs node and the pinned package; `cargo xtask test` provides both.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A broken expectation of a test's own tools fails the test.
 
 use std::io::{BufRead, BufReader, Write};
@@ -89,8 +89,8 @@ fn difference(chunks: &[Chunk], answer: &Value) -> Option<String> {
     }
 }
 
-/// Takes away what is known to differ: the answer to a question (a chunk of ours that the oracle passes over), keys of
-/// data chunks that our parts don't keep, and the spelling of numbers.
+/// Takes away what is known to differ: the answer to a question (a chunk of ours that the oracle passes over),
+/// keys of data chunks that our parts don't keep, and the spelling of numbers.
 fn normal(mut message: Value) -> Value {
     for part in message["parts"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         if part["type"].as_str().is_some_and(|kind| kind.starts_with("data-")) {

@@ -7,21 +7,24 @@ mod prefix;
 mod thinking;
 
 use crate::compose::MediaKind;
-use crate::dialect::DialectSpec;
+use crate::dialect::{Dialect, DialectSpec, ServerSpec};
 use crate::discover::{ModelList, lists};
 use crate::vendors::AuthHeader;
 
 pub(crate) const SPEC: DialectSpec = DialectSpec {
     name: "anthropic",
     path: "/v1/messages",
-    base_path: "",
-    headers: &[("anthropic-version", "2023-06-01")],
-    auth: AuthHeader::XApiKey,
-    models: ModelList {
-        path: "/v1/models?limit=1000",
-        items: lists::openai_items,
-        item: lists::openai_item,
-        own_servers: false,
+    alternative: Dialect::OpenAiChat,
+    server: ServerSpec {
+        base_path: "",
+        headers: &[("anthropic-version", "2023-06-01")],
+        auth: AuthHeader::XApiKey,
+        models: ModelList {
+            path: "/v1/models?limit=1000",
+            items: lists::openai_items,
+            item: lists::openai_item,
+            own_servers: false,
+        },
     },
     thinks_on_demand: true,
     takes: |kind, _| match kind {

@@ -1,4 +1,5 @@
-//! What is known of the vendors' models without asking them: sizes, modalities, thought levels, prices. Knows no configuration.
+//! What is known of the vendors' models without asking them: sizes, modalities, thought levels, prices. Knows
+//! no configuration.
 
 use std::sync::OnceLock;
 
@@ -21,12 +22,12 @@ const EMBEDDED: &str = include_str!("../data/catalogue.json");
 /// Models by vendor, each vendor's default first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalogue {
-    shelves: Vec<(String, Vec<Entry>)>,
+    shelves: Vec<(String, Vec<CatalogueEntry>)>,
 }
 
 /// A model as a catalogue has it: whose provider it is gets known when it is looked up.
 #[derive(Clone, Debug, PartialEq)]
-struct Entry {
+struct CatalogueEntry {
     id: String,
     name: String,
     context: u64,
@@ -71,9 +72,10 @@ impl Catalogue {
         file::written(self)
     }
 
-    /// The vendor's models as those of a configured provider, the default first. Empty for a vendor that has to be asked.
+    /// The vendor's models as those of a configured provider, the default first. Empty for a vendor that has to
+    /// be asked.
     pub fn models(&self, vendor: &Vendor, provider_id: &str) -> Vec<ModelInfo> {
-        let described = |entry: &Entry| entry.info(ModelRef::new(provider_id, &entry.id));
+        let described = |entry: &CatalogueEntry| entry.info(ModelRef::new(provider_id, &entry.id));
         self.shelf(vendor).iter().map(described).collect()
     }
 
@@ -91,8 +93,8 @@ impl Catalogue {
         Some(ModelInfo { price, ..info })
     }
 
-    /// What can be said of any model: as the vendor's, else as what a gateway passes on under the maker's name (then without a
-    /// price), else the defaults that every server takes.
+    /// What can be said of any model: as the vendor's, else as what a gateway passes on under the maker's name
+    /// (then without a price), else the defaults that every server takes.
     pub fn describe(&self, vendor: Option<&Vendor>, model: ModelRef) -> ModelInfo {
         let found = match vendor {
             Some(vendor) => self.find(vendor, &model),
@@ -112,7 +114,7 @@ impl Catalogue {
     }
 
     /// A vendor that is newer than a refreshed catalogue is looked up in ours.
-    fn shelf(&self, vendor: &Vendor) -> &[Entry] {
+    fn shelf(&self, vendor: &Vendor) -> &[CatalogueEntry] {
         let own = self.shelves.iter().find(|(id, _)| id == vendor.id);
         match own {
             Some((_, shelf)) => shelf,
@@ -125,7 +127,7 @@ impl Catalogue {
     }
 }
 
-impl Entry {
+impl CatalogueEntry {
     fn info(&self, model: ModelRef) -> ModelInfo {
         ModelInfo {
             model: plainly(model),

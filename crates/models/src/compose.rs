@@ -1,5 +1,5 @@
-//! The compositor: user parts and results of calls in the neutral form every dialect writes natively. Opens and fetches
-//! nothing.
+//! The compositor: user parts and results of calls in the neutral form every dialect writes natively. Opens and
+//! fetches nothing.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,7 +17,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// What was brought from the blob store: attachments by content id, in base64; texts by `text:` and their content id, as they are.
+/// What was brought from the blob store: attachments by content id, in base64; texts by `text:` and their
+/// content id, as they are.
 pub type BlobBytes = HashMap<String, String>;
 
 fn text_key(digest: &str) -> String {
@@ -26,7 +27,7 @@ fn text_key(digest: &str) -> String {
 
 /// What one user part is to a model.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum PromptPiece<'a> {
     Text(Cow<'a, str>),
     Media(Media<'a>),
 }
@@ -35,12 +36,12 @@ pub(crate) enum Piece<'a> {
 pub(crate) struct Media<'a> {
     pub(crate) kind: MediaKind,
     pub(crate) mime: &'a str,
-    pub(crate) source: Source<'a>,
+    pub(crate) source: MediaSource<'a>,
     pub(crate) name: Option<Cow<'a, str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source<'a> {
+pub(crate) enum MediaSource<'a> {
     Base64(&'a str),
     /// http or https; the provider fetches it, never we.
     Url(&'a str),
@@ -59,7 +60,7 @@ pub(crate) fn pieces<'a>(
     info: &ModelInfo,
     blobs: &'a BlobBytes,
     fetches: Fetches,
-) -> Vec<Piece<'a>> {
+) -> Vec<PromptPiece<'a>> {
     passage.parts.iter().filter_map(|part| piece(part, info, blobs, fetches)).collect()
 }
 
@@ -68,16 +69,18 @@ pub(crate) fn piece<'a>(
     info: &ModelInfo,
     blobs: &'a BlobBytes,
     fetches: Fetches,
-) -> Option<Piece<'a>> {
+) -> Option<PromptPiece<'a>> {
     match part {
-        Part::Text { text, .. } => Some(Piece::Text(Cow::Borrowed(text))),
-        Part::File { .. } => About::of(part).map(|about| about.piece(info, blobs)),
+        Part::Text { text, .. } => Some(PromptPiece::Text(Cow::Borrowed(text))),
+        Part::File { .. } => FilePart::of(part).map(|about| about.piece(info, blobs)),
         Part::Data { name, data, .. } if name == "file-ref" => Some(reference(data, info, fetches)),
-        Part::Data { name, data, .. } if name == CONTEXT => Some(Piece::Text(context(data, blobs).into())),
-        Part::Data { name, data, .. } if name == environment::PART_NAME => {
-            data.get("text").and_then(Value::as_str).map(|text| Piece::Text(text.into()))
+        Part::Data { name, data, .. } if name == CONTEXT => {
+            Some(PromptPiece::Text(context(data, blobs).into()))
         }
-        // What a command or a mention stands for is written into text parts where it is resolved.
+        Part::Data { name, data, .. } if name == environment::PART_NAME => {
+            data.get("text").and_then(Value::as_str).map(|text| PromptPiece::Text(text.into()))
+        }
+        // What a command or a mention means is written into text parts where it is resolved.
         Part::Data { .. }
         | Part::StepStart
         | Part::Reasoning { .. }
@@ -89,12 +92,12 @@ pub(crate) fn piece<'a>(
 
 /// The base64 of a file, wherever it is; `None` for what is no file, or gone.
 pub(crate) fn file_data<'a>(part: &'a Part, blobs: &'a BlobBytes) -> Option<&'a str> {
-    About::of(part)?.base64(blobs)
+    FilePart::of(part)?.base64(blobs)
 }
 
-struct About<'a> {
+struct FilePart<'a> {
     mime: &'a str,
-    shown: Shown<'a>,
+    shown: ShownFile<'a>,
     url: &'a str,
     filename: Option<&'a str>,
     marks: Marks<'a>,
@@ -102,32 +105,32 @@ struct About<'a> {
 
 /// What a model is given of a file.
 #[derive(Clone, Copy)]
-struct Shown<'a> {
+struct ShownFile<'a> {
     mime: &'a str,
-    /// `None`: it stands in the part itself.
+    /// `None`: it is in the part itself.
     digest: Option<&'a str>,
 }
 
-impl<'a> About<'a> {
+impl<'a> FilePart<'a> {
     /// `None` for what is no file.
     fn of(part: &'a Part) -> Option<Self> {
         let Part::File { media_type, url, filename, provider_metadata } = part else { return None };
         let marks = Marks::of(provider_metadata.as_ref());
         // What is shown is the form that providers take; what is told is what the user gave.
         let shown = match marks.fitted {
-            Some(fitted) => Shown { mime: fitted.mime, digest: Some(fitted.digest) },
-            None => Shown { mime: media_type, digest: url.strip_prefix(BLOB_SCHEME) },
+            Some(fitted) => ShownFile { mime: fitted.mime, digest: Some(fitted.digest) },
+            None => ShownFile { mime: media_type, digest: url.strip_prefix(BLOB_SCHEME) },
         };
         Some(Self { mime: media_type, shown, url, filename: filename.as_deref(), marks })
     }
 
-    fn piece(&self, info: &ModelInfo, blobs: &'a BlobBytes) -> Piece<'a> {
+    fn piece(&self, info: &ModelInfo, blobs: &'a BlobBytes) -> PromptPiece<'a> {
         match (self.shown_as(info), self.base64(blobs)) {
             (Some(kind), Some(data)) => {
-                let source = Source::Base64(data);
-                Piece::Media(Media { kind, mime: self.shown.mime, source, name: self.name() })
+                let source = MediaSource::Base64(data);
+                PromptPiece::Media(Media { kind, mime: self.shown.mime, source, name: self.name() })
             }
-            _ => Piece::Text(self.descriptor(blobs).into()),
+            _ => PromptPiece::Text(self.descriptor(blobs).into()),
         }
     }
 
@@ -161,8 +164,10 @@ impl Media<'_> {
     /// For a dialect that has no form for this one.
     pub(crate) fn descriptor(&self) -> String {
         match self.source {
-            Source::Base64(data) => descriptor(self.name.as_deref(), self.mime, Some(decoded_bytes(data))),
-            Source::Url(url) => link(self.name.as_deref(), url),
+            MediaSource::Base64(data) => {
+                descriptor(self.name.as_deref(), self.mime, Some(decoded_bytes(data)))
+            }
+            MediaSource::Url(url) => link(self.name.as_deref(), url),
         }
     }
 }
@@ -181,7 +186,7 @@ fn decoded_bytes(base64: &str) -> u64 {
     (base64.len() / 4 * 3).saturating_sub(padding) as u64
 }
 
-fn reference<'a>(data: &'a Value, info: &ModelInfo, fetches: Fetches) -> Piece<'a> {
+fn reference<'a>(data: &'a Value, info: &ModelInfo, fetches: Fetches) -> PromptPiece<'a> {
     let text = |key: &str| data.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
     let name = text("name").map(Cow::Borrowed).or_else(|| name_of_uri(uri));
@@ -197,8 +202,8 @@ fn reference<'a>(data: &'a Value, info: &ModelInfo, fetches: Fetches) -> Piece<'
         fetched && dialect_fetches && kind.is_taken_by(info)
     });
     match kind {
-        Some(kind) => Piece::Media(Media { kind, mime, source: Source::Url(uri), name }),
-        None => Piece::Text(link(name.as_deref(), uri).into()),
+        Some(kind) => PromptPiece::Media(Media { kind, mime, source: MediaSource::Url(uri), name }),
+        None => PromptPiece::Text(link(name.as_deref(), uri).into()),
     }
 }
 
@@ -305,13 +310,14 @@ fn picture_result<'a>(picture: Picture<'a>, info: &ModelInfo, blobs: &'a BlobByt
     let media = |data: &'a String| Media {
         kind: MediaKind::Image,
         mime: picture.mime,
-        source: Source::Base64(data),
+        source: MediaSource::Base64(data),
         name: Some(Cow::Borrowed(picture.name())),
     };
     CallResult { text: Cow::Owned(text), failed: false, picture: data.map(media) }
 }
 
-/// The arguments of a call as an object: what could not be read as one is sent as no arguments, its result says why.
+/// The arguments of a call as an object: what could not be read as one is sent as no arguments, its result says
+/// why.
 pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
     match &tool.input {
         Some(input @ Value::Object(_)) => Cow::Borrowed(input),
@@ -321,23 +327,26 @@ pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
 
 /// What has to be brought from the blob store, by its content id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted<'a> {
+pub(crate) enum NeededBlob<'a> {
     Media(&'a str),
     Text(&'a str),
 }
 
 /// What this model is given from the blob store.
-pub(crate) fn wanted<'a>(passages: impl Iterator<Item = &'a Passage>, info: &ModelInfo) -> Vec<Wanted<'a>> {
+pub(crate) fn wanted<'a>(
+    passages: impl Iterator<Item = &'a Passage>,
+    info: &ModelInfo,
+) -> Vec<NeededBlob<'a>> {
     let parts = passages.flat_map(|passage| &passage.parts);
     let one = |part: &'a Part| match part {
         Part::Tool(tool) => {
             let picture = picture_of(tool).filter(|picture| is_shown(*picture, info))?;
-            Some(Wanted::Media(picture.digest))
+            Some(NeededBlob::Media(picture.digest))
         }
-        Part::Data { name, data, .. } if name == CONTEXT => shelf::shelved_text(data).map(Wanted::Text),
+        Part::Data { name, data, .. } if name == CONTEXT => shelf::shelved_text(data).map(NeededBlob::Text),
         other => {
-            let attachment = About::of(other).filter(|attachment| attachment.shown_as(info).is_some())?;
-            attachment.shown.digest.map(Wanted::Media)
+            let attachment = FilePart::of(other).filter(|attachment| attachment.shown_as(info).is_some())?;
+            attachment.shown.digest.map(NeededBlob::Media)
         }
     };
     parts.filter_map(one).collect()
@@ -353,8 +362,8 @@ pub(crate) async fn fetch_blobs(request: &ModelRequest) -> Result<BlobBytes, Mod
     let mut blobs = BlobBytes::new();
     for wanted in wanted(request.passages.iter().map(|passage| &**passage), &request.info) {
         let (digest, key) = match wanted {
-            Wanted::Media(digest) => (digest, digest.to_owned()),
-            Wanted::Text(digest) => (digest, text_key(digest)),
+            NeededBlob::Media(digest) => (digest, digest.to_owned()),
+            NeededBlob::Text(digest) => (digest, text_key(digest)),
         };
         if blobs.contains_key(&key) {
             continue;
@@ -364,8 +373,8 @@ pub(crate) async fn fetch_blobs(request: &ModelRequest) -> Result<BlobBytes, Mod
             .map_err(|error| ModelError::Permanent(format!("an attachment could not be read: {error}")))?;
         if let Some(bytes) = found {
             let content = match wanted {
-                Wanted::Media(_) => in_base64(&bytes),
-                Wanted::Text(_) => String::from_utf8_lossy(&bytes).into_owned(),
+                NeededBlob::Media(_) => in_base64(&bytes),
+                NeededBlob::Text(_) => String::from_utf8_lossy(&bytes).into_owned(),
             };
             blobs.insert(key, content);
         }

@@ -1,4 +1,5 @@
-//! Where a provider is and how it is spoken to: address, key, headers. Builds requests' addresses, sends nothing.
+//! Where a provider is and how it is spoken to: address, key, headers. Builds requests' addresses, sends
+//! nothing.
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use thiserror::Error;
@@ -45,7 +46,12 @@ pub enum BadUrl {
 
 impl BaseUrl {
     pub fn parse(text: &str) -> Result<Self, BadUrl> {
-        let url = Url::parse(text.trim()).map_err(|error| BadUrl::NoUrl(error.to_string()))?;
+        let url = Url::parse(text.trim()).map_err(|error| match error {
+            url::ParseError::RelativeUrlWithoutBase => {
+                BadUrl::NoUrl("it must start with http:// or https://".to_owned())
+            }
+            other => BadUrl::NoUrl(other.to_string()),
+        })?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(BadUrl::Scheme(url.scheme().to_owned()));
         }
@@ -57,6 +63,18 @@ impl BaseUrl {
 
     pub fn as_str(&self) -> &str {
         self.0.as_str()
+    }
+
+    /// What follows the host, without a slash at its end.
+    pub(crate) fn path(&self) -> &str {
+        self.0.path().trim_end_matches('/')
+    }
+
+    /// The same server at another path; a query stays.
+    pub(crate) fn with_path(&self, path: &str) -> Self {
+        let mut url = self.0.clone();
+        url.set_path(path);
+        Self(url)
     }
 
     /// Whether it is this machine: such a server may be asked for its models at start.
@@ -76,7 +94,7 @@ impl BaseUrl {
         }
     }
 
-    /// The address with a path behind it. A version that stands in both is said once; a query of the base stays.
+    /// The address with a path behind it. A version that is in both is written once; a query of the base stays.
     pub(crate) fn join(&self, path: &str) -> Url {
         let mut url = self.0.clone();
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -100,7 +118,7 @@ impl BaseUrl {
     }
 }
 
-fn is_version(segment: &str) -> bool {
+pub(crate) fn is_version(segment: &str) -> bool {
     let rest = segment.strip_prefix('v').unwrap_or_default();
     rest.starts_with(|first: char| first.is_ascii_digit())
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -171,7 +189,7 @@ mod tests {
         for (text, words) in [
             ("localhost:8080", "must start with http:// or https://, not `localhost:`"),
             ("ftp://x", "must start with http:// or https://, not `ftp:`"),
-            ("", "is not an address: relative URL without a base"),
+            ("", "is not an address: it must start with http:// or https://"),
             ("http://", "is not an address: empty host"),
             (
                 "https://me:secret@x",

@@ -1,11 +1,11 @@
-//! A JSON text as it stands on the wire, unescaped when it is taken: one allocation per delta, where a JSON reader that keeps
-//! no memory between events needs three for a text with escapes.
+//! A JSON text as the wire has it, unescaped when it is taken: one allocation per delta, where a JSON reader
+//! that keeps no memory between events needs three for a text with escapes.
 
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// What stands between the quotes; nothing if the value is no text.
+/// What is between the quotes; nothing if the value is no text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Escaped<'a>(&'a str);
 
@@ -15,7 +15,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Escaped<'a> {
     }
 }
 
-/// The first half of a character whose second half is still to come: servers written in JavaScript cut texts between the two.
+/// The first half of a character whose second half is still to come: servers written in JavaScript cut texts
+/// between the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Half(Option<u32>);
 
@@ -68,8 +69,8 @@ impl<'a> Escaped<'a> {
     }
 }
 
-/// What the escape at the beginning means, and how long it is. The reader has seen that it is well formed; half of a pair
-/// that stands alone is no character and becomes the mark for that.
+/// What the escape at the beginning means, and how long it is. The reader has seen that it is well formed; half
+/// of a pair without the other is no character and becomes the mark for that.
 fn escape(bytes: &[u8]) -> (char, usize) {
     let simple = match bytes.get(1) {
         Some(b'n') => '\n',
@@ -105,7 +106,7 @@ fn paired(high: u32, low: u32) -> char {
     char::from_u32(paired).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// What stands before the first half that a text ends in, and that half.
+/// What comes before the first half that a text ends in, and that half.
 fn ending_in_half(text: &str) -> Option<(&str, u32)> {
     let at = text.len().checked_sub(UNIT)?;
     let high @ 0xd800..=0xdbff = unit(text.as_bytes(), at)? else { return None };

@@ -5,20 +5,32 @@ use std::time::Duration;
 use attache_core::ports::ModelError;
 use serde_json::Value;
 
+use crate::diagnose::other_dialect;
 use crate::endpoint::Endpoint;
 use crate::limits::PROVIDER_WORDS;
 
 /// An answer that is no stream: its status, when to come back, and the first bytes of its body.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusal<'a> {
+pub(crate) struct HttpRefusal<'a> {
     pub(crate) status: u16,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) body: &'a [u8],
 }
 
-impl Refusal<'_> {
-    pub(crate) fn error(&self, endpoint: &Endpoint, provider_id: &str) -> ModelError {
-        let said = Said::in_body(self.body);
+impl HttpRefusal<'_> {
+    /// The server may not have the path at all, rather than the model.
+    pub(crate) fn may_lack_the_path(&self) -> bool {
+        matches!(self.status, 404 | 405) && !ProviderError::in_body(self.body).names_a_model()
+    }
+
+    /// `correction` are the settings under which the same server does answer, in words.
+    pub(crate) fn error(
+        &self,
+        endpoint: &Endpoint,
+        provider_id: &str,
+        correction: Option<String>,
+    ) -> ModelError {
+        let said = ProviderError::in_body(self.body);
         let words = endpoint.words(&said.message);
         let about = match words.is_empty() {
             true => format!("{provider_id} answered with status {}", self.status),
@@ -32,13 +44,26 @@ impl Refusal<'_> {
             408 | 409 | 425 | 429 | 500..=599 if !said.is_quota() => {
                 ModelError::Transient { message: about, retry_after: self.retry_after.or(said.retry_after) }
             }
-            // Most often the name of the model.
-            404 => {
-                said.error(format!("{about}. `attache models {provider_id}` shows which models there are"))
+            404 | 405 => {
+                let hint = correction.unwrap_or_else(|| what_is_missing(&said, endpoint, provider_id));
+                said.error(format!("{}. {hint}", about.trim_end_matches('.')))
             }
             _ => said.error(about),
         }
     }
+}
+
+/// Most often the model; a server that does not say so may not have the path.
+fn what_is_missing(said: &ProviderError, endpoint: &Endpoint, provider_id: &str) -> String {
+    if said.names_a_model() {
+        return format!("`attache models {provider_id}` shows which models there are");
+    }
+    format!(
+        "If the server has no {}, write {} below `[providers.{provider_id}]` in the configuration; `attache models \
+         {provider_id}` shows which models there are",
+        endpoint.dialect.path("{model}"),
+        other_dialect(endpoint),
+    )
 }
 
 impl Endpoint {
@@ -75,7 +100,7 @@ impl Endpoint {
 
 /// An error as a provider states it, in an answer or within a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ProviderError {
     pub(crate) message: String,
     /// `type` and `code`, joined: vendors use either.
     pub(crate) code: String,
@@ -83,7 +108,7 @@ pub(crate) struct Said {
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Said {
+impl ProviderError {
     /// Finds the message in the shapes providers use; a body of another shape is the message itself.
     pub(crate) fn in_body(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
@@ -168,6 +193,10 @@ impl Said {
         }
     }
 
+    fn names_a_model(&self) -> bool {
+        self.message.to_lowercase().contains("model")
+    }
+
     /// Google refuses a wrong key as a bad request.
     fn is_about_the_key(&self) -> bool {
         let message = self.message.to_lowercase();
@@ -214,8 +243,8 @@ pub(crate) fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(body: &str) -> Said {
-        Said::in_body(body.as_bytes())
+    fn said(body: &str) -> ProviderError {
+        ProviderError::in_body(body.as_bytes())
     }
 
     #[test]

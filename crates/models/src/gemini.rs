@@ -15,7 +15,7 @@ use attache_core::chunk::{Rest, RestFields};
 use serde_json::{Value, json};
 
 use crate::compose::MediaKind;
-use crate::dialect::DialectSpec;
+use crate::dialect::{Dialect, DialectSpec, ServerSpec};
 use crate::discover::ModelList;
 use crate::vendors::AuthHeader;
 
@@ -26,14 +26,17 @@ const AUDIO: [&str; 6] = ["audio/wav", "audio/mpeg", "audio/aiff", "audio/aac", 
 pub(crate) const SPEC: DialectSpec = DialectSpec {
     name: "gemini",
     path: "/v1beta/models/{model}:streamGenerateContent?alt=sse",
-    base_path: "",
-    headers: &[],
-    auth: AuthHeader::Goog,
-    models: ModelList {
-        path: "/v1beta/models?pageSize=1000",
-        items: models::items,
-        item: models::item,
-        own_servers: false,
+    alternative: Dialect::OpenAiChat,
+    server: ServerSpec {
+        base_path: "",
+        headers: &[],
+        auth: AuthHeader::Goog,
+        models: ModelList {
+            path: "/v1beta/models?pageSize=1000",
+            items: models::items,
+            item: models::item,
+            own_servers: false,
+        },
     },
     thinks_on_demand: false,
     takes: |kind, mime| match kind {
@@ -45,7 +48,8 @@ pub(crate) const SPEC: DialectSpec = DialectSpec {
     decoder: |request| Box::new(decode::GeminiDecoder::new(request)),
 };
 
-/// A signature beside who made it: the API wants it back on the same part, and only from the model it came from.
+/// A signature beside who made it: the API wants it back on the same part, and only from the model it came
+/// from.
 fn signed(signature: String, author: &str) -> Rest {
     let metadata = json!({ "google": { "thoughtSignature": signature, "by": author } });
     Rest(Some(Box::new(RestFields { provider_metadata: Some(metadata), ..RestFields::default() })))

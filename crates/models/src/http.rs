@@ -1,5 +1,5 @@
-//! The HTTP clients of this process: made when first used, because reading the machine's certificates takes longer than
-//! starting the whole program. A server without TLS needs none.
+//! The HTTP clients of this process: made when first used, because reading the machine's certificates takes
+//! longer than starting the whole program. A server without TLS needs none.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use reqwest::{Client, ClientBuilder};
 
 use crate::endpoint::{BaseUrl, Safety};
 use crate::limits::CONNECT;
-use crate::trouble;
+use crate::transport_error;
 
 /// Shared by all providers: connections are kept and used again.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl Http {
             (true, Safety::Tls) => builder().no_proxy().build(),
             (true, Safety::Plain) => without_certificates(builder()).no_proxy().build(),
         };
-        let made = made.map_err(|error| ModelError::Permanent(trouble::no_client(&error)))?;
+        let made = made.map_err(|error| ModelError::Permanent(transport_error::no_client(&error)))?;
         Ok(slot.get_or_init(|| made))
     }
 }
@@ -55,11 +55,12 @@ fn builder() -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
-        // A redirect would carry the conversation, and with some servers the key, to a place nobody configured.
+        // A redirect would carry the conversation, and with some servers the key, to a place that is not
+        // configured.
         .redirect(reqwest::redirect::Policy::none())
 }
 
-/// Trusts nobody, which is enough where there is no TLS.
+/// Trusts no certificate, which is enough where there is no TLS.
 fn without_certificates(builder: ClientBuilder) -> ClientBuilder {
     builder.tls_certs_only([])
 }

@@ -1,4 +1,5 @@
-//! A model behind HTTP: the `Model` port over dialect × endpoint. Moves bytes; what they mean is the dialect's business.
+//! A model behind HTTP: the `Model` port over dialect × endpoint. Moves bytes; what they mean is the dialect's
+//! business.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -14,13 +15,14 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::dialect::{Decoder, Heard};
+use crate::diagnose::correct_address;
+use crate::dialect::{Decoder, StreamActivity};
 use crate::endpoint::Endpoint;
-use crate::failure::{Refusal, Said, shortened};
+use crate::failure::{HttpRefusal, ProviderError, shortened};
 use crate::http::Http;
 use crate::limits::{CONNECT, ERROR_BODY_BYTES};
 use crate::sse::SseParser;
-use crate::trouble::{Trouble, TroubleKind};
+use crate::transport_error::{TransportError, TransportErrorKind};
 
 #[derive(Clone, Debug)]
 pub struct HttpModel {
@@ -49,7 +51,7 @@ impl HttpModel {
         }
     }
 
-    async fn open(self, request: ModelRequest) -> Result<Answer, ModelError> {
+    async fn open(self, request: ModelRequest) -> Result<AnswerStream, ModelError> {
         let body = self.endpoint.dialect.body_of(&request, &self.endpoint.compatibility).await?;
         let decoder = self.endpoint.dialect.decoder(&request);
         let url = self.endpoint.base_url.join(&self.endpoint.dialect.path(&request.model().model_id));
@@ -68,7 +70,7 @@ impl HttpModel {
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
-        Ok(Answer::new(self, response, decoder))
+        Ok(AnswerStream::new(self, response, decoder))
     }
 
     async fn refusal(&self, mut response: Response) -> ModelError {
@@ -90,19 +92,24 @@ impl HttpModel {
             }
         }
         body.truncate(ERROR_BODY_BYTES);
-        Refusal { status, retry_after, body: &body }.error(&self.endpoint, &self.provider_id)
+        let refusal = HttpRefusal { status, retry_after, body: &body };
+        let correction = match refusal.may_lack_the_path() {
+            true => correct_address(&self.http, &self.provider_id, &self.endpoint).await,
+            false => None,
+        };
+        refusal.error(&self.endpoint, &self.provider_id, correction)
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ModelError {
-        let Trouble { kind, reason } = Trouble::of(error);
+        let TransportError { kind, reason } = TransportError::of(error);
         let (provider, url) = (&self.provider_id, self.endpoint.base_url.as_str());
         let about = format!("{provider} can't be reached at {url}: {}", self.endpoint.words(&reason));
         match kind {
-            TroubleKind::Passing => ModelError::Transient {
+            TransportErrorKind::Passing => ModelError::Transient {
                 message: format!("{about}; `attache doctor` says what to do"),
                 retry_after: None,
             },
-            TroubleKind::Lasting | TroubleKind::Certificate => ModelError::Permanent(about),
+            TransportErrorKind::Lasting | TransportErrorKind::Certificate => ModelError::Permanent(about),
         }
     }
 
@@ -139,7 +146,7 @@ impl Model for HttpModel {
     ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
         let opening = self.clone().open(request);
         let events = stream::once(opening).flat_map(|opened| match opened {
-            Ok(answer) => stream::unfold(Box::new(answer), Answer::next).left_stream(),
+            Ok(answer) => stream::unfold(Box::new(answer), AnswerStream::next).left_stream(),
             Err(error) => stream::iter([Err(error)]).right_stream(),
         });
         Box::pin(events.take_until(cancel.cancelled_owned()))
@@ -147,7 +154,7 @@ impl Model for HttpModel {
 }
 
 /// An answer that is coming in.
-struct Answer {
+struct AnswerStream {
     model: HttpModel,
     body: Pin<Box<dyn Stream<Item = Result<bytes::Bytes, reqwest::Error>> + Send>>,
     parser: SseParser,
@@ -159,16 +166,16 @@ struct Answer {
     /// The first bytes, while nothing was heard: a server that speaks no events is quoted.
     unheard: Vec<u8>,
     heard: bool,
-    state: State,
+    state: AnswerStreamState,
 }
 
-enum State {
+enum AnswerStreamState {
     Reading,
     Failed(ModelError),
     Over,
 }
 
-impl Answer {
+impl AnswerStream {
     fn new(model: HttpModel, response: Response, decoder: Box<dyn Decoder>) -> Self {
         let silent_at = Instant::now() + model.idle;
         Self {
@@ -181,7 +188,7 @@ impl Answer {
             silent_at,
             unheard: Vec::new(),
             heard: false,
-            state: State::Reading,
+            state: AnswerStreamState::Reading,
         }
     }
 
@@ -190,52 +197,52 @@ impl Answer {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 if matches!(event, StepEvent::End { .. }) {
-                    self.state = State::Over;
+                    self.state = AnswerStreamState::Over;
                 }
                 return Some((Ok(event), self));
             }
-            match std::mem::replace(&mut self.state, State::Over) {
-                State::Reading => self.state = self.read().await,
-                State::Failed(error) => return Some((Err(error), self)),
-                State::Over => return None,
+            match std::mem::replace(&mut self.state, AnswerStreamState::Over) {
+                AnswerStreamState::Reading => self.state = self.read().await,
+                AnswerStreamState::Failed(error) => return Some((Err(error), self)),
+                AnswerStreamState::Over => return None,
             }
         }
     }
 
-    async fn read(&mut self) -> State {
+    async fn read(&mut self) -> AnswerStreamState {
         let piece = match tokio::time::timeout_at(self.silent_at, self.body.next()).await {
             Ok(piece) => piece,
-            Err(_) => return State::Failed(self.model.silent()),
+            Err(_) => return AnswerStreamState::Failed(self.model.silent()),
         };
         let state = match piece {
             Some(Ok(bytes)) => self.decode(&bytes),
-            Some(Err(error)) => State::Failed(self.cut(&error)),
+            Some(Err(error)) => AnswerStreamState::Failed(self.cut(&error)),
             None => {
                 self.decoder.body_ended(&mut self.decoded);
-                self.garbage().map_or(State::Over, State::Failed)
+                self.garbage().map_or(AnswerStreamState::Over, AnswerStreamState::Failed)
             }
         };
         self.ready.extend(self.decoded.drain(..));
         state
     }
 
-    fn decode(&mut self, bytes: &[u8]) -> State {
+    fn decode(&mut self, bytes: &[u8]) -> AnswerStreamState {
         let room = ERROR_BODY_BYTES - self.unheard.len();
         if !self.heard {
             self.unheard.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
         if let Err(error) = self.parser.feed(bytes) {
-            return State::Failed(ModelError::Permanent(error.to_string()));
+            return AnswerStreamState::Failed(ModelError::Permanent(error.to_string()));
         }
         let silent_at = Instant::now() + self.model.idle;
         while let Some(event) = self.parser.next() {
             match self.decoder.event(&event, &mut self.decoded) {
-                Ok(Heard::Something) => (self.silent_at, self.heard) = (silent_at, true),
-                Ok(Heard::KeepAlive) => {}
-                Err(error) => return State::Failed(self.model.endpoint.without_key(error)),
+                Ok(StreamActivity::Progress) => (self.silent_at, self.heard) = (silent_at, true),
+                Ok(StreamActivity::KeepAlive) => {}
+                Err(error) => return AnswerStreamState::Failed(self.model.endpoint.without_key(error)),
             }
         }
-        State::Reading
+        AnswerStreamState::Reading
     }
 
     /// A whole body without one event is no answer of a model: its own words say what it is.
@@ -243,7 +250,7 @@ impl Answer {
         if self.heard || self.unheard.trim_ascii().is_empty() {
             return None;
         }
-        let said = Said::in_body(&self.unheard);
+        let said = ProviderError::in_body(&self.unheard);
         let words = self.model.endpoint.words(&said.message);
         Some(said.error(format!("{} did not answer with a stream: {words}", self.model.provider_id)))
     }

@@ -1,8 +1,10 @@
-//! Speaks to language models and gives back chunks. Knows no sessions, no ACP and no disk: scripts arrive as text.
+//! Speaks to language models and gives back chunks. Knows no sessions, no ACP and no disk: scripts arrive as
+//! text.
 
 mod anthropic;
 mod catalogue;
 mod compose;
+mod diagnose;
 mod dialect;
 mod discover;
 mod endpoint;
@@ -19,26 +21,29 @@ mod script;
 mod script_model;
 mod secret;
 mod sse;
-mod trouble;
+mod transport_error;
 mod vendors;
 mod written;
 
 pub use catalogue::{Catalogue, CatalogueError, fetch};
 pub use compose::BlobBytes;
-pub use dialect::{Decoder, Dialect, Heard, Outgoing};
-pub use discover::{DiscoverError, Found, local_servers, models_of, served_as};
+pub use diagnose::{
+    Correction, ListFailure, ProviderDiagnosis, ProviderFailure, diagnose_provider, find_correction,
+};
+pub use dialect::{Decoder, Dialect, Outgoing, StreamActivity};
+pub use discover::{DiscoverError, ListWait, list_address, models_of, served_as};
 pub use endpoint::{BadUrl, BaseUrl, Endpoint};
 pub use http::Http;
 pub use http_model::HttpModel;
 pub use limits::STREAM_IDLE;
 pub use registry::Providers;
 pub use script::{
-    Directive, ErrorKind, Script, ScriptError, ScriptedCall, ScriptedError, ScriptedModel, Step,
+    Directive, ErrorKind, Script, ScriptError, ScriptStep, ScriptedCall, ScriptedError, ScriptedModel,
 };
 pub use script_model::ScriptModel;
 pub use secret::Secret;
-pub use sse::{Event, SseParser, TooLarge};
+pub use sse::{SseEvent, SseParser, TooLarge};
 pub use vendors::{
     AnswerLimit, AuthHeader, CallIds, Compatibility, Effort, KeyNeed, PictureUrls, ReasoningBack, Shelf,
-    StreamUsage, Texts, TopEffort, Turns, VENDORS, Vendor,
+    StreamUsage, TextParts, TopEffort, Turns, VENDORS, Vendor,
 };

@@ -1,5 +1,7 @@
 //! The bounds of this crate, each with its reason.
 
+use std::time::Duration;
+
 /// Context size of a scripted model that declares none: large enough that no ordinary scenario runs into it.
 pub(crate) const SCRIPT_CONTEXT: u64 = 200_000;
 
@@ -9,15 +11,18 @@ pub(crate) const SCRIPT_MAX_OUTPUT: u64 = 32_000;
 /// Bytes per token when a script states no usage: close to what English text costs with common tokenizers.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
+/// Characters of a prompt that a script's answer repeats: enough to know it by.
+pub(crate) const SHOWN_PROMPT: usize = 80;
+
 /// Tool arguments stream in about this many deltas, so that a short call still exercises partial JSON.
 pub(crate) const ARGUMENT_DELTAS: usize = 8;
 
-/// Smallest and largest piece of streamed arguments: below it deltas are noise, above it 5 MB of arguments would come in lumps
-/// no provider sends.
+/// Smallest and largest piece of streamed arguments: below it deltas are noise, above it 5 MB of arguments
+/// would come in lumps no provider sends.
 pub(crate) const ARGUMENT_DELTA_BYTES: (usize, usize) = (16, 4096);
 
-/// Sessions whose failed attempts (`times=`) are remembered; beyond it the memory starts anew, which costs a scripted
-/// failure more and no memory.
+/// Sessions whose failed attempts (`times=`) are remembered; beyond it the memory starts anew, which costs a
+/// scripted failure more and no memory.
 pub(crate) const REMEMBERED_ATTEMPTS: usize = 4096;
 
 /// One server-sent event: an inline picture of 20 MiB in base64 fits, an endless line does not.
@@ -28,6 +33,10 @@ pub(crate) const ERROR_BODY_BYTES: usize = 64 * 1024;
 
 /// A provider's own words in an error of ours, in characters.
 pub(crate) const PROVIDER_WORDS: usize = 500;
+
+/// How long a server is asked where its models are before a prompt that found no path is answered: a person
+/// waits.
+pub(crate) const ADVICE: Duration = Duration::from_secs(2);
 
 /// The longest item id or call id OpenAI takes back.
 pub(crate) const ITEM_ID_BYTES: usize = 64;
@@ -44,17 +53,19 @@ pub(crate) const CONNECT: std::time::Duration = std::time::Duration::from_secs(1
 /// Silence of a model's stream when nothing is configured: reasoning models can be quiet for minutes.
 pub const STREAM_IDLE: std::time::Duration = std::time::Duration::from_secs(300);
 
-/// Models kept per vendor: what a person can still look through in a list. The file stays small enough to embed.
+/// Models kept per vendor: what a person can still look through in a list. The file stays small enough to
+/// embed.
 pub(crate) const CATALOGUE_MODELS: usize = 60;
 
 /// Smallest context worth listing: the system prompt, the tools and one file of code need about this much.
 pub(crate) const CATALOGUE_CONTEXT: u64 = 32_000;
 
-/// Answer size where the data states none of its own: enough for the longest file a person would want written at once.
+/// Answer size where the data states none of its own: enough for the longest file a person would want written
+/// at once.
 pub(crate) const UNLIMITED_OUTPUT: u64 = 32_768;
 
-/// Tokens for thinking at low, medium, high and max where a model takes a number: a few thoughts, a page, several, and what
-/// the vendor calls the point beyond which more is rarely used.
+/// Tokens for thinking at low, medium, high and max where a model takes a number: a few thoughts, a page,
+/// several, and what the vendor calls the point beyond which more is rarely used.
 pub(crate) const THOUGHT_BUDGETS: [u64; 4] = [4_096, 10_240, 20_480, 32_000];
 
 /// Anthropic takes no smaller budget.
@@ -63,13 +74,15 @@ pub(crate) const THOUGHT_BUDGET_LEAST: u64 = 1_024;
 /// The title of a document in a request, in characters; Anthropic takes no longer one.
 pub(crate) const TITLE_CHARACTERS: usize = 500;
 
-/// Largest token count that is believed: sums over any session stay far from overflowing, whatever a server claims.
+/// Largest token count that is believed: sums over any session stay far from overflowing, whatever a server
+/// claims.
 pub(crate) const TOKENS: u64 = 1 << 40;
 
 /// An answer may take one part in this many of the context; the rest is the conversation's.
 pub(crate) const SHARE_OF_CONTEXT: u64 = 4;
 
-/// No maker's own limit is higher; resellers state figures that only cost, because some set aside the money for all of it.
+/// No maker's own limit is higher; resellers state figures that only cost, because some set aside the money for
+/// all of it.
 pub(crate) const LONGEST_ANSWER: u64 = 131_072;
 
 /// A list of models: the longest (a gateway with hundreds, each with a description) is about 1 MiB.
@@ -78,8 +91,9 @@ pub(crate) const MODEL_LIST_BYTES: usize = 8 * 1024 * 1024;
 /// The published data of all vendors was 4.5 MiB when this was written.
 pub(crate) const PUBLISHED_BYTES: usize = 32 * 1024 * 1024;
 
-/// Models of a server of one's own that are asked about one by one: the newest, and more than fit on a disk of ordinary size.
+/// Models of a server of one's own that are asked about one by one: the newest, and more than fit on a disk of
+/// ordinary size.
 pub(crate) const DESCRIBED_MODELS: usize = 32;
 
-/// Questions under way to such a server at once: it may be a small machine that is busy answering somebody.
+/// Questions under way to such a server at once: it may be a small machine that is busy with an answer.
 pub(crate) const QUESTIONS_AT_ONCE: usize = 4;

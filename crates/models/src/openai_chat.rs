@@ -1,5 +1,5 @@
-//! The dialect OpenAI Chat Completions: requests out, events in. Spoken by a dozen vendors, each with an accent of its own:
-//! what differs in requests is in `Compatibility`, what differs in answers is taken as it comes.
+//! The dialect OpenAI Chat Completions: requests out, events in. Spoken by a dozen vendors, each with an accent
+//! of its own: what differs in requests is in `Compatibility`, what differs in answers is taken as it comes.
 
 mod assistant;
 mod calls;
@@ -14,22 +14,13 @@ mod user;
 mod wire;
 
 use crate::compose::MediaKind;
-use crate::dialect::DialectSpec;
-use crate::discover::{ModelList, lists};
-use crate::vendors::AuthHeader;
+use crate::dialect::{Dialect, DialectSpec, OPENAI_SERVER};
 
 pub(crate) const SPEC: DialectSpec = DialectSpec {
     name: "openai-chat",
     path: "/chat/completions",
-    base_path: "/v1",
-    headers: &[],
-    auth: AuthHeader::Bearer,
-    models: ModelList {
-        path: "/models",
-        items: lists::openai_items,
-        item: lists::openai_item,
-        own_servers: true,
-    },
+    alternative: Dialect::OpenAiResponses,
+    server: OPENAI_SERVER,
     thinks_on_demand: false,
     takes: |kind, mime| match kind {
         MediaKind::Image | MediaKind::Pdf => true,

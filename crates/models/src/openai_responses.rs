@@ -1,4 +1,5 @@
-//! The dialect OpenAI Responses: requests out, events in. Nothing is stored on the server's side, so history goes back whole.
+//! The dialect OpenAI Responses: requests out, events in. Nothing is stored on the server's side, so history
+//! goes back whole.
 
 pub(crate) mod decode;
 mod efforts;
@@ -6,22 +7,13 @@ pub(crate) mod encode;
 mod wire;
 
 use crate::compose::MediaKind;
-use crate::dialect::DialectSpec;
-use crate::discover::{ModelList, lists};
-use crate::vendors::AuthHeader;
+use crate::dialect::{Dialect, DialectSpec, OPENAI_SERVER};
 
 pub(crate) const SPEC: DialectSpec = DialectSpec {
     name: "openai-responses",
     path: "/responses",
-    base_path: "/v1",
-    headers: &[],
-    auth: AuthHeader::Bearer,
-    models: ModelList {
-        path: "/models",
-        items: lists::openai_items,
-        item: lists::openai_item,
-        own_servers: true,
-    },
+    alternative: Dialect::OpenAiChat,
+    server: OPENAI_SERVER,
     thinks_on_demand: false,
     takes: |kind, _| match kind {
         MediaKind::Image | MediaKind::Pdf => true,

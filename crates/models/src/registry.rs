@@ -1,4 +1,5 @@
-//! Several providers behind one `Model` port: each request goes to the provider its model names. Adds nothing of its own.
+//! Several providers behind one `Model` port: each request goes to the provider its model names. Adds nothing
+//! of its own.
 
 use std::sync::Arc;
 
@@ -57,6 +58,10 @@ impl Model for Providers {
         self.get(&model.provider_id)?.describe(model)
     }
 
+    fn provider_problems(&self) -> Vec<String> {
+        self.providers.iter().flat_map(|(_, model)| model.provider_problems()).collect()
+    }
+
     fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
         self.get(&info.model.provider_id).is_some_and(|model| model.takes(info, mime))
     }
@@ -70,6 +75,16 @@ impl Model for Providers {
         Box::pin(async move {
             join_all(looking).await;
         })
+    }
+
+    fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
+        let late: Vec<_> = self.providers.iter().filter_map(|(_, model)| model.late_answers()).collect();
+        if late.is_empty() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            join_all(late).await;
+        }))
     }
 
     fn stream(

@@ -1,12 +1,12 @@
-//! A script: what the scripted model answers to which prompt. Only the value and its lookup; text is read by `parse`,
-//! answers are streamed by `play`.
+//! A script: what the scripted model answers to which prompt. Only the value and its lookup; `parse` reads the
+//! text, `play` streams the answers.
 //!
 //! One directive per line, `#` starts a comment, indentation is free, strings are JSON strings:
 //!
 //! ```text
-//! model vision context=8000 max_output=1000 images=true    # further models, before the first `on`
-//! model paid price_input=3 price_output=15                 # dollars per million; also price_cache_read, price_cache_write
-//! model deep thought=low,high                              # how much it can be told to think: off, low, medium, high, max
+//! model vision context=8000 max_output=1000 images=true  # further models, before the first `on`
+//! model paid price_input=3 price_output=15    # dollars per million; also price_cache_read and _write
+//! model deep thought=low,high                 # how much it can think: off, low, medium, high, max
 //!
 //! on "prompt text"                     # `on "prefix"*` for a prefix, `on *` for any other prompt
 //!   reasoning "thinking…"
@@ -18,7 +18,7 @@
 //!                                      # become whole where the step has `finish length`
 //!   file image/png "data:image/png;base64,…"
 //!   source "https://example.org" "title"
-//!   usage input=100 output=20          # also reasoning, cache_read, cache_write; default: counted from the text
+//!   usage input=100 output=20          # also reasoning, cache_read, cache_write; default: counted
 //!   finish length                      # stop, length, content-filter, tool-calls, other
 //!   ---                                # next step of the same turn
 //!   error transient "overloaded" retry_after=2s times=2     # or permanent, auth, refused, overflow,
@@ -27,8 +27,8 @@
 //!   panic                              # the task that reads the stream panics
 //! ```
 //!
-//! `times=n` fails the first n attempts of that step in this process. Words after ` #` are a comment also behind
-//! arguments that are no JSON.
+//! `times=n` fails the first n attempts of that step in this process. Words after ` #` are a comment, also
+//! behind arguments that are no JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,9 +40,14 @@ use attache_core::ports::model::{Price, ThoughtLevel};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::limits::SHOWN_PROMPT;
+
 mod line;
 mod parse;
 pub(crate) mod play;
+
+/// What a section answers after its last step.
+const END_OF_SCRIPT: &str = "(end of script)";
 
 /// A script that could not be read: the line, what it had to be and what stood there.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -70,19 +75,19 @@ pub struct ScriptedModel {
     pub images: bool,
     pub audio: bool,
     pub pdf: bool,
-    /// `None`: no `price_…` stands on its line.
+    /// `None`: its line has no `price_…`.
     pub price: Option<Price>,
     pub thought_levels: Vec<ThoughtLevel>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Section {
-    prompt: Prompt,
-    steps: Vec<Arc<Step>>,
+    prompt: PromptPattern,
+    steps: Vec<Arc<ScriptStep>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Prompt {
+enum PromptPattern {
     Exactly(String),
     StartingWith(String),
     Any,
@@ -90,7 +95,7 @@ enum Prompt {
 
 /// One call of the model: what it says, in order, and how it ends.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
+pub struct ScriptStep {
     pub directives: Vec<Directive>,
     /// `None`: counted from the text.
     pub usage: Option<Usage>,
@@ -150,8 +155,7 @@ pub enum ErrorKind {
 /// Which step of a script a conversation has reached.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Position {
-    /// `None` when the script has nothing (more) to say.
-    pub(crate) step: Option<Arc<Step>>,
+    pub(crate) step: Arc<ScriptStep>,
     /// Steps of this turn that are in the conversation already.
     pub(crate) steps_done: usize,
 }
@@ -161,8 +165,9 @@ impl Script {
         parse::script(text)
     }
 
-    /// The step for a prompt: an exact section before a prefix before `on *`, the first in the file among equals.
-    pub fn step(&self, prompt: &str, steps_done: usize) -> Option<&Arc<Step>> {
+    /// The step for a prompt: an exact section before a prefix before `on *`, the first in the file among
+    /// equals.
+    pub fn step(&self, prompt: &str, steps_done: usize) -> Option<&Arc<ScriptStep>> {
         self.section(prompt)?.steps.get(steps_done)
     }
 
@@ -172,18 +177,39 @@ impl Script {
         let prompt = last_user.map(|index| prompt_text(&passages[index])).unwrap_or_default();
         let after = &passages[last_user.map_or(0, |index| index + 1)..];
         let steps_done = after.iter().filter(|passage| passage.role == Role::Assistant).count();
-        Position { step: self.step(&prompt, steps_done).cloned(), steps_done }
+        let step = match self.section(&prompt) {
+            Some(section) => section.steps.get(steps_done).cloned().unwrap_or_else(|| answer(END_OF_SCRIPT)),
+            None => answer(&no_section(&prompt)),
+        };
+        Position { step, steps_done }
     }
 
     fn section(&self, prompt: &str) -> Option<&Section> {
-        let find =
-            |matches: &dyn Fn(&Prompt) -> bool| self.sections.iter().find(|section| matches(&section.prompt));
-        find(&|candidate| matches!(candidate, Prompt::Exactly(text) if text == prompt))
+        let find = |matches: &dyn Fn(&PromptPattern) -> bool| {
+            self.sections.iter().find(|section| matches(&section.prompt))
+        };
+        find(&|candidate| matches!(candidate, PromptPattern::Exactly(text) if text == prompt))
             .or_else(|| {
-                find(&|candidate| matches!(candidate, Prompt::StartingWith(text) if prompt.starts_with(text)))
+                find(&|candidate| matches!(candidate, PromptPattern::StartingWith(text) if prompt.starts_with(text)))
             })
-            .or_else(|| find(&|candidate| *candidate == Prompt::Any))
+            .or_else(|| find(&|candidate| *candidate == PromptPattern::Any))
     }
+}
+
+fn answer(text: &str) -> Arc<ScriptStep> {
+    Arc::new(ScriptStep { directives: vec![Directive::Text(text.to_owned())], ..ScriptStep::default() })
+}
+
+/// The prompt as a script would write it, cut where it is long.
+fn no_section(prompt: &str) -> String {
+    let mut shown: String = prompt.chars().take(SHOWN_PROMPT).collect();
+    if prompt.chars().nth(SHOWN_PROMPT).is_some() {
+        shown.push('…');
+    }
+    format!(
+        "(no `on` of the script matches the prompt {}; `on *` matches every prompt)",
+        Value::String(shown)
+    )
 }
 
 fn prompt_text(passage: &Passage) -> String {

@@ -1,5 +1,5 @@
-//! The scripted model: the `Model` port over a script. Answers depend on the request alone, except that `times=` counts
-//! attempts in this process.
+//! The scripted model: the `Model` port over a script. Answers depend on the request alone, except that
+//! `times=` counts attempts in this process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,21 +13,20 @@ use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent}
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{REMEMBERED_ATTEMPTS, SCRIPT_CONTEXT, SCRIPT_MAX_OUTPUT};
-use crate::script::play::{END_OF_SCRIPT, Playback};
-use crate::script::{Directive, Script, ScriptError, Step};
+use crate::script::play::Playback;
+use crate::script::{Directive, Script, ScriptError, ScriptStep};
 
 #[derive(Debug)]
 pub struct ScriptModel {
     provider_id: String,
     script: Script,
     models: Arc<[ModelInfo]>,
-    end_of_script: Arc<Step>,
     /// Why a lock: sessions stream side by side. Touched only by steps with `times=`.
     attempts: Mutex<HashMap<SessionId, Attempts>>,
 }
 
-/// How often the step at one place of a session has been tried. Only the latest place is kept: a session tries one step at
-/// a time.
+/// How often the step at one place of a session has been tried. Only the latest place is kept: a session tries
+/// one step at a time.
 #[derive(Debug)]
 struct Attempts {
     /// Passages of the request and steps of the turn.
@@ -59,13 +58,11 @@ impl ScriptModel {
             ..undeclared_model(provider_id, &model.name)
         });
         let models = std::iter::once(default).chain(declared).collect();
-        let end_of_script =
-            Arc::new(Step { directives: vec![Directive::Text(END_OF_SCRIPT.to_owned())], ..Step::default() });
         let provider_id = provider_id.to_owned();
-        Self { provider_id, script, models, end_of_script, attempts: Mutex::default() }
+        Self { provider_id, script, models, attempts: Mutex::default() }
     }
 
-    /// What is known of a model of this provider; one that nobody declared gets the usual sizes.
+    /// What is known of a model of this provider; one that is not declared gets the usual sizes.
     pub fn info(&self, model_id: &str) -> ModelInfo {
         let declared = self.models.iter().find(|known| known.model.model_id == model_id);
         declared.cloned().unwrap_or_else(|| undeclared_model(&self.provider_id, model_id))
@@ -115,7 +112,7 @@ impl Model for ScriptModel {
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
         let position = self.script.position(&request.passages);
-        let step = position.step.unwrap_or_else(|| self.end_of_script.clone());
+        let step = position.step;
         let attempt = if counts_attempts(&step) { self.attempt(&request, position.steps_done) } else { 1 };
         let input_bytes = if step.usage.is_some() { 0 } else { request_bytes(&request) };
         Box::pin(Playback::new(step, attempt, request.passages.len(), input_bytes, cancel))
@@ -127,15 +124,15 @@ fn undeclared_model(provider_id: &str, model_id: &str) -> ModelInfo {
     ModelInfo { context: SCRIPT_CONTEXT, max_output: SCRIPT_MAX_OUTPUT, ..ModelInfo::undescribed(model) }
 }
 
-fn counts_attempts(step: &Step) -> bool {
+fn counts_attempts(step: &ScriptStep) -> bool {
     step.directives
         .iter()
         .any(|directive| matches!(directive, Directive::Error(error) if error.times.is_some()))
 }
 
-/// The size of what a model would read, roughly: a scripted model has no tokenizer, but the number must grow with the
-/// conversation and come out the same every time.
+/// The size of what a model would read, roughly: a scripted model has no tokenizer, but the number must grow
+/// with the conversation and come out the same every time.
 fn request_bytes(request: &ModelRequest) -> u64 {
     let spoken = request.passages.size().tokens() * BYTES_PER_TOKEN;
-    request.system.len() as u64 + context_bytes(request) + spoken
+    request.system.len() as u64 + context_bytes(&request.runtime_context) + spoken
 }

@@ -18,9 +18,9 @@ impl Secret {
         &self.0
     }
 
-    /// The text without the key, should somebody have repeated it.
+    /// The text without the key, in case a server repeated it.
     pub fn hide_in(&self, text: &str) -> String {
-        // Short "keys" of local servers are words that may stand in any text.
+        // Short "keys" of local servers are words that any text may hold.
         if self.0.len() < 8 { text.to_owned() } else { text.replace(&*self.0, "[key]") }
     }
 }

@@ -1,4 +1,5 @@
-//! Server-sent events from bytes: one parser for every dialect, capped, without I/O. Knows nothing of what events mean.
+//! Server-sent events from bytes: one parser for every dialect, capped, without I/O. Knows nothing of what
+//! events mean.
 
 use memchr::memchr2;
 use thiserror::Error;
@@ -7,7 +8,7 @@ use crate::limits::EVENT_BYTES;
 
 /// One event. `name` is empty where the server gives none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct SseEvent<'a> {
     pub name: &'a str,
     pub data: &'a [u8],
 }
@@ -54,7 +55,7 @@ impl SseParser {
 
     /// The next whole event; comments and events without data are passed over.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Option<Event<'_>> {
+    pub fn next(&mut self) -> Option<SseEvent<'_>> {
         self.skip_byte_order_mark()?;
         loop {
             let end = self.line_end()?;
@@ -118,7 +119,7 @@ impl SseParser {
         }
     }
 
-    fn take(&mut self, begun: usize) -> Event<'_> {
+    fn take(&mut self, begun: usize) -> SseEvent<'_> {
         let range = |(start, end): (usize, usize)| begun + start..begun + end;
         let name = std::mem::take(&mut self.name);
         let single = match self.data.as_slice() {
@@ -140,7 +141,7 @@ impl SseParser {
             Some(only) => &self.buffer[range(only)],
             None => &self.joined,
         };
-        Event { name, data }
+        SseEvent { name, data }
     }
 
     /// `None` while the first bytes could still become a mark.

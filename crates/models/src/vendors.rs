@@ -76,7 +76,7 @@ pub struct Compatibility {
     /// Which ids of calls chat completions take.
     pub call_ids: CallIds,
     /// How chat completions take several texts of one message.
-    pub texts: Texts,
+    pub texts: TextParts,
     /// Whether chat completions fetch pictures.
     pub picture_urls: PictureUrls,
     /// Who may speak after whom in chat completions.
@@ -146,7 +146,7 @@ pub enum CallIds {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Texts {
+pub enum TextParts {
     /// Each is a part of its own.
     #[default]
     Parts,
@@ -166,8 +166,8 @@ pub enum PictureUrls {
 pub enum Turns {
     #[default]
     Free,
-    /// A user speaks after the assistant only, not after another user or after results. Some vendors and the templates of many
-    /// models refuse everything else.
+    /// A user speaks after the assistant only, not after another user or after results. Some vendors and the
+    /// templates of many models refuse everything else.
     Alternate,
 }
 
@@ -194,7 +194,8 @@ impl Vendor {
         VENDORS.iter().find(|vendor| vendor.id == id)
     }
 
-    /// The vendor somebody may have meant who wrote something else: its written name, its name elsewhere, a slip of the pen.
+    /// The vendor somebody may have meant who wrote something else: its written name, its name elsewhere, a
+    /// slip of the pen.
     pub fn nearest(id: &str) -> Option<&'static Self> {
         let meant = id.trim().to_lowercase();
         let distance = |vendor: &Self| {

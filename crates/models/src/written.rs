@@ -1,4 +1,5 @@
-//! Passages as JSON, written once and kept on the passage: a step sends its history, but does not write it again.
+//! Passages as JSON, written once and kept on the passage: a step sends its history, but does not write it
+//! again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -9,18 +10,21 @@ use attache_core::part::Passage;
 use crate::compose::is_in_blob_store;
 use crate::dialect::{Dialect, Outgoing, author};
 
-/// What a passage is in one dialect: JSON values separated by commas, without brackets. Empty if it says nothing.
+/// What a passage is in one dialect: JSON values separated by commas, without brackets. Empty if it says
+/// nothing.
 #[derive(Debug, Default)]
 pub(crate) struct EncodedPassage {
     key: u64,
     pub(crate) json: Vec<u8>,
     /// Where a mark (a cache breakpoint) can be put into the last block, for dialects that have such marks.
     pub(crate) mark_at: Option<usize>,
-    /// What may be left out when it is sent (thoughts that are no longer welcome), each with the comma behind it, in order.
+    /// What may be left out when it is sent (thoughts that are no longer welcome), each with the comma behind
+    /// it, in order.
     pub(crate) optional: Vec<Range<usize>>,
 }
 
-/// The request's passages as JSON, in order; those that were written for this model before are not written again.
+/// The request's passages as JSON, in order; those that were written for this model before are not written
+/// again.
 pub(crate) fn encoded(
     dialect: Dialect,
     outgoing: &Outgoing<'_>,

@@ -7,11 +7,11 @@ use std::time::Duration;
 use attache_core::chunk::FinishReason;
 use attache_core::ports::Usage;
 use attache_core::ports::model::Price;
-use attache_models::{Directive, ErrorKind, Script, ScriptError, Step};
+use attache_models::{Directive, ErrorKind, Script, ScriptError, ScriptStep};
 use proptest::prelude::*;
 use serde_json::json;
 
-fn step(body: &str) -> Step {
+fn step(body: &str) -> ScriptStep {
     let script = Script::parse(&format!("on *\n{body}")).unwrap();
     script.step("anything", 0).unwrap().as_ref().clone()
 }

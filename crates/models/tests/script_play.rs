@@ -70,7 +70,8 @@ fn usage(events: &[Event]) -> Usage {
     }
 }
 
-/// The step inside a run with every call answered, through the checker of the vocabulary; the end comes last and once.
+/// The step inside a run with every call answered, through the checker of the vocabulary; the end comes last
+/// and once.
 fn assert_ordered(events: &[Event]) {
     let rest = Rest::none;
     let mut run = vec![
@@ -172,9 +173,11 @@ async fn the_last_user_passage_chooses_the_section_and_the_passages_after_it_the
     );
     assert_eq!(
         said(vec![user.clone(), other]).await,
-        "start(text_2_1) \"(end of script)\" end(text_2_1) Stop"
+        "start(text_2_1) \"(no `on` of the script matches the prompt \\\"other\\\"; `on *` matches every prompt)\" end(text_2_1) Stop"
     );
-    assert_eq!(said(vec![]).await, "start(text_0_1) \"(end of script)\" end(text_0_1) Stop");
+    let long = passage(Role::User, &[&"x".repeat(1000)]);
+    let told_of_long = said(vec![long]).await;
+    assert!(told_of_long.contains("no `on`") && told_of_long.contains("x…") && told_of_long.len() < 300);
     // Stateless: asked again, the same answer.
     assert_eq!(said(vec![user.clone(), step.clone()]).await, "start(text_2_1) \"two\" end(text_2_1) Length");
 }

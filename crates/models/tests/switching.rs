@@ -1,5 +1,5 @@
-//! A session may change its model at any prompt: what one provider said has to be a history the next one takes. All ordered
-//! pairs of dialects, from recorded answers, held against the providers' rules.
+//! A session may change its model at any prompt: what one provider said has to be a history the next one takes.
+//! All ordered pairs of dialects, from recorded answers, held against the providers' rules.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -43,8 +43,8 @@ fn asked(dialect: Dialect, passages: Vec<Arc<Passage>>) -> ModelRequest {
         ..ModelInfo::undescribed(model.clone())
     };
     let read = ToolSpec {
-        id: "read",
-        description: "Reads a file.",
+        id: "read".into(),
+        description: "Reads a file.".into(),
         parameters:
             json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}).into(),
         kind: ToolKind::Read,
@@ -190,7 +190,8 @@ fn a_turn_under_way_is_taken_by_its_own_dialect() {
         let mut passages = history(dialect);
         for (number, fixture) in ["tool_call", "parallel_tool_calls"].iter().enumerate() {
             let mut parts = step(dialect, "reasoning", 20 + number);
-            // Reasoning alone makes no tool step: what was thought stands before the calls, as these models do it.
+            // Reasoning alone makes no tool step: what was thought comes before the calls, as these models do
+            // it.
             parts.retain(|part| matches!(part, Part::StepStart | Part::Reasoning { .. }));
             parts
                 .extend(step(dialect, fixture, 10 + number).into_iter().filter(|part| part.tool().is_some()));

@@ -16,6 +16,7 @@ use attache_testkit::http_server::{Answer, HttpServer, Piece};
 use futures_util::StreamExt;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-canary-0123456789";
@@ -24,8 +25,12 @@ const KEY: &str = "sk-canary-0123456789";
 const IDLE: Duration = Duration::from_millis(300);
 
 fn model(base_url: &str) -> HttpModel {
+    model_of(Dialect::OpenAiChat, base_url)
+}
+
+fn model_of(dialect: Dialect, base_url: &str) -> HttpModel {
     let endpoint = Endpoint {
-        dialect: Dialect::OpenAiChat,
+        dialect,
         base_url: BaseUrl::parse(base_url).unwrap(),
         auth: AuthHeader::Bearer,
         key: Secret::new(KEY),
@@ -123,6 +128,58 @@ async fn what_will_not_pass_is_not_tried_again() {
 }
 
 #[tokio::test]
+async fn a_path_that_is_not_there_is_answered_with_the_right_address_if_there_is_one() {
+    let server = HttpServer::start(|request| match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/v1/models") => {
+            Answer::json(200, &json!({"object": "list", "data": [{"id": "m", "object": "model"}]}))
+        }
+        _ => Answer::json(404, &json!({"detail": "Not Found"})),
+    })
+    .await;
+    let right = format!("{}/v1", server.url());
+    for wrong in ["", "/v1/v1", "/v1/chat/completions"] {
+        let model = model_of(Dialect::OpenAiChat, &format!("{}{wrong}", server.url()));
+        let error = only_error(events(&model).await).to_string();
+        let advice = format!(
+            "Not Found. The server has its models at {right}: set base_url of [providers.acme] to it"
+        );
+        assert!(error.ends_with(&advice), "{wrong}: {error}");
+    }
+}
+
+/// Gateways often speak one of the two only, at the same address.
+#[tokio::test]
+async fn a_path_that_is_not_there_is_answered_with_the_other_dialect() {
+    for (dialect, line) in [
+        (
+            Dialect::OpenAiResponses,
+            "If the server has no /responses, write `dialect = \"openai-chat\"` below `[providers.acme]`",
+        ),
+        (
+            Dialect::OpenAiChat,
+            "no /chat/completions, write `dialect = \"openai-responses\"` below `[providers.acme]`",
+        ),
+    ] {
+        for status in [404, 405] {
+            let server =
+                HttpServer::in_order([Answer::new(status, "application/json", r#"{"detail":"Not Found"}"#)])
+                    .await;
+            let error = only_error(events(&model_of(dialect, &server.url())).await).to_string();
+            assert!(error.contains(line) && error.contains("`attache models acme`"), "{error}");
+        }
+    }
+    // These have their version in the path of a request, the other dialect has it in the address.
+    for (dialect, path) in
+        [(Dialect::Anthropic, "/v1/messages"), (Dialect::Gemini, "/v1beta/models/{model}:")]
+    {
+        let server = HttpServer::in_order([Answer::new(404, "text/plain", "Not Found")]).await;
+        let error = only_error(events(&model_of(dialect, &server.url())).await).to_string();
+        let settings = format!("write `dialect = \"openai-chat\"` and `base_url = \"{}/v1\"`", server.url());
+        assert!(error.contains(path) && error.contains(&settings), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_refused_key_says_what_to_do_and_never_the_key() {
     for status in [401, 403] {
         let body = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}"}}}}"#);
@@ -216,7 +273,7 @@ async fn garbage_is_quoted_shortly() {
     for answer in [Answer::new(200, "text/html", page.clone()), Answer::new(404, "text/html", page)] {
         let ModelError::Permanent(message) = only_error(answered(answer).await) else { panic!() };
         assert!(message.contains("<html>no such page no such page"), "{message}");
-        assert!(message.chars().count() < 620 && message.contains('…'), "{message}");
+        assert!(message.chars().count() < 760 && message.contains('…'), "{message}");
     }
     let polite = Answer::new(200, "application/json", r#"{"error":{"message":"the model is loading"}}"#);
     let error = only_error(answered(polite).await);
@@ -253,7 +310,7 @@ async fn dropping_or_cancelling_hangs_up_at_once() {
     server.wait_for_hang_ups(2).await;
 }
 
-/// Shows a certificate that nobody vouches for, and counts who came.
+/// Shows a certificate that no authority signed, and counts who came.
 fn untrusted_server() -> (u16, Arc<AtomicUsize>) {
     let certificate = CertificateDer::from_pem_slice(include_bytes!("fixtures/tls/certificate.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("fixtures/tls/key.pem")).unwrap();

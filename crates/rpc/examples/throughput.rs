@@ -1,7 +1,9 @@
-//! Measures the way out: encoded notifications per second through a peer on stdio, beside a raw write of the same
-//! bytes. `cargo run --release -p attache-rpc --example throughput`; figures go to stderr.
+//! Measures the way out: encoded notifications per second through a peer on stdio, beside a raw write of the
+//! same bytes. `cargo run --release -p attache-rpc --example throughput`; figures go to stderr.
 
-use attache_rpc::{Handler, Notification, Options, Peer, Request, encode_notification, stdio};
+use attache_rpc::{
+    Handler, IncomingRequest, Notification, Options, Peer, encode_notification, json_lines, stdio,
+};
 use serde::Serialize;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -20,7 +22,7 @@ type Failure = Box<dyn std::error::Error>;
 struct Silent;
 
 impl Handler for Silent {
-    fn request(&self, _: Request) {}
+    fn request(&self, _: IncomingRequest) {}
 
     fn notification(&self, _: Notification) {}
 
@@ -89,7 +91,8 @@ fn compare() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs this program as a child in `mode`, reads its output as fast as it comes; millions of updates per second.
+/// Runs this program as a child in `mode`, reads its output as fast as it comes; millions of updates per
+/// second.
 fn measure(mode: &str) -> Result<f64, Failure> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg(mode)
@@ -142,8 +145,8 @@ fn raw_encoded() -> Result<(), Failure> {
 }
 
 async fn peer(batch: usize) -> Result<(), Failure> {
-    let (reader, writer) = stdio();
-    let (peer, connection) = Peer::start(reader, writer, Options::default(), |_| Arc::new(Silent));
+    let (source, sink) = json_lines(stdio(), attache_rpc::limits::MAX_LINE_BYTES);
+    let (peer, connection) = Peer::start(source, sink, Options::default(), |_| Arc::new(Silent));
     let sending: tokio::task::JoinHandle<Result<(), String>> = tokio::spawn(async move {
         let mut buffer = Vec::new();
         for number in 1..=UPDATES {

@@ -1,6 +1,6 @@
 //! The end of a connection: waiting for it, and bringing it about without losing what is queued.
 
-use crate::peer::Shared;
+use crate::peer::PeerShared;
 use crate::trace::Trace;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// Dropping it leaves the connection running.
 #[derive(Debug)]
 pub struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<PeerShared>,
     reader: JoinHandle<()>,
     writer: JoinHandle<()>,
     trace: Option<Trace>,
@@ -27,7 +27,7 @@ pub enum Drained {
 
 impl Connection {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<PeerShared>,
         reader: JoinHandle<()>,
         writer: JoinHandle<()>,
         trace: Option<Trace>,
@@ -35,14 +35,14 @@ impl Connection {
         Self { shared, reader, writer, trace }
     }
 
-    /// Resolves when the other side has hung up or is out of reach, after `Handler::closed`. Answers may still be
-    /// sent if only its writing end is closed.
+    /// Resolves when the other side has hung up or is out of reach, after `Handler::closed`. Answers may still
+    /// be sent if only its writing end is closed.
     pub async fn wait_closed(&mut self) {
         self.shared.ended.cancelled().await;
     }
 
-    /// Waits for the answers that are owed, then accepts nothing more, writes what is queued, closes the output and ends
-    /// both tasks; at the time-out what is left is thrown away.
+    /// Waits for the answers that are owed, then accepts nothing more, writes what is queued, closes the output
+    /// and ends both tasks; at the time-out what is left is thrown away.
     pub async fn drain(mut self, timeout: Duration) -> Drained {
         let end = Instant::now() + timeout;
         // Some of the time is kept for writing.

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum EnvelopeMessage {
     /// An id that is present makes a request, also when it is null: it is answered with a null id.
     Request {
         id: RequestId,
@@ -30,22 +30,22 @@ pub(crate) enum Message {
 
 /// Why a line is no message.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum EnvelopeRefusal {
     /// Nothing but white space stood on the line.
     Blank,
     /// It deserves an error; the id is the one it carried, if that much was readable.
     Answer(Option<RequestId>, Box<ErrorObject>),
-    /// A broken answer to one of our requests: answering an answer would help nobody.
+    /// A broken answer to one of our requests: answering an answer would help no one.
     Ignore(&'static str),
 }
 
 /// Large lines come owned and are used up in place: the payload is what is left of them.
-pub(crate) fn read(line: Cow<'_, [u8]>) -> Result<Message, Refusal> {
+pub(crate) fn read(line: Cow<'_, [u8]>) -> Result<EnvelopeMessage, EnvelopeRefusal> {
     let (kind, payload) = {
         let text = std::str::from_utf8(&line)
             .map_err(|error| parse_error(format!("invalid UTF-8 at byte {}", error.valid_up_to())))?;
         if text.trim_ascii().is_empty() {
-            return Err(Refusal::Blank);
+            return Err(EnvelopeRefusal::Blank);
         }
         check_nesting_and_escapes(text)?;
         let envelope = Envelope::from_text(text)?;
@@ -53,9 +53,9 @@ pub(crate) fn read(line: Cow<'_, [u8]>) -> Result<Message, Refusal> {
         // JSON-RPC has no null parameters; clients that write them mean none.
         let params = envelope.params.filter(|params| params.get() != "null");
         let payload = match kind {
-            Kind::Request(..) | Kind::Notification(..) => params,
-            Kind::Answer(..) => envelope.result,
-            Kind::Failure(..) => None,
+            EnvelopeKind::Request(..) | EnvelopeKind::Notification(..) => params,
+            EnvelopeKind::Answer(..) => envelope.result,
+            EnvelopeKind::Failure(..) => None,
         };
         let payload = payload.map(|raw| match line {
             Cow::Borrowed(_) => Payload::Copied(raw.to_owned()),
@@ -69,14 +69,16 @@ pub(crate) fn read(line: Cow<'_, [u8]>) -> Result<Message, Refusal> {
         Some(Payload::Within(range)) => Some(carved(line.into_owned(), range)?),
     };
     Ok(match kind {
-        Kind::Request(id, method) => Message::Request { id, method, params: payload },
-        Kind::Notification(method) => Message::Notification { method, params: payload },
-        Kind::Answer(id) => Message::Response { id, outcome: Ok(payload.unwrap_or_default()) },
-        Kind::Failure(id, error) => Message::Response { id, outcome: Err(error) },
+        EnvelopeKind::Request(id, method) => EnvelopeMessage::Request { id, method, params: payload },
+        EnvelopeKind::Notification(method) => EnvelopeMessage::Notification { method, params: payload },
+        EnvelopeKind::Answer(id) => {
+            EnvelopeMessage::Response { id, outcome: Ok(payload.unwrap_or_default()) }
+        }
+        EnvelopeKind::Failure(id, error) => EnvelopeMessage::Response { id, outcome: Err(error) },
     })
 }
 
-enum Kind {
+enum EnvelopeKind {
     Request(RequestId, String),
     Notification(String),
     Answer(RequestId),
@@ -110,7 +112,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 impl<'a> Envelope<'a> {
-    fn from_text(text: &'a str) -> Result<Self, Refusal> {
+    fn from_text(text: &'a str) -> Result<Self, EnvelopeRefusal> {
         let first = text.trim_ascii_start().as_bytes().first();
         if first != Some(&b'{') {
             serde_json::from_str::<IgnoredAny>(text).map_err(|error| parse_error(error.to_string()))?;
@@ -125,7 +127,7 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    fn kind(&self) -> Result<Kind, Refusal> {
+    fn kind(&self) -> Result<EnvelopeKind, EnvelopeRefusal> {
         let id = self.id.map(|raw| RequestId::from_json(raw.get())).transpose();
         if self.method.is_none() && (self.result.is_some() || self.error.is_some()) {
             return self.answer_kind(id.unwrap_or_default());
@@ -137,25 +139,25 @@ impl<'a> Envelope<'a> {
         let Some(method) = self.method else { return Err(invalid(id, "method is missing")) };
         let Some(method) = string(method) else { return Err(invalid(id, "method must be a string")) };
         Ok(match id {
-            Some(id) => Kind::Request(id, method),
-            None => Kind::Notification(method),
+            Some(id) => EnvelopeKind::Request(id, method),
+            None => EnvelopeKind::Notification(method),
         })
     }
 
-    fn answer_kind(&self, id: Option<RequestId>) -> Result<Kind, Refusal> {
-        let Some(id) = id else { return Err(Refusal::Ignore("an answer without a usable id")) };
+    fn answer_kind(&self, id: Option<RequestId>) -> Result<EnvelopeKind, EnvelopeRefusal> {
+        let Some(id) = id else { return Err(EnvelopeRefusal::Ignore("an answer without a usable id")) };
         if self.jsonrpc.and_then(string).as_deref() != Some("2.0") {
-            return Err(Refusal::Ignore("an answer without \"jsonrpc\": \"2.0\""));
+            return Err(EnvelopeRefusal::Ignore("an answer without \"jsonrpc\": \"2.0\""));
         }
         match (self.result, self.error) {
-            (Some(_), Some(_)) => Err(Refusal::Ignore("an answer with both result and error")),
+            (Some(_), Some(_)) => Err(EnvelopeRefusal::Ignore("an answer with both result and error")),
             (_, Some(error)) => {
                 // Whoever waits must learn that it failed, even if the failure itself is not well formed.
                 let error = serde_json::from_str(error.get())
                     .unwrap_or_else(|_| ErrorObject::internal("the answer carried a malformed error"));
-                Ok(Kind::Failure(id, error))
+                Ok(EnvelopeKind::Failure(id, error))
             }
-            (_, None) => Ok(Kind::Answer(id)),
+            (_, None) => Ok(EnvelopeKind::Answer(id)),
         }
     }
 }
@@ -164,22 +166,22 @@ fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-fn invalid(id: Option<RequestId>, message: &str) -> Refusal {
-    Refusal::Answer(id, Box::new(ErrorObject::invalid_request(message)))
+fn invalid(id: Option<RequestId>, message: &str) -> EnvelopeRefusal {
+    EnvelopeRefusal::Answer(id, Box::new(ErrorObject::invalid_request(message)))
 }
 
-fn parse_error(message: String) -> Refusal {
-    Refusal::Answer(None, Box::new(ErrorObject::parse_error(message)))
+fn parse_error(message: String) -> EnvelopeRefusal {
+    EnvelopeRefusal::Answer(None, Box::new(ErrorObject::parse_error(message)))
 }
 
-/// Where `part`, which borrows from `whole`, stands in it.
+/// The range of `part`, which borrows from `whole`, in it.
 fn position(whole: &str, part: &RawValue) -> Range<usize> {
     let start = part.get().as_ptr().addr() - whole.as_ptr().addr();
     start..start + part.get().len()
 }
 
 /// Keeps only `range` of the line, without a second copy of it.
-fn carved(mut line: Vec<u8>, range: Range<usize>) -> Result<Box<RawValue>, Refusal> {
+fn carved(mut line: Vec<u8>, range: Range<usize>) -> Result<Box<RawValue>, EnvelopeRefusal> {
     line.truncate(range.end);
     line.drain(..range.start);
     let text = String::from_utf8(line).map_err(|error| parse_error(error.to_string()))?;
@@ -188,7 +190,7 @@ fn carved(mut line: Vec<u8>, range: Range<usize>) -> Result<Box<RawValue>, Refus
 
 /// Runs before any parser: serde_json keeps one byte per open bracket even of values it only skips, and lets
 /// lone surrogates pass in values it keeps raw.
-fn check_nesting_and_escapes(text: &str) -> Result<(), Refusal> {
+fn check_nesting_and_escapes(text: &str) -> Result<(), EnvelopeRefusal> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
     let mut index = 0;
@@ -210,7 +212,7 @@ fn check_nesting_and_escapes(text: &str) -> Result<(), Refusal> {
 }
 
 /// The index of the closing quote, or the end of the text; other faults of a string are left to the parser.
-fn string_end(bytes: &[u8], mut index: usize) -> Result<usize, Refusal> {
+fn string_end(bytes: &[u8], mut index: usize) -> Result<usize, EnvelopeRefusal> {
     while let Some(offset) = bytes.get(index..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         index += offset;
         if bytes[index] == b'"' {

@@ -15,7 +15,7 @@ pub mod code {
     pub const REQUEST_CANCELLED: i32 = -32800;
 }
 
-/// A JSON-RPC error as it stands on the wire. The constructors bound the message; the fields do not.
+/// A JSON-RPC error as the wire has it. The constructors bound the message; the fields do not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct ErrorObject {
@@ -35,8 +35,8 @@ impl ErrorObject {
         self
     }
 
-    /// Says the message a second time as `data.details`: clients exist that show nothing else of an error. Not for messages
-    /// that repeat input.
+    /// Says the message a second time as `data.details`: clients exist that show nothing else of an error. Not
+    /// for messages that repeat input.
     pub fn detailed(self) -> Self {
         let details = serde_json::json!({ "details": self.message });
         self.with_data(details)
@@ -83,12 +83,12 @@ impl ErrorObject {
 /// The connection is over: nothing more can be sent or received on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection is closed")]
-pub struct Closed;
+pub struct ConnectionClosed;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     #[error(transparent)]
-    Closed(#[from] Closed),
+    Closed(#[from] ConnectionClosed),
     #[error("the parameters could not be encoded: {0}")]
     Encode(#[from] serde_json::Error),
 }
@@ -105,8 +105,8 @@ pub enum RequestError {
     Encode(serde_json::Error),
 }
 
-impl From<Closed> for RequestError {
-    fn from(_: Closed) -> Self {
+impl From<ConnectionClosed> for RequestError {
+    fn from(_: ConnectionClosed) -> Self {
         Self::Closed
     }
 }

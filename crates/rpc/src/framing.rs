@@ -3,12 +3,12 @@
 use crate::limits::{DOUBLE_UNTIL_BYTES, KEEP_BUFFER_BYTES, LARGE_LINE_BYTES, READ_CHUNK_BYTES};
 use std::borrow::Cow;
 
-/// Feed with [`Lines::push`], then take lines with [`Lines::next`] until it gives none.
+/// Feed with [`LineFramer::push`], then take lines with [`LineFramer::next`] until it gives none.
 ///
 /// Holds at most the cap plus one pushed piece. A leading byte order mark and a carriage return before the
 /// newline are not part of a line.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineFramer {
     buffer: Vec<u8>,
     /// Where the current line begins; everything before it was given out.
     start: usize,
@@ -20,7 +20,7 @@ pub struct Lines {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum FramedLine<'a> {
     /// One line without its ending; owned when it is large, so that it can be used up in place.
     Text(Cow<'a, [u8]>),
     /// Told once per line above the cap, as soon as the cap is passed.
@@ -29,7 +29,7 @@ pub enum Line<'a> {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-impl Lines {
+impl LineFramer {
     pub fn new(max_line_bytes: usize) -> Self {
         Self { buffer: Vec::new(), start: 0, searched: 0, skipping: false, max_line_bytes }
     }
@@ -45,18 +45,32 @@ impl Lines {
         self.buffer.extend_from_slice(piece);
     }
 
+    /// Whether [`LineFramer::next`] has something to give.
+    pub fn has_next(&mut self) -> bool {
+        match memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+            Some(offset) => {
+                self.searched += offset;
+                true
+            }
+            None => {
+                self.searched = self.buffer.len();
+                self.buffer.len() - self.start > self.max_line_bytes
+            }
+        }
+    }
+
     /// The next complete line, or the news that one passed the cap. Not an iterator: lines borrow the buffer.
     #[expect(
         clippy::should_implement_trait,
         reason = "a lending method; the name is the contract of the type"
     )]
-    pub fn next(&mut self) -> Option<Line<'_>> {
+    pub fn next(&mut self) -> Option<FramedLine<'_>> {
         let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
             if self.buffer.len() - self.start > self.max_line_bytes {
                 self.skipping = true;
                 self.clear();
-                return Some(Line::TooLong);
+                return Some(FramedLine::TooLong);
             }
             return None;
         };
@@ -66,8 +80,8 @@ impl Lines {
         Some(self.cut(start, end))
     }
 
-    /// What stands behind the last newline once the stream has ended; nothing if the stream ended well.
-    pub fn finish(&mut self) -> Option<Line<'_>> {
+    /// What follows the last newline once the stream has ended; nothing if the stream ended well.
+    pub fn finish(&mut self) -> Option<FramedLine<'_>> {
         let (start, end) = (self.start, self.buffer.len());
         self.start = end;
         self.searched = end;
@@ -82,14 +96,14 @@ impl Lines {
         self.buffer.capacity()
     }
 
-    fn cut(&mut self, start: usize, end: usize) -> Line<'_> {
+    fn cut(&mut self, start: usize, end: usize) -> FramedLine<'_> {
         if end - start > self.max_line_bytes {
-            return Line::TooLong;
+            return FramedLine::TooLong;
         }
         if start == 0 && end >= LARGE_LINE_BYTES {
-            return Line::Text(Cow::Owned(self.give_away(end)));
+            return FramedLine::Text(Cow::Owned(self.give_away(end)));
         }
-        Line::Text(Cow::Borrowed(without_marks(&self.buffer[start..end])))
+        FramedLine::Text(Cow::Borrowed(without_marks(&self.buffer[start..end])))
     }
 
     /// Hands out the buffer itself as the line and goes on with a small one for what follows.

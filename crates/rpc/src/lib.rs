@@ -1,7 +1,9 @@
-//! Moves JSON-RPC 2.0 messages over a pipe: in order, capped, bounded. Knows neither agents nor ACP methods.
+//! Moves JSON-RPC 2.0 messages over a transport: in order, capped, bounded. Knows neither agents nor ACP
+//! methods.
 //!
-//! One reader task frames lines and hands messages to a [`Handler`], which is not async and so cannot make it
-//! wait; one writer task takes everything that waits in the outgoing queue and writes it in large pieces.
+//! One reader task takes messages from the transport and hands them to a [`Handler`], which is not async and so
+//! cannot make it wait; one writer task takes everything that waits in the outgoing queue and writes it in
+//! large pieces.
 
 mod connection;
 mod encode;
@@ -9,6 +11,7 @@ mod envelope;
 mod error;
 pub mod framing;
 mod id;
+mod json_lines;
 pub mod limits;
 mod outgoing;
 mod peer;
@@ -18,14 +21,17 @@ mod reader;
 mod responder;
 mod stdio;
 mod trace;
+mod transport;
 mod writer;
 
 pub use connection::{Connection, Drained};
 pub use encode::encode_notification;
-pub use error::{Closed, ErrorObject, RequestError, SendError, code};
+pub use error::{ConnectionClosed, ErrorObject, RequestError, SendError, code};
 pub use id::RequestId;
-pub use peer::{Handler, Notification, Options, Peer, Request};
+pub use json_lines::{JsonLineSink, JsonLineSource, json_lines};
+pub use peer::{Handler, IncomingRequest, Notification, Options, Peer};
 pub use pipe::{PipeReader, PipeWriter, duplex, pipe};
 pub use responder::Responder;
 pub use stdio::stdio;
-pub use trace::Trace;
+pub use trace::{Trace, TraceLane};
+pub use transport::{MessageSink, MessageSource, Received};

@@ -6,10 +6,12 @@ pub const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 /// Requests of the other side being worked on at once; far beyond any editor, small enough to hold.
 pub const MAX_IN_FLIGHT: usize = 1024;
 
-/// Lines accepted by `send_lines` but not yet written. Senders wait above it, so a stalled reader costs this much.
+/// Lines accepted by `send_lines` but not yet written. Senders wait above it, so a stalled reader costs this
+/// much.
 pub const QUEUE_BYTES: usize = 1024 * 1024;
 
-/// Answers and cancellations never wait for the queue; once this much of them is unread, we stop reading requests.
+/// Answers and cancellations never wait for the queue; once this much of them is unread, we stop reading
+/// requests.
 pub const REPLY_RESERVE_BYTES: usize = 1024 * 1024;
 
 /// One read. The size of a pipe on Linux: a larger buffer would not be filled.
@@ -24,7 +26,8 @@ pub const KEEP_BUFFER_BYTES: usize = 256 * 1024;
 /// Lines from here on are moved, not copied, out of the framing buffer, so that a line exists once in memory.
 pub const LARGE_LINE_BYTES: usize = 256 * 1024;
 
-/// A growing line doubles its buffer up to here and grows eightfold beyond: few moves, pages untouched until used.
+/// A growing line doubles its buffer up to here and grows eightfold beyond: few moves, pages untouched until
+/// used.
 pub const DOUBLE_UNTIL_BYTES: usize = 1024 * 1024;
 
 /// Bytes of the other side's input an error may repeat.
@@ -42,7 +45,8 @@ pub const MAX_ID_BYTES: usize = 4096;
 /// Traffic waiting for the trace's thread. Above it traffic is left out of the trace, never delayed.
 pub const TRACE_QUEUE_BYTES: usize = 8 * 1024 * 1024;
 
-/// A traced line longer than this is written as several records, so that the trace never holds a whole long line.
+/// A traced line longer than this is written as several records, so that the trace never holds a whole long
+/// line.
 pub const TRACE_RECORD_BYTES: usize = 1024 * 1024;
 
 /// Bytes between a blocking standard stream and its async side; one write's worth.

@@ -1,16 +1,16 @@
 //! The outgoing queue: one buffer of encoded lines, in the order they were accepted. Does no I/O.
 //!
 //! Lines from senders wait at the bound; answers go into the same buffer at once, on a reserve of their own, so
-//! that an answer always stands behind the lines accepted before it and never blocks who gives it.
+//! that an answer always follows the lines accepted before it and never blocks who gives it.
 
-use crate::error::Closed;
+use crate::error::ConnectionClosed;
 use crate::limits::{KEEP_BUFFER_BYTES, REPLY_RESERVE_BYTES};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 #[derive(Debug)]
-pub(crate) struct Outgoing {
-    state: Mutex<State>,
+pub(crate) struct OutgoingQueue {
+    state: Mutex<OutgoingQueueState>,
     /// Held by the one sender whose turn it is; tokio's mutex is fair, so senders are served as they came.
     turn: tokio::sync::Mutex<()>,
     /// Wakes the sender that holds the turn.
@@ -24,7 +24,7 @@ pub(crate) struct Outgoing {
 
 /// What the writer finds when it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum TakenBatch {
     Lines,
     Nothing,
     /// Nothing is left and nothing will come.
@@ -32,23 +32,24 @@ pub(crate) enum Taken {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutgoingQueueState {
     buffer: Vec<u8>,
-    queued: Load,
-    /// What the writer took with it; counted until it is written, else a stalled reader would cost twice the bound.
-    writing: Load,
-    phase: Phase,
+    queued: QueueLoad,
+    /// What the writer took with it; counted until it is written, else a stalled reader would cost twice the
+    /// bound.
+    writing: QueueLoad,
+    phase: QueuePhase,
 }
 
 /// Bytes by who answers for them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Load {
+struct QueueLoad {
     lines: usize,
     replies: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum QueuePhase {
     #[default]
     Open,
     /// Accepts nothing more; what was accepted is still written.
@@ -56,7 +57,7 @@ enum Phase {
     Closed,
 }
 
-impl State {
+impl OutgoingQueueState {
     fn lines(&self) -> usize {
         self.queued.lines + self.writing.lines
     }
@@ -74,7 +75,7 @@ impl State {
     }
 }
 
-impl Outgoing {
+impl OutgoingQueue {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -87,13 +88,13 @@ impl Outgoing {
     }
 
     /// Waits for room. Dropping the future before it is done accepts nothing; lines are accepted whole.
-    pub(crate) async fn send(&self, lines: &[u8]) -> Result<(), Closed> {
+    pub(crate) async fn send(&self, lines: &[u8]) -> Result<(), ConnectionClosed> {
         let _turn = self.turn.lock().await;
         loop {
             {
                 let mut state = self.lock();
-                if state.phase != Phase::Open {
-                    return Err(Closed);
+                if state.phase != QueuePhase::Open {
+                    return Err(ConnectionClosed);
                 }
                 if state.lines() < self.bound {
                     state.append(lines);
@@ -106,10 +107,10 @@ impl Outgoing {
         }
     }
 
-    /// Accepted at once, whatever waits; silently nothing once the connection is over, as nobody would read it.
+    /// Accepted at once, whatever waits; dropped once the connection is over, when it can't be read any more.
     pub(crate) fn reply(&self, line: &[u8]) {
         let mut state = self.lock();
-        if state.phase == Phase::Open {
+        if state.phase == QueuePhase::Open {
             state.append(line);
             state.queued.replies += line.len();
             self.wake_writer(&state, line.len());
@@ -121,7 +122,7 @@ impl Outgoing {
         loop {
             {
                 let state = self.lock();
-                if state.phase != Phase::Open || state.replies() <= REPLY_RESERVE_BYTES {
+                if state.phase != QueuePhase::Open || state.replies() <= REPLY_RESERVE_BYTES {
                     return;
                 }
             }
@@ -130,21 +131,21 @@ impl Outgoing {
     }
 
     /// Swaps everything that waits into `batch`, which the writer has used up.
-    pub(crate) fn take(&self, batch: &mut Vec<u8>) -> Taken {
+    pub(crate) fn take(&self, batch: &mut Vec<u8>) -> TakenBatch {
         batch.clear();
         let mut state = self.lock();
-        state.writing = Load::default();
+        state.writing = QueueLoad::default();
         if state.buffer.is_empty() {
             state.buffer.shrink_to(KEEP_BUFFER_BYTES);
             batch.shrink_to(KEEP_BUFFER_BYTES);
             return match state.phase {
-                Phase::Open => Taken::Nothing,
-                Phase::Finishing | Phase::Closed => Taken::End,
+                QueuePhase::Open => TakenBatch::Nothing,
+                QueuePhase::Finishing | QueuePhase::Closed => TakenBatch::End,
             };
         }
         std::mem::swap(&mut state.buffer, batch);
         state.writing = std::mem::take(&mut state.queued);
-        Taken::Lines
+        TakenBatch::Lines
     }
 
     /// `remaining` bytes of the batch are not yet written. Which of them are lines and which replies is not
@@ -169,8 +170,8 @@ impl Outgoing {
     /// From here on nothing is accepted; what is queued is still written.
     pub(crate) fn finish(&self) {
         let mut state = self.lock();
-        if state.phase == Phase::Open {
-            state.phase = Phase::Finishing;
+        if state.phase == QueuePhase::Open {
+            state.phase = QueuePhase::Finishing;
         }
         drop(state);
         self.wake_all();
@@ -179,7 +180,7 @@ impl Outgoing {
     /// The other side is out of reach: forgets what is queued.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
-        *state = State { phase: Phase::Closed, ..State::default() };
+        *state = OutgoingQueueState { phase: QueuePhase::Closed, ..OutgoingQueueState::default() };
         drop(state);
         self.wake_all();
     }
@@ -190,7 +191,7 @@ impl Outgoing {
         state.lines() + state.replies()
     }
 
-    fn wake_writer(&self, state: &State, appended: usize) {
+    fn wake_writer(&self, state: &OutgoingQueueState, appended: usize) {
         // The writer sleeps only after it saw an empty buffer.
         if state.buffer.len() <= appended + 1 {
             self.filled.notify_one();
@@ -204,7 +205,7 @@ impl Outgoing {
     }
 
     /// Nothing here can panic halfway through a change, so a poisoned lock still guards a whole state.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutgoingQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,17 @@
-//! The handle to one connection: sends lines, notifications and requests. Reading and writing are tasks of their own.
+//! The handle to one connection: sends lines, notifications and requests. Reading and writing are tasks of
+//! their own.
 
 use crate::connection::Connection;
 use crate::encode::{encode_notification, encode_request};
-use crate::error::{Closed, ErrorObject, RequestError, SendError};
+use crate::error::{ConnectionClosed, ErrorObject, RequestError, SendError};
 use crate::id::RequestId;
 use crate::limits;
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingQueue;
 use crate::pending::{Asked, InFlight};
-use crate::reader::Reader;
+use crate::reader::MessageReader;
 use crate::responder::Responder;
 use crate::trace::Trace;
+use crate::transport::{MessageSink, MessageSource};
 use crate::writer;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -17,7 +19,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 /// A cheap handle. When the other side has hung up and the last handle is gone, the queue is flushed and the
@@ -29,8 +30,6 @@ pub struct Peer {
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A longer line is answered with one error and skipped.
-    pub max_line_bytes: usize,
     /// Requests of the other side beyond this many unanswered ones are refused.
     pub max_in_flight: usize,
     /// Unwritten bytes above which senders wait.
@@ -41,21 +40,17 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            max_line_bytes: limits::MAX_LINE_BYTES,
-            max_in_flight: limits::MAX_IN_FLIGHT,
-            queue_bytes: limits::QUEUE_BYTES,
-            trace: None,
-        }
+        Self { max_in_flight: limits::MAX_IN_FLIGHT, queue_bytes: limits::QUEUE_BYTES, trace: None }
     }
 }
 
-/// What the reader calls, in the order of the lines. Not async and must not block: while it runs, nothing is read.
+/// What the reader calls, in the order of the lines. Not async and must not block: while it runs, nothing is
+/// read.
 ///
 /// A panic in it is contained; a request it was given is then answered with an internal error.
 pub trait Handler: Send + Sync + 'static {
     /// Answered through `request.responder`, now or later, here or in another task.
-    fn request(&self, request: Request);
+    fn request(&self, request: IncomingRequest);
     fn notification(&self, notification: Notification);
     /// The other side hung up, the pipe broke, or the connection was drained. Called exactly once, before the
     /// tokens of open requests fire, and nothing is called after it.
@@ -63,7 +58,7 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 #[derive(Debug)]
-pub struct Request {
+pub struct IncomingRequest {
     pub method: String,
     /// As they came; none if they were missing or null.
     pub params: Option<Box<RawValue>>,
@@ -79,18 +74,14 @@ pub struct Notification {
 
 impl Peer {
     /// Starts reader and writer as tasks of the current tokio runtime.
-    pub fn start<R, W>(
-        reader: R,
-        writer: W,
+    pub fn start(
+        source: impl MessageSource,
+        sink: impl MessageSink,
         options: Options,
         handler: impl FnOnce(Peer) -> Arc<dyn Handler>,
-    ) -> (Peer, Connection)
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        let shared = Arc::new(Shared {
-            outgoing: Outgoing::new(options.queue_bytes),
+    ) -> (Peer, Connection) {
+        let shared = Arc::new(PeerShared {
+            outgoing: OutgoingQueue::new(options.queue_bytes),
             asked: Asked::default(),
             in_flight: InFlight::new(options.max_in_flight),
             closed: AtomicBool::new(false),
@@ -99,20 +90,20 @@ impl Peer {
         });
         let peer = Peer { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
         let lane = options.trace.as_ref().map(|trace| Arc::new(trace.lane()));
-        let inbound = Reader::new(peer.clone(), handler(peer.clone()), options.max_line_bytes, lane.clone());
-        let reader = tokio::spawn(inbound.run(reader));
-        let writer = tokio::spawn(writer::run(writer, Arc::clone(&shared), lane));
+        let inbound = MessageReader::new(peer.clone(), handler(peer.clone()), lane.clone());
+        let reader = tokio::spawn(inbound.run(source));
+        let writer = tokio::spawn(writer::run(sink, Arc::clone(&shared), lane));
         (peer, Connection::new(shared, reader, writer, options.trace))
     }
 
-    /// Appends encoded lines (each ending in a newline) to the outgoing queue; waits while it is over its bound.
-    /// Lines of one call stay together and in order. Dropped before it is done, nothing of them is sent.
-    pub async fn send_lines(&self, lines: Vec<u8>) -> Result<(), Closed> {
+    /// Appends encoded lines (each ending in a newline) to the outgoing queue; waits while it is over its
+    /// bound. Lines of one call stay together and in order. Dropped before it is done, nothing of them is sent.
+    pub async fn send_lines(&self, lines: Vec<u8>) -> Result<(), ConnectionClosed> {
         self.send_slice(&lines).await
     }
 
     /// Like [`Peer::send_lines`], for callers that reuse their buffer.
-    pub async fn send_slice(&self, lines: &[u8]) -> Result<(), Closed> {
+    pub async fn send_slice(&self, lines: &[u8]) -> Result<(), ConnectionClosed> {
         self.shared().outgoing.send(lines).await
     }
 
@@ -124,7 +115,8 @@ impl Peer {
 
     /// Our own request. Without a dead-line it waits until the answer comes or the connection ends.
     ///
-    /// Dropping the future, or the dead-line, sends `$/cancel_request` and forgets the id: a late answer is ignored.
+    /// Dropping the future, or the dead-line, sends `$/cancel_request` and forgets the id: a late answer is
+    /// ignored.
     pub async fn request<P: Serialize>(
         &self,
         method: &str,
@@ -132,12 +124,12 @@ impl Peer {
         deadline: Option<Duration>,
     ) -> Result<Box<RawValue>, RequestError> {
         let (id, answer) = self.shared().asked.open()?;
-        let mut waiting = Waiting { shared: self.shared(), id, stage: Stage::Unsent };
+        let mut waiting = PendingRequest { shared: self.shared(), id, stage: RequestStage::Unsent };
         let mut line = Vec::new();
         encode_request(&mut line, id, method, params).map_err(RequestError::Encode)?;
         let exchange = async {
             self.shared().outgoing.send(&line).await?;
-            waiting.stage = Stage::Sent;
+            waiting.stage = RequestStage::Sent;
             answer.await.map_err(|_| RequestError::Closed)?.map_err(RequestError::Remote)
         };
         match deadline {
@@ -158,7 +150,7 @@ impl Peer {
         self.shared().outgoing.outstanding()
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &PeerShared {
         &self.handle.shared
     }
 }
@@ -175,7 +167,7 @@ impl fmt::Debug for Peer {
 
 /// Counts the handles: the writer must end with the last one, though it holds the shared state itself.
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<PeerShared>,
 }
 
 impl Drop for Handle {
@@ -186,8 +178,8 @@ impl Drop for Handle {
 
 /// What handles, reader, writer and responders have in common.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) outgoing: Outgoing,
+pub(crate) struct PeerShared {
+    pub(crate) outgoing: OutgoingQueue,
     pub(crate) asked: Asked,
     pub(crate) in_flight: InFlight,
     /// Set by the reader before it tells the handler, so that the handler already sees it.
@@ -198,7 +190,7 @@ pub(crate) struct Shared {
     pub(crate) hang_up: CancellationToken,
 }
 
-impl Shared {
+impl PeerShared {
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire) || self.hang_up.is_cancelled()
     }
@@ -216,19 +208,19 @@ impl Shared {
     }
 }
 
-enum Stage {
+enum RequestStage {
     Unsent,
     Sent,
 }
 
-/// One request of ours while somebody waits for it.
-struct Waiting<'a> {
-    shared: &'a Shared,
+/// One request of ours that is waited for.
+struct PendingRequest<'a> {
+    shared: &'a PeerShared,
     id: u64,
-    stage: Stage,
+    stage: RequestStage,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -237,14 +229,14 @@ impl Drop for Waiting<'_> {
         }
         let unanswered = self.shared.asked.forget(self.id);
         match self.stage {
-            Stage::Sent if unanswered => {
+            RequestStage::Sent if unanswered => {
                 let mut line = Vec::new();
                 match encode_notification(&mut line, "$/cancel_request", &Cancel { request_id: self.id }) {
                     Ok(()) => self.shared.outgoing.reply(&line),
                     Err(failure) => tracing::error!(%failure, "a cancellation could not be encoded"),
                 }
             }
-            Stage::Sent | Stage::Unsent => {}
+            RequestStage::Sent | RequestStage::Unsent => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Our own requests that wait for an answer, and theirs that wait for ours. Sends nothing.
 
-use crate::error::{Closed, ErrorObject};
+use crate::error::{ConnectionClosed, ErrorObject};
 use crate::id::RequestId;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) type Answer = Result<Box<RawValue>, ErrorObject>;
+pub(crate) type PeerAnswer = Result<Box<RawValue>, ErrorObject>;
 
 /// Requests we sent.
 #[derive(Debug, Default)]
@@ -21,16 +21,16 @@ pub(crate) struct Asked {
 #[derive(Debug, Default)]
 struct AskedState {
     last_id: u64,
-    waiting: HashMap<u64, oneshot::Sender<Answer>>,
-    /// Nobody may begin to wait once the connection is over: no answer would come.
+    waiting: HashMap<u64, oneshot::Sender<PeerAnswer>>,
+    /// No wait begins once the connection is over: no answer would come.
     over: bool,
 }
 
 impl Asked {
-    pub(crate) fn open(&self) -> Result<(u64, oneshot::Receiver<Answer>), Closed> {
+    pub(crate) fn open(&self) -> Result<(u64, oneshot::Receiver<PeerAnswer>), ConnectionClosed> {
         let mut state = lock(&self.state);
         if state.over {
-            return Err(Closed);
+            return Err(ConnectionClosed);
         }
         state.last_id += 1;
         let id = state.last_id;
@@ -39,8 +39,8 @@ impl Asked {
         Ok((id, receiver))
     }
 
-    /// Delivers an answer; false if nobody waits for it (unknown, late or second).
-    pub(crate) fn settle(&self, id: u64, answer: Answer) -> bool {
+    /// Delivers an answer; false if no one waits for it (unknown, late or second).
+    pub(crate) fn settle(&self, id: u64, answer: PeerAnswer) -> bool {
         let sender = lock(&self.state).waiting.remove(&id);
         sender.is_some_and(|sender| sender.send(answer).is_ok())
     }
@@ -71,9 +71,9 @@ pub(crate) struct InFlight {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotAdmitted {
-    #[error("a request with this id is already in flight")]
+    #[error("a request with this id is already in flight; use another id")]
     Duplicate,
-    #[error("too many requests in flight (limit {0})")]
+    #[error("too many requests in flight (limit {0}); wait for an answer first")]
     Full(usize),
 }
 

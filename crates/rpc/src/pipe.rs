@@ -1,5 +1,6 @@
 //! A bounded pipe in memory that ends like one of the operating system: dropping the writer is the end of the
-//! stream, dropping the reader breaks the writer. Either end may also be used by a blocking thread of this crate.
+//! stream, dropping the reader breaks the writer. Either end may also be used by a blocking thread of this
+//! crate.
 
 use crate::limits::KEEP_BUFFER_BYTES;
 use std::io;
@@ -11,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// One direction. A write waits while `capacity` bytes are unread.
 pub fn pipe(capacity: usize) -> (PipeReader, PipeWriter) {
     let channel =
-        Arc::new(Channel { state: Mutex::default(), changed: Condvar::new(), capacity: capacity.max(1) });
+        Arc::new(PipeChannel { state: Mutex::default(), changed: Condvar::new(), capacity: capacity.max(1) });
     (PipeReader { channel: Arc::clone(&channel) }, PipeWriter { channel })
 }
 
@@ -24,24 +25,24 @@ pub fn duplex(capacity: usize) -> ((PipeReader, PipeWriter), (PipeReader, PipeWr
 
 #[derive(Debug)]
 pub struct PipeReader {
-    channel: Arc<Channel>,
+    channel: Arc<PipeChannel>,
 }
 
 #[derive(Debug)]
 pub struct PipeWriter {
-    channel: Arc<Channel>,
+    channel: Arc<PipeChannel>,
 }
 
 #[derive(Debug)]
-struct Channel {
-    state: Mutex<State>,
+struct PipeChannel {
+    state: Mutex<PipeState>,
     /// Wakes an end that is a blocking thread; async ends have their waker in the state.
     changed: Condvar,
     capacity: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PipeState {
     buffer: Vec<u8>,
     /// Bytes of the buffer that were read already.
     read: usize,
@@ -49,7 +50,7 @@ struct State {
     in_hand: usize,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Threads asleep on `changed`; waking nobody would still be a system call.
+    /// Threads asleep on `changed`; waking none would still be a system call.
     sleeping: usize,
     writer_end: WriterEnd,
     reader_gone: Option<io::ErrorKind>,
@@ -64,7 +65,7 @@ enum WriterEnd {
     Failed(io::ErrorKind),
 }
 
-impl State {
+impl PipeState {
     fn unread(&self) -> usize {
         self.buffer.len() - self.read
     }
@@ -88,20 +89,20 @@ impl State {
     }
 }
 
-impl Channel {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl PipeChannel {
+    fn lock(&self) -> MutexGuard<'_, PipeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sleep<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn sleep<'a>(&self, mut state: MutexGuard<'a, PipeState>) -> MutexGuard<'a, PipeState> {
         state.sleeping += 1;
         let mut state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         state.sleeping -= 1;
         state
     }
 
-    /// Lets go of the lock, then wakes whoever may go on.
-    fn wake(&self, mut state: MutexGuard<'_, State>, side: fn(&mut State) -> &mut Option<Waker>) {
+    /// Releases the lock, then wakes the side that may go on.
+    fn wake(&self, mut state: MutexGuard<'_, PipeState>, side: fn(&mut PipeState) -> &mut Option<Waker>) {
         let waker = side(&mut state).take();
         let sleeping = state.sleeping > 0;
         drop(state);
@@ -113,18 +114,18 @@ impl Channel {
         }
     }
 
-    fn wake_reader(&self, state: MutexGuard<'_, State>) {
+    fn wake_reader(&self, state: MutexGuard<'_, PipeState>) {
         self.wake(state, |state| &mut state.reader);
     }
 
-    fn wake_writer(&self, state: MutexGuard<'_, State>) {
+    fn wake_writer(&self, state: MutexGuard<'_, PipeState>) {
         self.wake(state, |state| &mut state.writer);
     }
 }
 
 impl PipeReader {
-    /// Blocks until there is something, and swaps all of it into `batch`; false at the end of the stream. What was
-    /// taken the time before counts as finished with.
+    /// Blocks until there is something, and swaps all of it into `batch`; false at the end of the stream. What
+    /// was taken the time before counts as finished with.
     pub(crate) fn take_all(&self, batch: &mut Vec<u8>) -> bool {
         batch.clear();
         batch.shrink_to(KEEP_BUFFER_BYTES);
@@ -157,7 +158,7 @@ impl PipeReader {
 }
 
 impl PipeWriter {
-    /// Blocks until all is accepted; false if nobody will read it.
+    /// Blocks until all is accepted; false if the reader is gone.
     pub(crate) fn put(&self, mut bytes: &[u8]) -> bool {
         let mut state = self.channel.lock();
         loop {

@@ -1,43 +1,37 @@
-//! The reader task: bytes to lines to messages to the handler. Waits only for bytes, and for answers to be read.
+//! The reader task: takes messages from the transport to the handler. Waits only for messages, and for answers
+//! to be read.
 //!
-//! Answers and notifications are always read: whatever senders have queued, reading goes on. The one exception is
-//! a peer that keeps asking and does not read: once `REPLY_RESERVE_BYTES` of answers lie unread, reading pauses
-//! until it takes some, else its requests would fill our memory.
+//! Answers and notifications are always read: whatever senders have queued, reading goes on. The one exception
+//! is a peer that keeps asking and does not read: once `REPLY_RESERVE_BYTES` of answers lie unread, reading
+//! pauses until it takes some, else its requests would fill our memory.
 
-use crate::envelope::{self, Message, Refusal};
+use crate::envelope::{self, EnvelopeMessage, EnvelopeRefusal};
 use crate::error::ErrorObject;
-use crate::framing::{Line, Lines};
 use crate::id::RequestId;
-use crate::limits::READ_CHUNK_BYTES;
-use crate::peer::{Handler, Notification, Peer, Request, Shared};
-use crate::pending::{Answer, NotAdmitted};
+use crate::peer::{Handler, IncomingRequest, Notification, Peer, PeerShared};
+use crate::pending::{NotAdmitted, PeerAnswer};
 use crate::responder::Responder;
-use crate::trace::{Direction, Lane};
+use crate::trace::TraceLane;
+use crate::transport::{MessageSource, Received};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt};
 
-pub(crate) struct Reader {
+pub(crate) struct MessageReader {
     /// Keeps the writer alive as long as requests may come in.
     peer: Peer,
     handler: Arc<dyn Handler>,
-    max_line_bytes: usize,
-    lane: Option<Arc<Lane>>,
+    lane: Option<Arc<TraceLane>>,
 }
 
-impl Reader {
-    pub(crate) fn new(
-        peer: Peer,
-        handler: Arc<dyn Handler>,
-        max_line_bytes: usize,
-        lane: Option<Arc<Lane>>,
-    ) -> Self {
-        Self { peer, handler, max_line_bytes, lane }
+impl MessageReader {
+    pub(crate) fn new(peer: Peer, handler: Arc<dyn Handler>, lane: Option<Arc<TraceLane>>) -> Self {
+        Self { peer, handler, lane }
     }
 
-    pub(crate) async fn run<R: AsyncRead + Unpin>(self, mut source: R) {
+    pub(crate) async fn run(self, mut source: impl MessageSource) {
         let hang_up = self.shared().hang_up.clone();
         tokio::select! {
             biased;
@@ -50,51 +44,30 @@ impl Reader {
         self.shared().ended.cancel();
     }
 
-    async fn read_to_end<R: AsyncRead + Unpin>(&self, source: &mut R) {
-        let mut lines = Lines::new(self.max_line_bytes);
-        let mut chunk = Vec::with_capacity(READ_CHUNK_BYTES);
+    async fn read_to_end(&self, source: &mut impl MessageSource) {
         loop {
-            chunk.clear();
-            match source.read_buf(&mut chunk).await {
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::debug!(%error, "reading failed; the connection is treated as ended");
-                    break;
+            let received = source.receive(self.lane.as_deref()).await;
+            // Other tasks get their turn also when messages never cease.
+            tokio::task::coop::consume_budget().await;
+            self.shared().outgoing.reserve_left().await;
+            match received {
+                Received::Message(text) => self.message(text),
+                Received::Unusable(reason) => {
+                    self.shared().reply_error(None, &ErrorObject::invalid_request(reason));
                 }
+                Received::End => return,
             }
-            if let Some(lane) = &self.lane {
-                lane.record(Direction::In, &chunk);
-            }
-            lines.push(&chunk);
-            loop {
-                // Other tasks get their turn also when the pipe is never empty.
-                tokio::task::coop::consume_budget().await;
-                self.shared().outgoing.reserve_left().await;
-                let Some(line) = lines.next() else { break };
-                self.line(line);
-            }
-        }
-        if let Some(line) = lines.finish() {
-            self.line(line);
         }
     }
 
-    fn line(&self, line: Line<'_>) {
-        let text = match line {
-            Line::Text(text) => text,
-            Line::TooLong => {
-                let message = format!("line above {} bytes", self.max_line_bytes);
-                return self.shared().reply_error(None, &ErrorObject::invalid_request(message));
-            }
-        };
+    fn message(&self, text: Cow<'_, [u8]>) {
         match envelope::read(text) {
-            Ok(Message::Request { id, method, params }) => self.request(id, method, params),
-            Ok(Message::Notification { method, params }) => self.notification(method, params),
-            Ok(Message::Response { id, outcome }) => self.response(&id, outcome),
-            Err(Refusal::Blank) => {}
-            Err(Refusal::Answer(id, error)) => self.shared().reply_error(id.as_ref(), &error),
-            Err(Refusal::Ignore(why)) => tracing::debug!(why, "an answer was ignored"),
+            Ok(EnvelopeMessage::Request { id, method, params }) => self.request(id, method, params),
+            Ok(EnvelopeMessage::Notification { method, params }) => self.notification(method, params),
+            Ok(EnvelopeMessage::Response { id, outcome }) => self.response(&id, outcome),
+            Err(EnvelopeRefusal::Blank) => {}
+            Err(EnvelopeRefusal::Answer(id, error)) => self.shared().reply_error(id.as_ref(), &error),
+            Err(EnvelopeRefusal::Ignore(why)) => tracing::debug!(why, "an answer was ignored"),
         }
     }
 
@@ -111,7 +84,7 @@ impl Reader {
         };
         let responder = Responder::new(self.peer.clone(), id, token);
         // The responder answers by itself if the handler panics and drops it.
-        contained("request", || self.handler.request(Request { method, params, responder }));
+        contained("request", || self.handler.request(IncomingRequest { method, params, responder }));
     }
 
     fn notification(&self, method: String, params: Option<Box<RawValue>>) {
@@ -140,14 +113,14 @@ impl Reader {
         }
     }
 
-    fn response(&self, id: &RequestId, answer: Answer) {
+    fn response(&self, id: &RequestId, answer: PeerAnswer) {
         let awaited = id.as_minted().is_some_and(|id| self.shared().asked.settle(id, answer));
         if !awaited {
-            tracing::debug!(%id, "an answer nobody waits for was ignored");
+            tracing::debug!(%id, "an answer to no request of ours was ignored");
         }
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &PeerShared {
         self.peer.shared()
     }
 }

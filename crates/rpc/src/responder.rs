@@ -8,23 +8,23 @@ use serde::Serialize;
 use std::fmt;
 use tokio_util::sync::CancellationToken;
 
-/// Answering never blocks, and the answer stands behind every line that `send_lines` had accepted before.
+/// Answering never blocks, and the answer follows every line that `send_lines` had accepted before.
 pub struct Responder {
     peer: Peer,
     id: RequestId,
     cancelled: CancellationToken,
-    state: State,
+    state: AnswerState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum AnswerState {
     Open,
     Answered,
 }
 
 impl Responder {
     pub(crate) fn new(peer: Peer, id: RequestId, cancelled: CancellationToken) -> Self {
-        Self { peer, id, cancelled, state: State::Open }
+        Self { peer, id, cancelled, state: AnswerState::Open }
     }
 
     pub fn ok<R: Serialize>(mut self, result: &R) {
@@ -45,8 +45,8 @@ impl Responder {
         self.give_error(&error);
     }
 
-    /// Fires when the other side sent `$/cancel_request` for this id, or the connection ended. An answer is owed
-    /// all the same.
+    /// Fires when the other side sent `$/cancel_request` for this id, or the connection ended. An answer is
+    /// owed all the same.
     pub fn cancelled(&self) -> CancellationToken {
         self.cancelled.clone()
     }
@@ -63,7 +63,7 @@ impl Responder {
 
     /// Frees the id before the answer is queued: whoever reads the answer may use the id again at once.
     fn settle(&mut self) {
-        self.state = State::Answered;
+        self.state = AnswerState::Answered;
         self.peer.shared().in_flight.release(&self.id);
     }
 }
@@ -71,8 +71,10 @@ impl Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         match self.state {
-            State::Answered => {}
-            State::Open => self.give_error(&ErrorObject::internal("internal error: request was dropped")),
+            AnswerState::Answered => {}
+            AnswerState::Open => {
+                self.give_error(&ErrorObject::internal("internal error: request was dropped"))
+            }
         }
     }
 }

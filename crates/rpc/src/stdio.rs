@@ -1,8 +1,9 @@
 //! Standard input and output as async streams; the only place in the workspace that touches stdout.
 //!
-//! Each stream has a blocking thread of its own. Non-blocking mode was rejected: it belongs to the open file, which
-//! terminals and siblings share with us, and regular files have none. Descriptors that somebody else made
-//! non-blocking are waited for with poll. Threads do not keep the process alive, so it can exit while one is blocked.
+//! Each stream has a blocking thread of its own. Non-blocking mode was rejected: it belongs to the open file,
+//! which terminals and siblings share with us, and regular files have none. Descriptors that somebody else made
+//! non-blocking are waited for with poll. Threads do not keep the process alive, so it can exit while one is
+//! blocked.
 
 use crate::limits::{READ_CHUNK_BYTES, STDIO_BUFFER_BYTES};
 use crate::pipe::{PipeReader, PipeWriter, pipe};
@@ -27,10 +28,10 @@ fn read_from(source: BorrowedFd<'static>) -> PipeReader {
     reader
 }
 
-fn write_to(target: BorrowedFd<'static>) -> Output {
+fn write_to(target: BorrowedFd<'static>) -> StdoutWriter {
     let (reader, writer) = pipe(STDIO_BUFFER_BYTES);
     spawn("rpc-stdout", move || pump_out(target, &reader));
-    Output { pipe: writer }
+    StdoutWriter { pipe: writer }
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
@@ -41,11 +42,11 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
 
 /// Bytes count as flushed when the system has taken them, not when the thread has.
 #[derive(Debug)]
-struct Output {
+struct StdoutWriter {
     pipe: PipeWriter,
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for StdoutWriter {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,14 +1,15 @@
-//! A line far above the cap, and one right at it, cost the cap and a little; alone in its process to be measurable.
+//! A line far above the cap, and one right at it, cost the cap and a little; alone in its process to be
+//! measurable.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
-use attache_rpc::{Handler, Notification, Options, Peer, Request, duplex};
+use attache_rpc::{Handler, IncomingRequest, Notification, Options, Peer, duplex, json_lines};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 struct Holder;
 
 impl Handler for Holder {
-    fn request(&self, request: Request) {
+    fn request(&self, request: IncomingRequest) {
         let length = request.params.as_ref().map_or(0, |params| params.get().len());
         request.responder.ok(&length);
     }
@@ -30,8 +31,9 @@ fn peak_kib() -> usize {
 #[tokio::test]
 async fn long_lines_cost_the_cap_and_at_most_8_mib() {
     const CAP: usize = 32 * 1024 * 1024;
-    let ((reader, writer), (client_reader, mut client)) = duplex(64 * 1024);
-    let (_peer, _connection) = Peer::start(reader, writer, Options::default(), |_| Arc::new(Holder));
+    let (ours, (client_reader, mut client)) = duplex(64 * 1024);
+    let (source, sink) = json_lines(ours, CAP);
+    let (_peer, _connection) = Peer::start(source, sink, Options::default(), |_| Arc::new(Holder));
     let mut answers = BufReader::new(client_reader).lines();
     let piece = vec![b'x'; 64 * 1024];
     client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"m\"}\n").await.unwrap();

@@ -1,7 +1,8 @@
 //! A real process on its real standard streams: it answers, and exits although its input is still open.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
-use attache_rpc::{Drained, Handler, Notification, Options, Peer, Request, stdio};
+use attache_rpc::limits::MAX_LINE_BYTES;
+use attache_rpc::{Drained, Handler, IncomingRequest, Notification, Options, Peer, json_lines, stdio};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ struct Echo {
 }
 
 impl Handler for Echo {
-    fn request(&self, request: Request) {
+    fn request(&self, request: IncomingRequest) {
         let end = request.method == "end";
         request.responder.ok(&request.params);
         if end {
@@ -26,7 +27,7 @@ impl Handler for Echo {
     fn notification(&self, _: Notification) {}
 
     fn closed(&self) {
-        // Nobody may be left to hear it.
+        // The receiver may be gone.
         self.end.send(()).ok();
     }
 }
@@ -38,8 +39,8 @@ async fn child() {
         return;
     }
     let (end, mut ended) = unbounded_channel();
-    let (reader, writer) = stdio();
-    let (_peer, connection) = Peer::start(reader, writer, Options::default(), |_| Arc::new(Echo { end }));
+    let (source, sink) = json_lines(stdio(), MAX_LINE_BYTES);
+    let (_peer, connection) = Peer::start(source, sink, Options::default(), |_| Arc::new(Echo { end }));
     ended.recv().await.unwrap();
     let drained = connection.drain(Duration::from_secs(2)).await;
     std::process::exit(if drained == Drained::Whole { 0 } else { 3 });

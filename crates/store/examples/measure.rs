@@ -1,4 +1,5 @@
-//! Prints what the store costs beside what bare SQLite costs for the same bytes: `cargo run --release --example measure`.
+//! Prints what the store costs beside what bare SQLite costs for the same bytes: `cargo run --release --example
+//! measure`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use attache_core::ports::store::{
     Batch, Change, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowRange, SessionRow, Store,
     StoreResult, UsageTotals,
 };
-use attache_store::{Durability, Location, SqliteStore};
+use attache_store::{Durability, SqliteStore, StoreLocation};
 use serde_json::json;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -195,7 +196,7 @@ fn loading(directory: &Path, messages: i64, parts: i64) -> Outcome<()> {
 }
 
 fn open(directory: &Path) -> Outcome<SqliteStore> {
-    let location = Location {
+    let location = StoreLocation {
         database: directory.join("sessions.db"),
         locks: directory.join("locks"),
         blobs: directory.join("blobs"),

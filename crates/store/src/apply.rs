@@ -138,8 +138,8 @@ fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionP
     Ok(())
 }
 
-/// Messages, parts and the lease follow by their foreign keys. System prompts are shared by their digest: one goes with
-/// the last session that was given it.
+/// Messages, parts and the lease follow by their foreign keys. System prompts are shared by their digest: one
+/// goes with the last session that was given it.
 fn delete_session(transaction: &Connection, session: &SessionId) -> Result<(), Failure> {
     let own = format!(
         "SELECT DISTINCT {SYSTEM_PROMPT_DIGEST} FROM chat_messages WHERE session_id = ?1 AND {SYSTEM_PROMPT_DIGEST} IS NOT NULL"
@@ -248,8 +248,8 @@ fn put_system_prompt(transaction: &Connection, digest: &str, body: &str) -> Resu
     Ok(())
 }
 
-/// One row per batch. Dense by construction: a segment that does not start where the log ends is refused, so that a
-/// batch that was written before its predecessor was known to have failed can't leave a hole.
+/// One row per batch. Dense by construction: a segment that does not start where the log ends is refused, so
+/// that a batch that was written before its predecessor was known to have failed can't leave a hole.
 fn append_log(transaction: &Connection, session: &SessionId, segment: &LogSegment) -> Result<(), Failure> {
     let first = rows::signed(segment.first_index)?;
     let last = rows::signed(segment.last_index)?;

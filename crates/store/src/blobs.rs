@@ -17,8 +17,9 @@ use sha2::{Digest, Sha256};
 use crate::limits;
 use crate::open::make_directory;
 
-/// `DIR/ab/cdef…` holds content, `DIR/sessions/SESSION/SHA256` (empty) says who refers to it, `DIR/incoming` what is
-/// being written. A process that is killed leaves at most a file in `incoming` or a reference to nothing.
+/// `DIR/ab/cdef…` holds content, `DIR/sessions/SESSION/SHA256` (empty) says who refers to it, `DIR/incoming`
+/// what is being written. A process that is killed leaves at most a file in `incoming` or a reference to
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
     root: Arc<PathBuf>,
@@ -32,7 +33,7 @@ impl FileBlobs {
 
     fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Path) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnOnce(&Path) -> Result<T, BlobTrouble> + Send + 'static,
     ) -> BoxFuture<'static, StoreResult<T>> {
         let root = Arc::clone(&self.root);
         Box::pin(async move {
@@ -64,31 +65,31 @@ impl Blobs for FileBlobs {
     }
 }
 
-enum Trouble {
+enum BlobTrouble {
     Io(io::Error),
     /// The content is not what its name says.
     Changed(String),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for BlobTrouble {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<BlobTrouble> for StoreError {
+    fn from(trouble: BlobTrouble) -> Self {
         match trouble {
-            Trouble::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
+            BlobTrouble::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
                 Self::Unavailable("disk full while storing an attachment".into())
             }
-            Trouble::Io(error) => Self::Unavailable(format!("attachment: {error}")),
-            Trouble::Changed(digest) => Self::Corrupt(format!("attachment {digest} was changed on disk")),
+            BlobTrouble::Io(error) => Self::Unavailable(format!("attachment: {error}")),
+            BlobTrouble::Changed(digest) => Self::Corrupt(format!("attachment {digest} was changed on disk")),
         }
     }
 }
 
-fn put(root: &Path, session: &SessionId, bytes: &[u8]) -> Result<String, Trouble> {
+fn put(root: &Path, session: &SessionId, bytes: &[u8]) -> Result<String, BlobTrouble> {
     let digest = hex(&Sha256::digest(bytes));
     let target = content_path(root, &digest);
     let references = session_directory(root, session);
@@ -113,7 +114,7 @@ fn put(root: &Path, session: &SessionId, bytes: &[u8]) -> Result<String, Trouble
     Ok(digest)
 }
 
-fn get(root: &Path, digest: &str) -> Result<Option<Vec<u8>>, Trouble> {
+fn get(root: &Path, digest: &str) -> Result<Option<Vec<u8>>, BlobTrouble> {
     // The text came from a stored part and becomes a path.
     if digest.len() != 64 || !digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return Ok(None);
@@ -124,12 +125,12 @@ fn get(root: &Path, digest: &str) -> Result<Option<Vec<u8>>, Trouble> {
         Err(error) => return Err(error.into()),
     };
     if hex(&Sha256::digest(&bytes)) != digest {
-        return Err(Trouble::Changed(digest.to_owned()));
+        return Err(BlobTrouble::Changed(digest.to_owned()));
     }
     Ok(Some(bytes))
 }
 
-fn delete_session(root: &Path, session: &SessionId) -> Result<(), Trouble> {
+fn delete_session(root: &Path, session: &SessionId) -> Result<(), BlobTrouble> {
     let own = session_directory(root, session);
     if !own.is_dir() {
         return Ok(());

@@ -1,5 +1,7 @@
-//! Opens connections to the one database file with the settings of their use. Does not judge what the file holds.
+//! Opens connections to the one database file with the settings of their use. Does not judge what the file
+//! holds.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
@@ -32,10 +34,24 @@ pub(crate) struct Connector {
     pub(crate) durability: Durability,
     /// A file system layer of SQLite other than its default one.
     pub(crate) vfs: Option<String>,
+    pub(crate) files: Files,
+}
+
+/// Whether SQLite can coordinate with others beside the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Files {
+    Writable,
+    /// On a medium that nobody here can write to: SQLite could not make the index of its log, and need not.
+    Frozen,
 }
 
 impl Connector {
-    /// A connection that can't change the file by being closed: what another version left is looked at, not touched.
+    pub(crate) fn new(path: PathBuf, durability: Durability) -> Self {
+        Self { path, durability, vfs: None, files: Files::Writable }
+    }
+
+    /// A connection that can't change the file by being closed: what another version left is looked at, not
+    /// touched.
     pub(crate) fn observer(&self) -> rusqlite::Result<Connection> {
         let mut connection = self.connect()?;
         wait_when_busy(&mut connection)?;
@@ -43,7 +59,8 @@ impl Connector {
         Ok(connection)
     }
 
-    /// Makes an observer the writer. `synchronize` must follow, after whatever an empty file is filled with first.
+    /// Makes an observer the writer. `synchronize` must follow, after whatever an empty file is filled with
+    /// first.
     pub(crate) fn promote(&self, connection: Connection) -> rusqlite::Result<Connection> {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
@@ -74,10 +91,11 @@ impl Connector {
         ))
     }
 
-    /// Begins the transaction that may start a new write-ahead log. SQLite syncs the header of every new log before its
-    /// first frame, because frames of an older log may follow in the same file. In an empty file there are none, so
-    /// the sync, which would be nearly all of the time a first session takes, is left out there; checkpoints are held
-    /// back meanwhile, because those do need theirs. `synchronize` must follow the commit.
+    /// Begins the transaction that may start a new write-ahead log. SQLite syncs the header of every new log
+    /// before its first frame, because frames of an older log may follow in the same file. In an empty file
+    /// there are none, so the sync, which would be nearly all of the time a first session takes, is left out
+    /// there; checkpoints are held back meanwhile, because those do need theirs. `synchronize` must follow the
+    /// commit.
     pub(crate) fn begin_first(&self, connection: &Connection) -> rusqlite::Result<()> {
         if self.durability == Durability::Normal && self.log_is_empty() {
             connection
@@ -92,8 +110,8 @@ impl Connector {
         connection.execute_batch("BEGIN IMMEDIATE")
     }
 
-    /// Folds the write-ahead log into the database and empties it, so that nothing of what was deleted is left in it.
-    /// Does not wait for readers: while one is at work it is not done, and has to be tried again.
+    /// Folds the write-ahead log into the database and empties it, so that nothing of what was deleted is left
+    /// in it. Does not wait for readers: while one is at work it is not done, and has to be tried again.
     pub(crate) fn erase_log(&self, connection: &mut Connection) -> rusqlite::Result<Erased> {
         connection.busy_handler(None::<fn(i32) -> bool>)?;
         let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
@@ -131,17 +149,51 @@ impl Connector {
     }
 
     fn connect(&self) -> rusqlite::Result<Connection> {
-        // Never CREATE: the file is made by us with its mode, and a vanished one must be an error, not an empty store.
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = match &self.vfs {
-            Some(vfs) => Connection::open_with_flags_and_vfs(&self.path, flags, vfs.as_str()),
-            None => Connection::open_with_flags(&self.path, flags),
+        let connection = match self.files {
+            Files::Writable => self.connect_writable(),
+            Files::Frozen => self.connect_frozen(),
         }?;
-        // Plans that do not depend on bound values: else each new value has the statement prepared again, which was half
-        // of what a new session cost.
+        // Plans that do not depend on bound values: else each new value has the statement prepared again, which
+        // was half of what a new session cost.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     }
+
+    /// Without locks, which need files that can be written. A log that a killed process left is read with an
+    /// index in memory (`locking_mode`); where there is none, SQLite must not look for one (`immutable`).
+    fn connect_frozen(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        if self.log_is_empty() {
+            let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+            return Connection::open_with_flags(uri(&self.path, "immutable=1"), flags);
+        }
+        let connection = Connection::open_with_flags_and_vfs(&self.path, flags, "unix-none")?;
+        connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE")?;
+        Ok(connection)
+    }
+
+    fn connect_writable(&self) -> rusqlite::Result<Connection> {
+        // Never CREATE: the file is made by us with its mode, and a vanished one must be an error, not an empty
+        // store.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        match &self.vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(&self.path, flags, vfs.as_str()),
+            None => Connection::open_with_flags(&self.path, flags),
+        }
+    }
+}
+
+/// A path as SQLite takes it with parameters.
+fn uri(path: &Path, parameters: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match plain(*byte) {
+            true => uri.push(char::from(*byte)),
+            false => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    format!("{uri}?{parameters}")
 }
 
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -166,8 +218,8 @@ fn wait_when_busy(connection: &mut Connection) -> rusqlite::Result<()> {
     }))
 }
 
-/// Switches to write-ahead logging. Of several processes that find a fresh file one switches it; SQLite does not let
-/// the others wait for that, so they try again.
+/// Switches to write-ahead logging. Of several processes that find a fresh file one switches it; SQLite does
+/// not let the others wait for that, so they try again.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let since = Instant::now();
     loop {
@@ -208,7 +260,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("sessions.db");
         fs::write(&path, "").unwrap();
-        let connector = Connector { path, durability: Durability::Normal, vfs: None };
+        let connector = Connector::new(path, Durability::Normal);
         let first = connector.writer().unwrap();
         assert_eq!(level(&first), 1);
         connector.begin_first(&first).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::connection::{Connector, Durability};
-use crate::examine::{self, Trouble};
+use crate::examine::{self, DatabaseTrouble};
 use crate::migrations::{self, SUPPORTED};
 
 /// How a database is.
@@ -24,7 +24,7 @@ pub enum Diagnosis {
     /// A file of another program.
     Foreign(String),
     Damaged(String),
-    /// The disk, the rights or another process stand in the way.
+    /// The disk, the rights or another process prevent it.
     Unusable(String),
 }
 
@@ -37,19 +37,19 @@ pub fn diagnose(database: &Path) -> Diagnosis {
     }
     match look(database) {
         Ok(sound) => sound,
-        Err(Trouble::Newer { found }) => Diagnosis::Newer { found, supported: SUPPORTED },
-        Err(Trouble::Foreign(reason)) => Diagnosis::Foreign(reason),
-        Err(Trouble::Damaged(reason)) => Diagnosis::Damaged(reason),
-        Err(Trouble::Unusable(reason)) => Diagnosis::Unusable(reason),
+        Err(DatabaseTrouble::Newer { found }) => Diagnosis::Newer { found, supported: SUPPORTED },
+        Err(DatabaseTrouble::Foreign(reason)) => Diagnosis::Foreign(reason),
+        Err(DatabaseTrouble::Damaged(reason)) => Diagnosis::Damaged(reason),
+        Err(DatabaseTrouble::Unusable(reason)) => Diagnosis::Unusable(reason),
     }
 }
 
-fn look(database: &Path) -> Result<Diagnosis, Trouble> {
-    let connector = Connector { path: database.to_owned(), durability: Durability::Normal, vfs: None };
+fn look(database: &Path) -> Result<Diagnosis, DatabaseTrouble> {
+    let connector = Connector::new(database.to_owned(), Durability::Normal);
     let connection = examine::look(&connector)?;
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
-        return Err(Trouble::Damaged(verdict));
+        return Err(DatabaseTrouble::Damaged(verdict));
     }
     let schema = migrations::version(&connection)?;
     // Takes the place of a writer and gives it back: whoever can do that can write.

@@ -1,11 +1,11 @@
 //! Judges a database file before it is used, as cheaply as that can be done, and sets a damaged one aside.
 //!
-//! A start must not read the whole file, so the judgement has three depths. Always: the header, the schema and the
-//! root page of every tree; that finds truncated, foreign and overwritten files. Small files: a complete
-//! `quick_check`, because there it is cheaper than a page fault elsewhere. Files of any size that showed damage while
-//! in use: a complete `quick_check` at the next start, asked for by a marker beside the file. An unclean end is no
-//! reason to look closer: write-ahead logging exists so that a killed process can't damage the file, and checking
-//! would slow down just the restart after a crash.
+//! A start must not read the whole file, so the judgement has three depths. Always: the header, the schema and
+//! the root page of every tree; that finds truncated, foreign and overwritten files. Small files: a complete
+//! `quick_check`, because there it is cheaper than a page fault elsewhere. Files of any size that showed damage
+//! while in use: a complete `quick_check` at the next start, asked for by a marker beside the file. An unclean
+//! end is no reason to look closer: write-ahead logging exists so that a killed process can't damage the file,
+//! and checking would slow down just the restart after a crash.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -20,18 +20,18 @@ use crate::migrations::{self, APPLICATION_ID, SUPPORTED};
 
 /// Why a file is not used as it is.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum DatabaseTrouble {
     /// Written by a later version: refused, untouched.
     Newer { found: i64 },
     /// Another program's, or nothing that shows it is ours: refused, untouched.
     Foreign(String),
     /// Ours and broken: set aside.
     Damaged(String),
-    /// The disk, the rights or another process stand in the way; the file may be fine.
+    /// The disk, the rights or another process prevent it; the file may be fine.
     Unusable(String),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for DatabaseTrouble {
     fn from(error: rusqlite::Error) -> Self {
         let message = medium_message(&error);
         match Failure::from(error) {
@@ -41,7 +41,7 @@ impl From<rusqlite::Error> for Trouble {
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for DatabaseTrouble {
     fn from(error: io::Error) -> Self {
         Self::Unusable(error.to_string())
     }
@@ -49,28 +49,31 @@ impl From<io::Error> for Trouble {
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// How much of a file is searched for a sign of ours when its header has none. SQLite keeps the schema at the beginning.
+/// How much of a file is searched for a sign of ours when its header has none. SQLite keeps the schema at the
+/// beginning.
 const SEARCHED_BYTES: u64 = 64 * 1024;
 
 /// The first of our tables, as the schema of every database of ours names it.
 const OUR_MARK: &[u8] = b"chat_sessions";
 
 /// Opens the database to look at it, after everything that can be told without changing it.
-pub(crate) fn look(connector: &Connector) -> Result<Connection, Trouble> {
+pub(crate) fn look(connector: &Connector) -> Result<Connection, DatabaseTrouble> {
     header(connector)?;
-    let seen = connector.observer().map_err(Trouble::from).and_then(|connection| {
+    let seen = connector.observer().map_err(DatabaseTrouble::from).and_then(|connection| {
         schema(&connection)?;
         Ok(connection)
     });
     match seen {
         // What is broken is set aside only if it is known to be ours.
-        Err(Trouble::Damaged(reason)) if !is_ours(connector)? => Err(Trouble::Foreign(reason)),
+        Err(DatabaseTrouble::Damaged(reason)) if !is_ours(connector)? => {
+            Err(DatabaseTrouble::Foreign(reason))
+        }
         seen => seen,
     }
 }
 
 /// What the first bytes tell without SQLite, which might already touch the files beside it. No file is fine.
-pub(crate) fn header(connector: &Connector) -> Result<(), Trouble> {
+pub(crate) fn header(connector: &Connector) -> Result<(), DatabaseTrouble> {
     let bytes = match beginning(&connector.path, 100) {
         Ok(bytes) if bytes.is_empty() => return Ok(()),
         Ok(bytes) => bytes,
@@ -79,7 +82,11 @@ pub(crate) fn header(connector: &Connector) -> Result<(), Trouble> {
     };
     if bytes.len() < 100 || !bytes.starts_with(MAGIC) {
         let reason = "it is not a SQLite database".to_owned();
-        return Err(if is_ours(connector)? { Trouble::Damaged(reason) } else { Trouble::Foreign(reason) });
+        return Err(if is_ours(connector)? {
+            DatabaseTrouble::Damaged(reason)
+        } else {
+            DatabaseTrouble::Foreign(reason)
+        });
     }
     let number =
         |at: usize| bytes[at..at + 4].iter().fold(0_i64, |number, byte| number << 8 | i64::from(*byte));
@@ -89,7 +96,7 @@ pub(crate) fn header(connector: &Connector) -> Result<(), Trouble> {
     let has_schema = number(40) != 0;
     let is_foreign = application != APPLICATION_ID && (application != 0 || has_schema);
     if is_foreign && !has_log(connector) {
-        return Err(Trouble::Foreign("it belongs to another program".into()));
+        return Err(DatabaseTrouble::Foreign("it belongs to another program".into()));
     }
     Ok(())
 }
@@ -120,31 +127,31 @@ fn beginning(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 /// What SQLite tells after reading the schema, the write-ahead log included. Changes nothing.
-fn schema(connection: &Connection) -> Result<(), Trouble> {
+fn schema(connection: &Connection) -> Result<(), DatabaseTrouble> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version = migrations::version(connection)?;
     refuse_newer(version, application)?;
     let is_empty = tables == 0 && version == 0 && application == 0;
     if application != APPLICATION_ID && !is_empty {
-        return Err(Trouble::Foreign("it belongs to another program".into()));
+        return Err(DatabaseTrouble::Foreign("it belongs to another program".into()));
     }
     if version < 0 || (version == 0 && tables > 0) {
-        return Err(Trouble::Damaged(format!("its schema version is {version}")));
+        return Err(DatabaseTrouble::Damaged(format!("its schema version is {version}")));
     }
     Ok(())
 }
 
 /// Without an id of its own a file with a high version is taken for ours: refusing it can't do harm.
-fn refuse_newer(version: i64, application: i64) -> Result<(), Trouble> {
+fn refuse_newer(version: i64, application: i64) -> Result<(), DatabaseTrouble> {
     if version > SUPPORTED && (application == APPLICATION_ID || application == 0) {
-        return Err(Trouble::Newer { found: version });
+        return Err(DatabaseTrouble::Newer { found: version });
     }
     Ok(())
 }
 
 /// The content, as deep as the size and the history of the file ask for.
-pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<(), Trouble> {
+pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<(), DatabaseTrouble> {
     let marker = connector.beside(SUSPECT);
     let suspected = marker.exists();
     let bytes: i64 = connection.query_row(
@@ -155,7 +162,7 @@ pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<
     if suspected || u64::try_from(bytes).unwrap_or(u64::MAX) <= limits::FULL_CHECK_BYTES {
         let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if verdict != "ok" {
-            return Err(Trouble::Damaged(verdict));
+            return Err(DatabaseTrouble::Damaged(verdict));
         }
     } else {
         roots(connection)?;
@@ -167,7 +174,7 @@ pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<
 }
 
 /// Every tree must at least have a beginning.
-fn roots(connection: &Connection) -> Result<(), Trouble> {
+fn roots(connection: &Connection) -> Result<(), DatabaseTrouble> {
     for table in ["chat_sessions", "chat_messages", "chat_parts", "system_prompts", "run_chunks", "leases"] {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table} LIMIT 1"))?;
         statement.query([])?.next()?;
@@ -186,9 +193,9 @@ pub(crate) fn suspect(connector: &Connector, reason: &str) {
     }
 }
 
-/// Moves the file and its companions away and gives back the new name. The companions go first: a write-ahead log
-/// that stayed behind would be played into the fresh database.
-pub(crate) fn set_aside(connector: &Connector) -> Result<PathBuf, Trouble> {
+/// Moves the file and its companions away and gives back the new name. The companions go first: a write-ahead
+/// log that stayed behind would be played into the fresh database.
+pub(crate) fn set_aside(connector: &Connector) -> Result<PathBuf, DatabaseTrouble> {
     let stamp: String =
         Connection::open_in_memory()?
             .query_row("SELECT strftime('%Y%m%dT%H%M%SZ', 'now')", [], |row| row.get(0))?;

@@ -73,7 +73,8 @@ pub(crate) fn medium_message(error: &rusqlite::Error) -> String {
             Some(ffi::SQLITE_IOERR_WRITE) => "I/O error while writing",
             Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => "I/O error while reading",
             Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => "I/O error while syncing",
-            // The shared index of the write-ahead log is grown by writing: it fails first when the disk is full.
+            // The shared index of the write-ahead log is grown by writing: it fails first when the disk is
+            // full.
             Some(ffi::SQLITE_IOERR_SHMSIZE) => "I/O error while growing the shared index (is the disk full?)",
             Some(_) | None => "I/O error",
         },

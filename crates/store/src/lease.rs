@@ -36,8 +36,8 @@ pub(crate) fn check_unowned(
     }
 }
 
-/// Takes the lease unless somebody else who lives holds it. `moved` only when the caller's memory is of another epoch
-/// than the one found; who has nothing in memory (`known` is `None`) has nothing stale.
+/// Takes the lease unless somebody else who lives holds it. `moved` only when the caller's memory is of another
+/// epoch than the one found; who has nothing in memory (`known` is `None`) has nothing stale.
 pub(crate) fn acquire(
     transaction: &Connection,
     us: &ProcessLock,

@@ -23,6 +23,6 @@ mod writer;
 pub use blobs::FileBlobs;
 pub use connection::Durability;
 pub use diagnose::{Diagnosis, diagnose};
-pub use open::{Location, OpenError, Opened};
+pub use open::{OpenError, OpenedStore, StoreLocation};
 pub use read_only::ReadOnlyStore;
 pub use store::SqliteStore;

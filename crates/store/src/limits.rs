@@ -15,9 +15,9 @@ pub(crate) const WRITER_CACHE_KIB: i64 = 1_024;
 /// Page cache of one reader in KiB: reading is sequential, a large cache would only raise the resident size.
 pub(crate) const READER_CACHE_KIB: i64 = 512;
 
-/// Under load the write-ahead log is folded into the database when it has this many pages (16 MiB). Folding syncs twice
-/// and holds up the writer for some milliseconds, so a turn of usual length shall not meet it; what a killed process
-/// leaves is still read again in about 10 ms.
+/// Under load the write-ahead log is folded into the database when it has this many pages (16 MiB). Folding
+/// syncs twice and holds up the writer for some milliseconds, so a turn of usual length shall not meet it; what
+/// a killed process leaves is still read again in about 10 ms.
 pub(crate) const WAL_CHECKPOINT_PAGES: i64 = 4_000;
 
 /// Otherwise it is folded when nothing was written for this long …
@@ -41,11 +41,11 @@ pub(crate) const READER_THREADS: usize = 2;
 /// A reader that had nothing to do for this long ends and gives its memory back.
 pub(crate) const READER_IDLE: Duration = Duration::from_secs(10);
 
-/// How often the database's change counter is looked at while somebody follows a run of another process.
+/// How often the database's change counter is looked at while a client follows a run of another process.
 pub(crate) const FOLLOW_INTERVAL: Duration = Duration::from_millis(40);
 
-/// A change is told to everybody who asks within this time after it was seen. The port does not say who asks, so a
-/// follower that was busy reading while another one's poll saw the change must still hear of it.
+/// A change is told to everybody who asks within this time after it was seen. The port does not say who asks,
+/// so a follower that was busy reading while another one's poll saw the change must still hear of it.
 pub(crate) const FOLLOW_MEMORY: Duration = Duration::from_secs(2);
 
 /// What a row counts beside its payload when a page is filled: ids and struct fields that come with it.
@@ -57,5 +57,5 @@ pub(crate) const FULL_CHECK_BYTES: u64 = 256 * 1024;
 /// Lock files of dead processes looked at after a start; the rest waits for the next one.
 pub(crate) const SWEEP_MAX: usize = 64;
 
-/// Unfinished attachment files older than this belong to nobody and are removed.
+/// Unfinished attachment files older than this belong to no process and are removed.
 pub(crate) const INCOMING_MAX_AGE: Duration = Duration::from_secs(3_600);

@@ -1,4 +1,4 @@
-//! Opens the store: directories, the database in whatever state it is found, the process lock, the threads.
+//! Opens the store: directories, the database in any state, the process lock, the threads.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -10,14 +10,14 @@ use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
 use crate::connection::{Connector, Durability};
-use crate::examine::{self, Trouble};
+use crate::examine::{self, DatabaseTrouble};
 use crate::migrations::{self, SUPPORTED};
 use crate::process_lock::ProcessLock;
 use crate::store::SqliteStore;
 
 /// Where the store lives. Directories that are missing are made, readable by their owner only.
 #[derive(Clone, Debug)]
-pub struct Location {
+pub struct StoreLocation {
     pub database: PathBuf,
     /// Directory of the lock files by which processes know of each other.
     pub locks: PathBuf,
@@ -27,7 +27,7 @@ pub struct Location {
 
 /// A store that can be used.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedStore {
     pub store: SqliteStore,
     /// A file that could not be used as a database was moved here, and a fresh one made in its place.
     pub set_aside: Option<PathBuf>,
@@ -50,35 +50,37 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(crate) fn of(trouble: Trouble, location: &Location) -> Self {
+    pub(crate) fn of(trouble: DatabaseTrouble, location: &StoreLocation) -> Self {
         let path = location.database.clone();
         match trouble {
-            Trouble::Newer { found } => Self::Newer { found, supported: SUPPORTED, path },
-            Trouble::Foreign(reason) => Self::Foreign { path, reason },
-            Trouble::Damaged(reason) | Trouble::Unusable(reason) => Self::Unusable { path, reason },
+            DatabaseTrouble::Newer { found } => Self::Newer { found, supported: SUPPORTED, path },
+            DatabaseTrouble::Foreign(reason) => Self::Foreign { path, reason },
+            DatabaseTrouble::Damaged(reason) | DatabaseTrouble::Unusable(reason) => {
+                Self::Unusable { path, reason }
+            }
         }
     }
 }
 
 impl SqliteStore {
-    /// Finds, mends or makes the database. Reads a few pages only, whatever its size.
-    pub fn open(location: &Location, durability: Durability) -> Result<Opened, OpenError> {
-        let connector = Connector { path: location.database.clone(), durability, vfs: None };
-        open(location, connector)
+    /// Finds, mends or makes the database. Reads a few pages only, of a database of any size.
+    pub fn open(location: &StoreLocation, durability: Durability) -> Result<OpenedStore, OpenError> {
+        open(location, Connector::new(location.database.clone(), durability))
     }
 
     /// The same on a file system layer that was registered with SQLite under this name (for fault injection).
     pub fn open_with_vfs(
-        location: &Location,
+        location: &StoreLocation,
         durability: Durability,
         vfs: &str,
-    ) -> Result<Opened, OpenError> {
-        let connector = Connector { path: location.database.clone(), durability, vfs: Some(vfs.to_owned()) };
+    ) -> Result<OpenedStore, OpenError> {
+        let mut connector = Connector::new(location.database.clone(), durability);
+        connector.vfs = Some(vfs.to_owned());
         open(location, connector)
     }
 }
 
-fn open(location: &Location, connector: Connector) -> Result<Opened, OpenError> {
+fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, OpenError> {
     let unusable = |path: &Path, error: io::Error| OpenError::Unusable {
         path: path.to_owned(),
         reason: error.to_string(),
@@ -86,7 +88,7 @@ fn open(location: &Location, connector: Connector) -> Result<Opened, OpenError> 
     // Before anything is made: a file of another program stays as it is, and so does its directory.
     examine::header(&connector)
         .or_else(|trouble| match trouble {
-            Trouble::Damaged(_) => Ok(()),
+            DatabaseTrouble::Damaged(_) => Ok(()),
             other => Err(other),
         })
         .map_err(|trouble| OpenError::of(trouble, location))?;
@@ -105,19 +107,22 @@ fn open(location: &Location, connector: Connector) -> Result<Opened, OpenError> 
     let us = ProcessLock::take(&location.locks, owner).map_err(|error| unusable(&location.locks, error))?;
     let store =
         SqliteStore::start(connector, us, connection).map_err(|error| unusable(&location.database, error))?;
-    Ok(Opened { store, set_aside })
+    Ok(OpenedStore { store, set_aside })
 }
 
-/// The usual case needs no lock. Only who found damage takes one and looks again, so that of two processes that found
-/// the same damaged file the second does not set aside what the first has just made.
-fn find_database(connector: &Connector, locks: &Path) -> Result<(Connection, Option<PathBuf>), Trouble> {
+/// The usual case needs no lock. Only who found damage takes one and looks again, so that of two processes that
+/// found the same damaged file the second does not set aside what the first has just made.
+fn find_database(
+    connector: &Connector,
+    locks: &Path,
+) -> Result<(Connection, Option<PathBuf>), DatabaseTrouble> {
     match try_database(connector) {
         Ok(connection) => Ok((connection, None)),
-        Err(Trouble::Damaged(_)) => {
+        Err(DatabaseTrouble::Damaged(_)) => {
             let guard = repair_lock(locks)?;
             match try_database(connector) {
                 Ok(connection) => Ok((connection, None)),
-                Err(Trouble::Damaged(reason)) => {
+                Err(DatabaseTrouble::Damaged(reason)) => {
                     let target = examine::set_aside(connector)?;
                     tracing::warn!(reason, moved_to = %target.display(), "a damaged session database was set aside");
                     let connection = try_database(connector)?;
@@ -131,7 +136,7 @@ fn find_database(connector: &Connector, locks: &Path) -> Result<(Connection, Opt
     }
 }
 
-fn try_database(connector: &Connector) -> Result<Connection, Trouble> {
+fn try_database(connector: &Connector) -> Result<Connection, DatabaseTrouble> {
     // Made by us and not by SQLite, because of the mode; SQLite gives the same mode to the files beside it.
     OpenOptions::new().append(true).create(true).mode(0o600).open(&connector.path)?;
     let connection = examine::look(connector)?;

@@ -1,4 +1,5 @@
-//! The file lock that says this process lives. A lock that can be taken means a dead owner; pids are never looked at.
+//! The file lock that says this process lives. A lock that can be taken means a dead owner; pids are never
+//! looked at.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -57,7 +58,7 @@ impl ProcessLock {
         &self.owners
     }
 
-    /// Removes what dead processes left that held no lease anybody asked for since.
+    /// Removes the files of dead processes whose leases were not asked for since.
     pub(crate) fn sweep(&self) {
         let directory = &self.owners.directory;
         let Ok(entries) = fs::read_dir(directory) else { return };
@@ -106,8 +107,8 @@ fn path_of(directory: &Path, owner: &str) -> PathBuf {
     directory.join(format!("{owner}.{SUFFIX}"))
 }
 
-/// Asks with a shared lock, so that two who ask at once don't take each other for the owner. A dead one's file is
-/// removed while the lock is held; its name is never used again, so nobody can be hurt by that.
+/// Asks with a shared lock, so that two who ask at once don't take each other for the owner. A dead one's file
+/// is removed while the lock is held; its name is never used again, so that harms no one.
 fn probe(path: &Path) -> Liveness {
     let file = match OpenOptions::new().read(true).open(path) {
         Ok(file) => file,

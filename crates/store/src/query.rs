@@ -13,7 +13,7 @@ use crate::json_paths::{QUEUE_CANCELED_AT, QUEUED_AT};
 use crate::process_lock::Owners;
 use crate::{lease, limits, rows};
 
-/// Part index of a cursor that stands behind a whole message.
+/// Part index of a cursor that points behind a whole message.
 const WHOLE_MESSAGE: i64 = i64::MAX;
 
 pub(crate) fn session(
@@ -89,7 +89,8 @@ pub(crate) fn list_sessions(
         rows::SESSION_COLUMNS
     );
     let mut values: Vec<(&str, ToSqlOutput<'_>)> = Vec::with_capacity(4);
-    // Conditions are left out rather than switched off by a value, so that the index on the directory can serve.
+    // Conditions are left out rather than switched off by a value, so that the index on the directory can
+    // serve.
     if !query.include_archived {
         sql.push_str(" AND archived_at IS NULL");
     }
@@ -135,8 +136,8 @@ pub(crate) fn message(
     Ok(Some((message, parts)))
 }
 
-/// One page of a conversation, read in one transaction; the next page is another transaction, so that a slow reader
-/// never keeps the write-ahead log from being folded.
+/// One page of a conversation, read in one transaction; the next page is another transaction, so that a slow
+/// reader never keeps the write-ahead log from being folded.
 pub(crate) fn read_rows(
     connection: &mut Connection,
     session: &SessionId,
@@ -149,11 +150,12 @@ pub(crate) fn read_rows(
     );
     let mut messages = transaction.prepare_cached(&sql)?;
     let mut parts = parts_statement(&transaction)?;
-    // A cursor behind a whole message starts at the next one; sparing its row would cost more than reading it again.
+    // A cursor behind a whole message starts at the next one; sparing its row would cost more than reading it
+    // again.
     let start = range.after.map_or(i64::MIN, |after| after.seq);
     let before = range.before_seq.unwrap_or(i64::MAX);
     let mut found = messages.query(params![session.as_str(), start, before])?;
-    let mut page = Page { filled: RowPage::default(), bytes: 0, max_bytes: range.max_bytes };
+    let mut page = FilledPage { filled: RowPage::default(), bytes: 0, max_bytes: range.max_bytes };
     while let Some(row) = found.next()? {
         let metadata_bytes = rows::text(row, 4)?.len();
         let message = rows::message(row)?;
@@ -169,7 +171,7 @@ pub(crate) fn read_rows(
     Ok(page.filled)
 }
 
-struct Page {
+struct FilledPage {
     filled: RowPage,
     bytes: usize,
     max_bytes: usize,
@@ -180,7 +182,7 @@ enum Added {
     PageIsFull { next: RowCursor },
 }
 
-impl Page {
+impl FilledPage {
     /// `after`: the part behind which a message that was cut by the last page goes on.
     fn add_message(
         &mut self,

@@ -1,6 +1,7 @@
 //! A store for commands that only look: makes no file, migrates nothing, sets nothing aside, refuses writes.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use attache_core::ids::{MessageId, SessionId};
@@ -9,10 +10,11 @@ use attache_core::ports::store::{
     Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SessionQuery, SessionRecord, SessionRow,
     Store, StoreError, StoreResult,
 };
+use rustix::fs::Access;
 
-use crate::connection::{Connector, Durability};
-use crate::examine;
-use crate::open::{Location, OpenError};
+use crate::connection::{Connector, Durability, Files};
+use crate::examine::{self, DatabaseTrouble};
+use crate::open::{OpenError, StoreLocation};
 use crate::process_lock::Owners;
 use crate::reads::Reads;
 
@@ -23,7 +25,7 @@ pub struct ReadOnlyStore {
 
 impl ReadOnlyStore {
     /// `None` when there is no database yet.
-    pub fn open(location: &Location) -> Result<Option<Self>, OpenError> {
+    pub fn open(location: &StoreLocation) -> Result<Option<Self>, OpenError> {
         match location.database.metadata() {
             Ok(metadata) if metadata.len() > 0 => {}
             Ok(_) => return Ok(None),
@@ -34,11 +36,26 @@ impl ReadOnlyStore {
             }
         }
         let path = location.database.clone();
-        let connector = Connector { path, durability: Durability::Normal, vfs: None };
-        examine::look(&connector).map_err(|trouble| OpenError::of(trouble, location))?;
+        let mut connector = Connector::new(path, Durability::Normal);
+        let mut looked = examine::look(&connector);
+        if let Err(DatabaseTrouble::Unusable(_)) = looked
+            && !can_be_written(&location.database)
+        {
+            connector.files = Files::Frozen;
+            looked = examine::look(&connector);
+        }
+        looked.map_err(|trouble| OpenError::of(trouble, location))?;
         let owners = Owners::seen_by_a_reader(&location.locks);
         Ok(Some(Self { reads: Reads::new(Arc::new(connector), owners) }))
     }
+}
+
+/// Whether SQLite could make its files beside the database.
+fn can_be_written(database: &Path) -> bool {
+    let directory = database.parent().filter(|parent| !parent.as_os_str().is_empty());
+    [database, directory.unwrap_or(Path::new("."))]
+        .into_iter()
+        .all(|path| rustix::fs::access(path, Access::WRITE_OK).is_ok())
 }
 
 impl Store for ReadOnlyStore {

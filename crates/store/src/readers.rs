@@ -19,34 +19,37 @@ use crate::limits;
 /// Runs reads off the caller's thread.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    shared: Arc<Shared>,
+    shared: Arc<ReadersShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ReadersShared {
     connector: Arc<Connector>,
     /// Why a lock and not a channel: threads come and go with the work, which a channel does not count.
-    state: Mutex<State>,
+    state: Mutex<ReadersState>,
     ready: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    jobs: VecDeque<Job>,
+struct ReadersState {
+    jobs: VecDeque<ReadJob>,
     threads: Vec<JoinHandle<()>>,
     idle: usize,
     running: usize,
     closed: bool,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for ReadersState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("jobs", &self.jobs.len()).field("running", &self.running).finish()
+        f.debug_struct("ReadersState")
+            .field("jobs", &self.jobs.len())
+            .field("running", &self.running)
+            .finish()
     }
 }
 
 /// Given the connection, or why there is none; says whether the connection can be used again.
-type Job = Box<dyn FnOnce(Result<&mut Connection, StoreError>) -> Keep + Send>;
+type ReadJob = Box<dyn FnOnce(Result<&mut Connection, StoreError>) -> Keep + Send>;
 
 enum Keep {
     Connection,
@@ -55,7 +58,7 @@ enum Keep {
 
 impl Readers {
     pub(crate) fn new(connector: Arc<Connector>) -> Self {
-        Self { shared: Arc::new(Shared { connector, state: Mutex::default(), ready: Condvar::new() }) }
+        Self { shared: Arc::new(ReadersShared { connector, state: Mutex::default(), ready: Condvar::new() }) }
     }
 
     /// Starts at once; a future that is dropped before its turn came is not served.
@@ -65,7 +68,7 @@ impl Readers {
     ) -> BoxFuture<'static, StoreResult<T>> {
         let (answer, answered) = oneshot::channel();
         let connector = Arc::clone(&self.shared.connector);
-        let job: Job = Box::new(move |connection| {
+        let job: ReadJob = Box::new(move |connection| {
             if answer.is_closed() {
                 return Keep::Connection;
             }
@@ -105,7 +108,7 @@ impl Readers {
         }
     }
 
-    fn submit(&self, job: Job) {
+    fn submit(&self, job: ReadJob) {
         let mut state = self.shared.lock();
         if state.closed {
             // Dropping the job drops its sender, which answers "closed".
@@ -138,13 +141,13 @@ impl Drop for Readers {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl ReadersShared {
+    fn lock(&self) -> MutexGuard<'_, ReadersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `None` ends the thread: closed and nothing left, or idle for long.
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<ReadJob> {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
@@ -167,7 +170,7 @@ impl Shared {
     }
 }
 
-fn serve(shared: &Shared) {
+fn serve(shared: &ReadersShared) {
     let mut connection = None;
     while let Some(job) = shared.next() {
         let opened = match &mut connection {

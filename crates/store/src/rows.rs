@@ -1,4 +1,5 @@
-//! Turns columns into the core's rows and back. What a column can't hold in our own writing is reported as corrupt.
+//! Turns columns into the core's rows and back. What a column can't hold in our own writing is reported as
+//! corrupt.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

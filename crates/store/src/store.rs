@@ -18,7 +18,7 @@ use crate::connection::Connector;
 use crate::process_lock::ProcessLock;
 use crate::readers::closed;
 use crate::reads::Reads;
-use crate::writer::{Job, Pending, Write, Writer};
+use crate::writer::{Pending, StoreWriter, Write, WriterJob};
 
 /// One database, shared by everything in this process. Cheap to clone; the last one that is dropped closes it.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct SqliteStore {
 }
 
 struct Inner {
-    queue: mpsc::Sender<Job>,
+    queue: mpsc::Sender<WriterJob>,
     reads: Reads,
     us: Arc<ProcessLock>,
     /// Why a lock: taken out by the one who waits for the end of the thread.
@@ -43,7 +43,7 @@ impl SqliteStore {
         let connector = Arc::new(connector);
         let us = Arc::new(us);
         let (queue, jobs) = mpsc::channel();
-        let writer = Writer::new(jobs, Arc::clone(&connector), Arc::clone(&us), connection);
+        let writer = StoreWriter::new(jobs, Arc::clone(&connector), Arc::clone(&us), connection);
         let writer = thread::Builder::new().name("store-write".into()).spawn(move || writer.run())?;
         let reads = Reads::new(connector, us.owners().clone());
         Ok(Self { inner: Arc::new(Inner { queue, reads, us, writer: Mutex::new(Some(writer)) }) })
@@ -60,7 +60,7 @@ impl Inner {
         self.reads.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return };
-        if self.queue.send(Job::Stop).is_err() {
+        if self.queue.send(WriterJob::Stop).is_err() {
             tracing::error!("the writing thread was gone before it was stopped");
         }
         // The last handle may die inside a callback on the writer's own thread, which can't wait for itself.
@@ -78,7 +78,7 @@ impl Drop for Inner {
 
 impl Store for SqliteStore {
     fn commit(&self, batch: Batch, done: Done) {
-        let job = Job::Write(Write::Batch { batch, done: Pending::new(done) });
+        let job = WriterJob::Write(Write::Batch { batch, done: Pending::new(done) });
         if let Err(SendError(job)) = self.inner.queue.send(job) {
             // After a shutdown dropping the job tells the caller, who must not be called back from in here.
             drop(thread::Builder::new().spawn(move || drop(job)));
@@ -120,13 +120,13 @@ impl Leases for SqliteStore {
         let (answer, answered) = oneshot::channel();
         let write = Write::Lease { session: session.clone(), known, answer };
         // A queue that is gone drops the sender, which answers "closed".
-        drop(self.inner.queue.send(Job::Write(write)));
+        drop(self.inner.queue.send(WriterJob::Write(write)));
         Box::pin(async move { answered.await.unwrap_or_else(|_| Err(closed())) })
     }
 
     fn changed_elsewhere(&self) -> BoxFuture<'static, ()> {
         let (answer, answered) = oneshot::channel();
-        let asked = self.inner.queue.send(Job::Follow(answer));
+        let asked = self.inner.queue.send(WriterJob::Follow(answer));
         Box::pin(async move {
             // A closed store sees no changes any more; resolving would let the follower spin.
             if asked.is_err() || answered.await.is_err() {

@@ -1,4 +1,5 @@
-//! The one thread that writes: takes everything that waits, commits it in one transaction, then tells each caller.
+//! The one thread that writes: takes everything that waits, commits it in one transaction, then tells each
+//! caller.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,9 +19,9 @@ use crate::process_lock::ProcessLock;
 use crate::readers::closed;
 use crate::{apply, lease, limits};
 
-/// What callers put into the queue. The queue has no bound: a caller must never wait here, and each session bounds
-/// what it has under way itself.
-pub(crate) enum Job {
+/// What callers put into the queue. The queue has no bound: a caller must never wait here, and each session
+/// bounds what it has under way itself.
+pub(crate) enum WriterJob {
     Write(Write),
     /// Answered when another process has changed the database.
     Follow(oneshot::Sender<()>),
@@ -62,13 +63,13 @@ enum Outcome {
     Lease(LeaseGrant),
 }
 
-pub(crate) struct Writer {
-    queue: Receiver<Job>,
+pub(crate) struct StoreWriter {
+    queue: Receiver<WriterJob>,
     connector: Arc<Connector>,
     us: Arc<ProcessLock>,
     /// `None` after a failure that made it doubtful; opened again for the next group.
     connection: Option<Connection>,
-    log: Log,
+    log: LogStart,
     followers: Followers,
     /// Commits since the write-ahead log was last folded by us, and when the last one was.
     unfolded: usize,
@@ -77,16 +78,16 @@ pub(crate) struct Writer {
     erased: Erased,
 }
 
-impl Writer {
+impl StoreWriter {
     pub(crate) fn new(
-        queue: Receiver<Job>,
+        queue: Receiver<WriterJob>,
         connector: Arc<Connector>,
         us: Arc<ProcessLock>,
         connection: Connection,
     ) -> Self {
         let followers = Followers::default();
         let connection = Some(connection);
-        let log = Log::ToBegin;
+        let log = LogStart::ToBegin;
         let (unfolded, written_at, erased) = (0, None, Erased::All);
         Self { queue, connector, us, connection, log, followers, unfolded, written_at, erased }
     }
@@ -138,9 +139,9 @@ impl Writer {
         let mut next = first;
         loop {
             match next {
-                Job::Write(write) => group.push(write),
-                Job::Follow(follower) => self.followers.add(follower),
-                Job::Stop => return More::Nothing,
+                WriterJob::Write(write) => group.push(write),
+                WriterJob::Follow(follower) => self.followers.add(follower),
+                WriterJob::Stop => return More::Nothing,
             }
             if group.len() >= limits::GROUP_MAX {
                 return More::MayCome;
@@ -162,8 +163,8 @@ impl Writer {
         follow.into_iter().chain(fold).chain(erase).min()
     }
 
-    /// A reader may keep the log for a while: then it is tried again when nothing else is to do, and at the next start
-    /// the log is new anyway.
+    /// A reader may keep the log for a while: then it is tried again when nothing else is to do, and at the
+    /// next start the log is new anyway.
     fn erase(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         match self.connector.erase_log(connection) {
@@ -172,8 +173,8 @@ impl Writer {
         }
     }
 
-    /// Folds the write-ahead log into the database while nobody waits. Failing is no harm: it is tried again, at the
-    /// latest by SQLite itself when the log has grown large.
+    /// Folds the write-ahead log into the database while no commit waits. Failing is no harm: it is tried
+    /// again, at the latest by SQLite itself when the log has grown large.
     fn fold_when_idle(&mut self) {
         let idle = self.written_at.is_some_and(|at| at.elapsed() >= limits::IDLE_CHECKPOINT_AFTER);
         if !idle || self.unfolded < limits::IDLE_CHECKPOINT_COMMITS {
@@ -189,8 +190,8 @@ impl Writer {
         }
     }
 
-    /// One outcome per write. A refused write is undone alone; a failing medium fails the whole group, because its
-    /// transaction is gone.
+    /// One outcome per write. A refused write is undone alone; a failing medium fails the whole group, because
+    /// its transaction is gone.
     fn commit_group(&mut self, group: &[Write]) -> Vec<StoreResult<Outcome>> {
         // Refusals are rare: first without savepoints, which cost a copy of every page a write touches.
         let outcomes = match self.try_group(group, Isolation::None) {
@@ -213,8 +214,8 @@ impl Writer {
             None => self.connection.insert(self.connector.writer()?),
         };
         match self.log {
-            Log::ToBegin => self.connector.begin_first(connection)?,
-            Log::Begun => drop(connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?),
+            LogStart::ToBegin => self.connector.begin_first(connection)?,
+            LogStart::Begun => drop(connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?),
         }
         let mut outcomes = Vec::with_capacity(group.len());
         for write in group {
@@ -234,8 +235,8 @@ impl Writer {
             outcomes.push(outcome.map_err(Failure::into_error));
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
-        if let Log::ToBegin = self.log {
-            self.log = Log::Begun;
+        if let LogStart::ToBegin = self.log {
+            self.log = LogStart::Begun;
             // What was committed stays committed: a failure here must not be told as one of the group.
             if let Err(error) = self.connector.synchronize(connection) {
                 tracing::warn!(%error, "the connection is opened anew");
@@ -245,9 +246,9 @@ impl Writer {
         Ok(Tried::Committed(outcomes))
     }
 
-    /// Ends the transaction. A connection that can't even do that, or can't read afterwards, is opened anew with the
-    /// next group. Not without need: a fresh connection reads the write-ahead log from its file, and might find there
-    /// what has just been told to be lost.
+    /// Ends the transaction. A connection that can't even do that, or can't read afterwards, is opened anew
+    /// with the next group. Not without need: a fresh connection reads the write-ahead log from its file, and
+    /// might find there what has just been told to be lost.
     fn recover(&mut self, failure: &Failure) {
         tracing::warn!(?failure, "a group of writes failed");
         if let Failure::Damaged(reason) = failure {
@@ -282,8 +283,8 @@ impl Writer {
         }
     }
 
-    /// Changes when another connection has committed. Asked on the writer's own connection, because there our own
-    /// commits don't count. `None` (can't be read) counts as a change like any other value.
+    /// Changes when another connection has committed. Asked on the writer's own connection, because there our
+    /// own commits don't count. `None` (can't be read) counts as a change like any other value.
     fn change_counter(&mut self) -> Option<i64> {
         if self.connection.is_none() {
             self.connection = self.connector.writer().ok();
@@ -295,7 +296,7 @@ impl Writer {
 }
 
 /// Whether this process has committed before.
-enum Log {
+enum LogStart {
     ToBegin,
     Begun,
 }
@@ -358,7 +359,8 @@ fn apply_write(connection: &Connection, us: &ProcessLock, write: &Write) -> Resu
     }
 }
 
-/// Applies one write so that a refusal leaves no trace of it. The outer error means that the transaction is lost.
+/// Applies one write so that a refusal leaves no trace of it. The outer error means that the transaction is
+/// lost.
 fn apply_isolated(
     connection: &Connection,
     us: &ProcessLock,

@@ -68,7 +68,8 @@ impl Home {
         self
     }
 
-    /// Processes run as somebody without rights, to whom the home belongs from here on. Who is not root is that already.
+    /// Processes run as somebody without rights, to whom the home belongs from here on. Who is not root is that
+    /// already.
     #[must_use]
     pub fn of_an_ordinary_user(mut self) -> Self {
         if rustix::process::getuid().is_root() {

@@ -1,4 +1,5 @@
-//! Watches one connection and names every broken invariant. Judges the agent; a client may misbehave on purpose.
+//! Watches one connection and names every broken invariant. Judges the agent; a client may misbehave on
+//! purpose.
 //!
 //! Feed it every line of both directions in the order one side saw them: what the client sends before it is
 //! written, what the agent sends when it is read.

@@ -1,4 +1,5 @@
-//! A raw ACP client for tests, over any pair of pipes. Watches all traffic with [`WireChecker`]; has no opinions.
+//! A raw ACP client for tests, over any pair of pipes. Watches all traffic with [`WireChecker`]; has no
+//! opinions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +30,8 @@ pub struct TestClient {
 
 #[derive(Debug)]
 struct Shared {
-    /// Why one lock: a line must be counted by the checker and queued for writing as one act, else an answer could
-    /// be checked before its question.
+    /// Why one lock: a line must be counted by the checker and queued for writing as one act, else an answer
+    /// could be checked before its question.
     state: Mutex<State>,
     arrived: Notify,
 }
@@ -172,10 +173,16 @@ impl TestClient {
         self.shared.lock().received.clone()
     }
 
-    /// The `update` objects of one session, in order.
+    /// The `update` objects of one session's conversation, in order: all but those that tell its commands.
     pub fn updates(&self, session_id: &str) -> Vec<Value> {
+        self.updates_since(0, session_id)
+    }
+
+    /// How often a session's commands were told.
+    pub fn command_updates(&self, session_id: &str) -> usize {
         let state = self.shared.lock();
-        state.received.iter().filter_map(|message| update_of(message, session_id)).cloned().collect()
+        let updates = state.received.iter().filter_map(|message| update_of(message, session_id));
+        updates.filter(|update| tells_commands(update)).count()
     }
 
     /// How many messages arrived so far; a mark for [`Self::updates_since`].
@@ -185,7 +192,8 @@ impl TestClient {
 
     pub fn updates_since(&self, mark: usize, session_id: &str) -> Vec<Value> {
         let state = self.shared.lock();
-        state.received[mark..].iter().filter_map(|message| update_of(message, session_id)).cloned().collect()
+        let updates = state.received[mark..].iter().filter_map(|message| update_of(message, session_id));
+        updates.filter(|update| !tells_commands(update)).cloned().collect()
     }
 
     /// The text of all agent messages of a session, joined.
@@ -357,6 +365,10 @@ impl State {
     fn recent_traffic(&self) -> String {
         format!("last lines:\n{}", self.traffic.join("\n"))
     }
+}
+
+fn tells_commands(update: &Value) -> bool {
+    update["sessionUpdate"] == "available_commands_update"
 }
 
 fn update_of<'a>(message: &'a Value, session_id: &str) -> Option<&'a Value> {

@@ -1,4 +1,5 @@
-//! Looks into the session database from outside, beside a running agent or after it. Changes only what a test breaks.
+//! Looks into the session database from outside, beside a running agent or after it. Changes only what a test
+//! breaks.
 
 use rusqlite::Connection;
 

@@ -1,5 +1,7 @@
-//! In-memory stand-ins for the core's ports: a disk that outlives its processes, a clock, clients. No I/O at all.
+//! In-memory stand-ins for the core's ports: a disk that outlives its processes, a clock, clients. No I/O at
+//! all.
 
+pub mod backend;
 mod batch_check;
 pub mod blobs;
 pub mod client;

@@ -1,7 +1,8 @@
-//! A small HTTP/1.1 server on loopback for the tests: answers as it is told, byte for byte, and records what it was sent.
+//! A small HTTP/1.1 server on loopback for the tests: answers as it is told, byte for byte, and records what it
+//! was sent.
 //!
-//! It is wire-exact where tests need it: a body may be cut, stall or come in chosen pieces, and a client that hangs up is
-//! noticed. It reads no semantics into a request.
+//! It is wire-exact where tests need it: a body may be cut, stall or come in chosen pieces, and a client that
+//! hangs up is noticed. It reads no semantics into a request.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

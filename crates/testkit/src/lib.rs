@@ -11,6 +11,7 @@ pub mod limits;
 pub mod processes;
 pub mod prompts;
 pub mod provider_rules;
+pub mod pseudo_terminal;
 pub mod replay;
 pub mod schema;
 pub mod snake_case;

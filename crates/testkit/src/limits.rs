@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// One answer or update. The slowest promise of the agent is 10 s (a silent client file system), doubled and more.
+/// One answer or update. The slowest promise of the agent is 10 s (a silent client file system), doubled and
+/// more.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The agent's own promise for its exit is 3 s; the rest is for a loaded machine.
@@ -14,5 +15,6 @@ pub const PROCESS_POLL: Duration = Duration::from_millis(10);
 /// Lines of traffic that a failed wait shows.
 pub const SHOWN_TRAFFIC: usize = 12;
 
-/// How long a terminal awaits the output of a command that has ended; what it left in the background may hold it open.
+/// How long a terminal awaits the output of a command that has ended; what it left in the background may hold
+/// it open.
 pub(crate) const LAST_OUTPUT: Duration = Duration::from_millis(200);

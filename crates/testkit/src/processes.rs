@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use crate::limits::{EXIT_TIMEOUT, PROCESS_POLL};
 
-/// The variable that marks a test's agent and whatever it starts. Its name says nothing of ours, so that an agent
-/// which cleans its children's environment of its own variables does not hide them.
+/// The variable that marks a test's agent and whatever it starts. Its name says nothing of ours, so that an
+/// agent which cleans its children's environment of its own variables does not hide them.
 pub const MARKER_VARIABLE: &str = "TESTKIT_MARKER";
 
 /// A process that is still there.
@@ -16,8 +16,8 @@ pub struct Process {
     pub command: String,
 }
 
-/// Processes that carry the marker, or work below `directory`: a child may have cleared its environment, or moved
-/// away, but hardly both. Zombies do not count: they hold nothing.
+/// Processes that carry the marker, or work below `directory`: a child may have cleared its environment, or
+/// moved away, but hardly both. Zombies do not count: they hold nothing.
 pub fn marked_processes(marker: &str, directory: &Path) -> Vec<Process> {
     let wanted = format!("{MARKER_VARIABLE}={marker}");
     let own = std::process::id();
@@ -61,8 +61,8 @@ pub fn peak_resident_bytes(pid: u32) -> Option<u64> {
     status_kib(pid, "VmHWM:").map(|kib| kib * 1024)
 }
 
-/// Open descriptors; `None` when the process is gone. Those of an agent are listed for root only: others take the kernel's
-/// word for their number (Linux 6.2 and newer).
+/// Open descriptors; `None` when the process is gone. Those of an agent are listed for root only: others take
+/// the kernel's word for their number (Linux 6.2 and newer).
 pub fn descriptor_count(pid: u32) -> Option<usize> {
     let place = format!("/proc/{pid}/fd");
     match std::fs::read_dir(&place) {

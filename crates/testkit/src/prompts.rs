@@ -11,7 +11,8 @@ pub struct SentPrompt {
     pub stop_reason: String,
 }
 
-/// `loaded`: the `update` objects of a load. A prompt that was cancelled before its turn may be missing, no other.
+/// `loaded`: the `update` objects of a load. A prompt that was cancelled before its turn may be missing, no
+/// other.
 pub fn must_be_told(sent: &[SentPrompt], loaded: &[Value]) -> Result<(), String> {
     for prompt in sent {
         let of_prompt = |update: &&Value| {

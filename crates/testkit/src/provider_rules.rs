@@ -1,5 +1,6 @@
-//! What the four providers refuse, as strict checks of whole request bodies: pairing of calls and results, roles, reasoning
-//! items, empty content, marks. Written from their public rules; where two servers of one dialect differ, the stricter counts.
+//! What the four providers refuse, as strict checks of whole request bodies: pairing of calls and results,
+//! roles, reasoning items, empty content, marks. Written from their public rules; where two servers of one
+//! dialect differ, the stricter counts.
 
 use serde_json::Value;
 

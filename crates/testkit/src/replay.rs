@@ -1,7 +1,8 @@
-//! Compares what a client was shown live with what a later load tells it (I1, I7). Knows updates, not the store.
+//! Compares what a client was shown live with what a later load tells it (I1, I7). Knows updates, not the
+//! store.
 //!
-//! Both sides are reduced to a [`Transcript`]: adjacent text of one message joined, one final state per tool call,
-//! the latest plan, mode, title and usage; what is transient by contract is left out.
+//! Both sides are reduced to a [`Transcript`]: adjacent text of one message joined, one final state per tool
+//! call, the latest plan, mode, title and usage; what is transient by contract is left out.
 
 use serde_json::{Map, Value};
 

@@ -36,7 +36,8 @@ pub enum SchemaFault {
 #[derive(Debug)]
 pub struct Validator {
     all_definitions: Map<String, Value>,
-    /// Several definitions may speak about one payload (`session/prompt` and our runtimeContext): all must hold.
+    /// Several definitions may speak about one payload (`session/prompt` and our runtimeContext): all must
+    /// hold.
     by_method: HashMap<(String, Payload), Vec<Definition>>,
     sides: HashMap<String, Side>,
     error: Definition,

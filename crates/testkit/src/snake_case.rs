@@ -4,8 +4,8 @@ use serde_json::Value;
 
 /// JSON pointers of every key with an underscore, in order of appearance.
 ///
-/// Left alone: what belongs to others (`rawInput`, `rawOutput`: the tools' own JSON; foreign entries of `_meta`),
-/// and maps whose keys are data (`env`-like maps do not exist in ACP; elicitation properties do).
+/// Left alone: what belongs to others (`rawInput`, `rawOutput`: the tools' own JSON; foreign entries of
+/// `_meta`), and maps whose keys are data (`env`-like maps do not exist in ACP; elicitation properties do).
 pub fn leaked_keys(value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     walk(value, &mut String::new(), &mut found);

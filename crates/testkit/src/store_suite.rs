@@ -1,5 +1,5 @@
-//! What every store must do, once: the same tests run against the one in memory and the one on disk. What only one of them
-//! can show (files, crashes, group commits) is tested beside it.
+//! What every store must do, once: the same tests run against the one in memory and the one on disk. What only
+//! one of them can show (files, crashes, group commits) is tested beside it.
 
 pub mod attachments;
 pub mod conversations;

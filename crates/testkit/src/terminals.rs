@@ -1,5 +1,5 @@
-//! A client that shows terminals: runs commands as real processes, as editors do, and fails to answer where it is told to.
-//! It keeps no texts.
+//! A client that shows terminals: runs commands as real processes, as editors do, and fails to answer where it
+//! is told to. It keeps no texts.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, Read};

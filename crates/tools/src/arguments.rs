@@ -1,21 +1,27 @@
 //! From an input struct to a tool's schema, and from a call's arguments to the struct. Knows no tool by name.
 
 mod aliases;
+mod bounds;
 mod check;
+mod command_line;
+mod ranges;
 mod understood;
+mod unknown;
 
+use attache_core::legible::visible_block;
 use attache_core::ports::tool::{Effect, ToolKind, ToolSpec};
+use attache_sandbox::limits::ERROR_BYTES;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::bounded::Bounded;
-use crate::fence::visible_block;
-use crate::limits::ERROR_BYTES;
 
+use bounds::lowered;
 use check::check;
-use understood::understood;
+use understood::{Understood, understood};
+use unknown::{may_be_left_out, refusal};
 
 /// Whether clients get a tool call or see the tool's work by other means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +32,7 @@ pub(crate) enum Visibility {
 
 /// What a tool is, with the struct's doc comment as the text the model reads. Made once per process and tool.
 pub(crate) fn spec<Input: JsonSchema>(
-    id: &'static str,
+    id: &str,
     kind: ToolKind,
     effect: Effect,
     visibility: Visibility,
@@ -42,9 +48,8 @@ pub(crate) fn spec<Input: JsonSchema>(
         Some(_) | None => String::new(),
     };
     ToolSpec {
-        id,
-        // The port wants text that lives as long as the process; this is one allocation per tool.
-        description: description.leak(),
+        id: id.into(),
+        description: description.into(),
         parameters: parameters.into(),
         kind,
         effect,
@@ -58,12 +63,36 @@ pub(crate) fn parse<Input: DeserializeOwned>(
     example: &str,
     input: &Value,
 ) -> Result<Input, String> {
-    understood(&spec.parameters, input)
-        .and_then(|input| {
-            check(&spec.parameters, &input, "")?;
-            serde_json::from_value(input).map_err(|error| error.to_string())
-        })
+    accepted(spec, input)
+        .and_then(|arguments| serde_json::from_value(arguments).map_err(|error| error.to_string()))
         .map_err(|problem| rejected(spec, example, &problem))
+}
+
+/// The arguments as the schema wants them.
+fn accepted(spec: &ToolSpec, input: &Value) -> Result<Value, String> {
+    let Understood { arguments, unknown } = understood(&spec.parameters, input)?;
+    if !may_be_left_out(spec, &unknown) {
+        return Err(refusal(&unknown));
+    }
+    let (arguments, _) = lowered(&spec.parameters, arguments);
+    check(&spec.parameters, &arguments, "").map_err(|problem| match unknown.is_empty() {
+        true => problem,
+        // What is missing may be what was given by a name that means nothing.
+        false => format!("{problem}; {}", refusal(&unknown)),
+    })?;
+    Ok(arguments)
+}
+
+/// What the model is told of a call that runs with less than it was given: without a field, or with a smaller
+/// number.
+pub(crate) fn left_out(spec: &ToolSpec, input: &Value) -> Option<String> {
+    let Understood { arguments, unknown } = understood(&spec.parameters, input).ok()?;
+    let (_, lowered) = lowered(&spec.parameters, arguments);
+    let unknown = (!unknown.is_empty()).then(|| unknown::note(spec, &unknown));
+    let lowered = (!lowered.is_empty()).then(|| bounds::note(&lowered));
+    let notes: Vec<String> = unknown.into_iter().chain(lowered).collect();
+    let notes = (!notes.is_empty()).then(|| notes.join("\n"))?;
+    Some(visible_block(Bounded::whole(notes, ERROR_BYTES / 2).text()))
 }
 
 /// The one form of an argument error.

@@ -49,8 +49,8 @@ impl Bounded {
         Self::joined(&head[..head_end], &tail[tail_start..], missing + cut_again as u64, limit)
     }
 
-    /// Whole lines from the beginning, up to `head_bytes`, and from the end, as many as fit. In between stands what is left out
-    /// and `rest`, which says where it is. A line that does not fit by itself is cut.
+    /// Whole lines from the beginning, up to `head_bytes`, and from the end, as many as fit. In between is
+    /// what is left out and `rest`, which says where it is. A line that does not fit by itself is cut.
     pub(crate) fn lines(ends: &Ends<'_>, limit: usize, head_bytes: usize, rest: &str) -> Self {
         let missing = ends.total.saturating_sub((ends.head.len() + ends.tail.len()) as u64);
         let (mut head, mut tail) = match missing {
@@ -101,7 +101,8 @@ impl Bounded {
     }
 }
 
-/// Beginning and end of bytes that were never whole in memory, and how many bytes and newlines there were in all.
+/// Beginning and end of bytes that were never whole in memory, and how many bytes and newlines there were in
+/// all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends<'a> {
     pub(crate) head: &'a [u8],
@@ -153,7 +154,8 @@ fn without_split_end(bytes: &[u8]) -> (&[u8], usize) {
     (bytes, 0)
 }
 
-/// `bytes` from the first character that their beginning does not cut in two, and how many bytes that leaves out.
+/// `bytes` from the first character that their beginning does not cut in two, and how many bytes that leaves
+/// out.
 fn without_split_start(bytes: &[u8]) -> (&[u8], usize) {
     let lost = bytes.iter().take(3).take_while(|byte| matches!(byte, 0x80..=0xbf)).count();
     (&bytes[lost..], lost)

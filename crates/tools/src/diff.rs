@@ -10,7 +10,7 @@ use crate::limits::{DIFF_CONTEXT, DIFF_TIME, SHOWN_DIFF_BYTES, WHOLE_DIFF_BYTES}
 
 /// One changed place with the lines around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hunk {
+pub(crate) struct DiffHunk {
     pub(crate) old_text: String,
     pub(crate) new_text: String,
     /// 1-based, in the new text: the first changed line; after a deletion the line that follows.
@@ -22,7 +22,7 @@ pub(crate) struct Hunk {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
-    pub(crate) hunks: Vec<Hunk>,
+    pub(crate) hunks: Vec<DiffHunk>,
     added: usize,
     removed: usize,
 }
@@ -102,14 +102,14 @@ pub(crate) fn new_file(path: &Path, content: &str) -> Vec<Shown> {
     vec![Shown::Diff { path: path.to_owned(), old_text: None, new_text: content.to_owned() }]
 }
 
-fn hunk(group: &[DiffOp], old_lines: &[&str], new_lines: &[&str]) -> Option<Hunk> {
+fn hunk(group: &[DiffOp], old_lines: &[&str], new_lines: &[&str]) -> Option<DiffHunk> {
     let (first, last) = (group.first()?, group.last()?);
     let changed = group.iter().find(|operation| operation.tag() != DiffTag::Equal)?;
     let old = first.old_range().start..last.old_range().end;
     let new = first.new_range().start..last.new_range().end;
     // A deletion at the end of the file has no line that follows: the last one stands for it.
     let line = (changed.new_range().start + 1).min(new_lines.len()).max(1);
-    Some(Hunk {
+    Some(DiffHunk {
         #[cfg(test)]
         old_start: old.start,
         old_text: old_lines.get(old)?.concat(),

@@ -1,4 +1,5 @@
-//! A short name for what a file holds: the same for an editor's text and for the file it saves. Reads no file itself.
+//! A short name for what a file holds: the same for an editor's text and for the file it saves. Reads no file
+//! itself.
 
 use std::fmt::Write as _;
 use std::fs::Metadata;
@@ -9,19 +10,19 @@ use sha2::{Digest, Sha256};
 /// Of a file that is not there.
 pub(crate) const ABSENT: &str = "absent";
 
-/// Takes bytes piece by piece. What editors change by themselves does not count: the mark at the beginning, carriage returns
-/// before line feeds, the last line feed.
+/// Takes bytes piece by piece. What editors change by themselves does not count: the mark at the beginning,
+/// carriage returns before line feeds, the last line feed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Digester {
     hash: Sha256,
     /// The first bytes, until it is known whether they are a mark.
     start: Option<Vec<u8>>,
     /// What counts only if something follows.
-    held: Held,
+    held: PendingByte,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Held {
+enum PendingByte {
     #[default]
     Nothing,
     CarriageReturn,
@@ -49,7 +50,7 @@ impl Digester {
         if let Some(start) = self.start.take() {
             self.count(&start);
         }
-        if self.held == Held::CarriageReturn {
+        if self.held == PendingByte::CarriageReturn {
             self.hash.update(b"\r");
         }
         let mut name = String::with_capacity(32);
@@ -63,25 +64,25 @@ impl Digester {
     fn count(&mut self, mut bytes: &[u8]) {
         while let Some(first) = bytes.first() {
             match (std::mem::take(&mut self.held), first) {
-                (Held::CarriageReturn, b'\n') => {
-                    self.held = Held::LineFeed;
+                (PendingByte::CarriageReturn, b'\n') => {
+                    self.held = PendingByte::LineFeed;
                     bytes = &bytes[1..];
                     continue;
                 }
-                (Held::CarriageReturn, _) => self.hash.update(b"\r"),
-                (Held::LineFeed, _) => self.hash.update(b"\n"),
-                (Held::Nothing, _) => {}
+                (PendingByte::CarriageReturn, _) => self.hash.update(b"\r"),
+                (PendingByte::LineFeed, _) => self.hash.update(b"\n"),
+                (PendingByte::Nothing, _) => {}
             }
             match memchr::memchr(b'\r', bytes) {
                 Some(at) => {
                     self.hash.update(&bytes[..at]);
-                    self.held = Held::CarriageReturn;
+                    self.held = PendingByte::CarriageReturn;
                     bytes = &bytes[at + 1..];
                 }
                 None => {
                     let body = bytes.strip_suffix(b"\n");
                     self.hash.update(body.unwrap_or(bytes));
-                    self.held = if body.is_some() { Held::LineFeed } else { Held::Nothing };
+                    self.held = if body.is_some() { PendingByte::LineFeed } else { PendingByte::Nothing };
                     return;
                 }
             }

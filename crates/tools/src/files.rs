@@ -14,15 +14,15 @@ use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::limits::{DIRECTORY_ENTRIES, EDIT_BYTES, RACE_TRIES};
-use crate::paths::told;
-use crate::reach::{DIRECTORY, Place, Presence, Reach};
+use crate::paths::{below, told};
+use crate::roots::{DIRECTORY, FilePlace, OpenRoots, Presence};
 use crate::text::{NotText, Unencodable};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("{} does not exist{hint}", told(path))]
     Missing { path: PathBuf, hint: String },
-    #[error("{} lies outside the session's directories", told(path))]
+    #[error("{} lies outside the workspace", told(path))]
     Outside { path: PathBuf },
     #[error(
         "{} now leads to {}, which was not checked; nothing was done. Call again if you mean that",
@@ -56,13 +56,36 @@ impl FileError {
         Self::Io { path: path.to_owned(), action, source: source.into() }
     }
 
-    fn missing(path: &Path, place: &Place, reach: &Reach) -> Self {
+    /// With names as the model can use them in its next call.
+    pub(crate) fn relative_to(mut self, root: &Path) -> Self {
+        match &mut self {
+            Self::Missing { path, .. }
+            | Self::Outside { path }
+            | Self::Directory { path }
+            | Self::Special { path }
+            | Self::TooLarge { path, .. }
+            | Self::NotText { path, .. }
+            | Self::Unencodable { path, .. }
+            | Self::Client { path, .. }
+            | Self::Cancelled { path }
+            | Self::Io { path, .. } => *path = below(root, path).to_owned(),
+            Self::Unjudged { path, named } => {
+                *path = below(root, path).to_owned();
+                *named = below(root, named).to_owned();
+            }
+            Self::Guarded { .. } => {}
+        }
+        self
+    }
+
+    fn missing(path: &Path, place: &FilePlace, reach: &OpenRoots) -> Self {
         Self::Missing { path: path.to_owned(), hint: reach.hint(place) }
     }
 }
 
-/// Opens a regular file for reading. `path` is absolute; links in it are followed as long as they stay within reach.
-pub(crate) fn open(path: &Path, reach: &Reach) -> Result<File, FileError> {
+/// Opens a regular file for reading. `path` is absolute; links in it are followed as long as they stay within
+/// reach.
+pub(crate) fn open(path: &Path, reach: &OpenRoots) -> Result<File, FileError> {
     if reach.lacks_scratch_for(path) {
         return Err(FileError::Missing { path: path.to_owned(), hint: String::new() });
     }
@@ -92,7 +115,7 @@ pub(crate) struct Entries {
 }
 
 /// The names in a directory that may be seen.
-pub(crate) fn entries(path: &Path, reach: &Reach) -> Result<Entries, FileError> {
+pub(crate) fn entries(path: &Path, reach: &OpenRoots) -> Result<Entries, FileError> {
     let failed = |error: Errno| FileError::io(path, "listed", error);
     let (handle, real) = reach.directory(path)?;
     reach.may_show(&real)?;
@@ -132,7 +155,7 @@ pub(crate) fn load(file: File, path: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 /// A file's real name: what its lock is named after, and what is known of it.
-pub(crate) fn real_name(path: &Path, reach: &Reach) -> PathBuf {
+pub(crate) fn real_name(path: &Path, reach: &OpenRoots) -> PathBuf {
     // A path that can't be resolved can't be written either; its own name will do until that is said.
     reach.resolve(path).map_or_else(|_| path.to_owned(), |place| place.real)
 }
@@ -170,14 +193,14 @@ impl NewMode {
         Mode::from_raw_mode(match self {
             Self::Usual => 0o666,
             Self::Executable => 0o777,
-            // Nobody else's to read before it has its own.
+            // Readable by no other user before it has its own mode.
             Self::Exactly(_) => 0o600,
         })
     }
 }
 
 impl Target {
-    pub(crate) fn open(path: &Path, reach: &Reach, parents: Parents) -> Result<Self, FileError> {
+    pub(crate) fn open(path: &Path, reach: &OpenRoots, parents: Parents) -> Result<Self, FileError> {
         let failed = |error| FileError::io(path, "written (its directory can't be made)", error);
         let place = match parents {
             Parents::Make => reach.with_scratch_for(path).map_err(failed)?.resolve(path)?,
@@ -196,7 +219,8 @@ impl Target {
 
     /// Puts `content` in the file's place in one step: readers see the old file or the new one.
     ///
-    /// Mode and owner are kept. Other hard links keep the old content; extended attributes are not carried over.
+    /// Mode and owner are kept. Other hard links keep the old content; extended attributes are not carried
+    /// over.
     pub(crate) fn replace(&self, content: &[u8], new: NewMode) -> Result<(), FileError> {
         self.try_replace(content, new, Staging::Nameless)
             .map_err(|error| FileError::io(&self.path, "written (it is unchanged)", error))
@@ -224,7 +248,7 @@ impl Target {
             // A rename would replace a file that forbids writing; whoever set that meant it.
             fs::accessat(&self.directory, &self.name, fs::Access::WRITE_OK, AtFlags::EACCESS)?;
         }
-        // What replaces a file is nobody else's to read before it has that file's mode.
+        // No other user may read what replaces a file before it has that file's mode.
         let mode = if old.is_some() { Mode::from_raw_mode(0o600) } else { new.at_first() };
         let temporary = temporary_name();
         let mut file = match self.stage(&temporary, staging, mode)? {

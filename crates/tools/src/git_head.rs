@@ -1,48 +1,13 @@
-//! What version control says of a workspace. The branch is read from `.git/HEAD`, since a repository can make git run anything;
-//! what differs from the last commit is `git_status`'s business.
+//! What version control says of a workspace. The branch is read from `.git/HEAD`, since a repository can make
+//! git run anything; what differs from the last commit is `git_status`'s business.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use attache_core::ports::tool::Workspace;
-use attache_core::ports::{BoxFuture, Surroundings};
-use tokio::sync::Semaphore;
+use attache_sandbox::regular_file;
 
-use crate::git_status;
-use crate::limits::{GIT_HEAD_BYTES, GIT_STATUS_AT_ONCE};
-use crate::regular;
-use crate::sandbox::Found;
+use crate::limits::GIT_HEAD_BYTES;
 
-/// Reads what version control says of itself.
-#[derive(Clone, Debug)]
-pub struct Git {
-    sandbox: Found,
-    running: Arc<Semaphore>,
-}
-
-impl Git {
-    pub fn new(sandbox: Found) -> Self {
-        Self { sandbox, running: Arc::new(Semaphore::new(GIT_STATUS_AT_ONCE)) }
-    }
-}
-
-impl Surroundings for Git {
-    fn git(&self, root: PathBuf) -> BoxFuture<'static, Option<String>> {
-        Box::pin(async move { tokio::task::spawn_blocking(move || in_words(&root)).await.ok().flatten() })
-    }
-
-    fn uncommitted(&self, workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>> {
-        let (sandbox, running) = (Arc::clone(&self.sandbox), Arc::clone(&self.running));
-        Box::pin(async move {
-            // A client that makes sessions by the dozen wants no status of each.
-            let _running = running.try_acquire_owned().ok()?;
-            let looking = tokio::task::spawn_blocking(move || git_status::in_words(workspace, &sandbox));
-            looking.await.ok().flatten()
-        })
-    }
-}
-
-fn in_words(root: &Path) -> Option<String> {
+pub(crate) fn in_words(root: &Path) -> Option<String> {
     let Some(found) = root.ancestors().map(|directory| directory.join(".git")).find(|path| path.exists())
     else {
         return Some("no repository".to_owned());
@@ -83,7 +48,7 @@ fn is_plain(branch: &str) -> bool {
 
 /// A small file, unless it is something else.
 fn read(path: &Path) -> Option<String> {
-    let mut bytes = regular::read(path, GIT_HEAD_BYTES).ok()?;
+    let mut bytes = regular_file::read(path, GIT_HEAD_BYTES).ok()?;
     bytes.truncate(usize::try_from(GIT_HEAD_BYTES).unwrap_or(usize::MAX));
     String::from_utf8(bytes).ok()
 }

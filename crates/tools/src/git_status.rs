@@ -1,18 +1,19 @@
-//! What differs from the last commit: `git status`, only in a repository whose configuration names no program, and only in the
-//! full sandbox. Anything else is not told.
+//! What differs from the last commit: `git status`, only in a repository whose configuration names no program,
+//! and only in the full sandbox. Anything else is not told.
 
 use std::ffi::OsString;
 use std::sync::Arc;
 
 use attache_core::ports::tool::{NetworkGrant, Site, Workspace, WriteGrant};
+use attache_sandbox::environment;
+use attache_sandbox::process::{CommandEnd, ExitCause, ProcessTree, Sink, watch};
+use attache_sandbox::programs::Programs;
+use attache_sandbox::{Level, Sandbox};
+use attache_shell::Repository;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::environment;
+use crate::disk::repository::repository;
 use crate::limits::{GIT_STATUS_BYTES, GIT_STATUS_TIME};
-use crate::process::{End, Ended, Sink, Tree, watch};
-use crate::programs::Programs;
-use crate::sandbox::{Level, Sandbox};
-use crate::shell::{self, Repository};
 
 /// Beside the checks above: no monitor, no hook, no index written, no configuration of the machine.
 const OPTIONS: [&str; 12] = [
@@ -33,9 +34,10 @@ const OPTIONS: [&str; 12] = [
 const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_TERMINAL_PROMPT", "0")];
 
-/// `2 files changed, 1 untracked`, or `nothing`. Blocks its thread for `GIT_STATUS_TIME` and the search for a sandbox.
+/// `2 files changed, 1 untracked`, or `nothing`. Blocks its thread for `GIT_STATUS_TIME` and the search for a
+/// sandbox.
 pub(crate) fn in_words(workspace: Arc<Workspace>, sandbox: &Sandbox) -> Option<String> {
-    if shell::repository(&workspace.root) != Repository::Plain || sandbox.level() != Level::Full {
+    if repository(&workspace.root) != Repository::Plain || sandbox.level() != Level::Full {
         return None;
     }
     let root = workspace.root.clone();
@@ -52,13 +54,14 @@ pub(crate) fn in_words(workspace: Arc<Workspace>, sandbox: &Sandbox) -> Option<S
     line.extend(OPTIONS.map(OsString::from));
     let confined = sandbox.confine(&site, NetworkGrant::Withheld, WriteGrant::Withheld, line).ok()?;
     let own = ENVIRONMENT.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let tree = Tree::start(&confined.line(), &root, environment::for_command(std::env::vars_os()).chain(own))
-        .ok()?;
-    // Nobody cancels it: its time is short.
+    let tree =
+        ProcessTree::start(&confined.line(), &root, environment::for_command(std::env::vars_os()).chain(own))
+            .ok()?;
+    // It is not cancelled: its time is short.
     let (cancelled, _alive) = pipe_with(PipeFlags::CLOEXEC).ok()?;
     let mut printed = Printed::default();
     match watch(tree, &cancelled, GIT_STATUS_TIME, &mut printed) {
-        Ok(End { how: Ended::Exited(0), .. }) => printed.in_words(),
+        Ok(CommandEnd { how: ExitCause::Exited(0), .. }) => printed.in_words(),
         Ok(_) | Err(_) => None,
     }
 }

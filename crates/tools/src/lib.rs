@@ -1,101 +1,109 @@
-//! Acts on the machine for the model: files and processes. Decides nothing about permissions and knows no client.
+//! Acts on the machine for the model: files and processes. Decides nothing about permissions and knows no
+//! client.
 
-mod apply_patch;
+mod argument_notes;
 mod arguments;
-mod bash;
-mod bash_background;
 mod bounded;
-mod caches;
 mod diff;
 mod digest;
-mod edit;
-mod environment;
-mod fence;
+mod disk;
 mod files;
-mod git_guard;
 mod git_head;
-mod git_index;
 mod git_status;
-mod glob;
-mod grep;
+mod instructions;
 mod limits;
 mod locks;
-mod look;
+mod markdown;
 mod mutation;
 mod outcome;
 mod paths;
 mod pictures;
-mod process;
-pub mod programs;
-mod question;
-mod reach;
-mod read;
-mod regular;
-mod relay;
-pub mod sandbox;
+mod read_only;
+mod roots;
 mod scratch;
 mod search;
-pub mod shell;
+mod surroundings;
 mod text;
 mod texts;
-mod todo;
-mod view_image;
+mod tools;
 mod web;
-mod web_fetch;
-mod web_search;
-mod write;
 
 use std::sync::Arc;
 
 use attache_core::ports::Tool;
+use attache_sandbox as sandbox;
 
-pub use bash::fold::folded;
-pub use git_head::Git;
-use look::Looking;
-use mutation::Changing;
+use argument_notes::with_argument_notes;
+pub use disk::{DiskOfWorkspace, RestrictionsOfSession, accesses};
+use mutation::ChangingTool;
 pub use pictures::PictureFitter;
+use read_only::ReadOnlyTool;
 
 pub use scratch::ScratchDirectories;
+pub use surroundings::MachineSurroundings;
+pub use tools::bash::fold::folded;
+use tools::{
+    apply_patch, bash, bash_background, edit, glob, grep, question, read, todo, view_image, web_fetch,
+    web_search, write,
+};
 pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProvider};
 
 /// What the tools of a process work with.
 #[derive(Clone, Debug)]
 pub struct Equipment {
     /// What holds the commands of `bash`; found when the first of them runs.
-    pub sandbox: sandbox::Found,
+    pub sandbox: sandbox::LazySandbox,
     /// Who searches the web. `None`: there is no `web_search`.
     pub web_search: Option<SearchEndpoint>,
 }
 
 impl Equipment {
-    /// Nothing holds commands, nobody searches.
+    /// No sandbox and no web search.
     pub fn bare() -> Self {
         let helper = || std::env::current_exe().unwrap_or_default();
-        let sandbox = sandbox::Sandbox::found_by(move || sandbox::Sandbox::none(helper()));
+        let sandbox = sandbox::Sandbox::found_lazily_by(move || sandbox::Sandbox::none(helper()));
         Self { sandbox, web_search: None }
     }
 }
 
-/// The tools every session has; one that could not work is left out. Call it once per process: writes to one path take turns within one family.
+/// The tools every session has; one that could not work is left out. Call it once per process: writes to one
+/// path take turns within one family.
 pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
     let locks = Arc::new(locks::PathLocks::default());
     let background = Arc::new(bash::background::Background::default());
     let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(Looking::<read::Request>::new()),
-        Arc::new(Looking::<view_image::Request>::new()),
-        Arc::new(Changing::<write::Request>::new(&locks)),
-        Arc::new(Changing::<edit::Request>::new(&locks)),
-        Arc::new(Changing::<apply_patch::Request>::new(&locks)),
-        Arc::new(Looking::<glob::Request>::new()),
-        Arc::new(Looking::<grep::Request>::new()),
-        Arc::new(bash::Bash::new(equipment.sandbox, Arc::clone(&background))),
-        Arc::new(bash_background::BashBackground::new(background)),
-        Arc::new(todo::Todo),
-        Arc::new(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
-        Arc::new(question::Question),
+        with_argument_notes(ReadOnlyTool::<read::ReadCall>::new()),
+        with_argument_notes(ReadOnlyTool::<view_image::ViewImageCall>::new()),
+        with_argument_notes(ChangingTool::<write::WriteCall>::new(&locks, &equipment.sandbox)),
+        with_argument_notes(ChangingTool::<edit::EditCall>::new(&locks, &equipment.sandbox)),
+        with_argument_notes(ChangingTool::<apply_patch::ApplyPatchCall>::new(&locks, &equipment.sandbox)),
+        with_argument_notes(ReadOnlyTool::<glob::GlobCall>::new()),
+        with_argument_notes(ReadOnlyTool::<grep::GrepCall>::new()),
+        with_argument_notes(bash::Bash::new(equipment.sandbox, Arc::clone(&background))),
+        with_argument_notes(bash_background::BashBackground::new(background)),
+        with_argument_notes(todo::Todo),
+        with_argument_notes(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
+        with_argument_notes(question::QuestionTool),
     ];
     if let Some(endpoint) = equipment.web_search {
-        tools.push(Arc::new(web_search::WebSearch::new(endpoint)));
+        tools.push(with_argument_notes(web_search::WebSearchTool::new(endpoint)));
     }
     tools
+}
+
+#[cfg(test)]
+mod tests {
+    use attache_core::tool_names::BUILTIN_TOOLS;
+
+    use super::*;
+
+    /// Rules and docs know tools by this list; providers take no other characters in a name.
+    #[test]
+    fn every_tool_is_in_the_list_of_names() {
+        for tool in builtin(Equipment::bare()) {
+            let id = &*tool.spec().id;
+            assert!(BUILTIN_TOOLS.contains(&id), "{id}");
+            assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{id}");
+        }
+    }
 }

@@ -46,9 +46,6 @@ pub(crate) const DIFF_CONTEXT: usize = 3;
 /// After this the line diff is finished roughly instead of minimally.
 pub(crate) const DIFF_TIME: Duration = Duration::from_millis(200);
 
-/// Error text for the model; enough for the reason and a few lines of the file.
-pub(crate) const ERROR_BYTES: usize = 4 * 1024;
-
 /// What a change of many files answers.
 pub(crate) const ANSWER_BYTES: usize = 16_000;
 
@@ -71,15 +68,12 @@ pub(crate) const NEAREST_NAMES: usize = 3;
 /// How often a file is looked for again when its place changes between finding and opening it.
 pub(crate) const RACE_TRIES: usize = 8;
 
-/// Symbolic links followed in one path; the kernel's own number.
-pub(crate) const SYMLINK_HOPS: usize = 40;
-
 /// Time of a command that names none, and the most it may name.
 pub(crate) const COMMAND_TIME: Duration = Duration::from_secs(120);
 pub(crate) const COMMAND_TIME_MAX_MS: u64 = 600_000;
 
-/// What a command's result takes of the model's context, notes included: about 5,000 tokens. A quarter of it is the beginning:
-/// what went wrong stands at the end.
+/// What a command's result takes of the model's context, notes included: about 5,000 tokens. A quarter of it is
+/// the beginning: what went wrong is at the end.
 pub(crate) const OUTPUT_BYTES: usize = 16 * 1024;
 pub(crate) const OUTPUT_HEAD_BYTES: usize = OUTPUT_BYTES / 4;
 
@@ -102,29 +96,16 @@ pub(crate) const SPILL_BYTES: u64 = 64 * 1024 * 1024;
 pub(crate) const SHOWN_OUTPUT_BYTES: usize = 64 * 1024;
 pub(crate) const LIVE_OUTPUT_BYTES: usize = 8 * 1024;
 
-/// Between two views of a running command.
-pub(crate) const LIVE_INTERVAL: Duration = Duration::from_millis(100);
-
-/// One read from a command's output: the size of a pipe on Linux.
-pub(crate) const PIPE_BYTES: usize = 64 * 1024;
-
-/// How long output is awaited after the shell has ended while something still holds the pipe.
-pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(2);
-
-/// Between asking a process tree to end and killing it.
-pub(crate) const TERM_TIME: Duration = Duration::from_secs(2);
-
-/// How long the death of a killed tree is awaited. With `TERM_TIME` it stays below the 2.5 s a cancelled call has.
-pub(crate) const KILL_TIME: Duration = Duration::from_millis(400);
-
-/// Commands one session may have in the background, and how many that have ended are kept until somebody was told.
+/// Commands one session may have in the background, and how many that have ended are kept until somebody was
+/// told.
 pub(crate) const BACKGROUND_PROCESSES: usize = 8;
 pub(crate) const BACKGROUND_ENDED: usize = 32;
 
 /// A command in the background that fails at once is told of at once.
 pub(crate) const BACKGROUND_START_TIME: Duration = Duration::from_millis(500);
 
-/// How long a call waits for what a command in the background prints, and how long for the rest of it once it prints.
+/// How long a call waits for what a command in the background prints, and how long for the rest of it once it
+/// prints.
 pub(crate) const BACKGROUND_WAIT_MAX_MS: u64 = 60_000;
 pub(crate) const BACKGROUND_GATHER_TIME: Duration = Duration::from_millis(200);
 
@@ -135,10 +116,12 @@ pub(crate) const BACKGROUND_LEAVE_TIME: Duration = Duration::from_millis(300);
 /// Time of a command in the background that names none: until its session ends.
 pub(crate) const BACKGROUND_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What a client shall keep of the output of a command in its terminal: enough to be cut as ours is, little to be sent at once.
+/// What a client shall keep of the output of a command in its terminal: enough to be cut as ours is, little to
+/// be sent at once.
 pub(crate) const TERMINAL_OUTPUT_BYTES: u64 = 1024 * 1024;
 
-/// How long our program may take to begin in a terminal that the client has opened: it takes milliseconds, a busy machine more.
+/// How long our program may take to begin in a terminal that the client has opened: it takes milliseconds, a
+/// busy machine more.
 pub(crate) const TERMINAL_CONTACT_TIME: Duration = Duration::from_secs(5);
 
 /// Output that a terminal has still to show; a client that is slower gets the end of it.
@@ -153,19 +136,33 @@ pub(crate) const TERMINAL_PLACE_TRIES: usize = 8;
 /// How long a client may take to show the last output of a command.
 pub(crate) const TERMINAL_END_TIME: Duration = Duration::from_secs(2);
 
-/// `.git/HEAD` is one line; whatever is longer is none.
+/// `.git/HEAD` is one line; what is longer is none.
 pub(crate) const GIT_HEAD_BYTES: u64 = 4 * 1024;
 
-/// How long `git status` may take for the system prompt: the user is still writing, and a tree that takes longer is told less of.
+/// How long `git status` may take for the system prompt: the user is still writing, and a tree that takes
+/// longer is told less of.
 pub(crate) const GIT_STATUS_TIME: Duration = Duration::from_millis(300);
 
 /// What of its output is read: thousands of files, counted only.
 pub(crate) const GIT_STATUS_BYTES: usize = 256 * 1024;
 
+/// Of one file of instructions; all of them together have less room in a prompt.
+pub(crate) const INSTRUCTION_BYTES: u64 = 64 * 1024;
+
+/// Of all that one `read` tells of the directories it goes through.
+pub(crate) const NESTED_INSTRUCTION_BYTES: usize = 16 * 1024;
+
+/// Files of instructions for one workspace, imports included.
+pub(crate) const INSTRUCTION_FILES: usize = 64;
+
+/// How far imports of imports are followed.
+pub(crate) const INSTRUCTION_DEPTH: usize = 5;
+
 /// Sessions whose status is looked for at once.
 pub(crate) const GIT_STATUS_AT_ONCE: usize = 2;
 
-/// Files one `glob` tells of, and files it keeps on disk for reading back; beyond it a pattern is too wide to be read.
+/// Files one `glob` tells of, and files it keeps on disk for reading back; beyond it a pattern is too wide to
+/// be read.
 pub(crate) const GLOB_FILES: usize = 1_000;
 pub(crate) const GLOB_KEPT_FILES: usize = 20_000;
 
@@ -191,7 +188,8 @@ pub(crate) const SEARCH_KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// A search that takes longer has been given a whole disk.
 pub(crate) const SEARCH_TIME: Duration = Duration::from_secs(60);
 
-/// What a compiled pattern may take, and its cache in each thread; the libraries' own limits are meant for people.
+/// What a compiled pattern may take, and its cache in each thread; the libraries' own limits are meant for
+/// people.
 pub(crate) const REGEX_BYTES: usize = 10 * 1024 * 1024;
 
 /// What a model gets of a page: as much as of a file.
@@ -211,12 +209,13 @@ pub(crate) const WEB_HOPS: usize = 10;
 pub(crate) const WEB_NESTING: usize = 500;
 pub(crate) const WEB_STACK_BYTES: usize = 32 * 1024 * 1024;
 
-/// What is parsed of a page between two looks at the clock and at its levels, and how long all of it may take. The
-/// largest honest page takes a tenth of a second.
+/// What is parsed of a page between two looks at the clock and at its levels, and how long all of it may take.
+/// The largest honest page takes a tenth of a second.
 pub(crate) const WEB_PIECE_BYTES: usize = 1024;
 pub(crate) const WEB_PARSE_TIME: Duration = Duration::from_secs(10);
 
-/// Searches one session may make, and sessions whose searches are counted: services cost money, memory does not grow.
+/// Searches one session may make, and sessions whose searches are counted: services cost money, memory does not
+/// grow.
 pub(crate) const SEARCH_CALLS: usize = 25;
 pub(crate) const SEARCH_SESSIONS: usize = 4_096;
 
@@ -232,7 +231,8 @@ pub(crate) const SEARCH_RESULTS: usize = 5;
 /// The longest question that all services take.
 pub(crate) const SEARCH_QUERY_CHARACTERS: usize = 400;
 
-/// What is told of one hit: enough to decide whether to read the page. Longer addresses are made of session data.
+/// What is told of one hit: enough to decide whether to read the page. Longer addresses are made of session
+/// data.
 pub(crate) const SEARCH_TITLE_CHARACTERS: usize = 200;
 pub(crate) const SEARCH_SNIPPET_CHARACTERS: usize = 500;
 pub(crate) const SEARCH_URL_BYTES: usize = 2_000;
@@ -243,120 +243,9 @@ pub(crate) const SEARCH_OUTPUT_BYTES: usize = 16_000;
 /// What an error repeats of a service's own words.
 pub(crate) const SEARCH_SAID_CHARACTERS: usize = 200;
 
-/// Text of a command that is taken apart; nobody reads more before saying yes.
-pub(crate) const SHELL_BYTES: usize = 64 * 1024;
-
-/// How long the grammar may take over it. Ordinary commands take microseconds; this ends hostile ones.
-pub(crate) const SHELL_PARSE_TIME: Duration = Duration::from_millis(500);
-
-/// Nested structures of one command, and texts within texts (functions, `eval`, `sh -c`): far above what people write,
-/// far below the end of a stack.
-pub(crate) const SHELL_NESTING: usize = 100;
-pub(crate) const SHELL_TEXTS: usize = 8;
-
-/// Simple commands followed in one reading, repeated ones counted again.
-pub(crate) const SHELL_STEPS: usize = 2_000;
-
-/// Accesses of one command; they are compared with each other.
-pub(crate) const SHELL_ACCESSES: usize = 256;
-
-/// Files that a command would come across and that rules keep from being read, before one knows enough.
-pub(crate) const SHELL_CLOSED: usize = 16;
-
-/// Entries of a tree that are looked at for private keys and links before a command searches it or fits a pattern there:
-/// some milliseconds, and the top of every repository.
-pub(crate) const SHELL_LOOK: usize = 4_096;
-
-/// Places a shell may be in at one point before we say that it may be anywhere.
-pub(crate) const SHELL_DIRECTORIES: usize = 8;
-
-/// Words one pair of braces or one list of a `for` may become before they are not followed one by one.
-pub(crate) const SHELL_ALTERNATIVES: usize = 64;
-
-/// Rounds of a loop after which what still changes is given up.
-pub(crate) const SHELL_ROUNDS: usize = 3;
-
-/// A repository's configuration; whatever is longer is not looked through.
-pub(crate) const GIT_CONFIG_BYTES: u64 = 64 * 1024;
-
-/// The index of some 500,000 files.
-pub(crate) const GIT_INDEX_BYTES: u64 = 64 * 1024 * 1024;
-
-/// Questions of one call, and options of one question: more is a form nobody fills in.
+/// Questions of one call, and options of one question: people do not fill in more.
 pub(crate) const QUESTIONS: usize = 10;
 pub(crate) const QUESTION_OPTIONS: usize = 20;
-
-/// Processes of one sandboxed command: parallel builds of large machines stay far below. Counted from inside, since the
-/// kernel's own limit knows no namespaces before Linux 5.14 and never holds for root.
-pub(crate) const COMMAND_PROCESSES: usize = 512;
-
-/// Between two counts. A fork bomb makes a few thousand processes meanwhile.
-pub(crate) const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Threads and processes by the kernel's own limit, for ordinary users: what a fork bomb reaches between two counts.
-pub(crate) const COMMAND_TASKS: u64 = 8_192;
-
-/// Largest file a sandboxed command may write; above it only fills the disk.
-pub(crate) const COMMAND_FILE_BYTES: u64 = 16 * 1024 * 1024 * 1024;
-
-/// The private `/tmp` of a sandbox lives in memory; large things belong into the scratch directory.
-pub(crate) const TEMPORARY_BYTES: u64 = 1024 * 1024 * 1024;
-
-/// What fits into the empty directories that stand for hidden and missing ones: nothing, and the kernel knows no less.
-pub(crate) const SEALED_BYTES: u64 = 4096;
-
-/// How far repositories are looked for before and after a command that may write: a few milliseconds for most projects. What
-/// lies deeper is found by nobody who does not go there.
-pub(crate) const GIT_GUARD_DEPTH: usize = 6;
-pub(crate) const GIT_GUARD_DIRECTORIES: usize = 1_024;
-
-/// Entries of one repository (branches, their logs) among which links are looked for.
-pub(crate) const GIT_GUARD_ENTRIES: usize = 20_000;
-
-/// Repositories that an index leads to and that are looked at.
-pub(crate) const GIT_GUARD_MODULES: usize = 1_024;
-
-/// Protected names below the top of a root that are compared after a command, and the files of one of them: `.vscode` has three.
-pub(crate) const PROTECTED_NAMES: usize = 256;
-pub(crate) const PROTECTED_ENTRIES: usize = 64;
-
-/// Repositories that are looked at because they were there before.
-pub(crate) const GIT_GUARD_KNOWN: usize = 4_096;
-
-/// How often a running command's baseline says that we live, and how long after the last time the command may have written:
-/// one beat, and the time in which its processes die with us.
-pub(crate) const BASELINE_BEAT: Duration = Duration::from_secs(1);
-pub(crate) const KILLED_COMMAND_TIME: Duration = Duration::from_secs(4);
-
-/// Names tried for what is set aside.
-pub(crate) const SET_ASIDE_TRIES: usize = 64;
-
-/// How deep, and in how many directories, nested repositories and protected files are looked for before each command:
-/// a few milliseconds.
-pub(crate) const NESTED_DEPTH: usize = 3;
-pub(crate) const NESTED_DIRECTORIES: usize = 128;
-
-/// What one plan holds one by one: each is a mount, and bubblewrap takes 9,000 words. Beyond it whole directories are held.
-pub(crate) const HELD_PATHS: usize = 512;
-
-/// Plans that are made anew when something changed on the way, before a command runs without the right to write.
-pub(crate) const PLAN_TRIES: usize = 3;
-
-/// Directories whose places are remembered, over all sessions: some hundred kilobytes.
-pub(crate) const REMEMBERED_PLACES: usize = 4_096;
-
-/// Names tried for what a command has put in the place of a protected link.
-pub(crate) const UNDONE_NAMES: usize = 1_000;
-
-/// What all processes of a command may have in memory together, in parts of four of what the machine has: with less, large
-/// builds fail; with more, the editor is swapped out first.
-pub(crate) const COMMAND_MEMORY_QUARTERS: u64 = 3;
-
-/// Rules of the reduced level for what may be read beside hidden paths: the entries of a crowded home fit.
-pub(crate) const HIDING_RULES: usize = 16_384;
-
-/// `true` in a sandbox takes milliseconds; a machine that is this slow has none.
-pub(crate) const PROBE_TIME: Duration = Duration::from_secs(5);
 
 /// A picture as every provider takes it: 5 MiB in base64, the smallest limit there is.
 pub(crate) const PICTURE_BYTES: usize = 3_900_000;
@@ -372,6 +261,3 @@ pub(crate) const PICTURE_MEMORY: u64 = 320 * 1024 * 1024;
 
 /// How long a prompt waits for a picture to be scaled or converted: the largest takes about a second.
 pub(crate) const PICTURE_TIME: Duration = Duration::from_secs(5);
-
-/// How many files a note about lost writes names.
-pub(crate) const UNKEPT_NAMES: usize = 3;

@@ -14,7 +14,8 @@ pub(crate) struct PathLocks {
 }
 
 impl PathLocks {
-    /// Waits for its turn. The guard may move into a blocking task, so that a dropped call keeps its turn to the end.
+    /// Waits for its turn. The guard may move into a blocking task, so that a dropped call keeps its turn to
+    /// the end.
     pub(crate) async fn lock(&self, path: &Path) -> OwnedMutexGuard<()> {
         self.entry(path).lock_owned().await
     }
@@ -24,7 +25,8 @@ impl PathLocks {
         if let Some(lock) = entries.get(path).and_then(Weak::upgrade) {
             return lock;
         }
-        // Paths nobody holds any more go when a new one comes, so that the map is as large as the work in flight.
+        // Paths that are held no more go when a new one comes, so that the map is as large as the work in
+        // flight.
         entries.retain(|_, lock| lock.strong_count() > 0);
         let lock = Arc::default();
         entries.insert(path.to_owned(), Arc::downgrade(&lock));

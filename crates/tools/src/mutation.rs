@@ -1,4 +1,5 @@
-//! What all tools that change files have in common: a preview, a turn at each path, and all of a change or nothing of it.
+//! What all tools that change files have in common: a preview, a turn at each path, and all of a change or
+//! nothing of it.
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -7,17 +8,19 @@ use std::sync::Arc;
 use attache_core::ports::tool::{Access, Location, Presentation, Shown, Site, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use attache_core::seen::Sight;
+use attache_sandbox::limits::ERROR_BYTES;
+use attache_sandbox::{LazySandbox, Level};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::bounded::Bounded;
 use crate::files::{self, FileError, NewMode};
-use crate::limits::{ANSWER_BYTES, CHANGE_BYTES, ERROR_BYTES};
+use crate::limits::{ANSWER_BYTES, CHANGE_BYTES};
 use crate::locks::PathLocks;
-use crate::outcome::{Call, noted, refused};
-use crate::paths::told;
-use crate::reach::{real, touched};
-use crate::texts::{Deed, Knowledge, Original, Texts};
+use crate::outcome::{RunningCall, noted, refused};
+use crate::paths::is_shared_temporary;
+use crate::roots::{gone_workspace, real, touched};
+use crate::texts::{CallTexts, Deed, Knowledge, Original};
 
 /// A change of one file or several, understood and not yet made. Errors are the answer to the model.
 pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
@@ -32,12 +35,12 @@ pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// How the call looks while nothing is known of the files.
     fn presentation(&self, workspace: &Workspace) -> Presentation;
     /// What is to be done to the files as they are now, in the order of `paths`. Pure.
-    fn change(&self, originals: &[Original]) -> Result<Change, String>;
+    fn change(&self, originals: &[Original]) -> Result<FileChanges, String>;
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Change {
-    pub(crate) steps: Vec<Step>,
+pub(crate) struct FileChanges {
+    pub(crate) steps: Vec<FileStep>,
     /// What the model is told. It never repeats content.
     pub(crate) answer: String,
     /// None: those that were planned.
@@ -47,7 +50,7 @@ pub(crate) struct Change {
 
 /// What becomes of one of the files.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum FileStep {
     /// `like` is the file whose encoding it gets: itself, or the one it was renamed from.
     Put {
         file: usize,
@@ -60,7 +63,7 @@ pub(crate) enum Step {
     },
 }
 
-impl Change {
+impl FileChanges {
     fn show(&mut self, presentation: &mut Presentation) {
         presentation.content = std::mem::take(&mut self.shown);
         if !self.locations.is_empty() {
@@ -71,19 +74,31 @@ impl Change {
 
 /// The tool whose calls are mutations of one kind.
 #[derive(Debug)]
-pub(crate) struct Changing<M> {
+pub(crate) struct ChangingTool<M> {
     /// Shared by all tools that change files.
     locks: Arc<PathLocks>,
+    /// What commands see of a file.
+    sandbox: LazySandbox,
     mutation: PhantomData<M>,
 }
 
-impl<M> Changing<M> {
-    pub(crate) fn new(locks: &Arc<PathLocks>) -> Self {
-        Self { locks: Arc::clone(locks), mutation: PhantomData }
+/// Behind a change in `/tmp`, where commands have one of their own.
+const TEMPORARY_NOTE: &str = "commands have a /tmp of their own: put files that a command needs into $TMPDIR";
+
+impl<M> ChangingTool<M> {
+    pub(crate) fn new(locks: &Arc<PathLocks>, sandbox: &LazySandbox) -> Self {
+        Self { locks: Arc::clone(locks), sandbox: Arc::clone(sandbox), mutation: PhantomData }
+    }
+
+    /// Whether commands would look for a changed file in vain. The sandbox is looked for only then.
+    fn is_out_of_sight(&self, paths: &[PathBuf], workspace: &Workspace) -> bool {
+        let is_own = |path: &PathBuf| workspace.roots().any(|root| path.starts_with(root));
+        paths.iter().any(|path| is_shared_temporary(path) && !is_own(path))
+            && self.sandbox.level() == Level::Full
     }
 }
 
-impl<M: Mutation> Tool for Changing<M> {
+impl<M: Mutation> Tool for ChangingTool<M> {
     fn spec(&self) -> &ToolSpec {
         M::spec()
     }
@@ -96,7 +111,12 @@ impl<M: Mutation> Tool for Changing<M> {
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move {
             match M::parse(&input, &runtime.site.workspace) {
-                Ok(mutation) => run(mutation, runtime, Arc::clone(&self.locks)).await,
+                Ok(mutation) => {
+                    let note = self
+                        .is_out_of_sight(&mutation.paths(), &runtime.site.workspace)
+                        .then_some(TEMPORARY_NOTE);
+                    run(mutation, runtime, Arc::clone(&self.locks), note).await
+                }
                 Err(text) => refused(text),
             }
         })
@@ -104,28 +124,36 @@ impl<M: Mutation> Tool for Changing<M> {
 }
 
 /// What was done, and what the model knows now.
-struct Done {
-    change: Change,
+struct AppliedChange {
+    change: FileChanges,
     seen: Vec<Sight>,
 }
 
 async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String> {
     let mut presentation = mutation.presentation(&site.workspace);
-    let texts = Texts::for_changing(site, &CancellationToken::new());
-    let text =
-        |problem: Problem| Bounded::whole(format!("{}: {problem}", M::spec().id), ERROR_BYTES).into_text();
+    if let Some(gone) = gone_workspace(&site.workspace)
+        && mutation.paths().iter().any(|path| path.starts_with(&site.workspace.root))
+    {
+        return Err(format!("{}: {gone}", M::spec().id));
+    }
+    let texts = CallTexts::for_changing(site, &CancellationToken::new());
+    let text = |problem: ChangeError| {
+        let problem = problem.in_words(&site.workspace.root);
+        Bounded::whole(format!("{}: {problem}", M::spec().id), ERROR_BYTES).into_text()
+    };
     match prepare(&mutation, &texts).await {
         Ok(mut prepared) => prepared.change.show(&mut presentation),
-        // Not ours to tell the model of before it is granted; whoever is asked for the grant sees what it is for.
-        Err(Problem::File(FileError::Outside { .. })) => {
+        // Not ours to tell the model of before it is granted; whoever is asked for the grant sees what it is
+        // for.
+        Err(ChangeError::File(FileError::Outside { .. })) => {
             if let Ok(mut prepared) = prepare(&mutation, &preview_texts(&mutation, site)).await {
                 prepared.change.show(&mut presentation);
             }
         }
         // Refused by whoever reads the plan, which shows more than an error does. A link is told here.
-        Err(Problem::File(FileError::Guarded { .. })) if names_guarded(&mutation, &site.workspace) => {}
+        Err(ChangeError::File(FileError::Guarded { .. })) if names_guarded(&mutation, &site.workspace) => {}
         // It tells what the files hold.
-        Err(problem @ Problem::Change(_)) => {
+        Err(problem @ ChangeError::Change(_)) => {
             let read = touched(site, mutation.paths(), Access::ReadPath).await;
             return Ok(ToolPlan::failing(read, presentation, text(problem)));
         }
@@ -136,16 +164,16 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
     Ok(ToolPlan::new(touched_paths, presentation))
 }
 
-/// The texts of a call as if its directories were granted already: only for what a person is shown. What is hidden from
-/// agents stays so, and a client is not asked for what it may not give.
-fn preview_texts(mutation: &impl Mutation, site: &Site) -> Texts {
+/// The texts of a call as if its directories were granted already: only for what a person is shown. What is
+/// hidden from agents stays so, and a client is not asked for what it may not give.
+fn preview_texts(mutation: &impl Mutation, site: &Site) -> CallTexts {
     let directory = |path: PathBuf| {
         let path = real(&path).unwrap_or(path);
         path.ancestors().skip(1).find(|ancestor| ancestor.is_dir()).map(Path::to_owned)
     };
     let outside = mutation.paths().into_iter().filter_map(directory);
     let granted = site.granted.iter().cloned().chain(outside).collect();
-    Texts::for_changing(&Site { granted, client: None, ..site.clone() }, &CancellationToken::new())
+    CallTexts::for_changing(&Site { granted, client: None, ..site.clone() }, &CancellationToken::new())
 }
 
 fn names_guarded(mutation: &impl Mutation, workspace: &Workspace) -> bool {
@@ -153,24 +181,34 @@ fn names_guarded(mutation: &impl Mutation, workspace: &Workspace) -> bool {
     mutation.paths().iter().any(is_guarded)
 }
 
-async fn run<M: Mutation>(mutation: M, runtime: ToolRuntime, locks: Arc<PathLocks>) -> ToolOutcome {
-    let mut call = Call::started(mutation.presentation(&runtime.site.workspace));
-    let seen = Arc::clone(&runtime.site.seen);
-    // A task of its own: a change that is under way goes to its end, and keeps its turn, even when nobody waits for it.
+async fn run<M: Mutation>(
+    mutation: M,
+    runtime: ToolRuntime,
+    locks: Arc<PathLocks>,
+    note: Option<&str>,
+) -> ToolOutcome {
+    let mut call = RunningCall::started(mutation.presentation(&runtime.site.workspace));
+    let (seen, workspace) = (Arc::clone(&runtime.site.seen), Arc::clone(&runtime.site.workspace));
+    // A task of its own: a change that is under way goes to its end, and keeps its turn, even when its caller
+    // is gone and no one waits for it.
     let made = tokio::spawn(async move { make(&mutation, &runtime, &locks).await });
     match made.await {
         Ok(Ok(mut done)) => {
             done.change.show(&mut call.presentation);
             call.seen = done.seen;
-            noted(call.done(Bounded::head(done.change.answer, ANSWER_BYTES).into_text()), &seen)
+            let mut answer = Bounded::head(done.change.answer, ANSWER_BYTES).into_text();
+            if let Some(note) = note {
+                answer.push_str(&format!("\n[{note}]"));
+            }
+            noted(call.done(answer), &seen)
         }
-        Ok(Err(problem)) => call.failed(format!("{}: {problem}", M::spec().id)),
+        Ok(Err(problem)) => call.failed(format!("{}: {}", M::spec().id, problem.in_words(&workspace.root))),
         Err(error) => call.failed(format!("{}: the change failed: {error}", M::spec().id)),
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+enum ChangeError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error("{0}")]
@@ -181,14 +219,31 @@ enum Problem {
     Broken { error: FileError, undone: String },
 }
 
+impl ChangeError {
+    /// With names as the model can use them.
+    fn in_words(self, root: &Path) -> String {
+        match self {
+            Self::File(error) => error.relative_to(root).to_string(),
+            Self::Broken { error, undone } => {
+                Self::Broken { error: error.relative_to(root), undone }.to_string()
+            }
+            problem @ (Self::Change(_) | Self::Cancelled) => problem.to_string(),
+        }
+    }
+}
+
 struct Prepared {
     originals: Vec<Original>,
-    change: Change,
+    change: FileChanges,
     deeds: Vec<(usize, Deed)>,
 }
 
-async fn make(mutation: &impl Mutation, runtime: &ToolRuntime, locks: &PathLocks) -> Result<Done, Problem> {
-    let texts = Texts::for_changing(&runtime.site, &runtime.cancel);
+async fn make(
+    mutation: &impl Mutation,
+    runtime: &ToolRuntime,
+    locks: &PathLocks,
+) -> Result<AppliedChange, ChangeError> {
+    let texts = CallTexts::for_changing(&runtime.site, &runtime.cancel);
     let mut keys: Vec<PathBuf> =
         mutation.paths().iter().map(|path| files::real_name(path, texts.reach())).collect();
     // Always in the same order: two changes of the same files must not wait for each other.
@@ -198,47 +253,53 @@ async fn make(mutation: &impl Mutation, runtime: &ToolRuntime, locks: &PathLocks
     for key in &keys {
         tokio::select! {
             biased;
-            () = runtime.cancel.cancelled() => return Err(Problem::Cancelled),
+            () = runtime.cancel.cancelled() => return Err(ChangeError::Cancelled),
             turn = locks.lock(key) => turns.push(turn),
         }
     }
     let prepared = prepare(mutation, &texts).await?;
     if runtime.cancel.is_cancelled() {
-        return Err(Problem::Cancelled);
+        return Err(ChangeError::Cancelled);
     }
     perform(prepared, &texts).await
 }
 
 /// Everything but the change itself: what could be wrong with it is found here, with nothing touched.
-async fn prepare(mutation: &impl Mutation, texts: &Texts) -> Result<Prepared, Problem> {
+async fn prepare(mutation: &impl Mutation, texts: &CallTexts) -> Result<Prepared, ChangeError> {
     let mut originals: Vec<Original> = Vec::new();
     let mut room = CHANGE_BYTES;
     for path in mutation.paths() {
         let original = texts.load(&path).await?;
         room = room.checked_sub(original.size()).ok_or_else(|| {
-            Problem::Change(format!(
+            ChangeError::Change(format!(
                 "the files have more than {CHANGE_BYTES} bytes together; change fewer at once"
             ))
         })?;
         originals.push(original);
     }
-    let mut change = mutation.change(&originals).map_err(Problem::Change)?;
+    let mut change = mutation.change(&originals).map_err(ChangeError::Change)?;
     let mut deeds = Vec::new();
     for step in std::mem::take(&mut change.steps) {
         deeds.push(match step {
-            Step::Put { file, like, body, mode } => {
+            FileStep::Put { file, like, body, mode } => {
                 (file, originals[file].put(body, mode, originals[like].encoding())?)
             }
-            Step::Remove { file } => (file, Deed::Remove),
+            FileStep::Remove { file } => (file, Deed::Remove),
         });
     }
     Ok(Prepared { originals, change, deeds })
 }
 
-async fn perform(prepared: Prepared, texts: &Texts) -> Result<Done, Problem> {
+async fn perform(prepared: Prepared, texts: &CallTexts) -> Result<AppliedChange, ChangeError> {
     let Prepared { originals, mut change, deeds } = prepared;
     let of = |file: usize| deeds.iter().find(|(changed, _)| *changed == file).map(|(_, deed)| deed);
     let seen = originals.iter().enumerate().filter_map(|(file, original)| original.sight(of(file))).collect();
+    let outdated: Vec<(usize, String)> = originals
+        .iter()
+        .enumerate()
+        .filter(|(_, original)| original.knowledge == Knowledge::Outdated)
+        .map(|(file, original)| (file, original.digest_after(of(file))))
+        .collect();
     let mut done = Vec::new();
     for (file, deed) in deeds {
         match texts.perform(&originals[file], deed).await {
@@ -246,25 +307,29 @@ async fn perform(prepared: Prepared, texts: &Texts) -> Result<Done, Problem> {
             Err(error) if done.is_empty() => return Err(error.into()),
             Err(error) => {
                 let undone = undo(&originals, &done, texts).await;
-                return Err(Problem::Broken { error, undone });
+                return Err(ChangeError::Broken { error, undone });
             }
         }
     }
-    for original in originals.iter().filter(|original| original.knowledge == Knowledge::Outdated) {
-        change.answer.push_str(&format!(
-            "\n{} had changed since you last read or wrote it; the change was made to what is there now",
-            told(&original.path)
-        ));
+    for (file, digest) in outdated {
+        let original = &originals[file];
+        if !texts.seen().was_told(&original.real, &original.digest) {
+            change.answer.push_str(&format!(
+                "\n{} had changed since you last read or wrote it; the change was made to what is there now",
+                original.told
+            ));
+        }
+        texts.seen().note_told(original.real.clone(), digest);
     }
-    Ok(Done { change, seen })
+    Ok(AppliedChange { change, seen })
 }
 
 /// Takes back what was done, the last first, and says how that went.
-async fn undo(originals: &[Original], done: &[usize], texts: &Texts) -> String {
+async fn undo(originals: &[Original], done: &[usize], texts: &CallTexts) -> String {
     let mut failures = Vec::new();
     for file in done.iter().rev() {
         if let Err(error) = texts.put_back(&originals[*file]).await {
-            failures.push(error.to_string());
+            failures.push(texts.in_words(error));
         }
     }
     match failures.is_empty() {

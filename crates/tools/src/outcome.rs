@@ -6,14 +6,14 @@ use std::time::Instant;
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{FoundPicture, OutcomeMetadata, Presentation};
 use attache_core::seen::{SeenFiles, Sight};
+use attache_sandbox::limits::ERROR_BYTES;
 use serde_json::Value;
 
 use crate::bounded::Bounded;
-use crate::limits::ERROR_BYTES;
 
 /// A call under way: what it looked like when planned, and since when it runs.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct RunningCall {
     started: Instant,
     pub(crate) presentation: Presentation,
     pub(crate) truncated: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Call {
     pub(crate) exit_code: Option<i32>,
 }
 
-impl Call {
+impl RunningCall {
     pub(crate) fn started(presentation: Presentation) -> Self {
         Self {
             started: Instant::now(),
@@ -52,8 +52,7 @@ impl Call {
     /// For errors that carry output: they may be longer than a reason is.
     pub(crate) fn failed_within(mut self, text: impl Into<String>, limit: usize) -> ToolOutcome {
         let text = Bounded::whole(text, limit).into_text();
-        // The text itself is shown by whoever shows the call; the preview did not happen.
-        self.presentation.content.clear();
+        // The text itself is shown by whoever shows the call.
         self.presentation.metadata = Some(self.metadata());
         ToolOutcome::Error { text, presentation: Some(self.presentation) }
     }

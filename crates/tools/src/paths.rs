@@ -3,15 +3,18 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use attache_core::legible::{visible, visible_name};
 use attache_core::ports::tool::Workspace;
+use attache_sandbox::paths::normal;
 
-use crate::fence::{code_span, visible, visible_name};
 use crate::limits::{NEAREST_NAMES, PATH_BYTES};
+use crate::markdown::code_span;
 
-/// The path an argument means: absolute, or relative to the workspace's root; `~`, `file://` and percent-encoding are
-/// understood. A file that really has the name as it is written wins over what the name could be decoded to.
+/// The path an argument means: absolute, or relative to the workspace's root; `~`, the variables that every
+/// command has, `file://` and percent-encoding are understood. A file that really has the name as it is written
+/// wins over what the name could be decoded to.
 pub(crate) fn absolute(workspace: &Workspace, path: &str) -> Result<PathBuf, String> {
     if path.is_empty() {
         return Err("field `path` must not be empty".to_owned());
@@ -25,14 +28,14 @@ pub(crate) fn absolute(workspace: &Workspace, path: &str) -> Result<PathBuf, Str
     };
     let based = match at_home(workspace, written)? {
         Some(at_home) => at_home,
-        None => workspace.root.join(written),
+        None => at_variable(workspace, written)?.unwrap_or_else(|| workspace.root.join(written)),
     };
     let as_written = based.into_os_string();
     let decoded = decoded(&as_written.to_string_lossy());
     best([Some(as_written), decoded].into_iter().flatten().collect())
 }
 
-/// What stands behind `file://` and the machine's name; `None` where it is no such address.
+/// What follows `file://` and the machine's name; `None` where it is no such address.
 fn local_part(path: &str) -> Result<Option<&str>, String> {
     let Some(scheme) = path.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://")) else {
         return Ok(None);
@@ -48,7 +51,8 @@ fn local_part(path: &str) -> Result<Option<&str>, String> {
     }
 }
 
-/// An address is decoded by definition, and ends before `?` and `#`; whoever did not encode it is understood, too.
+/// An address is decoded by definition, and ends before `?` and `#`; whoever did not encode it is understood,
+/// too.
 fn candidates_of_url(local: &str) -> Vec<OsString> {
     let bare = local.split(['?', '#']).next().unwrap_or(local);
     let mut candidates = Vec::new();
@@ -68,8 +72,48 @@ fn at_home(workspace: &Workspace, path: &str) -> Result<Option<PathBuf>, String>
     if workspace.root.join("~").symlink_metadata().is_ok() {
         return Ok(None);
     }
-    let home = workspace.guarded.home().ok_or("field `path`: the home directory is not known here")?;
-    Ok(Some(home.join(below.trim_start_matches('/'))))
+    Ok(Some(home(workspace)?.join(below.trim_start_matches('/'))))
+}
+
+fn home(workspace: &Workspace) -> Result<&Path, String> {
+    workspace.guarded.home().ok_or_else(|| "field `path`: the home directory is not known here".to_owned())
+}
+
+/// `$TMPDIR`, `$HOME` and `$PWD` as commands have them, and what is below, unless the workspace has something
+/// of that very name. Any other variable would become a directory with a dollar sign in its name.
+fn at_variable(workspace: &Workspace, path: &str) -> Result<Option<PathBuf>, String> {
+    let Some((written, name)) = leading_variable(path) else { return Ok(None) };
+    if workspace.root.join(written).symlink_metadata().is_ok() {
+        return Ok(None);
+    }
+    let directory = match name {
+        "TMPDIR" => workspace.scratch.as_path(),
+        "HOME" => home(workspace)?,
+        "PWD" => workspace.root.as_path(),
+        _ => {
+            return Err(format!(
+                "field `path`: variables are not expanded here, only $TMPDIR, $HOME and $PWD are understood; write the \
+                 path that {} stands for (./{} is the file of that very name)",
+                visible(written),
+                visible(written)
+            ));
+        }
+    };
+    Ok(Some(directory.join(path[written.len()..].trim_start_matches('/'))))
+}
+
+/// A variable that is the whole first name of a path: as it is written, and its name. `$id.tsx` is a file, and
+/// so is `$id` alone, unless every command has a variable of that name.
+pub(crate) fn leading_variable(path: &str) -> Option<(&str, &str)> {
+    let first = path.split('/').next()?;
+    let inner = first.strip_prefix('$')?;
+    let name = inner.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(inner);
+    let mut letters = name.chars();
+    let is_letter = |letter: char| letter == '_' || letter.is_ascii_alphanumeric();
+    let is_name = letters.next().is_some_and(|first| is_letter(first) && !first.is_ascii_digit())
+        && letters.all(is_letter);
+    let is_known = ["TMPDIR", "HOME", "PWD"].contains(&name);
+    (is_name && (is_known || first.len() < path.len())).then_some((first, name))
 }
 
 /// With percent-encoding resolved; `None` where there is none.
@@ -120,26 +164,23 @@ fn existing_names(path: &Path) -> usize {
     path.ancestors().find(exists).map_or(0, |existing| existing.components().count())
 }
 
-/// Without `.` and `..`, as text: links are not looked at.
-pub(crate) fn normal(path: &Path) -> PathBuf {
-    let mut result = PathBuf::from("/");
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => result.push(name),
-            Component::ParentDir => {
-                result.pop();
-            }
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-        }
-    }
-    result
+/// Whether it lies where every command in the full sandbox has an empty directory of its own.
+pub(crate) fn is_shared_temporary(path: &Path) -> bool {
+    ["/tmp", "/var/tmp"].iter().any(|place| path.starts_with(place) && path != Path::new(place))
 }
 
-/// A path in a title: relative to the root where it lies below it, in backticks so that Markdown leaves it alone.
+/// A path as the model can use it in its next call: relative to the workspace's root where it lies below it.
+pub(crate) fn below<'a>(root: &Path, path: &'a Path) -> &'a Path {
+    match path.strip_prefix(root) {
+        Ok(below) if below.as_os_str().is_empty() => Path::new("."),
+        Ok(below) => below,
+        Err(_) => path,
+    }
+}
+
+/// A path in a title, in backticks so that Markdown leaves it alone.
 pub(crate) fn titled(path: &Path, workspace: &Workspace) -> String {
-    let below = path.strip_prefix(&workspace.root).unwrap_or(path);
-    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-    code_span(&visible(&below.to_string_lossy()))
+    code_span(&visible(&below(&workspace.root, path).to_string_lossy()))
 }
 
 /// A path in a text: what can't be seen in it is written out.
@@ -161,11 +202,16 @@ pub(crate) fn most_similar(
 ) -> impl Iterator<Item = String> {
     let wanted: Cow<'_, str> = wanted.to_lowercase().into();
     let mut scored: Vec<(f64, String)> = names
-        .map(|name| (strsim::jaro_winkler(&wanted, &name.to_lowercase()), name))
+        .map(|name| (likeness(&wanted, &name.to_lowercase()), name))
         .filter(|(score, _)| *score > 0.6)
         .collect();
     scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
     scored.into_iter().map(|(_, name)| name)
+}
+
+/// By common letters, and by slips of the finger: in a short name two swapped letters leave few in common.
+fn likeness(wanted: &str, name: &str) -> f64 {
+    strsim::jaro_winkler(wanted, name).max(strsim::normalized_damerau_levenshtein(wanted, name))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Pictures as every provider takes them: PNG, JPEG or WebP, still, small enough. Others are converted or scaled, once, when they
-//! come in. Opens no file.
+//! Pictures as every provider takes them: PNG, JPEG or WebP, still, small enough. Others are converted or
+//! scaled, once, when they come in. Opens no file.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn is_animated(bytes: &[u8], format: ImageFormat) -> bool {
         ImageFormat::WebP => {
             WebPDecoder::new(Cursor::new(bytes)).is_ok_and(|decoder| decoder.has_animation())
         }
-        // `acTL` stands before the first data of a moving PNG.
+        // `acTL` comes before the first data of a moving PNG.
         ImageFormat::Png => {
             let data = memchr::memmem::find(bytes, b"IDAT").unwrap_or(bytes.len());
             memchr::memmem::find(&bytes[..data], b"acTL").is_some()

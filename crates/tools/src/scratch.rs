@@ -1,4 +1,5 @@
-//! The scratch directories of all sessions below one directory: lists and removes them. What is in them is made elsewhere.
+//! The scratch directories of all sessions below one directory: lists and removes them. What is in them is made
+//! elsewhere.
 
 use std::fs::{DirEntry, Permissions};
 use std::io;
@@ -8,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use attache_core::ids::SessionId;
 use attache_core::ports::BoxFuture;
-use attache_core::ports::scratch::{Left, Scratch};
+use attache_core::ports::scratch::{Scratch, ScratchDirectory};
 
-use crate::git_guard;
+use attache_sandbox::git_guard;
 
 /// `DIRECTORY/SESSION` each; names that begin with a dot are not sessions'.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ impl ScratchDirectories {
 }
 
 impl Scratch for ScratchDirectories {
-    fn left(&self) -> BoxFuture<'static, io::Result<Vec<Left>>> {
+    fn left(&self) -> BoxFuture<'static, io::Result<Vec<ScratchDirectory>>> {
         self.run(|directory| {
             git_guard::settle_what_is_left(directory);
             match directory.read_dir() {
@@ -54,7 +55,7 @@ impl Scratch for ScratchDirectories {
     }
 }
 
-fn left(entry: &DirEntry) -> Option<Left> {
+fn left(entry: &DirEntry) -> Option<ScratchDirectory> {
     let session = SessionId::new(entry.file_name().to_str()?);
     name(&session)?;
     if !entry.file_type().ok()?.is_dir() {
@@ -63,7 +64,7 @@ fn left(entry: &DirEntry) -> Option<Left> {
     let inner = entry.path().read_dir().into_iter().flatten().flatten();
     let times = inner.filter_map(|entry| entry.metadata().ok()).chain(entry.metadata().ok());
     let newest = times.filter_map(|metadata| metadata.modified().ok()).max()?;
-    Some(Left { session, touched_at: milliseconds(newest) })
+    Some(ScratchDirectory { session, touched_at: milliseconds(newest) })
 }
 
 /// An id becomes a path here, whoever has made it.

@@ -1,9 +1,9 @@
-//! The walk that `glob` and `grep` share: where it starts, what it passes by, when it stops. Looks into no file itself.
+//! The walk that `glob` and `grep` share: where it starts, what it passes by, when it stops. Looks into no file
+//! itself.
 
-pub(crate) mod beneath;
-mod place;
+mod file_pattern;
+mod search_root;
 mod spill;
-mod wanted;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,42 +12,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use attache_core::ports::tool::{Presentation, ToolKind, Workspace};
-use attache_core::watchdog::Keeper;
+use attache_core::watchdog::ReadRuleOrigin;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
-use crate::fence::quoted;
 use crate::limits::SEARCH_TIME;
+use crate::markdown::quoted;
 use crate::paths::titled;
 use crate::text::counted;
 
-pub(crate) use place::{Place, PlaceError, Shape};
+pub(crate) use file_pattern::FilePattern;
+pub(crate) use search_root::{PlaceError, SearchRoot, Shape};
 pub(crate) use spill::keep;
-pub(crate) use wanted::Wanted;
 
 /// One file of a walk.
-pub(crate) struct Found<'a> {
+pub(crate) struct WalkedFile<'a> {
     /// Below the directory that is walked.
     pub(crate) relative: &'a Path,
     /// Whether it is a symbolic link: its name counts, what it leads to does not.
-    pub(crate) link: Link,
+    pub(crate) link: IsLink,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum IsLink {
     No,
     Yes,
 }
 
 /// When a walk has to end before it is through; asked for every file.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct SearchStop {
     cancel: CancellationToken,
     deadline: Instant,
     out_of_time: AtomicBool,
 }
 
-impl Stop {
+impl SearchStop {
     pub(crate) fn new(cancel: CancellationToken) -> Self {
         Self { cancel, deadline: Instant::now() + SEARCH_TIME, out_of_time: AtomicBool::new(false) }
     }
@@ -95,14 +95,14 @@ pub(crate) enum Ignored {
 ///
 /// Names that begin with a dot are no secret and are walked; links are never followed.
 pub(crate) fn walk<'s, Visit>(
-    place: &'s Place,
-    wanted: Option<&'s Wanted>,
+    place: &'s SearchRoot,
+    wanted: Option<&'s FilePattern>,
     ignored: Ignored,
-    stop: &'s Stop,
+    stop: &'s SearchStop,
     unseen: &'s Unseen,
     visitor: impl Fn() -> Visit,
 ) where
-    Visit: FnMut(Found<'_>) + Send + 's,
+    Visit: FnMut(WalkedFile<'_>) + Send + 's,
 {
     let mut walk = WalkBuilder::new(place.real());
     let walk = match ignored {
@@ -128,11 +128,11 @@ pub(crate) fn walk<'s, Visit>(
 }
 
 fn visit_entry(
-    place: &Place,
-    wanted: Option<&Wanted>,
+    place: &SearchRoot,
+    wanted: Option<&FilePattern>,
     entry: &DirEntry,
     unseen: &Unseen,
-    visit: &mut impl FnMut(Found<'_>),
+    visit: &mut impl FnMut(WalkedFile<'_>),
 ) -> WalkState {
     if entry.depth() == 0 {
         return WalkState::Continue;
@@ -141,8 +141,8 @@ fn visit_entry(
         return WalkState::Skip;
     }
     let link = match entry.file_type() {
-        Some(kind) if kind.is_file() => Link::No,
-        Some(kind) if kind.is_symlink() => Link::Yes,
+        Some(kind) if kind.is_file() => IsLink::No,
+        Some(kind) if kind.is_symlink() => IsLink::Yes,
         Some(_) | None => return WalkState::Continue,
     };
     let relative = place.relative(entry.path());
@@ -151,13 +151,13 @@ fn visit_entry(
     }
     if let Some(keeper) = place.keeper(relative) {
         let count = match keeper {
-            Keeper::Rule => &unseen.closed,
-            Keeper::BuiltIn => &unseen.secret,
+            ReadRuleOrigin::Rule => &unseen.closed,
+            ReadRuleOrigin::BuiltIn => &unseen.secret,
         };
         count.fetch_add(1, Ordering::Relaxed);
         return WalkState::Continue;
     }
-    visit(Found { relative, link });
+    visit(WalkedFile { relative, link });
     WalkState::Continue
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn presentation(
 }
 
 /// What a search did not get to see.
-pub(crate) fn shortfall(stop: &Stop, unseen: &Unseen) -> Vec<String> {
+pub(crate) fn shortfall(stop: &SearchStop, unseen: &Unseen) -> Vec<String> {
     let count = |count: &AtomicU64| usize::try_from(count.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
     let (failures, closed, secret) = (count(&unseen.failures), count(&unseen.closed), count(&unseen.secret));
     let mut notes = Vec::new();
@@ -202,7 +202,7 @@ pub(crate) fn shortfall(stop: &Stop, unseen: &Unseen) -> Vec<String> {
     }
     if secret > 0 {
         let files = counted(secret, "file");
-        notes.push(format!("{files} skipped because they may hold secrets (.env, keys)"));
+        notes.push(format!("{files} skipped as possible secrets (.env, keys)"));
     }
     notes
 }

@@ -1,18 +1,17 @@
-//! Bytes to text and back, in the encoding a file has. Guesses only what can be told from the bytes, and never loses one.
+//! Bytes to text and back, in the encoding a file has. Guesses only what can be told from the bytes, and never
+//! loses one.
 
 mod encoding;
 
 use crate::limits::SNIFF_BYTES;
 
-pub(crate) use encoding::{Encoding, Endian, Mark, Unencodable};
+pub(crate) use encoding::{ByteOrderMark, Encoding, Endian, Unencodable};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotText {
-    #[error("is an image; look at it with view_image")]
+    #[error("is an image, not text: only a tool for images can show it")]
     Image,
-    #[error(
-        "is a binary file; look at images with view_image, at anything else with a command (file, xxd, strings)"
-    )]
+    #[error("is a binary file, not text; look at it with a command (file, xxd, strings)")]
     Binary,
     #[error("is text in an unknown encoding (invalid at byte {at}); convert it with a command (iconv)")]
     Undecodable { at: u64 },
@@ -38,10 +37,10 @@ impl Decoded {
     pub(crate) fn from_narrow(bytes: Vec<u8>) -> Result<Self, NotText> {
         let encoding = match () {
             () if bytes.contains(&0) => return Err(NotText::Binary),
-            () if bytes.starts_with(encoding::UTF_8_MARK) => Encoding::Utf8(Mark::Present),
-            () if std::str::from_utf8(&bytes).is_ok() => Encoding::Utf8(Mark::Absent),
+            () if bytes.starts_with(encoding::UTF_8_MARK) => Encoding::Utf8(ByteOrderMark::Present),
+            () if std::str::from_utf8(&bytes).is_ok() => Encoding::Utf8(ByteOrderMark::Absent),
             () if looks_like_windows_1252(&bytes) => Encoding::Windows1252,
-            () => Encoding::Utf8(Mark::Absent),
+            () => Encoding::Utf8(ByteOrderMark::Absent),
         };
         encoding.decode(bytes).map(|body| Self { encoding, body })
     }
@@ -58,7 +57,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 pub(crate) enum Layout {
     /// One after the other: UTF-8, or one byte per character.
     Bytes,
-    Wide(Endian, Mark),
+    Wide(Endian, ByteOrderMark),
 }
 
 /// Judges a file by its beginning.
@@ -68,16 +67,16 @@ pub(crate) fn sniff(start: &[u8]) -> Result<Layout, NotText> {
     }
     for endian in [Endian::Little, Endian::Big] {
         if start.starts_with(endian.mark()) {
-            return Ok(Layout::Wide(endian, Mark::Present));
+            return Ok(Layout::Wide(endian, ByteOrderMark::Present));
         }
     }
     if !start.contains(&0) {
         return Ok(Layout::Bytes);
     }
-    unmarked_utf_16(start).map(|endian| Layout::Wide(endian, Mark::Absent)).ok_or(NotText::Binary)
+    unmarked_utf_16(start).map(|endian| Layout::Wide(endian, ByteOrderMark::Absent)).ok_or(NotText::Binary)
 }
 
-/// Images that nobody here can show: TIFF and icons.
+/// Images that are not converted here: TIFF and icons.
 const OTHER_IMAGES: [&[u8]; 3] = [b"II*\0", b"MM\0*", b"\0\0\x01\0"];
 
 /// The media type of an image that models and clients take, by its content.
@@ -91,7 +90,8 @@ pub(crate) fn image_type(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// In text most characters are of the Latin block, so that one half of the bytes is mostly zero and the other hardly ever.
+/// In text most characters are of the Latin block, so that one half of the bytes is mostly zero and the other
+/// hardly ever.
 fn unmarked_utf_16(start: &[u8]) -> Option<Endian> {
     let (pairs, rest) = start.as_chunks::<2>();
     let zeros = |half: usize| pairs.iter().filter(|pair| pair[half] == 0).count();
@@ -116,8 +116,8 @@ fn is_layout(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b)
 }
 
-/// Whether bytes that are not UTF-8 are a text of one byte per character. One with a sequence of UTF-8 in it is broken
-/// UTF-8 instead: what such a sequence would spell occurs in no language.
+/// Whether bytes that are not UTF-8 are a text of one byte per character. One with a sequence of UTF-8 in it is
+/// broken UTF-8 instead: what such a sequence would spell occurs in no language.
 fn looks_like_windows_1252(bytes: &[u8]) -> bool {
     let unused = |byte: u8| matches!(byte, 0x81 | 0x8d | 0x8f | 0x90 | 0x9d | 0x7f);
     let odd = |byte: &u8| (*byte < 0x20 && !is_layout(*byte)) || unused(*byte);
@@ -126,12 +126,12 @@ fn looks_like_windows_1252(bytes: &[u8]) -> bool {
 
 /// What most lines end with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum LineEnding {
     Lf,
     Crlf,
 }
 
-impl Ending {
+impl LineEnding {
     pub(crate) fn of(body: &str) -> Self {
         let crlf = body.matches("\r\n").count();
         let all = body.matches('\n').count();

@@ -1,4 +1,5 @@
-//! Where texts are kept: on the disk, or by the client's editor. The same paths, the same checks, another capability.
+//! Where texts are kept: on the disk, or by the client's editor. The same paths, the same checks, another
+//! capability.
 
 mod original;
 
@@ -14,21 +15,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::digest::{ABSENT, digest};
 use crate::files::{self, FileError, NewMode, Parents, Target};
-use crate::reach::Reach;
+use crate::roots::OpenRoots;
 use crate::text::{Decoded, Encoding};
 
 use original::OnDisk;
-pub(crate) use original::{Content, Deed, Knowledge, Original};
+pub(crate) use original::{Deed, Knowledge, Original, OriginalContent};
 
 /// Who has a text.
 #[derive(Clone, Debug)]
-pub(crate) enum Keeper {
+pub(crate) enum TextStore {
     Disk,
     /// Its editor may hold changes that are not on the disk, and shows ours for review.
     Client(Arc<dyn Delegate>),
 }
 
-impl Keeper {
+impl TextStore {
     fn of(site: &Site, offered: fn(&attache_core::ports::delegate::Offers) -> bool) -> Self {
         match &site.client {
             Some(client) if offered(&client.offers()) => Self::Client(Arc::clone(client)),
@@ -39,32 +40,48 @@ impl Keeper {
 
 /// The texts of one call.
 #[derive(Clone, Debug)]
-pub(crate) struct Texts {
-    reach: Reach,
-    reader: Keeper,
-    writer: Keeper,
+pub(crate) struct CallTexts {
+    /// Of the workspace: the model knows files by their names below it.
+    root: PathBuf,
+    reach: OpenRoots,
+    reader: TextStore,
+    writer: TextStore,
     cancel: CancellationToken,
     seen: Arc<SeenFiles>,
 }
 
-impl Texts {
+impl CallTexts {
     /// For looking only.
     pub(crate) fn for_reading(site: &Site, cancel: &CancellationToken) -> Self {
-        let reader = Keeper::of(site, |offers| offers.reads_texts);
+        let reader = TextStore::of(site, |offers| offers.reads_texts);
         // What a change would start from is what counts as seen.
-        let writer = Keeper::of(site, |offers| offers.writes_texts);
-        Self { reach: Reach::of(site), reader, writer, cancel: cancel.clone(), seen: site.seen.clone() }
+        let writer = TextStore::of(site, |offers| offers.writes_texts);
+        Self::of(site, reader, writer, cancel)
     }
 
-    /// For changes. A client that writes nothing is not asked for its texts either: what it has not saved would end up on
-    /// the disk beside it.
+    /// For changes. A client that writes nothing is not asked for its texts either: what it has not saved would
+    /// end up on the disk beside it.
     pub(crate) fn for_changing(site: &Site, cancel: &CancellationToken) -> Self {
-        let writer = Keeper::of(site, |offers| offers.writes_texts);
-        let reader = Keeper::of(site, |offers| offers.writes_texts && offers.reads_texts);
-        Self { reach: Reach::of(site), reader, writer, cancel: cancel.clone(), seen: site.seen.clone() }
+        let writer = TextStore::of(site, |offers| offers.writes_texts);
+        let reader = TextStore::of(site, |offers| offers.writes_texts && offers.reads_texts);
+        Self::of(site, reader, writer, cancel)
     }
 
-    pub(crate) fn reach(&self) -> &Reach {
+    fn of(site: &Site, reader: TextStore, writer: TextStore, cancel: &CancellationToken) -> Self {
+        let (root, seen) = (site.workspace.root.clone(), site.seen.clone());
+        Self { root, reach: OpenRoots::of(site), reader, writer, cancel: cancel.clone(), seen }
+    }
+
+    /// What the model is told of a failure.
+    pub(crate) fn in_words(&self, error: FileError) -> String {
+        error.relative_to(&self.root).to_string()
+    }
+
+    pub(crate) fn seen(&self) -> &SeenFiles {
+        &self.seen
+    }
+
+    pub(crate) fn reach(&self) -> &OpenRoots {
         &self.reach
     }
 
@@ -76,23 +93,26 @@ impl Texts {
             found.original.reader = self.reader.clone();
             found.original.writer = self.writer.clone();
         }
-        if let Keeper::Client(client) = &found.original.reader {
+        if let TextStore::Client(client) = &found.original.reader {
             let asked = client.read_text(&found.named, Lines::default());
             match self.until_cancelled(path, asked).await? {
                 Ok(body) => {
                     let body = found.original.with_its_end(body);
                     found.original.digest = digest(body.as_bytes());
-                    found.original.content = Content::Text(Decoded { encoding: Encoding::UTF_8, body });
+                    found.original.content =
+                        OriginalContent::Text(Decoded { encoding: Encoding::UTF_8, body });
                 }
                 // It knows as little of the file as the disk does.
                 Err(DelegateError::Refused(_)) if found.original.disk.is_none() => {}
                 Err(source) => return Err(client_error(path, "read", source)),
             }
         }
+        found.original.name_below(&self.root);
         found.original.knowledge = match self.seen.digest(&found.original.real) {
             None => Knowledge::None,
-            Some(digest) if digest == found.original.digest => Knowledge::Current,
-            Some(_) => Knowledge::Outdated,
+            Some(digest) if digest != found.original.digest => Knowledge::Outdated,
+            Some(_) if self.seen.is_partial(&found.original.real) => Knowledge::Partial,
+            Some(_) => Knowledge::Current,
         };
         Ok(found.original)
     }
@@ -101,13 +121,13 @@ impl Texts {
     pub(crate) async fn perform(&self, original: &Original, deed: Deed) -> Result<(), FileError> {
         let (reach, path) = (self.reach.clone(), original.path.clone());
         match (deed, &original.writer) {
-            (Deed::Put { bytes, mode, .. }, Keeper::Disk) => {
+            (Deed::Put { bytes, mode, .. }, TextStore::Disk) => {
                 blocking(&original.path, "written", move || {
                     Target::open(&path, &reach, Parents::Make)?.replace(&bytes, mode)
                 })
                 .await
             }
-            (Deed::Put { body, .. }, Keeper::Client(client)) => {
+            (Deed::Put { body, .. }, TextStore::Client(client)) => {
                 let target =
                     blocking(&original.path, "written", move || Target::open(&path, &reach, Parents::Make));
                 let written = client.write_text(&target.await?.named, body);
@@ -115,7 +135,7 @@ impl Texts {
                 answer.map_err(|source| client_error(&original.path, "written", source))
             }
             // No client offers this.
-            (Deed::Remove, Keeper::Disk | Keeper::Client(_)) => {
+            (Deed::Remove, TextStore::Disk | TextStore::Client(_)) => {
                 blocking(&original.path, "removed", move || {
                     Target::open(&path, &reach, Parents::Require)?.remove()
                 })
@@ -126,7 +146,9 @@ impl Texts {
 
     /// Makes a file what it was before, as far as that is possible.
     pub(crate) async fn put_back(&self, original: &Original) -> Result<(), FileError> {
-        if let (Content::Text(decoded), Keeper::Client(client)) = (&original.content, &original.writer) {
+        if let (OriginalContent::Text(decoded), TextStore::Client(client)) =
+            (&original.content, &original.writer)
+        {
             let (reach, path) = (self.reach.clone(), original.path.clone());
             let target =
                 blocking(&original.path, "put back", move || Target::open(&path, &reach, Parents::Require));
@@ -143,13 +165,14 @@ impl Texts {
         .await
     }
 
-    /// The lines of a text as the client has them; `None` when the disk keeps it. `file` is what lies on the disk.
+    /// The lines of a text as the client has them; `None` when the disk keeps it. `file` is what lies on the
+    /// disk.
     pub(crate) async fn lines_of_client(
         &self,
         path: &Path,
         lines: Lines,
     ) -> Result<Option<ClientLines>, FileError> {
-        let Keeper::Client(client) = &self.reader else { return Ok(None) };
+        let TextStore::Client(client) = &self.reader else { return Ok(None) };
         let (reach, owned) = (self.reach.clone(), path.to_owned());
         let (named, file) = blocking(path, "read", move || {
             if reach.lacks_scratch_for(&owned) {
@@ -180,8 +203,8 @@ impl Texts {
                 };
                 let file = file.ok();
                 let digest = match &self.writer {
-                    Keeper::Client(_) => whole.as_ref().map(|whole| digest(whole.as_bytes())),
-                    Keeper::Disk => self.digest_of_disk(path).await,
+                    TextStore::Client(_) => whole.as_ref().map(|whole| digest(whole.as_bytes())),
+                    TextStore::Disk => self.digest_of_disk(path).await,
                 };
                 Ok(Some(ClientLines { text, whole, digest, file }))
             }
@@ -226,17 +249,17 @@ pub(crate) struct ClientLines {
     pub(crate) file: Option<File>,
 }
 
-struct Found {
+struct LoadedText {
     original: Original,
     named: PathBuf,
     is_scratch: bool,
 }
 
-fn find(path: &Path, reach: &Reach) -> Result<Found, FileError> {
+fn find(path: &Path, reach: &OpenRoots) -> Result<LoadedText, FileError> {
     if reach.lacks_scratch_for(path) {
         let missing = FileError::Missing { path: path.to_owned(), hint: String::new() };
         let original = Original::on_disk(path, path.to_owned(), OnDisk::missing(missing), 0);
-        return Ok(Found { original, named: path.to_owned(), is_scratch: true });
+        return Ok(LoadedText { original, named: path.to_owned(), is_scratch: true });
     }
     let place = reach.resolve(path)?;
     reach.may_change(path, &place.real)?;
@@ -247,11 +270,11 @@ fn find(path: &Path, reach: &Reach) -> Result<Found, FileError> {
         Err(error) => return Err(error),
     };
     let original = Original::on_disk(path, place.real, found, place.missing.len());
-    Ok(Found { original, named: place.named, is_scratch })
+    Ok(LoadedText { original, named: place.named, is_scratch })
 }
 
 /// Removes a file that was made, and as many directories above it.
-fn take_away(path: &Path, directories: usize, reach: &Reach) -> Result<(), FileError> {
+fn take_away(path: &Path, directories: usize, reach: &OpenRoots) -> Result<(), FileError> {
     Target::open(path, reach, Parents::Require)?.remove()?;
     let reach = &reach.for_own_traces();
     for directory in path.ancestors().skip(1).take(directories) {
@@ -268,7 +291,8 @@ fn client_error(path: &Path, action: &'static str, source: DelegateError) -> Fil
     FileError::Client { path: path.to_owned(), action, source }
 }
 
-/// Off the runtime's threads: disks may take their time. What has begun goes on when nobody waits for it any more.
+/// Off the runtime's threads: disks may take their time. What has begun goes on when nobody waits for it any
+/// more.
 async fn blocking<T: Send + 'static>(
     path: &Path,
     action: &'static str,

@@ -73,13 +73,10 @@ async fn one_patch_changes_makes_deletes_and_renames() {
     assert_eq!(trial.text("a.txt"), "one\n2\nthree\n");
     assert_eq!(trial.text("moved/new.txt"), "same\n");
     assert_ne!(trial.root.join("new.sh").metadata().unwrap().permissions().mode() & 0o100, 0);
-    let root = trial.root.display();
     assert_eq!(
         data,
-        format!(
-            "patched 4 files:\nchanged {root}/a.txt: +1 -1 lines\nmade {root}/new.sh: +1 -0 line\n\
-             deleted {root}/gone.txt: +0 -1 line\nrenamed {root}/old.txt to {root}/moved/new.txt: +0 -0 lines"
-        )
+        "patched 4 files:\nchanged a.txt: +1 -1 lines\nmade new.sh: +1 -0 line\n\
+         deleted gone.txt: +0 -1 line\nrenamed old.txt to moved/new.txt: +0 -0 lines"
     );
     let lines: Vec<_> = presentation.locations.iter().map(|location| location.line).collect();
     assert_eq!(lines, [Some(2), Some(1), Some(1), Some(1)]);
@@ -103,7 +100,8 @@ async fn one_hunk_that_does_not_fit_leaves_everything_alone() {
     assert_eq!(all(&trial), before);
 }
 
-/// The last file can't be written: its directory forbids it. What was written before is taken back, made directories too.
+/// The last file can't be written: its directory forbids it. What was written before is taken back, made
+/// directories too.
 #[tokio::test]
 async fn a_failure_in_the_middle_is_rolled_back() {
     let trial = start();
@@ -219,7 +217,7 @@ async fn a_file_that_is_named_twice_is_named_in_the_error() {
     let change = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-x\n+y\n";
     let patch = format!("{change}--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+x\n{change}");
     let error = trial.failed("apply_patch", json!({ "patch": patch })).await;
-    assert!(error.contains(&format!("names {}/a.txt more than once", trial.root.display())), "{error}");
+    assert!(error.contains("names a.txt more than once"), "{error}");
     assert_eq!(trial.text("a.txt"), "x\n");
 }
 

@@ -1,5 +1,6 @@
-//! Every attack of the robustness list: against the watchdog without a sandbox, against the sandbox without a watchdog (unasked, so
-//! that nothing may be written, and allowed), and against both under `all`. A run with neither shows that the attack is one.
+//! Every attack of the robustness list: against the watchdog without a sandbox, against the sandbox without a
+//! watchdog (unasked, so that nothing may be written, and allowed), and against both under `all`. A run with
+//! neither shows that the attack is one.
 
 mod layers;
 mod races;
@@ -19,7 +20,8 @@ const ORDINARY: &str = "ATTACHE_TEST_ORDINARY";
 /// Processes that share the attacks of a row: most of the time of a sandbox is waiting.
 const SHARES: usize = 3;
 
-/// Beside the build, not in a directory for temporary files: those are private to a sandbox, and nothing would be held there.
+/// Beside the build, not in a directory for temporary files: those are private to a sandbox, and nothing would
+/// be held there.
 fn places() -> PathBuf {
     std::env::var_os(PLACE).map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use attache_core::ids::SessionId;
-use attache_tools::sandbox::Level;
+use attache_sandbox::Level;
 use serde_json::json;
 
 use crate::bash::{alive, mark, wait_until};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{NetworkGrant, WriteGrant};
-use attache_tools::sandbox::Level;
+use attache_sandbox::Level;
 use serde_json::json;
 
 use crate::trial::{Alone, Trial, alone};

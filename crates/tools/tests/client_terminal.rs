@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::delegate::{DelegateError, TerminalLoss};
 use attache_core::ports::tool::{Presentation, Shown};
+use attache_sandbox::Level;
 use attache_testkit::terminals::{Fault, Step, TerminalClient};
-use attache_tools::sandbox::Level;
 use serde_json::json;
 
 use crate::bash::{alive, mark, output, wait_until};

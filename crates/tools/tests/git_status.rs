@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use attache_core::ports::Surroundings;
-use attache_tools::Git;
-use attache_tools::sandbox::Level;
+use attache_sandbox::Level;
+use attache_tools::MachineSurroundings;
 
 use crate::trial::Trial;
 
@@ -31,7 +31,7 @@ fn repository(trial: &Trial) {
 /// A busy machine may take longer than a prompt waits: then it is asked again.
 async fn told(trial: &Trial) -> Option<String> {
     const TRIES: usize = 50;
-    let git = Git::new(Arc::clone(&trial.sandbox));
+    let git = MachineSurroundings::new(Arc::clone(&trial.sandbox), None);
     for _ in 0..TRIES {
         let found = git.uncommitted(trial.workspace.clone()).await;
         if found.is_some() {
@@ -65,13 +65,13 @@ async fn nothing_is_told_where_looking_could_run_something() {
         git(&trial.root, &["config", key, program.to_str().unwrap()]);
         trial.put(".gitattributes", "* filter=x\n");
         trial.put("a.txt", "changed\n");
-        let git_itself = Git::new(Arc::clone(&trial.sandbox));
+        let git_itself = MachineSurroundings::new(Arc::clone(&trial.sandbox), None);
         assert_eq!(git_itself.uncommitted(trial.workspace.clone()).await, None, "{key}");
         git(&trial.root, &["config", "--unset", key]);
     }
     assert!(!marker.exists());
     let bare = Trial::new();
     repository(&bare);
-    let without = Git::new(Arc::clone(&bare.sandbox));
+    let without = MachineSurroundings::new(Arc::clone(&bare.sandbox), None);
     assert_eq!(without.uncommitted(bare.workspace.clone()).await, None, "no sandbox, no git");
 }

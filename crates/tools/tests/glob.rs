@@ -95,7 +95,7 @@ async fn links_are_named_and_not_followed() {
     symlink(".", trial.root.join("loop.rs")).unwrap();
     assert_eq!(lines(&trial, json!({"pattern": "*.rs"})).await, ["link.rs", "loop.rs"]);
     let error = trial.failed("glob", json!({"pattern": "*", "path": "link.rs"})).await;
-    assert!(error.contains("lies outside the session's directories"), "{error}");
+    assert!(error.contains("lies outside the workspace"), "{error}");
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn wrong_places_and_patterns_say_what_is_wrong() {
         (json!({"pattern": "[a"}), "field `pattern` is not a valid glob pattern: unclosed character class"),
         (json!({"pattern": "../*.rs"}), "reaches outside of `path`"),
         (json!({"pattern": ""}), "field `pattern` must not be empty"),
-        (json!({"patern": "*"}), "field `patern` is unknown"),
+        (json!({"patern": "*"}), "field `patern` (did you mean `pattern`?) is unknown"),
     ] {
         let error = trial.failed("glob", input).await;
         assert!(error.starts_with("glob: ") && error.contains(expected), "{error}");

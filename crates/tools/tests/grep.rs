@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use attache_core::ports::tool::Access;
-use attache_core::watchdog::{Action, Approval, Closed, Ground, Rule, Rulebook, Rules};
+use attache_core::watchdog::{Action, Approval, PatternBase, ReadRules, Rule, Rulebook, Rules};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -57,9 +57,9 @@ async fn what_a_rule_keeps_is_counted_and_not_shown() {
     trial.put("secrets/public.txt", "x\n");
     let rule = |pattern, action| Rule::new("read", pattern, action);
     let rules = [rule("secrets/*", Action::Deny), rule("secrets/public.txt", Action::Allow)];
-    let ground = Ground { root: &trial.root, home: None };
+    let ground = PatternBase { root: &trial.root, home: None };
     let rulebook = Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground));
-    trial.closed = Closed::of(&rulebook, Approval::Ask);
+    trial.closed = ReadRules::of(&rulebook, Approval::Ask);
     assert_eq!(text(&trial, json!({"pattern": "x"})).await, "open.txt\n1:x\n\nsecrets/public.txt\n1:x\n");
     assert_eq!(
         note(&trial, json!({"pattern": "x", "glob": "*.txt"})).await,
@@ -70,10 +70,10 @@ async fn what_a_rule_keeps_is_counted_and_not_shown() {
     // Without a rule of the user's it is not the user who keeps them.
     trial.put(".env", "x\n");
     let rulebook =
-        Arc::new(Rulebook::new(&[], &[], &Rules::default(), Ground { root: &trial.root, home: None }));
-    trial.closed = Closed::of(&rulebook, Approval::Ask);
+        Arc::new(Rulebook::new(&[], &[], &Rules::default(), PatternBase { root: &trial.root, home: None }));
+    trial.closed = ReadRules::of(&rulebook, Approval::Ask);
     let note = note(&trial, json!({"pattern": "x", "path": "."})).await;
-    assert!(note.starts_with("[1 file skipped because they may hold secrets"), "{note}");
+    assert!(note.starts_with("[1 file skipped as possible secrets"), "{note}");
 }
 
 #[tokio::test]
@@ -214,8 +214,8 @@ async fn a_wrong_pattern_shows_where() {
         (json!({"pattern": "(x{1000}){1000}"}), "size limit"),
         (json!({"pattern": ""}), "`pattern` must not be empty"),
         (json!({"pattern": "x", "glob": "{a"}), "field `glob` is not a valid glob pattern"),
-        (json!({"pattern": "x", "limit": 201}), "field `limit` must be an integer from 1 to 200"),
-        (json!({"pattern": "x", "context": 21}), "field `context` must be an integer from 0 to 20"),
+        (json!({"pattern": "x", "limit": 0}), "field `limit` must be an integer from 1 to 200"),
+        (json!({"pattern": "x", "context": -1}), "field `context` must be an integer from 0 to 20"),
     ] {
         let error = trial.failed("grep", input).await;
         assert!(error.starts_with("grep: ") && error.contains(expected), "{error}");

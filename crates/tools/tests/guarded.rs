@@ -1,4 +1,5 @@
-//! What is guarded by its place is so under both names, as written and where it leads, by every route on its own.
+//! What is guarded by its place is so under both names, as written and where it leads, by every route on its
+//! own.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -6,15 +7,17 @@ use std::sync::Arc;
 
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::Workspace;
-use attache_core::scope::{Guarded, Reach, RealPath, reach};
-use attache_tools::sandbox::Level;
+use attache_core::scope::{AccessReach, Guarded, LinkChains, reach};
+use attache_sandbox::Level;
+use attache_sandbox::link_chain::link_chain;
 use serde_json::json;
 
-use crate::trial::Trial;
+use crate::trial::{Alone, Trial, alone};
 
 const CANARY: &str = "canary-51c9";
 
-/// A home behind a link, keys in it that are links into the root, and our own files behind a link into the root.
+/// A home behind a link, keys in it that are links into the root, and our own files behind a link into the
+/// root.
 fn trial(level: Level) -> (Trial, Vec<&'static str>) {
     let mut trial = Trial::held(level);
     let key = ["dotfiles/aws/credentials", "dotfiles/netrc", "data/sessions.db", "dotfiles/pgpass.png"];
@@ -27,7 +30,7 @@ fn trial(level: Level) -> (Trial, Vec<&'static str>) {
     symlink(&home, trial.base.join("home-link")).unwrap();
     symlink(trial.root.join("data"), trial.base.join("attache")).unwrap();
     let own = vec![trial.base.join("own"), trial.base.join("attache")];
-    let real = RealPath::found_by(|path| path.canonicalize().ok());
+    let real = LinkChains::found_by(|| |path: &std::path::Path| link_chain(path).ok());
     let guarded = Guarded::new(Some(trial.base.join("home-link")), own).with_real_names(real);
     trial.workspace = Arc::new(Workspace { guarded: Arc::new(guarded), ..(*trial.workspace).clone() });
     (trial, key.to_vec())
@@ -73,7 +76,7 @@ async fn the_watchdog_alone_refuses_commands_that_name_it() {
             let is_refused = plan
                 .accesses
                 .iter()
-                .any(|access| matches!(reach(access, &trial.workspace, &granted), Reach::Protected(_)));
+                .any(|access| matches!(reach(access, &trial.workspace, &granted), AccessReach::Protected(_)));
             assert!(is_refused, "{command}: {:?}", plan.accesses);
         }
     }
@@ -126,7 +129,7 @@ async fn edit_tools_change_nothing_in_or_at_a_repository() {
             if tool == "write" && path != ".git" {
                 assert!(text.contains("belongs to git"), "{path}: {text}");
                 let planned = trial.plan(tool, input).await.unwrap_err();
-                assert!(planned.contains("use git commands"), "{path}: {planned}");
+                assert!(planned.contains("use commands of git"), "{path}: {planned}");
             }
         }
     }
@@ -210,4 +213,130 @@ async fn what_a_background_command_plants_is_undone_while_it_runs() {
     let text = said(&trial, "true").await;
     assert!(text.contains("mise.toml is configuration") && !trial.root.join("mise.toml").exists(), "{text}");
     trial.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;
+}
+
+/// What its user's own configuration of git names is held while a command runs, and a failure at it says why.
+#[tokio::test]
+async fn what_the_users_git_runs_is_read_only_and_a_failure_says_so() {
+    let trial = Trial::held(Level::Full);
+    trial.put("scripts/hooks/pre-commit", "#!/bin/sh\n");
+    let git = |words: &[&str]| {
+        let done = std::process::Command::new("git").args(words).current_dir(&trial.root).status().unwrap();
+        assert!(done.success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["config", "core.hooksPath", "scripts/hooks"]);
+    for (command, name) in [
+        ("echo x > scripts/hooks/pre-commit; true", "scripts/hooks"),
+        ("mv scripts/hooks elsewhere; true", "scripts/hooks"),
+        ("touch scripts/hooks/post-checkout; true", "scripts/hooks"),
+        ("git config user.name x; true", ".git/config"),
+        ("mv .git/hooks x; true", ".git/hooks"),
+    ] {
+        let (data, _) = trial.done("bash", json!({"command": command})).await;
+        let text = data.as_str().unwrap();
+        assert!(text.contains(&format!("[{name} is protected: ")), "{command}: {text}");
+        assert!(!text.contains("undone by attache"), "{command}: {text}");
+    }
+    assert_eq!(trial.text("scripts/hooks/pre-commit"), "#!/bin/sh\n");
+    // A directory above it can't be replaced either; what is beside it is free.
+    let (data, _) =
+        trial.done("bash", json!({"command": "mv scripts old; touch scripts/other && echo made"})).await;
+    assert!(data.as_str().unwrap().contains("made"), "{data}");
+    assert!(trial.root.join("scripts/hooks/pre-commit").exists());
+}
+
+/// A project with modules is worked in as any other; what their repositories run stays the user's.
+#[tokio::test]
+async fn the_trees_of_modules_are_writable_and_their_repositories_guarded() {
+    let trial = Trial::held(Level::Full);
+    let script = "git init -q lib && git -C lib commit -q --allow-empty -m l && git init -q root && cd root && \
+                  git -c protocol.file.allow=always submodule --quiet add ../lib sub && git commit -qm m";
+    let author = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+    let mut command = std::process::Command::new("sh");
+    let done = command.args(["-ec", script]).current_dir(&trial.base).envs(author.map(|name| (name, "a@b")));
+    assert!(done.status().unwrap().success());
+    let own = trial.text(".git/modules/sub/config");
+    let work = "cd sub && echo x > file && git add file && git -c user.name=a -c user.email=a@b commit -qm x && \
+                cd .. && git add sub && git status --short";
+    let text = said(&trial, work).await;
+    assert!(text.contains("M  sub") && !text.contains("undone"), "{text}");
+    for plant in [
+        "git -C sub config core.fsmonitor ./x; true",
+        "printf '[core]\\n\\tfsmonitor = ./x\\n' >> .git/modules/sub/config; true",
+        "mv .git/modules/sub .git/modules/x; cp -r .git/modules/x .git/modules/sub; true",
+        "cp /bin/true .git/modules/sub/hooks/post-checkout; true",
+        "printf 'gitdir: ../evil' > sub/.git; git init -q --bare evil && git --git-dir=evil config core.fsmonitor ./x; true",
+    ] {
+        let text = said(&trial, plant).await;
+        assert_eq!(trial.text(".git/modules/sub/config"), own, "{plant}: {text}");
+        assert!(!trial.root.join(".git/modules/sub/hooks/post-checkout").exists(), "{plant}: {text}");
+        let evil = trial.root.join("evil/config");
+        let is_plain = std::fs::read_to_string(evil).is_ok_and(|text| text.contains("fsmonitor"));
+        assert!(!is_plain, "{plant}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn edit_tools_leave_alone_what_the_users_git_runs() {
+    let trial = Trial::held(Level::Full);
+    trial.put("tools/st.sh", "own\n");
+    let git = |words: &[&str]| {
+        let done = std::process::Command::new("git").args(words).current_dir(&trial.root).status().unwrap();
+        assert!(done.success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["config", "core.hooksPath", "scripts/hooks"]);
+    git(&["config", "include.path", "../team.config"]);
+    git(&["config", "core.fsmonitor", "tools/watch"]);
+    git(&["config", "filter.x.clean", "tools/clean %f"]);
+    git(&["config", "alias.st", "!sh tools/st.sh"]);
+    for path in ["scripts/hooks/pre-commit", "team.config", "tools/watch", "tools/clean", "tools/st.sh"] {
+        let new = format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n");
+        let change = format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-own\n+x\n");
+        let patch = if path == "tools/st.sh" { change } else { new };
+        for (tool, input) in [
+            ("write", json!({"path": path, "content": "x"})),
+            ("edit", json!({"path": path, "old_string": "own", "new_string": "x"})),
+            ("apply_patch", json!({"patch": patch})),
+        ] {
+            let text = trial.failed(tool, input.clone()).await;
+            if tool != "edit" || path == "tools/st.sh" {
+                assert!(
+                    text.contains("is protected: the user's configuration of git"),
+                    "{tool} {path}: {text}"
+                );
+                let planned = trial.plan(tool, input).await;
+                assert!(planned.is_err(), "{tool} {path}: it would ask first");
+            }
+        }
+    }
+    assert_eq!(trial.text("tools/st.sh"), "own\n");
+    for path in ["tools/other", "scripts/x", "src/main.rs"] {
+        trial.done("write", json!({"path": path, "content": "x"})).await;
+    }
+}
+
+/// What every repository of its user obeys counts for those that a command makes, too.
+#[tokio::test]
+async fn a_repository_that_a_command_makes_runs_nothing_by_the_users_own_configuration() {
+    let place = tempfile::tempdir().unwrap();
+    let global = place.path().join("gitconfig");
+    std::fs::write(&global, "[core]\n\thooksPath = hooks\n").unwrap();
+    let test = "guarded::a_repository_that_a_command_makes_runs_nothing_by_the_users_own_configuration";
+    if alone(test, &[("GIT_CONFIG_GLOBAL", global.to_str().unwrap())]) == Alone::Done {
+        return;
+    }
+    for level in [Level::Full, Level::Reduced] {
+        let trial = Trial::held(level);
+        let plant = "git init -q sub && mkdir sub/hooks other && cp /bin/true sub/hooks/pre-commit && echo x > other/x";
+        let text = said(&trial, plant).await;
+        assert!(text.contains("sub/hooks is what your configuration of git runs"), "{level:?}: {text}");
+        assert!(!trial.root.join("sub/hooks").exists() && trial.root.join("sub/hooks.disabled").exists());
+        let text = said(&trial, "echo y > other/y; git -C sub status -s").await;
+        assert!(!text.contains("undone"), "{level:?}: {text}");
+        // In one that was there, too.
+        let text = said(&trial, "mkdir sub/hooks; cp /bin/true sub/hooks/pre-commit; true").await;
+        assert!(!trial.root.join("sub/hooks/pre-commit").exists(), "{level:?}: {text}");
+    }
 }

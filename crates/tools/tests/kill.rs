@@ -13,7 +13,8 @@ use crate::trial::{Trial, names};
 /// Names the directory a victim works in; without it the victims below are no tests.
 pub(crate) const VICTIM: &str = "ATTACHE_TEST_VICTIM";
 
-/// A process of this program that runs one of the victims below. Killed at the latest when the test ends, however it ends.
+/// A process of this program that runs one of the victims below. Killed at the latest when the test ends,
+/// however it ends.
 pub(crate) struct Victim(Child);
 
 impl Victim {
@@ -106,7 +107,8 @@ fn an_edit_under_kill_is_old_or_new() {
     }
     let left: Vec<_> = names(directory.path()).into_iter().filter(|name| name != "a.txt").collect();
     println!("seen {seen:?}, left behind {left:?}");
-    // A temporary name exists between two system calls; hitting that moment is rare, hitting it often is a defect.
+    // A temporary name exists between two system calls; hitting that moment is rare, hitting it often is a
+    // defect.
     assert!(left.len() <= 2, "{left:?}");
     assert!(left.iter().all(|name| name.starts_with(".attache-")));
 }
@@ -133,7 +135,8 @@ fn commands_die_with_us() {
     }
 }
 
-/// A kill of the whole process group, as an editor does it, must not take the guards before they have done their work.
+/// A kill of the whole process group, as an editor does it, must not take the guards before they have done
+/// their work.
 #[test]
 fn commands_die_with_our_process_group() {
     let mark = format!("5{:07}", std::process::id());

@@ -1,4 +1,5 @@
-//! What a call touches where links are about: rules judge the name and what it means, and nothing else is opened.
+//! What a call touches where links are about: rules judge the name and what it means, and nothing else is
+//! opened.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;

@@ -8,12 +8,16 @@ mod bash;
 mod caches;
 mod client_terminal;
 mod client_texts;
+#[path = "../../shell/tests/corpus.rs"]
+mod corpus_lines;
 mod edit;
 mod git_status;
 mod glob;
 mod grep;
 mod guarded;
+mod instructions;
 mod kill;
+mod led_to;
 mod links;
 mod mounts;
 mod names;

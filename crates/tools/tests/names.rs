@@ -6,6 +6,7 @@ use attache_core::legible::{is_invisible, is_odd_blank};
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{Access, Shown, Workspace};
 use attache_core::scope::Guarded;
+use attache_core::tool_names::BUILTIN_TOOLS;
 use serde_json::{Value, json};
 
 use crate::trial::Trial;
@@ -31,7 +32,10 @@ async fn every_tool_understands_every_form_of_a_path() {
     let mut trial = Trial::with_file("a b.txt", "one\n");
     let home = trial.base.join("home");
     std::fs::create_dir(&home).unwrap();
-    std::fs::write(home.join("x"), "one\n").unwrap();
+    std::fs::create_dir(&trial.workspace.scratch).unwrap();
+    for directory in [&home, &trial.workspace.scratch] {
+        std::fs::write(directory.join("x"), "one\n").unwrap();
+    }
     let guarded = Arc::new(Guarded::new(Some(home.clone()), vec![]));
     trial.workspace = Arc::new(Workspace { guarded, ..(*trial.workspace).clone() });
     let root = trial.root.to_str().unwrap();
@@ -40,6 +44,9 @@ async fn every_tool_understands_every_form_of_a_path() {
         (format!("file://{root}/a%20b.txt"), trial.root.join("a b.txt")),
         (format!("file://localhost{root}/a b.txt"), trial.root.join("a b.txt")),
         ("~/x".to_owned(), home.join("x")),
+        ("$HOME/x".to_owned(), home.join("x")),
+        ("${TMPDIR}/x".to_owned(), trial.workspace.scratch.join("x")),
+        ("$PWD/a b.txt".to_owned(), trial.root.join("a b.txt")),
     ] {
         for (tool, input) in calls(&written) {
             let plan = trial.plan(tool, input).await.unwrap();
@@ -47,6 +54,54 @@ async fn every_tool_understands_every_form_of_a_path() {
                 panic!("no path")
             };
             assert_eq!(path, &meant, "{tool} {written}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_tool_takes_a_variable_for_a_name() {
+    let trial = Trial::new();
+    for (tool, input) in calls("$OUT/x") {
+        let problem = trial.plan(tool, input).await.unwrap_err();
+        assert!(problem.contains("$TMPDIR, $HOME and $PWD"), "{tool}: {problem}");
+    }
+}
+
+/// Not every model is offered every tool: those for images need one that takes them, `question` needs a person,
+/// `web_search` a service, and some do not exist yet.
+#[tokio::test]
+async fn no_text_names_a_tool_that_may_not_be_offered() {
+    let trial = Trial::with_file("a.png", b"\x89PNG\r\n\x1a\n");
+    trial.put("b.bin", b"\x7fELF\0");
+    trial.put("c.txt", "one\none\n");
+    let always = |name: &&str| {
+        trial
+            .tools
+            .iter()
+            .any(|tool| *tool.spec().id == **name && !tool.needs_images() && !tool.needs_person())
+    };
+    let conditional: Vec<&str> = BUILTIN_TOOLS.into_iter().filter(|name| !always(name)).collect();
+    let mut said: Vec<(String, String)> = Vec::new();
+    for tool in &trial.tools {
+        let spec = tool.spec();
+        said.push((spec.id.to_string(), format!("{} {}", spec.description, spec.parameters)));
+        said.push((spec.id.to_string(), texts(trial.run(&spec.id, json!({})).await).concat()));
+    }
+    for path in ["a.png", "b.bin", "c.txt", "missing/x", ".", "/dev/null", "$X/y"] {
+        for (tool, input) in calls(path) {
+            said.push((tool.to_owned(), texts(trial.run(tool, input).await).concat()));
+        }
+    }
+    let names_tool = |text: &str, tool: &str| {
+        let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+        text.split(|letter| !is_of_name(letter)).any(|word| word == tool)
+    };
+    for (of, text) in said {
+        // These are words, too.
+        let other =
+            conditional.iter().filter(|name| **name != of && !["task", "skill", "question"].contains(*name));
+        for name in other {
+            assert!(!names_tool(&text, name), "{of} names {name}: {text}");
         }
     }
 }

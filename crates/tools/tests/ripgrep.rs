@@ -22,10 +22,13 @@ fn rg(directory: &Path, arguments: &[&str]) -> String {
 
 fn sample() -> Trial {
     let trial = Trial::new();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    for entry in source.read_dir().unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
-        let name = entry.file_name().unwrap().to_str().unwrap();
-        trial.put(&format!("crates/tools/src/{name}"), std::fs::read(&entry).unwrap());
+    for folder in ["src", "src/tools"] {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let entries = source.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        for entry in entries.filter(|path| path.is_file()) {
+            let name = entry.file_name().unwrap().to_str().unwrap();
+            trial.put(&format!("crates/tools/{folder}/{name}"), std::fs::read(&entry).unwrap());
+        }
     }
     for (name, content) in [
         (".gitignore", "*.log\n/build/\n!keep.log\nsub/*.tmp\n"),
@@ -86,9 +89,9 @@ async fn the_same_lines_are_found() {
     }
     let expected = rg(
         &trial.root,
-        &["--heading", "--line-number", "--ignore-case", "SPEC\\b", "crates/tools/src/bash.rs"],
+        &["--heading", "--line-number", "--ignore-case", "SPEC\\b", "crates/tools/src/tools/bash.rs"],
     );
-    let input = json!({"pattern": "SPEC\\b", "ignore_case": true, "path": "crates/tools/src/bash.rs"});
+    let input = json!({"pattern": "SPEC\\b", "ignore_case": true, "path": "crates/tools/src/tools/bash.rs"});
     let found = ours(&trial, "grep", input).await;
-    assert_eq!(found, format!("crates/tools/src/bash.rs\n{expected}"));
+    assert_eq!(found, format!("crates/tools/src/tools/bash.rs\n{expected}"));
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{NetworkGrant, Workspace, WriteGrant};
-use attache_tools::sandbox::Level;
+use attache_sandbox::Level;
 use serde_json::json;
 
 use crate::trial::{Alone, Trial, alone, names};
@@ -293,6 +293,15 @@ async fn git_does_not_see_place_holders() {
     std::fs::write(trial.root.join("a"), "x").unwrap();
     let output = done(&trial, "git status --porcelain && git add -A && git status --porcelain").await;
     assert_eq!(output, "?? a\nA  a\n");
+    let commit = "git -c user.name=a -c user.email=a@b commit -qm a";
+    done(
+        &trial,
+        &format!("{commit} && echo y > a && echo z > b && git -c user.name=a -c user.email=a@b stash -qu"),
+    )
+    .await;
+    assert_eq!((trial.text("a"), trial.root.join("b").exists()), ("x".to_owned(), false));
+    assert_eq!(done(&trial, "git stash pop -q && cat a b").await, "y\nz\n");
+    assert_eq!(done(&trial, "git clean -fd").await, "Removing b\n");
 }
 
 #[tokio::test]
@@ -397,7 +406,19 @@ async fn settings_of_the_kernel_can_not_be_opened_for_writing() {
     refused(&trial, ": >> /proc/sysrq-trigger").await;
 }
 
-/// What people have in the environment of their editor and no command may get. The last ones would be run by a shell.
+/// Whoever can write the memory of the first process does what that one may do.
+#[tokio::test]
+async fn the_first_process_is_closed_to_the_command_and_under_the_same_filter() {
+    let trial = Trial::held(Level::Full);
+    for look in ["head -c1 /proc/1/mem", ": >> /proc/1/mem", "readlink /proc/1/fd/0", "cat /proc/1/environ"] {
+        refused(&trial, look).await;
+    }
+    let printed = done(&trial, "grep -h ^Seccomp: /proc/1/status /proc/self/status").await;
+    assert_eq!(printed.matches("Seccomp:\t2").count(), 2, "{printed}");
+}
+
+/// What people have in the environment of their editor and no command may get. The last ones would be run by a
+/// shell.
 const SECRETS: [&str; 40] = [
     "ANTHROPIC_API_KEY",
     "OPENAI_API_KEY",
@@ -475,7 +496,13 @@ async fn only_three_descriptors_and_a_clean_environment_come_in() {
 async fn a_fork_bomb_is_ended() {
     let trial = Trial::held(Level::Full);
     let text = trial.failed("bash", json!({"command": "f() { f | f & }; f; sleep 600"})).await;
-    assert_eq!(text, "bash: it had more than 512 processes and was ended; there was no output");
+    let ended = text.strip_prefix("bash: it had more than 512 processes and was ended; ").expect(&text);
+    // Between two counts an ordinary user may reach the kernel's own limit; then bash complains of it, and of
+    // nothing else.
+    let is_complaint = |line: &str| line.contains("fork") || line.contains(" left out") || line.is_empty();
+    let printed =
+        ended.strip_prefix("output until then:\n").is_none_or(|output| output.lines().all(is_complaint));
+    assert!(ended == "there was no output" || printed, "{text}");
     assert_eq!(done(&trial, "echo next").await, "next\n");
 }
 
@@ -511,28 +538,35 @@ fn everything_holds_for_an_ordinary_user_too() {
         to
     };
     let program = copy(&std::env::current_exe().unwrap());
-    let ended = std::process::Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"])
-        .arg(&program)
-        .args([
-            "sandbox::",
-            "mounts::",
-            "trees::",
-            "traced::the_tracer",
-            "--test-threads=2",
-            "--skip",
-            "cargo_builds_in_a_home",
-        ])
-        .env(ORDINARY, "1")
-        .env("HOME", home.path())
-        .env("TMPDIR", home.path())
-        .current_dir(home.path())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success(), "{text}\n{}", String::from_utf8_lossy(&ended.stderr));
-    assert!(text.contains("test result: ok") && !text.contains(" 0 passed"), "{text}");
+    let run = |words: &[&str]| {
+        let ended = std::process::Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--inh-caps=-all",
+                "--bounding-set=-all",
+            ])
+            .arg(&program)
+            .args(words)
+            .env(ORDINARY, "1")
+            .env("HOME", home.path())
+            .env("TMPDIR", home.path())
+            .current_dir(home.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success(), "{text}\n{}", String::from_utf8_lossy(&ended.stderr));
+        assert!(text.contains("test result: ok") && !text.contains(" 0 passed"), "{text}");
+    };
+    // What makes hundreds of processes has the machine for itself: others hold dead-lines.
+    let skipped = ["--skip", "cargo_builds_in_a_home", "--skip", BOMB];
+    run(&[&["sandbox::", "mounts::", "traced::the_tracer", "--test-threads=2"], &skipped[..]].concat());
+    run(&["trees::", BOMB, "--test-threads=1"]);
 }
+
+/// The name of the test with the most processes.
+const BOMB: &str = "a_fork_bomb_is_ended";
 
 /// As the loop hands it over: what the command was let write, and the grant for it.
 async fn told_of_writing(trial: &Trial, path: &str) -> String {
@@ -573,5 +607,88 @@ async fn a_granted_write_that_does_not_stay_or_fails_is_told_of() {
         assert_eq!((text.as_str(), written.unwrap().as_str()), ("(no output)\n[exit 0]", "x\n"), "{level:?}");
         let inside = trial.root.join("new").display().to_string();
         assert_eq!(told_of_writing(&trial, &inside).await, "(no output)\n[exit 0]");
+    }
+}
+
+/// It has no more rights than the command, and the command can't take it over.
+#[tokio::test]
+async fn the_first_process_is_closed_to_commands() {
+    let trial = Trial::held(Level::Full);
+    let (output, _) = run(
+        &trial,
+        "grep Seccomp: /proc/1/status; head -c1 /proc/1/mem && echo read; : > /proc/1/mem && echo written; \
+         readlink /proc/1/fd/0 && echo found; cat /proc/1/environ && echo told; true",
+    )
+    .await;
+    assert!(output.contains("Seccomp:\t2"), "{output}");
+    for got in ["read\n", "written", "found", "told"] {
+        assert!(!output.contains(got), "{output}");
+    }
+}
+
+#[tokio::test]
+async fn a_root_that_a_command_closes_is_open_to_the_next() {
+    for mode in ["000", "311", "400"] {
+        let trial = Trial::held(Level::Full);
+        run(&trial, &format!("mkdir s; chmod {mode} s .")).await;
+        done(&trial, "touch made s/made").await;
+        assert!(trial.root.join("made").exists() && trial.root.join("s/made").exists(), "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn who_meets_a_tmp_of_its_own_is_told() {
+    for level in [Level::Full, Level::None] {
+        let trial = Trial::held(Level::Full).hold(level);
+        let place = tempfile::tempdir_in("/tmp").unwrap();
+        let script = place.path().join("x.sh");
+        let input = json!({"path": script, "content": "echo ran"});
+        let mut runtime = trial.runtime();
+        runtime.site.granted = Arc::new([place.path().to_owned()]);
+        let ToolOutcome::Output { data, .. } = trial.tool("write").run(input, runtime).await else {
+            panic!("not written")
+        };
+        let command = json!({"command": format!("bash {}", script.display())});
+        let (ran, _) = trial.done("bash", command).await;
+        let (written, ran) = (data.as_str().unwrap(), ran.as_str().unwrap());
+        let told = [written, ran].map(|text| text.contains("$TMPDIR"));
+        assert_eq!(told, [level == Level::Full; 2], "{level:?}: {written}\n{ran}");
+    }
+}
+
+#[tokio::test]
+async fn what_would_leave_half_a_directory_behind_is_not_run() {
+    for level in [Level::Full, Level::None] {
+        let trial = Trial::held(Level::Full).hold(level);
+        repository(&trial.root);
+        repository(&trial.root.join("packages/clone"));
+        repository(&trial.workspace.scratch.join("clone"));
+        trial.put("packages/a/.vscode/tasks.json", "{}");
+        trial.put("src/main.rs", "");
+        for command in [
+            "rm -rf .git",
+            "cd src && rm -r ../.git",
+            "make; rm -rf packages",
+            "rm -rf src packages/clone",
+            "mv packages/a $TMPDIR",
+        ] {
+            let planned = trial.plan("bash", json!({ "command": command })).await;
+            match level {
+                Level::Full => {
+                    let problem = planned.unwrap_err();
+                    assert!(
+                        problem.starts_with("bash: not run: ") && problem.contains("protected"),
+                        "{problem}"
+                    );
+                }
+                Level::Reduced | Level::None => assert!(planned.is_ok(), "{command}: {planned:?}"),
+            }
+        }
+        for command in
+            ["rm -rf src", "mv src lib", "rm -rf $TMPDIR/clone", "rm -f .git/index", "rm -rf missing"]
+        {
+            let planned = trial.plan("bash", json!({ "command": command })).await;
+            assert!(planned.is_ok(), "{command}: {planned:?}");
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! The sandbox's helper and nothing else, for the tests.
 
 fn main() -> std::process::ExitCode {
-    attache_tools::sandbox::run_if_asked().unwrap_or(std::process::ExitCode::FAILURE)
+    attache_sandbox::run_if_asked().unwrap_or(std::process::ExitCode::FAILURE)
 }

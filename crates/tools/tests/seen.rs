@@ -1,4 +1,5 @@
-//! Nothing that somebody else wrote is lost by a `write`: what the model has seen of a file, and what it is told.
+//! Nothing that somebody else wrote is lost by a `write`: what the model has seen of a file, and what it is
+//! told.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -76,6 +77,10 @@ async fn edits_work_on_what_is_there_and_say_that_it_had_changed() {
     let told = "a.txt had changed since you last read or wrote it";
     assert!(data.as_str().unwrap().contains(told), "{data}");
     assert_eq!(trial.text("a.txt"), "1\n2\ntheirs\n");
+    // Once is enough, until they change it again.
+    let (data, _) = trial.done("edit", edit("2", "two")).await;
+    assert!(!data.as_str().unwrap().contains(told), "{data}");
+    trial.done("edit", edit("two", "2")).await;
     // Their line is still unknown to the model: replacing the file would lose it.
     assert!(trial.failed("write", write("1\n2\n")).await.contains(CHANGED));
     trial.put("a.txt", "1\n2\ntheirs again\n");
@@ -173,4 +178,24 @@ async fn an_unsaved_text_does_not_keep_the_disk_from_being_written() {
     trial.done("write", write("mine\n")).await;
     trial.put("a.txt", "theirs\n");
     assert!(trial.failed("write", write("mine again\n")).await.contains(CHANGED));
+}
+
+#[tokio::test]
+async fn a_file_that_was_read_in_part_is_not_replaced() {
+    let trial = Trial::with_file("a.txt", "1\n2\n3\n");
+    let read = |offset: u64, limit: u64| json!({"path": "a.txt", "offset": offset, "limit": limit});
+    trial.done("read", read(0, 1)).await;
+    let plan = trial.plan("write", write("mine\n")).await.unwrap();
+    assert!(plan.problem.unwrap().contains("only a part of a.txt"), "nobody is asked for what would fail");
+    // What is known only in part can be changed there, and is then known no better.
+    trial.done("edit", edit("1", "one")).await;
+    let error = trial.failed("write", write("mine\n")).await;
+    assert!(error.contains("read only a part of a.txt; read the rest before you replace it"), "{error}");
+    assert_eq!(trial.text("a.txt"), "one\n2\n3\n");
+    trial.done("read", read(1, 2)).await;
+    trial.failed("write", write("mine\n")).await;
+    trial.done("read", read(0, 1)).await;
+    trial.done("write", write("mine\n")).await;
+    assert_eq!(trial.text("a.txt"), "mine\n");
+    trial.done("write", write("mine too\n")).await;
 }

@@ -1,61 +1,60 @@
-//! What the reader of shell commands says, command by command, against reviewed data.
+//! The reader of commands together with what it is told about: rules, repositories, programs, and what really
+//! runs.
 
-mod brush;
+#[path = "../../shell/tests/commands.rs"]
 mod commands;
-pub(crate) mod corpus;
+mod corpus;
 mod git;
-mod network;
-mod only_reads;
 mod origins;
-mod properties;
-mod second_opinion;
-mod secrets;
 mod traced;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use attache_core::ids::SessionId;
-use attache_core::ports::tool::{Access, CommandNature, Workspace};
+use attache_core::ports::tool::{Access, Workspace};
 use attache_core::scope::Guarded;
-use attache_tools::programs::Programs;
-use attache_tools::shell::{Ground, Keys, Reading, Repository, Tracked, read};
+use attache_shell::{Context, Disk, Footprint, Nature, Repository, Touch, Tracked, read};
+use attache_tools::RestrictionsOfSession;
 
 static GUARDED: LazyLock<Guarded> =
     LazyLock::new(|| Guarded::new(Some("/home/u".into()), vec!["/data/attache".into()]));
 
-/// None is looked for: names mean programs of the system.
-static PROGRAMS: LazyLock<Programs> = LazyLock::new(Programs::default);
+static RESTRICTIONS: LazyLock<RestrictionsOfSession<'static>> =
+    LazyLock::new(|| RestrictionsOfSession { guarded: &GUARDED, closed: None });
 
-fn ground() -> Ground<'static> {
-    Ground {
-        directory: Path::new("/w"),
-        home: Some(Path::new("/home/u")),
-        temporary: Some(Path::new("/data/attache/scratch/ses_1")),
-        programs: &PROGRAMS,
-        repository: |_| Repository::Plain,
-        tracked: |_, _| Tracked::Below("/w".into()),
-        guarded: &GUARDED,
-        keys: |_| Keys::Unseen,
-        closed: None,
-        links: |_, _| Vec::new(),
-        elsewhere: |_, _| None,
+/// A plain repository that tracks nothing; nothing else is there.
+struct PlainRepository;
+
+impl Disk for PlainRepository {
+    fn repository(&self, _: &Path) -> Repository {
+        Repository::Plain
+    }
+
+    fn tracked(&self, _: &Path, _: &mut dyn FnMut(&Path)) -> Tracked {
+        Tracked::Below("/w".into())
     }
 }
 
-fn reading(command: &str) -> Reading {
-    read(command, &ground())
+fn context() -> Context<'static> {
+    Context {
+        directory: Path::new("/w"),
+        home: Some(Path::new("/home/u")),
+        temporary: Some(Path::new("/data/attache/scratch/ses_1")),
+        disk: &PlainRepository,
+        restrictions: &*RESTRICTIONS,
+    }
 }
 
 fn accesses(command: &str) -> Vec<Access> {
-    reading(command).accesses
+    attache_tools::accesses(read(command, &context()).touches)
 }
 
 /// Whether anything in it could not be followed.
-fn is_unclear(reading: &Reading) -> bool {
-    reading.accesses.iter().any(|access| match access {
-        Access::Command(command) => matches!(command.nature, CommandNature::Unclear(_)),
-        Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => false,
+fn is_unclear(footprint: &Footprint) -> bool {
+    footprint.touches.iter().any(|touch| match touch {
+        Touch::Command(command) => matches!(command.nature, Nature::Unclear(_)),
+        Touch::Read(_) | Touch::Write(_) | Touch::Host(_) => false,
     })
 }
 

@@ -27,7 +27,7 @@ async fn the_list_becomes_a_plan_and_the_call_stays_hidden() {
 #[tokio::test]
 async fn a_wrong_status_is_told_and_shows_nothing() {
     let trial = Trial::new();
-    let error = trial.failed("todo", json!({"todos": [{"content": "a", "status": "done"}]})).await;
+    let error = trial.failed("todo", json!({"todos": [{"content": "a", "status": "cancelled"}]})).await;
     assert!(
         error.contains(r#"field `todos[0].status` must be one of "pending", "in_progress", "completed""#),
         "{error}"

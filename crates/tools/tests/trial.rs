@@ -8,9 +8,9 @@ use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Sit
 use attache_core::ports::{Delegate, Tool, ToolOutcome, ToolPlan, ToolRuntime};
 use attache_core::scope::Guarded;
 use attache_core::seen::SeenFiles;
-use attache_core::watchdog::Closed;
+use attache_core::watchdog::ReadRules;
+use attache_sandbox::{LazySandbox, Level, Sandbox};
 use attache_tools::Equipment;
-use attache_tools::sandbox::{Found, Level, Sandbox};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -36,10 +36,10 @@ pub(crate) struct Trial {
     pub(crate) root: PathBuf,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
-    pub(crate) sandbox: Found,
+    pub(crate) sandbox: LazySandbox,
     pub(crate) progress: Arc<Recorder>,
     pub(crate) cancel: CancellationToken,
-    pub(crate) closed: Option<Closed>,
+    pub(crate) closed: Option<ReadRules>,
     pub(crate) client: Option<Arc<dyn Delegate>>,
     pub(crate) seen: Arc<SeenFiles>,
 }
@@ -121,7 +121,7 @@ impl Trial {
     }
 
     pub(crate) fn tool(&self, id: &str) -> &Arc<dyn Tool> {
-        self.tools.iter().find(|tool| tool.spec().id == id).unwrap()
+        self.tools.iter().find(|tool| *tool.spec().id == *id).unwrap()
     }
 
     pub(crate) async fn plan(&self, id: &str, input: Value) -> Result<ToolPlan, String> {
@@ -141,6 +141,7 @@ impl Trial {
             site: self.site(),
             network: NetworkGrant::Withheld,
             writes: WriteGrant::Granted,
+            result_bytes: usize::MAX,
             progress: Arc::clone(&self.progress) as Arc<dyn Progress>,
             cancel: self.cancel.clone(),
         }
@@ -170,15 +171,15 @@ impl Trial {
 }
 
 /// Looked for once: that starts processes.
-fn found(level: Level) -> Found {
-    static FOUND: [OnceLock<Found>; 3] = [const { OnceLock::new() }; 3];
+fn found(level: Level) -> LazySandbox {
+    static FOUND: [OnceLock<LazySandbox>; 3] = [const { OnceLock::new() }; 3];
     let helper = PathBuf::from(env!("CARGO_BIN_EXE_sandboxed"));
     let (place, look): (usize, fn(PathBuf) -> Sandbox) = match level {
         Level::Full => (0, Sandbox::probe),
         Level::Reduced => (1, Sandbox::probe_reduced),
         Level::None => (2, Sandbox::none),
     };
-    let found = FOUND[place].get_or_init(|| Sandbox::found_by(move || look(helper)));
+    let found = FOUND[place].get_or_init(|| Sandbox::found_lazily_by(move || look(helper)));
     assert_eq!(found.level(), level, "{:?}", found.shortfalls());
     Arc::clone(found)
 }
@@ -208,8 +209,8 @@ pub(crate) fn resident_kilobytes() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Runs the test of that name once more in a process of its own, with `environment` added. For tests that measure their
-/// process, or change what it inherits: neither works beside others.
+/// Runs the test of that name once more in a process of its own, with `environment` added. For tests that
+/// measure their process, or change what it inherits: neither works beside others.
 pub(crate) fn alone(test: &str, environment: &[(&str, &str)]) -> Alone {
     const HERE: &str = "ATTACHE_TEST_ALONE";
     if std::env::var_os(HERE).is_some() {

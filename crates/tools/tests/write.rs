@@ -16,7 +16,7 @@ async fn a_new_file_is_a_diff_from_nothing() {
     assert_eq!(plan.accesses, [Access::WritePath(path.clone())]);
     assert!(trial.names().is_empty(), "the plan touched something");
     let (data, presentation) = trial.done("write", input).await;
-    assert_eq!(data, format!("wrote {}: new file, +2 -0 lines", path.display()));
+    assert_eq!(data, "wrote a/b.txt: new file, +2 -0 lines");
     let diff = [Shown::Diff { path: path.clone(), old_text: None, new_text: "one\ntwo\n".into() }];
     assert_eq!(presentation.content, diff);
     assert_eq!(plan.presentation.content, diff);
@@ -110,5 +110,22 @@ async fn a_replaced_file_keeps_encoding_mark_and_line_ends() {
         let trial = Trial::with_file("a.txt", old);
         trial.done("write", json!({"path": "a.txt", "content": content})).await;
         assert_eq!(std::fs::read(trial.root.join("a.txt")).unwrap(), expected);
+    }
+}
+
+/// A question about a change that can't be made is a question too many.
+#[tokio::test]
+async fn in_a_workspace_that_is_gone_calls_fail_before_anybody_is_asked() {
+    let trial = Trial::new();
+    std::fs::remove_dir_all(&trial.root).unwrap();
+    for (tool, input) in [
+        ("write", json!({"path": "a.txt", "content": "x"})),
+        ("edit", json!({"path": "a.txt", "old_string": "x", "new_string": "y"})),
+        ("apply_patch", json!({"patch": "--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n"})),
+        ("bash", json!({"command": "touch a.txt"})),
+    ] {
+        let told = trial.plan(tool, input).await.unwrap_err();
+        assert!(told.starts_with(&format!("{tool}: the directory of the workspace,")), "{tool}: {told}");
+        assert!(told.ends_with("is gone"), "{tool}: {told}");
     }
 }

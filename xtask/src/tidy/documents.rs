@@ -34,7 +34,7 @@ fn changelog(files: &[SourceFile]) -> Option<Finding> {
     (!open).then(|| Finding::new("CHANGELOG.md", "has no section `## Unreleased`"))
 }
 
-/// A following letter would make it another name (`crates/acp` in `crates/acp-server`).
+/// A following letter would make it another name.
 fn names(text: &str, wanted: &str) -> bool {
     text.match_indices(wanted).any(|(start, _)| {
         let after = text[start + wanted.len()..].chars().next();

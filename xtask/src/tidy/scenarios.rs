@@ -2,25 +2,8 @@
 
 use super::{Finding, SourceFile};
 
-/// All built-in tools there may be; those with a file in the tools' room exist. A tool is one file.
-const TOOL_IDS: [&str; 16] = [
-    "read",
-    "write",
-    "edit",
-    "glob",
-    "grep",
-    "bash",
-    "todo",
-    "task",
-    "question",
-    "web_search",
-    "web_fetch",
-    "skill",
-    "tool_search",
-    "view_image",
-    "plan_exit",
-    "apply_patch",
-];
+/// The one list of built-in tools; those with a file in the tools' room exist. A tool is one file.
+const TOOL_NAMES: &str = "crates/core/src/tool_names.rs";
 
 const VOCABULARY: &str = "crates/core/src/chunk.rs";
 
@@ -32,10 +15,13 @@ pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let scenarios: Vec<&SourceFile> =
         files.iter().filter(|file| is_scenario(&file.path) || is_transcript(&file.path)).collect();
     let mut wanted: Vec<(&str, String)> =
-        existing_tools(files).into_iter().map(|id| ("tool", id.to_owned())).collect();
+        existing_tools(files).into_iter().map(|name| ("tool", name)).collect();
     let chunk_types = chunk_types(files);
     if chunk_types.is_empty() {
         return vec![Finding::new(VOCABULARY, "holds no `pub enum Chunk` that can be read")];
+    }
+    if wanted.is_empty() {
+        return vec![Finding::new(TOOL_NAMES, "names no tool that has a file")];
     }
     wanted.extend(chunk_types.into_iter().map(|name| ("chunk", name)));
     wanted
@@ -54,12 +40,18 @@ fn is_transcript(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/tests/") && path.ends_with(".md")
 }
 
-fn existing_tools(files: &[SourceFile]) -> Vec<&'static str> {
-    let is_there = |id: &str| {
-        let file_name = format!("/{id}.rs");
-        files.iter().any(|file| file.path.starts_with("crates/tools/src/") && file.path.ends_with(&file_name))
+fn existing_tools(files: &[SourceFile]) -> Vec<String> {
+    let is_there = |name: &&str| {
+        let file_name = format!("/{name}.rs");
+        files
+            .iter()
+            .any(|file| file.path.starts_with("crates/tools/src/tools/") && file.path.ends_with(&file_name))
     };
-    TOOL_IDS.into_iter().filter(|id| is_there(id)).collect()
+    let lists = files.iter().filter(|file| file.path == TOOL_NAMES);
+    let names = lists
+        .flat_map(|file| file.text.lines())
+        .filter_map(|line| line.strip_prefix("    \"")?.strip_suffix("\","));
+    names.filter(is_there).map(str::to_owned).collect()
 }
 
 /// Read from the enum itself, so that a new variant asks for its scenario.
@@ -77,7 +69,7 @@ fn chunk_types(files: &[SourceFile]) -> Vec<String> {
         .collect()
 }
 
-/// `TextDelta` → `text-delta`; `Data` stands for every `data-…`.
+/// `TextDelta` → `text-delta`; `Data` means every `data-…`.
 fn wire_name(variant: &str) -> String {
     let mut name = String::new();
     for character in variant.chars() {
@@ -109,7 +101,11 @@ mod tests {
                           TextDelta {\n        Wrapped: String,\n    },\n    Data { name: String },\n}\nimpl Chunk {\n    Foo\n}\n";
 
     fn house(scenario: Option<&str>) -> Vec<SourceFile> {
-        let mut files = vec![file(VOCABULARY, CHUNKS), file("crates/tools/src/read.rs", "")];
+        let mut files = vec![
+            file(VOCABULARY, CHUNKS),
+            file(TOOL_NAMES, "pub const BUILTIN_TOOLS: [&str; 2] = [\n    \"read\",\n    \"task\",\n];\n"),
+            file("crates/tools/src/tools/read.rs", ""),
+        ];
         files.extend(scenario.map(|text| file("crates/cli/scenarios/a.md", text)));
         files
     }
@@ -147,6 +143,13 @@ mod tests {
                 "no scenario shows the chunk `data-`"
             ]
         );
+    }
+
+    #[test]
+    fn a_list_of_tools_that_cannot_be_read_is_found() {
+        let mut files = house(Some("call read {}"));
+        files.retain(|file| file.path != TOOL_NAMES);
+        assert_eq!(check(&files), [Finding::new(TOOL_NAMES, "names no tool that has a file")]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ const LONG_FILES: [(&str, &str); 0] = [];
 /// The one file of the product that may hold the protocol's stdout.
 const PROTOCOL_OUTPUT: &str = "crates/rpc/src/stdio.rs";
 /// In a terminal of the client, where no protocol is spoken.
-const RELAY: &str = "crates/tools/src/relay.rs";
+const RELAY: &str = "crates/sandbox/src/relay.rs";
 
 /// Commands answer on stdout, too, but through one file, so that it is known what can reach it.
 const COMMAND_LINE: &str = "crates/cli/src/";
@@ -47,7 +47,7 @@ fn length(file: &SourceFile) -> Option<Finding> {
     })
 }
 
-/// Tests stand at the end, below `#[cfg(test)]`, or in a file of their own.
+/// Tests are at the end, below `#[cfg(test)]`, or in a file of their own.
 fn lines_without_tests(file: &SourceFile) -> usize {
     if is_test_file(&file.path) {
         return 0;
@@ -55,7 +55,7 @@ fn lines_without_tests(file: &SourceFile) -> usize {
     file.text.lines().take_while(|line| line.trim_end() != "#[cfg(test)]").count()
 }
 
-fn is_test_file(path: &str) -> bool {
+pub(super) fn is_test_file(path: &str) -> bool {
     path.ends_with("/tests.rs")
         || path.split('/').any(|folder| matches!(folder, "tests" | "benches" | "examples"))
 }

@@ -29,7 +29,7 @@ pub(super) fn place(cursor: &str) -> Option<(i64, SessionId)> {
     Some((i64::from_be_bytes(*time), SessionId::new(id)))
 }
 
-/// FNV-1a: catches accidents. Nobody gains anything by forging a cursor.
+/// FNV-1a: catches accidents. A forged cursor gains nothing.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

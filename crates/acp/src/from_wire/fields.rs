@@ -35,7 +35,7 @@ pub(super) struct Object {
     fields: Map<String, Value>,
 }
 
-/// A value and where it stands.
+/// A value and the path to it.
 #[derive(Debug)]
 pub(super) struct Field {
     path: String,
@@ -67,7 +67,8 @@ impl Object {
         Some(Field { path: self.path_of(name), value })
     }
 
-    /// A string, or nothing at all when the field is absent or anything else: the protocol says so for this field.
+    /// A string, or nothing at all when the field is absent or anything else: the protocol says so for this
+    /// field.
     pub(super) fn lenient_string(&mut self, name: &str) -> Option<String> {
         self.optional(name)?.string().ok()
     }

@@ -1,4 +1,5 @@
-//! Prompt blocks to typed user parts. Opens, fetches and infers nothing; what a block says is stored as it was said.
+//! Prompt blocks to typed user parts. Opens, fetches and infers nothing; what a block says is stored as it was
+//! said.
 
 use std::borrow::Cow;
 
@@ -173,8 +174,8 @@ fn file(data: Field, media_type: String, marks: Marks<'_>) -> Result<Part, Inval
     })
 }
 
-/// Checks without holding the decoded bytes: an attachment may have 20 MiB. Clients disagree about padding, so it may be
-/// missing, but not wrong.
+/// Checks without holding the decoded bytes: an attachment may have 20 MiB. Clients disagree about padding, so
+/// it may be missing, but not wrong.
 fn check_base64(data: &str) -> Result<(), String> {
     let digits = data.trim_end_matches('=');
     if digits.len() * 3 / 4 > ATTACHMENT_BYTES {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn read(method: &str, params: Value) -> Result<Request, ErrorObject> {
+fn read(method: &str, params: Value) -> Result<ClientRequest, ErrorObject> {
     request(method, Some(serde_json::value::to_raw_value(&params).unwrap()))
 }
 
@@ -43,7 +43,8 @@ const METHODS: &[&str] = &[
 #[test]
 fn versions_are_negotiated_down_and_never_echoed() {
     for version in [0, 1, 2, 7, 65_535] {
-        let Ok(Request::Initialize(initialize)) = read("initialize", json!({ "protocolVersion": version }))
+        let Ok(ClientRequest::Initialize(initialize)) =
+            read("initialize", json!({ "protocolVersion": version }))
         else {
             panic!("{version}");
         };
@@ -62,7 +63,7 @@ fn what_a_client_can_do_falls_back_piece_by_piece() {
         "initialize",
         json!({"protocolVersion": 1, "clientCapabilities": capabilities}),
     ) {
-        Ok(Request::Initialize(initialize)) => initialize.capabilities,
+        Ok(ClientRequest::Initialize(initialize)) => initialize.capabilities,
         other => panic!("{other:?}"),
     };
     let capabilities =
@@ -119,8 +120,8 @@ fn unknown_methods_are_another_error() {
 
 #[test]
 fn no_parameters_are_fine_where_none_are_needed() {
-    assert_eq!(request("logout", None), Ok(Request::Logout));
-    let all = Request::ListSessions(ListSessions { cwd: None, after: None });
+    assert_eq!(request("logout", None), Ok(ClientRequest::Logout));
+    let all = ClientRequest::ListSessions(ListSessions { cwd: None, after: None });
     assert_eq!(request("session/list", None), Ok(all));
 }
 
@@ -133,7 +134,7 @@ fn directories_must_be_absolute() {
         additional_directories: vec!["/x".into(), "/y".into()],
         mcp_servers: vec![],
     };
-    assert_eq!(read("session/new", params), Ok(Request::NewSession(workplace)));
+    assert_eq!(read("session/new", params), Ok(ClientRequest::NewSession(workplace)));
     for (params, message) in [
         (json!({ "cwd": "w", "mcpServers": [] }), r#"cwd: must be an absolute path, not "w""#),
         (json!({ "cwd": "", "mcpServers": [] }), r#"cwd: must be an absolute path, not """#),
@@ -153,7 +154,7 @@ fn servers_of_the_client_are_understood_or_refused() {
     let new = |server: Value| read("session/new", json!({ "cwd": "/w", "mcpServers": [server] }));
     let refused = |server: Value| new(server).unwrap_err().message;
     let stdio = json!({ "name": "files", "command": "/bin/x", "args": ["-v"], "env": [{ "name": "A", "value": "b" }] });
-    let Ok(Request::NewSession(workplace)) = new(stdio) else { panic!() };
+    let Ok(ClientRequest::NewSession(workplace)) = new(stdio) else { panic!() };
     assert_eq!(workplace.mcp_servers, ["files"]);
     assert!(new(json!({ "type": "stdio", "name": "n", "command": "c", "args": null, "env": [] })).is_ok());
     for (server, message) in [
@@ -180,7 +181,7 @@ fn servers_of_the_client_are_understood_or_refused() {
 fn a_page_goes_on_where_the_last_one_ended() {
     let place = (1_763_000_000_000, SessionId::new("ses_1"));
     let params = json!({ "cursor": cursor(place.0, &place.1), "cwd": "/w" });
-    let page = Request::ListSessions(ListSessions { cwd: Some("/w".into()), after: Some(place) });
+    let page = ClientRequest::ListSessions(ListSessions { cwd: Some("/w".into()), after: Some(place) });
     assert_eq!(read("session/list", params), Ok(page));
     for bad in ["", "x", "AAAA"] {
         assert_eq!(
@@ -194,7 +195,7 @@ fn a_page_goes_on_where_the_last_one_ended() {
 #[test]
 fn option_values_are_ids_or_booleans() {
     let read = |params: Value| match read("session/set_config_option", params) {
-        Ok(Request::SetConfigOption { value, .. }) => Ok(value),
+        Ok(ClientRequest::SetConfigOption { value, .. }) => Ok(value),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.message),
     };
@@ -210,7 +211,7 @@ fn option_values_are_ids_or_booleans() {
 
 fn prompt(blocks: Value) -> Result<Vec<Part>, String> {
     match read("session/prompt", json!({ "sessionId": "s", "prompt": blocks })) {
-        Ok(Request::Prompt { prompt, .. }) => Ok(prompt.parts),
+        Ok(ClientRequest::Prompt { prompt, .. }) => Ok(prompt.parts),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.message),
     }
@@ -301,7 +302,7 @@ fn a_prompt_may_bring_its_id_and_context_for_the_turn() {
             "session/prompt",
             json!({"sessionId": "s", "prompt": blocks, "_meta": meta, "runtimeContext": context}),
         ) {
-            Ok(Request::Prompt { prompt, .. }) => Ok((prompt.message_id, prompt.runtime_context)),
+            Ok(ClientRequest::Prompt { prompt, .. }) => Ok((prompt.message_id, prompt.runtime_context)),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(error.message),
         }
@@ -335,7 +336,7 @@ fn a_prompt_may_bring_its_id_and_context_for_the_turn() {
 #[test]
 fn exports_have_four_formats() {
     let read = |params: Value| match read("_attache/session/export", params) {
-        Ok(Request::Export { format, .. }) => Ok(format),
+        Ok(ClientRequest::Export { format, .. }) => Ok(format),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.message),
     };

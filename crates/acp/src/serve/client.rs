@@ -1,31 +1,30 @@
 //! The person behind a connection, as the core asks them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
     ClientCapabilities, RequestPermissionOutcome, RequestPermissionResponse,
 };
 use attache_core::ids::CallId;
-use attache_core::ports::client::{About, Answer, Ask, Client, Question};
+use attache_core::ports::client::{About, Answer, Ask, Client, Permission, Question};
 use attache_core::ports::{BoxFuture, Delegate};
 use attache_rpc::{Peer, RequestError};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use super::courier::Errand;
-use super::delegate::ClientSide;
+use super::delegate::ClientDelegate;
+use super::forwarder::ForwarderCommand;
 use crate::from_wire;
 use crate::to_wire::{choice_request, fits_options, form_request, permission_request};
 
 #[derive(Debug)]
-pub(super) struct Asker {
+pub(super) struct AcpClient {
     peer: Peer,
-    /// Weak: the session holds this client, and the courier holds the seat in the session.
-    courier: mpsc::WeakUnboundedSender<Errand>,
+    /// Weak: the session holds this client, and the forwarder keeps it in the session.
+    forwarder: mpsc::WeakUnboundedSender<ForwarderCommand>,
     /// What the client does itself.
-    side: ClientSide,
+    side: ClientDelegate,
     forms: Forms,
 }
 
@@ -45,21 +44,21 @@ impl Forms {
     }
 }
 
-impl Asker {
+impl AcpClient {
     pub(super) fn new(
         peer: Peer,
-        courier: &mpsc::UnboundedSender<Errand>,
-        side: ClientSide,
+        forwarder: &mpsc::UnboundedSender<ForwarderCommand>,
+        side: ClientDelegate,
         forms: Forms,
     ) -> Arc<Self> {
-        Arc::new(Self { peer, courier: courier.downgrade(), side, forms })
+        Arc::new(Self { peer, forwarder: forwarder.downgrade(), side, forms })
     }
 }
 
-impl Client for Asker {
+impl Client for AcpClient {
     /// The question follows the updates that show its call. Dropping the future withdraws it from the client.
     fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
-        let shown = self.courier.upgrade().map(|courier| when_shown(&courier, ask.call_id.clone()));
+        let shown = self.forwarder.upgrade().map(|forwarder| when_shown(&forwarder, ask.call_id.clone()));
         let (peer, forms) = (self.peer.clone(), self.forms);
         Box::pin(async move {
             let Some(shown) = shown else { return Answer::Gone };
@@ -67,9 +66,7 @@ impl Client for Asker {
                 return Answer::Gone;
             }
             let answer = match &ask.about {
-                About::Permission { rule_name, edits_name, outside } => {
-                    permission(&peer, &ask, rule_name.as_deref(), edits_name.as_deref(), outside).await
-                }
+                About::Permission(about) => permission(&peer, &ask, about).await,
                 About::Questions(questions) => said(&peer, forms, &ask, questions).await,
             };
             answer.unwrap_or_else(|unanswered| unanswered)
@@ -81,21 +78,15 @@ impl Client for Asker {
     }
 }
 
-/// An answer that is none of the client's own stands as an error.
-async fn permission(
-    peer: &Peer,
-    ask: &Ask,
-    rule_name: Option<&str>,
-    edits_name: Option<&str>,
-    outside: &[PathBuf],
-) -> Result<Answer, Answer> {
-    let question = permission_request(ask, rule_name, edits_name, outside);
+/// `Err` is an answer that the client did not give itself.
+async fn permission(peer: &Peer, ask: &Ask, about: &Permission) -> Result<Answer, Answer> {
+    let question = permission_request(ask, about);
     let response = put(peer, "session/request_permission", question, Answer::RejectOnce).await?;
-    Ok(answer(&response, rule_name, edits_name))
+    Ok(answer(&response, about.rule_name.as_deref(), about.edits_name.as_deref()))
 }
 
-/// One form where the client has them; else a few choices each, one after the other, as options. Other questions are for
-/// the model to ask in its text.
+/// One form where the client has them; else a few choices each, one after the other, as options. Other
+/// questions are for the model to ask in its text.
 async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> Result<Answer, Answer> {
     match forms {
         Forms::Shown => {
@@ -136,10 +127,10 @@ async fn put(
     })
 }
 
-fn when_shown(courier: &mpsc::UnboundedSender<Errand>, call_id: CallId) -> oneshot::Receiver<()> {
+fn when_shown(forwarder: &mpsc::UnboundedSender<ForwarderCommand>, call_id: CallId) -> oneshot::Receiver<()> {
     let (go, shown) = oneshot::channel();
-    // A courier that has left drops the errand, which ends the wait.
-    drop(courier.send(Errand::Question { call_id, go }));
+    // A forwarder that has left drops the command, which ends the wait.
+    drop(forwarder.send(ForwarderCommand::Question { call_id, go }));
     shown
 }
 

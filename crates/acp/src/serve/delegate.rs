@@ -1,5 +1,5 @@
-//! What a client does for a session instead of this machine, asked over its connection: texts and terminals. Decides
-//! nothing about what may be touched; the core and the tools did before they ask here.
+//! What a client does for a session instead of this machine, asked over its connection: texts and terminals.
+//! Decides nothing about what may be touched; the core and the tools did before they ask here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ClientFs;
-use super::courier::Errand;
+use super::forwarder::ForwarderCommand;
 use super::terminal::ClientTerminal;
 use crate::limits::{FS_DEADLINE, REFUSAL_CHARS, SILENCES, TERMINAL_DEADLINE};
 
@@ -39,43 +39,43 @@ pub(super) fn offers(capabilities: &ClientCapabilities, wanted: ClientFs) -> Off
     }
 }
 
-/// One client's side of one session. It lives as long as the connection's link to the session, loads included, so that
-/// what it learned of the client's patience holds for the session.
+/// One client's side of one session. It lives as long as the connection's link to the session, loads included,
+/// so that what it learned of the client's patience holds for the session.
 #[derive(Clone, Debug)]
-pub(super) struct ClientSide(Arc<Shared>);
+pub(super) struct ClientDelegate(Arc<DelegateRequests>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct DelegateRequests {
     peer: Peer,
     hub: Hub,
     session_id: SessionId,
     offers: Offers,
-    /// Weak: the session holds this, and the courier holds the seat in the session.
-    courier: mpsc::WeakUnboundedSender<Errand>,
+    /// Weak: the session holds this, and the forwarder keeps it in the session.
+    forwarder: mpsc::WeakUnboundedSender<ForwarderCommand>,
     /// Requests about texts that got no answer, in a row. It stays where it is once it has reached its limit.
     silences: AtomicU32,
     /// Terminals are not asked for any more.
     no_terminals: AtomicBool,
 }
 
-impl ClientSide {
+impl ClientDelegate {
     pub(super) fn new(
         peer: Peer,
         hub: Hub,
         session_id: SessionId,
         offers: Offers,
-        courier: &mpsc::UnboundedSender<Errand>,
+        forwarder: &mpsc::UnboundedSender<ForwarderCommand>,
     ) -> Self {
-        let (courier, silences, no_terminals) =
-            (courier.downgrade(), AtomicU32::new(0), AtomicBool::new(false));
-        Self(Arc::new(Shared { peer, hub, session_id, offers, courier, silences, no_terminals }))
+        let (forwarder, silences, no_terminals) =
+            (forwarder.downgrade(), AtomicU32::new(0), AtomicBool::new(false));
+        Self(Arc::new(DelegateRequests { peer, hub, session_id, offers, forwarder, silences, no_terminals }))
     }
 }
 
-impl Delegate for ClientSide {
+impl Delegate for ClientDelegate {
     /// Nothing of a client that is gone: the editor's side of things went with it, and the run goes on here.
     fn offers(&self) -> Offers {
-        let Shared { peer, offers, silences, no_terminals, .. } = &*self.0;
+        let DelegateRequests { peer, offers, silences, no_terminals, .. } = &*self.0;
         if peer.is_closed() {
             return Offers::default();
         }
@@ -91,19 +91,20 @@ impl Delegate for ClientSide {
         let request = ReadTextFileRequest::new(self.0.session_id.as_str().to_owned(), path)
             .line(lines.first)
             .limit(lines.count);
-        let shared = self.0.clone();
+        let requests = self.0.clone();
         Box::pin(async move {
-            let response = shared.ask_for_text("fs/read_text_file", &request).await?;
+            let response = requests.ask_for_text("fs/read_text_file", &request).await?;
             Ok(read::<ReadTextFileResponse>(&response)?.content)
         })
     }
 
     fn write_text(&self, path: &Path, text: String) -> BoxFuture<'static, Result<(), DelegateError>> {
         let request = WriteTextFileRequest::new(self.0.session_id.as_str().to_owned(), path, text);
-        let shared = self.0.clone();
+        let requests = self.0.clone();
         Box::pin(async move {
-            let response = shared.ask_for_text("fs/write_text_file", &request).await?;
-            // An object or nothing, whatever is in it, says that it was written. Words say why not: avante sends its errors so.
+            let response = requests.ask_for_text("fs/write_text_file", &request).await?;
+            // An object or nothing, whatever is in it, says that it was written. Words say why not: avante
+            // sends its errors so.
             match serde_json::from_str::<String>(response.get()) {
                 Ok(words) => Err(DelegateError::Refused(short(&words))),
                 Err(_) => Ok(()),
@@ -122,19 +123,19 @@ impl Delegate for ClientSide {
             .env(variables.collect())
             .cwd(directory)
             .output_byte_limit(output_bytes);
-        let shared = self.0.clone();
+        let requests = self.0.clone();
         Box::pin(async move {
-            let response = shared.ask("terminal/create", &request, Some(TERMINAL_DEADLINE)).await?;
+            let response = requests.ask("terminal/create", &request, Some(TERMINAL_DEADLINE)).await?;
             let id = read::<CreateTerminalResponse>(&response)?.terminal_id.0.to_string();
-            let shown = shared.when_shown(&id);
-            Ok(Arc::new(ClientTerminal::new(shared, id, shown)) as Arc<dyn Terminal>)
+            let shown = requests.when_shown(&id);
+            Ok(Arc::new(ClientTerminal::new(requests, id, shown)) as Arc<dyn Terminal>)
         })
     }
 
     fn terminals_lost(&self, loss: TerminalLoss) -> BoxFuture<'static, ()> {
-        let shared = self.0.clone();
+        let requests = self.0.clone();
         Box::pin(async move {
-            let is_known = shared.no_terminals.swap(true, Ordering::Relaxed);
+            let is_known = requests.no_terminals.swap(true, Ordering::Relaxed);
             if is_known || loss == TerminalLoss::NotOpened(DelegateError::Gone) {
                 return;
             }
@@ -150,7 +151,7 @@ impl Delegate for ClientSide {
                 }
             };
             let title = "Commands are shown without the editor's terminals from now on".to_owned();
-            shared
+            requests
                 .notice(
                     title,
                     format!("{reason} They run and are held as before, for the rest of this session."),
@@ -160,7 +161,7 @@ impl Delegate for ClientSide {
     }
 }
 
-impl Shared {
+impl DelegateRequests {
     pub(super) fn session_id(&self) -> &SessionId {
         &self.session_id
     }
@@ -225,9 +226,9 @@ impl Shared {
     /// Resolves when the client has been shown the terminal in its call, or will never be.
     fn when_shown(&self, terminal_id: &str) -> oneshot::Receiver<()> {
         let (go, shown) = oneshot::channel();
-        if let Some(courier) = self.courier.upgrade() {
-            // A courier that has left drops the errand, which ends the wait.
-            drop(courier.send(Errand::Terminal { terminal_id: terminal_id.to_owned(), go }));
+        if let Some(forwarder) = self.forwarder.upgrade() {
+            // A forwarder that has left drops the command, which ends the wait.
+            drop(forwarder.send(ForwarderCommand::Terminal { terminal_id: terminal_id.to_owned(), go }));
         }
         shown
     }

@@ -17,12 +17,12 @@ pub(super) fn error_object(error: &HubError) -> ErrorObject {
         HubError::RunningElsewhere(_) | HubError::Busy(_) => {
             ErrorObject::invalid_request(error.to_string()).detailed()
         }
-        HubError::NoModel => ErrorObject::auth_required(error.to_string()),
+        HubError::NoModel(_) => ErrorObject::auth_required(error.to_string()),
         HubError::Store(_) | HubError::Internal(_) => ErrorObject::internal(error.to_string()),
     }
 }
 
-/// A session that this connection has not opened, or nobody has.
+/// A session that this connection has not opened, or that does not exist.
 pub(super) fn unknown_session(id: &SessionId) -> ErrorObject {
     not_found(id, format!("there is no open session {id}; load or resume it first"))
 }

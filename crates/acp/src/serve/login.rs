@@ -6,11 +6,11 @@ use agent_client_protocol_schema::v1::ClientCapabilities;
 use attache_rpc::{ErrorObject, Responder};
 use serde_json::json;
 
-use super::desk::Shared;
+use super::router::ClientConnection;
 use crate::accounts::{Accounts, Login, LoginWay};
 use crate::from_wire::LoginTerminals;
 
-impl Shared {
+impl ClientConnection {
     /// The ways to log in that this client can go; `None` where no credentials are managed.
     pub(super) fn logins_for(&self, client: &ClientCapabilities) -> Option<Vec<Login>> {
         let accounts = self.agent.accounts.as_ref()?;
@@ -56,12 +56,11 @@ impl Shared {
     }
 
     fn unknown_login(&self, method_id: &str) -> ErrorObject {
-        let known: Vec<_> = self.agent.accounts.iter().flat_map(|accounts| accounts.logins()).collect();
-        let known: Vec<_> = known.iter().map(|login| login.id.as_str()).collect();
+        let offered = self.lock().phase.client().map(|client| client.login_methods).unwrap_or_default();
         let reason = format!("methodId: there is no authentication method {method_id:?}");
-        ErrorObject::invalid_params(match known.is_empty() {
-            true => reason,
-            false => format!("{reason}; available: {}", known.join(", ")),
+        ErrorObject::invalid_params(match offered.is_empty() {
+            true => format!("{reason}; this agent offers none"),
+            false => format!("{reason}; offered: {}", offered.join(", ")),
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Prompts of one connection in one session: which messages are its own, and who answers each when its turn has ended.
+//! Prompts of one connection in one session: which messages are its own, and who answers each when its turn has
+//! ended.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,39 +11,39 @@ use futures_util::FutureExt;
 use futures_util::future::Shared;
 use tokio::sync::{mpsc, oneshot};
 
-use super::client::Asker;
-use super::courier::Errand;
+use super::client::AcpClient;
 use super::failure::{error_object, prompt_answer};
+use super::forwarder::ForwarderCommand;
 
 /// Prompts that were handed in and not yet answered.
 ///
-/// Why a lock: the reader hands prompts in while the courier asks which messages came from here. A prompt is handed to
-/// the session while the lock is held, so that its entries can't be seen before it is listed.
+/// Why a lock: the reader hands prompts in while the forwarder asks which messages came from here. A prompt is
+/// handed to the session while the lock is held, so that its entries can't be seen before it is listed.
 #[derive(Debug, Default)]
-pub(super) struct OwnPrompts(Mutex<Listed>);
+pub(super) struct OwnPrompts(Mutex<PromptList>);
 
 #[derive(Debug, Default)]
-struct Listed {
-    prompts: Vec<Own>,
+struct PromptList {
+    prompts: Vec<OwnPrompt>,
     next_number: u64,
 }
 
 #[derive(Debug)]
-struct Own {
+struct OwnPrompt {
     number: u64,
-    /// Resolves before anybody is shown the message.
+    /// Resolves before any client is shown the message.
     accepted: Shared<oneshot::Receiver<MessageId>>,
 }
 
 /// A prompt whose turn has ended, on its way to its answer.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedPrompt {
     pub(super) number: u64,
     pub(super) responder: Responder,
     pub(super) outcome: Result<TurnOutcome, HubError>,
 }
 
-impl Ended {
+impl EndedPrompt {
     /// Entries below this index come before the answer.
     pub(super) fn after_index(&self) -> u64 {
         self.outcome.as_ref().map_or(0, |outcome| outcome.after_index)
@@ -65,20 +66,20 @@ impl OwnPrompts {
     pub(super) fn hand_in(
         &self,
         handle: &SessionHandle,
-        (asker, prompt): (Arc<Asker>, Prompt),
+        (client, prompt): (Arc<AcpClient>, Prompt),
         responder: Responder,
         peer: &Peer,
-        courier: &mpsc::UnboundedSender<Errand>,
+        forwarder: &mpsc::UnboundedSender<ForwarderCommand>,
     ) {
         let mut listed = self.lock();
-        let Ticket { accepted, outcome } = handle.prompt_of(Some(asker), prompt);
+        let Ticket { accepted, outcome } = handle.prompt_of(Some(client), prompt);
         let number = listed.next_number;
         listed.next_number += 1;
         let accepted = accepted.shared();
-        listed.prompts.push(Own { number, accepted: accepted.clone() });
+        listed.prompts.push(OwnPrompt { number, accepted: accepted.clone() });
         drop(listed);
-        let waiting = Waiting { number, accepted, outcome, responder };
-        tokio::spawn(waiting.for_end(handle.clone(), peer.clone(), courier.clone()));
+        let waiting = PendingPrompt { number, accepted, outcome, responder };
+        tokio::spawn(waiting.for_end(handle.clone(), peer.clone(), forwarder.clone()));
     }
 
     /// Whether a message came from this connection.
@@ -88,8 +89,7 @@ impl OwnPrompts {
 
     /// Which of the prompts of this connection that are not answered yet a message is.
     pub(super) fn number_of(&self, message_id: &MessageId) -> Option<u64> {
-        let is_it =
-            |own: &&Own| matches!(own.accepted.clone().now_or_never(), Some(Ok(id)) if id == *message_id);
+        let is_it = |own: &&OwnPrompt| matches!(own.accepted.clone().now_or_never(), Some(Ok(id)) if id == *message_id);
         self.lock().prompts.iter().find(is_it).map(|own| own.number)
     }
 
@@ -105,20 +105,25 @@ impl OwnPrompts {
         self.lock().prompts.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Listed> {
+    fn lock(&self) -> MutexGuard<'_, PromptList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Waiting {
+struct PendingPrompt {
     number: u64,
     accepted: Shared<oneshot::Receiver<MessageId>>,
     outcome: oneshot::Receiver<Result<TurnOutcome, HubError>>,
     responder: Responder,
 }
 
-impl Waiting {
-    async fn for_end(mut self, handle: SessionHandle, peer: Peer, courier: mpsc::UnboundedSender<Errand>) {
+impl PendingPrompt {
+    async fn for_end(
+        mut self,
+        handle: SessionHandle,
+        peer: Peer,
+        forwarder: mpsc::UnboundedSender<ForwarderCommand>,
+    ) {
         let cancelled = self.responder.cancelled();
         let outcome = tokio::select! {
             biased;
@@ -132,9 +137,11 @@ impl Waiting {
             }
         };
         let outcome = outcome.unwrap_or_else(|_| Err(HubError::Closed(handle.id().clone())));
-        let ended = Ended { number: self.number, responder: self.responder, outcome };
-        // Without a courier there are no updates to wait for.
-        if let Err(mpsc::error::SendError(Errand::Ended(ended))) = courier.send(Errand::Ended(ended)) {
+        let ended = EndedPrompt { number: self.number, responder: self.responder, outcome };
+        // Without a forwarder there are no updates to wait for.
+        if let Err(mpsc::error::SendError(ForwarderCommand::Ended(ended))) =
+            forwarder.send(ForwarderCommand::Ended(ended))
+        {
             ended.answer();
         }
     }

@@ -1,10 +1,13 @@
-//! A connection of an agent that could not start: the handshake succeeds, and everything else is answered with the reason.
-//! Editors show the error of a request; what a process wrote to stderr before it ended they mostly do not.
+//! A connection of an agent that could not start: the handshake succeeds, and everything else is answered with
+//! the reason. Editors show the error of a request; what a process wrote to stderr before it ended they mostly
+//! do not.
 
 use std::sync::Arc;
 
-use attache_rpc::{Connection, ErrorObject, Handler, Notification, Options, Peer, Request as Incoming};
-use tokio::io::{AsyncRead, AsyncWrite};
+use attache_rpc::{
+    Connection, ErrorObject, Handler, IncomingRequest, MessageSink, MessageSource, Notification, Options,
+    Peer,
+};
 
 use crate::from_wire;
 use crate::to_wire::failed_start_response;
@@ -19,12 +22,13 @@ pub struct StartFailure {
 }
 
 /// Serves a client of an agent that could not start, until it hangs up.
-pub fn refuse_all<R, W>(failure: StartFailure, reader: R, writer: W, options: Options) -> Connection
-where
-    R: AsyncRead + Send + Unpin + 'static,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
-    let (_, connection) = Peer::start(reader, writer, options, |_| Arc::new(Refuser(failure)));
+pub fn refuse_all(
+    failure: StartFailure,
+    source: impl MessageSource,
+    sink: impl MessageSink,
+    options: Options,
+) -> Connection {
+    let (_, connection) = Peer::start(source, sink, options, |_| Arc::new(Refuser(failure)));
     connection
 }
 
@@ -32,8 +36,8 @@ where
 struct Refuser(StartFailure);
 
 impl Handler for Refuser {
-    fn request(&self, incoming: Incoming) {
-        let Incoming { method, params, responder } = incoming;
+    fn request(&self, incoming: IncomingRequest) {
+        let IncomingRequest { method, params, responder } = incoming;
         if method != "initialize" {
             return responder.error(ErrorObject::internal(&self.0.reason));
         }

@@ -10,24 +10,25 @@ use attache_core::ports::BoxFuture;
 use attache_core::ports::delegate::{DelegateError, Terminal, TerminalExit, TerminalOutput};
 use tokio::sync::oneshot;
 
-use super::delegate::{Shared, read};
+use super::delegate::{DelegateRequests, read};
 use crate::limits::TERMINAL_DEADLINE;
 
 #[derive(Debug)]
 pub(super) struct ClientTerminal {
-    shared: Arc<Shared>,
+    requests: Arc<DelegateRequests>,
     id: String,
-    /// Ends when the client has been shown the terminal. Why a lock: it is waited for once, by whoever releases.
+    /// Ends when the client has been shown the terminal. Why a lock: it is waited for once, by whoever
+    /// releases.
     shown: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl ClientTerminal {
-    pub(super) fn new(shared: Arc<Shared>, id: String, shown: oneshot::Receiver<()>) -> Self {
-        Self { shared, id, shown: Mutex::new(Some(shown)) }
+    pub(super) fn new(requests: Arc<DelegateRequests>, id: String, shown: oneshot::Receiver<()>) -> Self {
+        Self { requests, id, shown: Mutex::new(Some(shown)) }
     }
 
-    fn names(&self) -> (Arc<Shared>, String, String) {
-        (self.shared.clone(), self.shared.session_id().as_str().to_owned(), self.id.clone())
+    fn names(&self) -> (Arc<DelegateRequests>, String, String) {
+        (self.requests.clone(), self.requests.session_id().as_str().to_owned(), self.id.clone())
     }
 }
 
@@ -37,36 +38,36 @@ impl Terminal for ClientTerminal {
     }
 
     fn output(&self) -> BoxFuture<'static, Result<TerminalOutput, DelegateError>> {
-        let (shared, session, id) = self.names();
+        let (requests, session, id) = self.names();
         Box::pin(async move {
             let request = TerminalOutputRequest::new(session, id);
-            let response = shared.ask("terminal/output", &request, Some(TERMINAL_DEADLINE)).await?;
+            let response = requests.ask("terminal/output", &request, Some(TERMINAL_DEADLINE)).await?;
             let TerminalOutputResponse { output, truncated, exit_status, .. } = read(&response)?;
             Ok(TerminalOutput { text: output, truncated, exit: exit_status.map(exit) })
         })
     }
 
     fn wait_for_exit(&self) -> BoxFuture<'static, Result<TerminalExit, DelegateError>> {
-        let (shared, session, id) = self.names();
+        let (requests, session, id) = self.names();
         Box::pin(async move {
             let request = WaitForTerminalExitRequest::new(session, id);
-            let response = shared.ask("terminal/wait_for_exit", &request, None).await?;
+            let response = requests.ask("terminal/wait_for_exit", &request, None).await?;
             Ok(exit(read::<WaitForTerminalExitResponse>(&response)?.exit_status))
         })
     }
 
     fn kill(&self) -> BoxFuture<'static, Result<(), DelegateError>> {
-        let (shared, session, id) = self.names();
+        let (requests, session, id) = self.names();
         Box::pin(async move {
             let request = KillTerminalRequest::new(session, id);
-            shared.ask("terminal/kill", &request, Some(TERMINAL_DEADLINE)).await.map(drop)
+            requests.ask("terminal/kill", &request, Some(TERMINAL_DEADLINE)).await.map(drop)
         })
     }
 
-    /// A client drops what it knows of a terminal when it is released, so it has to be shown it before: requests and
-    /// updates take different ways out, and a short command is over before its update has left.
+    /// A client drops what it knows of a terminal when it is released, so it has to be shown it before:
+    /// requests and updates take different ways out, and a short command is over before its update has left.
     fn release(&self) -> BoxFuture<'static, Result<(), DelegateError>> {
-        let (shared, session, id) = self.names();
+        let (requests, session, id) = self.names();
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
             if let Some(shown) = shown {
@@ -74,7 +75,7 @@ impl Terminal for ClientTerminal {
                 drop(tokio::time::timeout(TERMINAL_DEADLINE, shown).await);
             }
             let request = ReleaseTerminalRequest::new(session, id);
-            shared.ask("terminal/release", &request, Some(TERMINAL_DEADLINE)).await.map(drop)
+            requests.ask("terminal/release", &request, Some(TERMINAL_DEADLINE)).await.map(drop)
         })
     }
 }

@@ -13,10 +13,10 @@ use agent_client_protocol_schema::v1::{
 use attache_core::calendar::iso_8601;
 use attache_core::choices::{Choices, Chosen};
 use attache_core::chunk::ToolMarks;
-use attache_core::events::{RunState, Status};
+use attache_core::events::{RunState, Runs, SessionStatus};
 use attache_core::hub::QueuedMessage;
 use attache_core::ids::SessionId;
-use attache_core::ports::client::Ask;
+use attache_core::ports::client::{Ask, Permission};
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown};
 use serde_json::{Map, Value, json};
@@ -24,8 +24,8 @@ use serde_json::{Map, Value, json};
 use crate::accounts::{CommandLine, Login, LoginWay};
 use crate::from_wire::{LoginTerminals, TERMINAL_AUTH_KEY};
 
-use super::fit::{self, Matter};
-use super::legible::{fenced, visible, visible_line};
+use super::fit::{self, FieldKind};
+use super::legible::{fenced, literal, visible, visible_line};
 use super::selection::{config_options, modes};
 use super::{content, tool};
 
@@ -134,7 +134,8 @@ pub fn session_info(row: &SessionRow) -> SessionInfo {
         .updated_at(iso_8601(row.updated_at))
 }
 
-/// What a session is opened with: new, load, resume and fork answer the same, the first and the last with the id.
+/// What a session is opened with: new, load, resume and fork answer the same, the first and the last with the
+/// id.
 pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen: &Chosen) -> Value {
     let mut result =
         json!({ "modes": modes(choices, chosen), "configOptions": config_options(choices, chosen) });
@@ -144,7 +145,7 @@ pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen:
     result
 }
 
-pub fn status_result(status: &Status) -> Value {
+pub fn status_result(status: &SessionStatus) -> Value {
     let mut result = match &status.state {
         RunState::Idle => json!({ "state": "idle" }),
         RunState::Busy => json!({ "state": "busy" }),
@@ -161,6 +162,10 @@ pub fn status_result(status: &Status) -> Value {
     if let Some(message_id) = &status.message_id {
         result["messageId"] = json!(message_id);
     }
+    match status.runs {
+        Runs::Here => {}
+        Runs::Elsewhere => result["runsIn"] = json!("another process"),
+    }
     result
 }
 
@@ -170,14 +175,9 @@ pub fn queue_entry(queued: &QueuedMessage) -> Value {
     json!({ "messageId": queued.message_id, "queuedAt": iso_8601(queued.queued_at), "prompt": prompt })
 }
 
-/// The question as the client puts it to its user. The title is never cut and hides nothing; raw data and diffs that
-/// would make the line too long are cut.
-pub fn permission_request(
-    ask: &Ask,
-    rule_name: Option<&str>,
-    edits_name: Option<&str>,
-    outside: &[PathBuf],
-) -> Result<Value, serde_json::Error> {
+/// The question as the client puts it to its user. The title is never cut and hides nothing; raw data and diffs
+/// that would make the line too long are cut.
+pub fn permission_request(ask: &Ask, about: &Permission) -> Result<Value, serde_json::Error> {
     let title = match ask.presentation.title.is_empty() {
         true => &ask.tool_name,
         false => &ask.presentation.title,
@@ -187,16 +187,20 @@ pub fn permission_request(
             .title(visible_line(title))
             .name(ask.tool_name.clone())
             .raw_input(tool::object("input", ask.input.clone()));
-    if !outside.is_empty() {
-        fields.content.get_or_insert_default().push(lies_outside(outside).into());
+    let content = fields.content.get_or_insert_default();
+    // One place that the reason names is not told twice.
+    let is_named = |place: &PathBuf| about.why.contains(&place.display().to_string());
+    if !about.outside.iter().all(is_named) {
+        content.push(lies_outside(&about.outside).into());
     }
+    content.push(format!("Asks because: {}", literal(&visible_line(&about.why))).into());
     let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields);
     let mut call = serde_json::to_value(call)?;
     tool::name_new_files(&mut call);
-    fit::cut(&mut call, &[Matter::Raw, Matter::Diff]);
+    fit::cut(&mut call, &[FieldKind::Raw, FieldKind::Diff]);
     // What would not hold is not offered.
     let always = |id, verb: &str, kind| {
-        let name = rule_name.map(|name| format!("{verb}: {}", visible_line(name)));
+        let name = about.rule_name.as_ref().map(|name| format!("{verb}: {}", visible_line(name)));
         name.map(|name| option(id, name, kind))
     };
     let options: Vec<PermissionOption> = [
@@ -205,7 +209,7 @@ pub fn permission_request(
         Some(option("reject_once", "Reject".to_owned(), PermissionOptionKind::RejectOnce)),
         always("reject_always", "Always reject", PermissionOptionKind::RejectAlways),
         // Last: a client that knows options by their kind takes the first of a kind.
-        edits_name.map(|name| {
+        about.edits_name.as_ref().map(|name| {
             let name = format!("Always allow: {}", visible_line(name));
             option("allow_edits", name, PermissionOptionKind::AllowAlways)
         }),
@@ -220,13 +224,10 @@ fn option(id: &'static str, name: String, kind: PermissionOptionKind) -> Permiss
     PermissionOption::new(id, name, kind)
 }
 
-/// Where a call would leave the session's directories.
+/// Where a call would leave the workspace.
 fn lies_outside(directories: &[PathBuf]) -> String {
     let names = directories.iter().map(|directory| directory.display().to_string());
-    format!(
-        "Outside of the session's directories:\n{}",
-        fenced(&visible(&names.collect::<Vec<_>>().join("\n")))
-    )
+    format!("Outside of the workspace:\n{}", fenced(&visible(&names.collect::<Vec<_>>().join("\n"))))
 }
 
 /// Texts made visible. Diffs stay: they are what the client compares with the file.

@@ -1,4 +1,4 @@
-//! Files, links and sources to content blocks. Inlines only what stands in the entry; fetches nothing.
+//! Files, links and sources to content blocks. Inlines only what the entry holds; fetches nothing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,11 +14,12 @@ use attache_core::metadata::OWN_KEY;
 use attache_core::part::Part;
 use attache_core::prompt::media::{Block, Marks};
 use attache_core::prompt::name_of_uri;
+use attache_core::slash_commands;
 use serde_json::{Value, json};
 
-use super::line;
+use super::{commands, line};
 
-/// A file with its bytes inline becomes the block it is; one that stands elsewhere becomes a link to it.
+/// A file with its bytes inline becomes the block it is; one that is kept elsewhere becomes a link to it.
 pub(super) fn file(
     entry: Entry<'_>,
     url: &str,
@@ -27,18 +28,18 @@ pub(super) fn file(
     out: &mut Vec<u8>,
 ) -> Result<(), serde_json::Error> {
     let filename = rest.0.as_ref().and_then(|rest| rest.unknown.get("filename")?.as_str());
-    let file = File { url, media_type, filename, marks: Marks::of(rest.provider_metadata()) };
+    let file = FileContent { url, media_type, filename, marks: Marks::of(rest.provider_metadata()) };
     line::block(entry, file.block(), out)
 }
 
-struct File<'a> {
+struct FileContent<'a> {
     url: &'a str,
     media_type: &'a str,
     filename: Option<&'a str>,
     marks: Marks<'a>,
 }
 
-impl File<'_> {
+impl FileContent<'_> {
     fn block(&self) -> ContentBlock {
         let Some(data) = inline_data(self.url) else { return self.link() };
         match self.medium() {
@@ -65,7 +66,8 @@ impl File<'_> {
         self.media_type.split('/').next().and_then(Block::parse)
     }
 
-    /// Of a user's large attachment, the link leads to where it came from, if that is known: only we can open ours.
+    /// Of a user's large attachment, the link leads to where it came from, if that is known: only we can open
+    /// ours.
     fn link(&self) -> ContentBlock {
         let uri = self.marks.uri.unwrap_or(self.url);
         let link = ResourceLink::new(self.filename.unwrap_or(uri), uri)
@@ -107,7 +109,10 @@ pub(super) fn user_block(part: &Part) -> Option<ContentBlock> {
         Part::Text { text, .. } => Some(text.as_str().into()),
         Part::File { media_type, url, filename, provider_metadata } => {
             let marks = Marks::of(provider_metadata.as_ref());
-            Some(File { url, media_type, filename: filename.as_deref(), marks }.block())
+            Some(FileContent { url, media_type, filename: filename.as_deref(), marks }.block())
+        }
+        Part::Data { name, data, .. } if name == slash_commands::PART_NAME => {
+            commands::typed(data).map(ContentBlock::from)
         }
         Part::Data { name, data, .. } if name == "file-ref" => file_reference(data),
         Part::Data { name, data, .. } if name == "context" => context(data),
@@ -131,7 +136,7 @@ pub(super) fn file_reference(data: &Value) -> Option<ContentBlock> {
     Some(ContentBlock::ResourceLink(link))
 }
 
-/// `data-context`: a text the user gave along. One that stands in the blob store is named.
+/// `data-context`: a text the user gave along. One in the blob store is named.
 pub(super) fn context(data: &Value) -> Option<ContentBlock> {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     let (uri, mime) = (text("uri")?, text("mime"));

@@ -9,16 +9,17 @@ use attache_core::choices::Chosen;
 use attache_core::entry::Entry;
 use attache_core::metadata::OWN_KEY;
 use attache_core::part::Role;
+use attache_core::slash_commands;
 use serde_json::{Map, Value};
 
 use super::line::StepMessageId;
-use super::{CompactionUpdates, Notices, Thoughts, WireView, content, line, selection};
+use super::{
+    CompactionUpdates, EncodeResult, Notices, ThoughtUpdates, WireView, commands, content, line, selection,
+};
 use crate::limits::SURELY_FITS_BYTES;
 
-type Written = Result<(), serde_json::Error>;
-
 /// What a data chunk says.
-pub(super) struct Said<'a> {
+pub(super) struct DataChunk<'a> {
     pub(super) name: &'a str,
     pub(super) id: Option<&'a str>,
     pub(super) data: &'a Value,
@@ -32,8 +33,13 @@ pub(super) enum Lasting {
     Moment,
 }
 
-pub(super) fn write(entry: Entry<'_>, view: &WireView, said: Said<'_>, out: &mut Vec<u8>) -> Written {
-    let Said { name, id, data, lasting } = said;
+pub(super) fn write(
+    entry: Entry<'_>,
+    view: &WireView,
+    said: DataChunk<'_>,
+    out: &mut Vec<u8>,
+) -> EncodeResult {
+    let DataChunk { name, id, data, lasting } = said;
     match name {
         "plan" => plan(entry, data, out),
         "title" => title(entry, data, out),
@@ -42,13 +48,14 @@ pub(super) fn write(entry: Entry<'_>, view: &WireView, said: Said<'_>, out: &mut
         "compaction" => compaction(entry, view, id, data, out),
         "notice" => notice(entry, view, data, lasting, out),
         "status" => status(entry, view, data, out),
+        slash_commands::PART_NAME => commands::command(entry, data, out),
         "file-ref" | "context" => attachment(entry, name, data, out),
         _ => Ok(()),
     }
 }
 
 /// What the user gave along with a prompt.
-fn attachment(entry: Entry<'_>, name: &str, data: &Value, out: &mut Vec<u8>) -> Written {
+fn attachment(entry: Entry<'_>, name: &str, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let blocks = match (entry.role, name) {
         (Role::User, "file-ref") => content::file_reference(data).into_iter().collect(),
         (Role::User, _) => content::context_in_pieces(data),
@@ -57,7 +64,7 @@ fn attachment(entry: Entry<'_>, name: &str, data: &Value, out: &mut Vec<u8>) -> 
     blocks.into_iter().try_for_each(|block| line::block(entry, block, out))
 }
 
-fn plan(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
+fn plan(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let Some(entries) = data.get("entries").and_then(Value::as_array) else { return Ok(()) };
     let entries = entries.iter().filter_map(plan_entry).collect();
     line::update(entry, &SessionUpdate::Plan(Plan::new(entries)), out)
@@ -79,7 +86,7 @@ fn plan_entry(entry: &Value) -> Option<PlanEntry> {
     Some(PlanEntry::new(content, priority, status))
 }
 
-fn title(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
+fn title(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let Some(title) = text(data, "title") else { return Ok(()) };
     line::update(
         entry,
@@ -89,7 +96,7 @@ fn title(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
 }
 
 /// The mode has an update of its own; as an option it comes with the complete list.
-fn mode(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> Written {
+fn mode(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let Some(chosen) = Chosen::from_json(data) else { return Ok(()) };
     let mode = CurrentModeUpdate::new(chosen.agent.clone());
     line::update(entry, &SessionUpdate::CurrentModeUpdate(mode), out)?;
@@ -97,7 +104,7 @@ fn mode(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> W
     line::update(entry, &SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options)), out)
 }
 
-fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
+fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let count = |key: &str| data.get(key).and_then(Value::as_u64);
     let (Some(used), Some(size)) = (count("context_used"), count("context_size")) else { return Ok(()) };
     let cost = data.get("cost_usd").and_then(Value::as_f64).map(|amount| Cost::new(amount, "USD"));
@@ -117,7 +124,7 @@ fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> Written {
     if !step.is_empty() {
         ours.insert("stepTokens".into(), Value::Object(step));
     }
-    // Nobody counted: the number is ours.
+    // No provider counted: the number is ours.
     if data.get("estimated").and_then(Value::as_bool) == Some(true) {
         ours.insert("estimated".into(), true.into());
     }
@@ -131,7 +138,7 @@ fn compaction(
     id: Option<&str>,
     data: &Value,
     out: &mut Vec<u8>,
-) -> Written {
+) -> EncodeResult {
     let status = match text(data, "status") {
         Some("completed") => CompactionStatus::Completed,
         Some("failed") => CompactionStatus::Failed,
@@ -173,7 +180,7 @@ fn long_summary(
     update: CompactionUpdate,
     summary: &str,
     out: &mut Vec<u8>,
-) -> Written {
+) -> EncodeResult {
     line::update(entry, &SessionUpdate::CompactionUpdate(update.summary(Vec::new())), out)?;
     for piece in line::pieces(summary) {
         let chunk = CompactionSummaryChunk::new(id.to_owned(), piece.into());
@@ -182,19 +189,25 @@ fn long_summary(
     Ok(())
 }
 
-fn notice(entry: Entry<'_>, view: &WireView, data: &Value, lasting: Lasting, out: &mut Vec<u8>) -> Written {
-    // The schema wants a title that stands alone.
+fn notice(
+    entry: Entry<'_>,
+    view: &WireView,
+    data: &Value,
+    lasting: Lasting,
+    out: &mut Vec<u8>,
+) -> EncodeResult {
+    // The schema wants a title of its own.
     let Some(title) = text(data, "title").filter(|title| !title.is_empty()) else { return Ok(()) };
     let severity = match text(data, "severity") {
         Some("error") => NoticeSeverity::Error,
         Some("warning") => NoticeSeverity::Warning,
         Some(_) | None => NoticeSeverity::Info,
     };
-    tell(entry, view, News { severity, title, description: text(data, "description"), lasting }, out)
+    tell(entry, view, NoticeUpdate { severity, title, description: text(data, "description"), lasting }, out)
 }
 
 /// Only a retry is worth telling while it lasts; the other states show by themselves.
-fn status(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> Written {
+fn status(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     if text(data, "state") != Some("retrying") {
         return Ok(());
     }
@@ -204,27 +217,28 @@ fn status(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) ->
     };
     let severity = NoticeSeverity::Warning;
     let description = text(data, "message");
-    tell(entry, view, News { severity, title: &title, description, lasting: Lasting::Moment }, out)
+    tell(entry, view, NoticeUpdate { severity, title: &title, description, lasting: Lasting::Moment }, out)
 }
 
-/// Something the user has to know that nobody said in the conversation.
-struct News<'a> {
+/// Something the user has to know that is not part of the conversation.
+struct NoticeUpdate<'a> {
     severity: NoticeSeverity,
     title: &'a str,
     description: Option<&'a str>,
     lasting: Lasting,
 }
 
-/// A notice where the client asked for them, else one line of thought: nothing is kept from a user for want of a notice.
-fn tell(entry: Entry<'_>, view: &WireView, news: News<'_>, out: &mut Vec<u8>) -> Written {
-    let News { severity, title, description, lasting } = news;
+/// A notice where the client asked for them, else one line of thought: nothing is kept from a user for want of
+/// a notice.
+fn tell(entry: Entry<'_>, view: &WireView, news: NoticeUpdate<'_>, out: &mut Vec<u8>) -> EncodeResult {
+    let NoticeUpdate { severity, title, description, lasting } = news;
     let description = description.filter(|description| !description.is_empty());
     match (view.notices, view.thoughts) {
         (Notices::Wanted, _) => {
             let notice = Notice::new(severity, title).description(description.map(str::to_owned));
             line::update(entry, &SessionUpdate::Notice(notice), out)
         }
-        (Notices::Unwanted, Thoughts::Show) => {
+        (Notices::Unwanted, ThoughtUpdates::Show) => {
             let mut words = one_line(title);
             if let Some(description) = description {
                 words = format!("{words}: {}", one_line(description));
@@ -232,7 +246,7 @@ fn tell(entry: Entry<'_>, view: &WireView, news: News<'_>, out: &mut Vec<u8>) ->
             words.push('\n');
             line::update(entry, &aside(entry, words, lasting), out)
         }
-        (Notices::Unwanted, Thoughts::Drop) => Ok(()),
+        (Notices::Unwanted, ThoughtUpdates::Drop) => Ok(()),
     }
 }
 
@@ -241,7 +255,8 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A line of thought that is none of the model's; marked where no load repeats it. Outside of a run it belongs to no message.
+/// A line of thought that is none of the model's; marked where no load repeats it. Outside of a run it belongs
+/// to no message.
 fn aside(entry: Entry<'_>, words: String, lasting: Lasting) -> SessionUpdate {
     let mut chunk = ContentChunk::new(words.into());
     if !entry.message_id.as_str().is_empty() {

@@ -1,5 +1,6 @@
-//! Makes an update that is too long for a line fit: split first, cut where splitting is not possible, and say so in
-//! `_meta.attache.cut`. What can't be cut without becoming something else (images, ids, paths) stays whole.
+//! Makes an update that is too long for a line fit: split first, cut where splitting is not possible, and say
+//! so in `_meta.attache.cut`. What can't be cut without becoming something else (images, ids, paths) stays
+//! whole.
 
 use attache_core::metadata::OWN_KEY;
 use attache_rpc::encode_notification;
@@ -10,12 +11,12 @@ use crate::limits::{ENVELOPE_BYTES, LINE_BYTES};
 
 /// What a field's text is, which decides when and how it may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Matter {
+pub(super) enum FieldKind {
     /// Arguments and results as data: the first to go, since the client shows something else.
     Raw,
     /// Markdown.
     Prose,
-    /// Text that stands alone: titles, descriptions, attached texts.
+    /// Text outside of a stream: titles, descriptions, attached texts.
     Plain,
     /// One side of a diff: the last to go.
     Diff,
@@ -29,11 +30,12 @@ pub(super) fn write(session_id: &str, mut update: Value, out: &mut Vec<u8>) -> R
 }
 
 fn write_cut(session_id: &str, mut update: Value, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-    cut(&mut update, &[Matter::Raw, Matter::Prose, Matter::Plain, Matter::Diff]);
+    cut(&mut update, &[FieldKind::Raw, FieldKind::Prose, FieldKind::Plain, FieldKind::Diff]);
     encode_notification(out, UPDATE_METHOD, &UpdateNotification { session_id, update: &update })
 }
 
-/// A client merges the fields of updates of one call, so the raw data can go on a line of its own, before the rest.
+/// A client merges the fields of updates of one call, so the raw data can go on a line of its own, before the
+/// rest.
 fn raw_apart(update: &mut Value) -> Option<Value> {
     let fields = update.as_object_mut()?;
     if fields.get("sessionUpdate")? != "tool_call_update" {
@@ -54,8 +56,9 @@ fn raw_apart(update: &mut Value) -> Option<Value> {
     Some(Value::Object(apart))
 }
 
-/// Cuts texts of these matters, then lists, until the object fits a line with its envelope. Leaves a mark if it cut.
-pub(super) fn cut(object: &mut Value, matters: &[Matter]) {
+/// Cuts texts of these matters, then lists, until the object fits a line with its envelope. Leaves a mark if it
+/// cut.
+pub(super) fn cut(object: &mut Value, matters: &[FieldKind]) {
     let bytes = encoded_bytes(object);
     let room = LINE_BYTES - ENVELOPE_BYTES;
     if bytes <= room {
@@ -63,7 +66,8 @@ pub(super) fn cut(object: &mut Value, matters: &[Matter]) {
     }
     let mut cut_fields: Vec<&'static str> = Vec::new();
     for (limit, wanted) in STAGES {
-        let wanted: Vec<Matter> = matters.iter().filter(|matter| wanted.contains(matter)).copied().collect();
+        let wanted: Vec<FieldKind> =
+            matters.iter().filter(|matter| wanted.contains(matter)).copied().collect();
         shorten_texts(object, None, &wanted, *limit, &mut cut_fields);
         if encoded_bytes(object) <= room {
             break;
@@ -81,47 +85,47 @@ pub(super) fn cut(object: &mut Value, matters: &[Matter]) {
 }
 
 /// From gentle to rough: raw data first, diffs only when nothing else is left to give.
-const STAGES: &[(usize, &[Matter])] = &[
-    (16 * 1024, &[Matter::Raw]),
-    (4 * 1024, &[Matter::Raw]),
-    (1024, &[Matter::Raw]),
-    (32 * 1024, &[Matter::Prose, Matter::Plain]),
-    (16 * 1024, &[Matter::Prose, Matter::Plain]),
-    (4 * 1024, &[Matter::Prose, Matter::Plain]),
-    (16 * 1024, &[Matter::Diff]),
-    (4 * 1024, &[Matter::Diff]),
-    (1024, &[Matter::Raw, Matter::Prose, Matter::Plain, Matter::Diff]),
-    (256, &[Matter::Raw, Matter::Prose, Matter::Plain, Matter::Diff]),
+const STAGES: &[(usize, &[FieldKind])] = &[
+    (16 * 1024, &[FieldKind::Raw]),
+    (4 * 1024, &[FieldKind::Raw]),
+    (1024, &[FieldKind::Raw]),
+    (32 * 1024, &[FieldKind::Prose, FieldKind::Plain]),
+    (16 * 1024, &[FieldKind::Prose, FieldKind::Plain]),
+    (4 * 1024, &[FieldKind::Prose, FieldKind::Plain]),
+    (16 * 1024, &[FieldKind::Diff]),
+    (4 * 1024, &[FieldKind::Diff]),
+    (1024, &[FieldKind::Raw, FieldKind::Prose, FieldKind::Plain, FieldKind::Diff]),
+    (256, &[FieldKind::Raw, FieldKind::Prose, FieldKind::Plain, FieldKind::Diff]),
 ];
 
 /// What the value of this key is, and the name to tell when it is cut. `within` is set inside raw data.
 fn matter(
     key: &str,
     beside_uri: bool,
-    within: Option<(&'static str, Matter)>,
-) -> Option<(&'static str, Matter)> {
+    within: Option<(&'static str, FieldKind)>,
+) -> Option<(&'static str, FieldKind)> {
     if within.is_some() {
         return within;
     }
     match key {
-        "rawInput" => Some(("rawInput", Matter::Raw)),
-        "rawOutput" => Some(("rawOutput", Matter::Raw)),
-        "text" if beside_uri => Some(("text", Matter::Plain)),
-        "text" => Some(("text", Matter::Prose)),
-        "content" => Some(("content", Matter::Plain)),
-        "title" => Some(("title", Matter::Plain)),
-        "description" => Some(("description", Matter::Plain)),
-        "error" => Some(("error", Matter::Plain)),
-        "oldText" => Some(("oldText", Matter::Diff)),
-        "newText" => Some(("newText", Matter::Diff)),
+        "rawInput" => Some(("rawInput", FieldKind::Raw)),
+        "rawOutput" => Some(("rawOutput", FieldKind::Raw)),
+        "text" if beside_uri => Some(("text", FieldKind::Plain)),
+        "text" => Some(("text", FieldKind::Prose)),
+        "content" => Some(("content", FieldKind::Plain)),
+        "title" => Some(("title", FieldKind::Plain)),
+        "description" => Some(("description", FieldKind::Plain)),
+        "error" => Some(("error", FieldKind::Plain)),
+        "oldText" => Some(("oldText", FieldKind::Diff)),
+        "newText" => Some(("newText", FieldKind::Diff)),
         _ => None,
     }
 }
 
 fn shorten_texts(
     value: &mut Value,
-    within: Option<(&'static str, Matter)>,
-    wanted: &[Matter],
+    within: Option<(&'static str, FieldKind)>,
+    wanted: &[FieldKind],
     limit: usize,
     cut_fields: &mut Vec<&'static str>,
 ) {
@@ -130,8 +134,8 @@ fn shorten_texts(
             let Some((name, matter)) = within.filter(|(_, matter)| wanted.contains(matter)) else { return };
             if text.len() > limit {
                 *text = match matter {
-                    Matter::Prose => shortened_markdown(text, limit),
-                    Matter::Raw | Matter::Plain | Matter::Diff => shortened(text, limit),
+                    FieldKind::Prose => shortened_markdown(text, limit),
+                    FieldKind::Raw | FieldKind::Plain | FieldKind::Diff => shortened(text, limit),
                 };
                 note(cut_fields, name);
             }
@@ -144,7 +148,7 @@ fn shorten_texts(
         Value::Object(fields) => {
             let beside_uri = fields.contains_key("uri");
             // Inside raw data everything is raw; elsewhere an object starts afresh.
-            let within = within.filter(|(_, matter)| *matter == Matter::Raw);
+            let within = within.filter(|(_, matter)| *matter == FieldKind::Raw);
             for (key, item) in fields.iter_mut().filter(|(key, _)| *key != "_meta") {
                 shorten_texts(item, matter(key, beside_uri, within), wanted, limit, cut_fields);
             }
@@ -154,9 +158,14 @@ fn shorten_texts(
 }
 
 /// Texts alone did not do it: fewer items, and at the end no raw data at all.
-fn shorten_lists(object: &mut Value, matters: &[Matter], length: usize, cut_fields: &mut Vec<&'static str>) {
+fn shorten_lists(
+    object: &mut Value,
+    matters: &[FieldKind],
+    length: usize,
+    cut_fields: &mut Vec<&'static str>,
+) {
     let Some(fields) = object.as_object_mut() else { return };
-    if matters.contains(&Matter::Raw) {
+    if matters.contains(&FieldKind::Raw) {
         for name in ["rawInput", "rawOutput"] {
             let Some(raw) = fields.get_mut(name) else { continue };
             if length == 0 {
@@ -168,7 +177,7 @@ fn shorten_lists(object: &mut Value, matters: &[Matter], length: usize, cut_fiel
         }
     }
     // Where prose may not be cut, no block of it may be left out either.
-    let lists: &[&'static str] = match matters.contains(&Matter::Prose) {
+    let lists: &[&'static str] = match matters.contains(&FieldKind::Prose) {
         true => &["locations", "entries", "content"],
         false => &["locations"],
     };
@@ -223,8 +232,8 @@ fn shortened(text: &str, limit: usize) -> String {
     format!("{head}\n… {left_out} bytes not shown …\n{tail}")
 }
 
-/// The same for Markdown: a code fence that is open where the head ends is closed there, and the one that is open where
-/// the tail starts is opened there, unless it is the same.
+/// The same for Markdown: a code fence that is open where the head ends is closed there, and the one that is
+/// open where the tail starts is opened there, unless it is the same.
 fn shortened_markdown(text: &str, limit: usize) -> String {
     let (head, tail) = ends(text, limit);
     let tail_start = text.len() - tail.len();

@@ -1,4 +1,5 @@
-//! Text that has to be read by a person as it is: fences that can't be left, and nothing invisible. Cuts nothing.
+//! Text that has to be read by a person as it is: fences that can't be left, and nothing invisible. Cuts
+//! nothing.
 
 use std::fmt::Write;
 
@@ -14,8 +15,19 @@ pub(super) fn fenced(text: &str) -> String {
     format!("{fence}\n{text}{newline}{fence}")
 }
 
-/// The whole text with what can't be seen made visible: control, direction and zero-width characters as escapes, long
-/// runs of blanks and of empty lines as counts. Line ends and tabs stay.
+/// One line that Markdown shows as it is: as code where it holds characters that mean something there.
+pub(super) fn literal(line: &str) -> String {
+    if !line.contains(['`', '*', '_', '[', '<', '~', '\\', '&', '|', '$']) {
+        return line.to_owned();
+    }
+    let longest = line.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    let mark = "`".repeat(longest + 1);
+    let pad = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
+    format!("{mark}{pad}{line}{pad}{mark}")
+}
+
+/// The whole text with what can't be seen made visible: control, direction and zero-width characters as
+/// escapes, long runs of blanks and of empty lines as counts. Line ends and tabs stay.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut blanks = Run::default();
@@ -85,6 +97,19 @@ mod tests {
         assert_eq!(fenced("x\n"), "```\nx\n```");
         assert_eq!(fenced(""), "```\n\n```");
         assert_eq!(fenced("a\n````\nb"), "`````\na\n````\nb\n`````");
+    }
+
+    #[test]
+    fn a_line_is_code_where_markdown_would_change_it() {
+        for (line, shown) in [
+            ("it changes a file", "it changes a file"),
+            ("/opt/my_dir is outside", "`/opt/my_dir is outside`"),
+            ("[yes](http://a)", "`[yes](http://a)`"),
+            ("the rule `edit *` says so", "``the rule `edit *` says so``"),
+            ("`a`", "`` `a` ``"),
+        ] {
+            assert_eq!(literal(line), shown);
+        }
     }
 
     #[test]

@@ -8,14 +8,14 @@ use attache_core::part::Role;
 use attache_rpc::encode_notification;
 use serde::{Serialize, Serializer};
 
-use super::{Thoughts, WireView, fit};
+use super::{ThoughtUpdates, WireView, fit};
 use crate::limits::{ENVELOPE_BYTES, LINE_BYTES, SMALLEST_PIECE_BYTES, SURELY_FITS_BYTES};
 
 pub(super) const UPDATE_METHOD: &str = "session/update";
 
 /// Who says a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Speaker {
+pub(super) enum ChunkSpeaker {
     User,
     Agent,
     Thought,
@@ -36,8 +36,8 @@ struct TextUpdate<'a> {
     message_id: StepMessageId<'a>,
 }
 
-/// The id of a message as clients see it: each model call of a turn speaks in a message of its own. What the model said in
-/// the first has the stored id, later ones that with their number.
+/// The id of a message as clients see it: each model call of a turn speaks in a message of its own. What the
+/// model said in the first has the stored id, later ones that with their number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepMessageId<'a> {
     message_id: &'a str,
@@ -84,14 +84,14 @@ pub(super) struct UpdateNotification<'a, U> {
 /// The hot path: every delta of a model comes through here.
 pub(super) fn text(
     entry: Entry<'_>,
-    speaker: Speaker,
+    speaker: ChunkSpeaker,
     text: &str,
     out: &mut Vec<u8>,
 ) -> Result<(), serde_json::Error> {
     let session_update = match speaker {
-        Speaker::User => "user_message_chunk",
-        Speaker::Agent => "agent_message_chunk",
-        Speaker::Thought => "agent_thought_chunk",
+        ChunkSpeaker::User => "user_message_chunk",
+        ChunkSpeaker::Agent => "agent_message_chunk",
+        ChunkSpeaker::Thought => "agent_thought_chunk",
     };
     for text in pieces(text) {
         let content = TextBlock { r#type: "text", text };
@@ -109,12 +109,12 @@ pub(super) fn thought(
     out: &mut Vec<u8>,
 ) -> Result<(), serde_json::Error> {
     match view.thoughts {
-        Thoughts::Show => text(entry, Speaker::Thought, thought, out),
-        Thoughts::Drop => Ok(()),
+        ThoughtUpdates::Show => text(entry, ChunkSpeaker::Thought, thought, out),
+        ThoughtUpdates::Drop => Ok(()),
     }
 }
 
-/// A block of content in the message of whoever speaks; the system says nothing to clients.
+/// A block of content in the message of its role; the system says nothing to clients.
 pub(super) fn block(
     entry: Entry<'_>,
     block: ContentBlock,

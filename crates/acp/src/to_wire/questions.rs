@@ -1,4 +1,5 @@
-//! Questions of the agent as a client can put them: one form for all of them, or the options of a permission request each.
+//! Questions of the agent as a client can put them: one form for all of them, or the options of a permission
+//! request each.
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, ElicitationFormMode, ElicitationMode, ElicitationPropertySchema,
@@ -70,18 +71,19 @@ fn form_option(choice: &Choice) -> EnumOption {
         .description(choice.description.as_deref().map(visible_line))
 }
 
-/// The kinds that the choices of a question go by, in order: some clients offer one option of each kind, and take a rejection
-/// for the end of the call.
+/// The kinds that the choices of a question go by, in order: some clients offer one option of each kind, and
+/// take a rejection for the end of the call.
 const CHOICE_KINDS: [PermissionOptionKind; 2] =
     [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways];
 
-/// Whether a question can be put as the options of a permission request: a few choices, of which one is the answer.
+/// Whether a question can be put as the options of a permission request: a few choices, of which one is the
+/// answer.
 pub fn fits_options(question: &Question) -> bool {
     (1..=CHOICE_KINDS.len()).contains(&question.choices.len()) && question.selection == Selection::One
 }
 
-/// One question with a few choices as a permission request whose options are its choices. The call lists them too: names of
-/// options are short on most screens, and some clients show words of their own.
+/// One question with a few choices as a permission request whose options are its choices. The call lists them
+/// too: names of options are short on most screens, and some clients show words of their own.
 pub fn choice_request(ask: &Ask, question: &Question) -> Result<Value, serde_json::Error> {
     let fields = ToolCallUpdateFields::new()
         .status(ToolCallStatus::Pending)

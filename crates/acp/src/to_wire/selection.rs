@@ -50,7 +50,8 @@ pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOp
     options
 }
 
-/// Grouped by provider, in the order of their first model. One provider needs no group: there are clients that show none.
+/// Grouped by provider, in the order of their first model. One provider needs no group: there are clients that
+/// show none.
 fn models(choices: &Choices, current: &ModelRef) -> SessionConfigSelectOptions {
     let mut groups: Vec<SessionConfigSelectGroup> = Vec::new();
     for info in choices.models.iter() {
@@ -58,7 +59,8 @@ fn models(choices: &Choices, current: &ModelRef) -> SessionConfigSelectOptions {
         add(&mut groups, &info.model.provider_id, option);
     }
     if choices.model(current).is_none() {
-        // A model that its provider does not list, or that can't be used any more: the current value must be listed.
+        // A model that its provider does not list, or that can't be used any more: the current value must be
+        // listed.
         let option = SessionConfigSelectOption::new(current.to_string(), current.model_id.clone());
         add(&mut groups, &current.provider_id, option);
     }

@@ -15,19 +15,22 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::legible::{fenced, visible_line};
-use super::{content, line};
+use super::{EncodeResult, content, line};
 
 /// What every chunk of a call carries.
-pub(super) struct Call<'a> {
+pub(super) struct ToolCallChunk<'a> {
     pub(super) id: &'a CallId,
     pub(super) marks: &'a ToolMarks,
     pub(super) rest: &'a Rest,
 }
 
-type Written = Result<(), serde_json::Error>;
-
 /// The model began to call a tool: title and kind as far as they are known.
-pub(super) fn started(entry: Entry<'_>, call: Call<'_>, tool_name: &str, out: &mut Vec<u8>) -> Written {
+pub(super) fn started(
+    entry: Entry<'_>,
+    call: ToolCallChunk<'_>,
+    tool_name: &str,
+    out: &mut Vec<u8>,
+) -> EncodeResult {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     let title = title(&shown, call.marks).unwrap_or_else(|| visible_line(tool_name));
     // In a replay the metadata has everything by now; content and locations come once, with the result.
@@ -43,11 +46,11 @@ pub(super) fn started(entry: Entry<'_>, call: Call<'_>, tool_name: &str, out: &m
 /// The arguments are whole: what the call would do.
 pub(super) fn understood(
     entry: Entry<'_>,
-    call: Call<'_>,
+    call: ToolCallChunk<'_>,
     tool_name: &str,
     input: &Value,
     out: &mut Vec<u8>,
-) -> Written {
+) -> EncodeResult {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     let fields = fields(&shown, call.marks, ToolCallStatus::Pending)
         .name(tool_name.to_owned())
@@ -58,12 +61,12 @@ pub(super) fn understood(
 /// The arguments are no good.
 pub(super) fn misunderstood(
     entry: Entry<'_>,
-    call: Call<'_>,
+    call: ToolCallChunk<'_>,
     tool_name: &str,
     input: &Value,
     error_text: &str,
     out: &mut Vec<u8>,
-) -> Written {
+) -> EncodeResult {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     let fields = failure(&shown, call.marks, error_text).name(tool_name.to_owned());
     let fields = fields.raw_input(object("input", input.clone()));
@@ -71,12 +74,17 @@ pub(super) fn misunderstood(
 }
 
 /// The call runs; what it has to show so far.
-pub(super) fn progressed(entry: Entry<'_>, call: Call<'_>, out: &mut Vec<u8>) -> Written {
+pub(super) fn progressed(entry: Entry<'_>, call: ToolCallChunk<'_>, out: &mut Vec<u8>) -> EncodeResult {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     write(entry, call.id, fields(&shown, call.marks, ToolCallStatus::InProgress), &shown, out)
 }
 
-pub(super) fn completed(entry: Entry<'_>, call: Call<'_>, output: &Value, out: &mut Vec<u8>) -> Written {
+pub(super) fn completed(
+    entry: Entry<'_>,
+    call: ToolCallChunk<'_>,
+    output: &Value,
+    out: &mut Vec<u8>,
+) -> EncodeResult {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     let result = match Picture::of(output) {
         Some(picture) => picture.about(),
@@ -115,15 +123,18 @@ fn text_without_notes<'a>(text: &'a str, shown: &Presentation) -> &'a str {
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
-pub(super) fn failed(entry: Entry<'_>, call: Call<'_>, error_text: &str, out: &mut Vec<u8>) -> Written {
+pub(super) fn failed(
+    entry: Entry<'_>,
+    call: ToolCallChunk<'_>,
+    error_text: &str,
+    out: &mut Vec<u8>,
+) -> EncodeResult {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     write(entry, call.id, failure(&shown, call.marks, text_without_notes(error_text, &shown)), &shown, out)
 }
 
-pub(super) fn denied(entry: Entry<'_>, call_id: &CallId, rest: &Rest, out: &mut Vec<u8>) -> Written {
-    // Live the preview is gone by now, in a replay it is what the call has: neither shows what did not happen.
+pub(super) fn denied(entry: Entry<'_>, call_id: &CallId, rest: &Rest, out: &mut Vec<u8>) -> EncodeResult {
     let Some(shown) = presentation(rest) else { return Ok(()) };
-    let shown = Presentation { content: Vec::new(), ..shown };
     let reason = rest.0.as_ref().and_then(|rest| rest.unknown.get("errorText")?.as_str());
     let reason = reason.map(|reason| text_without_notes(reason, &shown));
     let text = reason.map_or_else(|| "denied".to_owned(), |reason| format!("denied: {reason}"));
@@ -136,7 +147,7 @@ fn write(
     fields: ToolCallUpdateFields,
     shown: &Presentation,
     out: &mut Vec<u8>,
-) -> Written {
+) -> EncodeResult {
     let update = ToolCallUpdate::new(call_id.as_str().to_owned(), fields).meta(meta(shown));
     let mut update = serde_json::to_value(SessionUpdate::ToolCallUpdate(update))?;
     name_new_files(&mut update);
@@ -153,7 +164,8 @@ pub(super) fn name_new_files(call: &mut Value) {
     }
 }
 
-/// What the tool said of itself; `None` when clients are not to see the call. What can't be read shows a plain call.
+/// What the tool said of itself; `None` when clients are not to see the call. What can't be read shows a plain
+/// call.
 fn presentation(rest: &Rest) -> Option<Presentation> {
     let ours = rest.tool_metadata().and_then(own);
     let shown = ours.and_then(|ours| Presentation::deserialize(ours).ok()).unwrap_or_default();
@@ -174,7 +186,7 @@ pub(super) fn fields(
         .content(blocks(shown))
 }
 
-/// The error stands behind what the tool had to show, in a fence that its text can't leave.
+/// The error follows what the tool had to show, in a fence that its text can't leave.
 fn failure(shown: &Presentation, marks: &ToolMarks, error_text: &str) -> ToolCallUpdateFields {
     let mut blocks = blocks(shown).unwrap_or_default();
     blocks.push(fenced(&legible(error_text)).into());

@@ -1,4 +1,5 @@
-//! What stands behind the method of a client's line: JSON, words, a session, a label. And what every request of a kind needs.
+//! What follows the method of a client's line: JSON, words, a session, a label. And what every request of a
+//! kind needs.
 
 use serde_json::Value;
 

@@ -90,7 +90,7 @@ pub(crate) enum Saying {
 pub(crate) enum Permission {
     Choose(String),
     Cancelled,
-    /// An option nobody offered.
+    /// An option that was not offered.
     Unknown,
     Error,
     /// Exactly this result.
@@ -138,7 +138,7 @@ pub(crate) struct Options {
 /// How an expectation of what the model was sent begins.
 pub(crate) const MODEL: &str = "model: ";
 
-const SHOWABLE: [&str; 5] = ["usage", "titles", "ids", "raw", "options"];
+const SHOWABLE: [&str; 6] = ["usage", "titles", "ids", "raw", "options", "commands"];
 
 /// Reads a file; the error is `file:line: reason`.
 pub(crate) fn scenarios(name: &str, text: &str) -> Result<Vec<Scenario>, String> {

@@ -1,23 +1,26 @@
-//! The rooms composed as the binary composes them, on a temporary home, with a runtime of their own that can be killed.
+//! The rooms composed as the binary composes them, on a temporary home, with a runtime of their own that can be
+//! killed.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use attache_acp::to_wire::Thoughts;
-use attache_acp::{Agent, connect};
+use attache_acp::to_wire::ThoughtUpdates;
+use attache_acp::{AgentServices, connect};
 use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::calendar::TimeZone;
-use attache_core::hub::{Hub, Parts, People, Settings};
+use attache_core::hub::{Hub, People, Ports, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxFuture, Clock};
+use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Containment, Firmness, ManifestRule};
 use attache_models::{Providers, ScriptModel};
-use attache_rpc::{Connection, duplex};
-use attache_store::{Durability, FileBlobs, Location, SqliteStore};
+use attache_rpc::limits::MAX_LINE_BYTES;
+use attache_rpc::{Connection, duplex, json_lines};
+use attache_store::{Durability, FileBlobs, SqliteStore, StoreLocation};
 use attache_testkit::client::TestClient;
 use attache_testkit::http_server::{Answer, HttpServer};
 use attache_tools::{Equipment, SearchEndpoint, SearchProvider};
@@ -29,7 +32,7 @@ use crate::sent::Sent;
 /// One process' worth of agent.
 pub(crate) struct Host {
     process: Process,
-    agent: Agent,
+    agent: AgentServices,
     store: SqliteStore,
     connections: Vec<Connection>,
     /// Answers searches as long as the host lives.
@@ -49,7 +52,8 @@ impl Process {
         self.0.as_ref().unwrap()
     }
 
-    /// From a thread of its own: the caller may be in another runtime, where waiting for this one is not allowed.
+    /// From a thread of its own: the caller may be in another runtime, where waiting for this one is not
+    /// allowed.
     fn serve(&self, answer: Answer) -> HttpServer {
         let serving = || self.runtime().block_on(HttpServer::in_order([answer]));
         std::thread::scope(|scope| scope.spawn(serving).join().unwrap())
@@ -85,7 +89,7 @@ impl Clock for SystemClock {
 
 impl Host {
     pub(crate) fn start(home: &Path, script: &str, options: &Options, sent: &Sent) -> Self {
-        let location = Location {
+        let location = StoreLocation {
             database: home.join("sessions.db"),
             locks: home.join("locks"),
             blobs: home.join("blobs"),
@@ -102,10 +106,11 @@ impl Host {
         let process = Process::start();
         let search = options.search.clone().map(|answer| process.serve(Answer::json(200, &answer)));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let parts = Parts {
+        let ports = Ports {
             leases: Arc::new(store.clone()),
             blobs: Arc::new(FileBlobs::new(location.blobs)),
             scratch: None,
+            backend: Arc::new(NativeBackend),
             model: Arc::new(providers),
             compaction: None,
             tools: attache_tools::builtin(equipment(search.as_ref())).into(),
@@ -130,18 +135,19 @@ impl Host {
             },
             store: Arc::new(store.clone()),
         };
-        let thoughts = if options.drop_thoughts { Thoughts::Drop } else { Thoughts::Show };
+        let thoughts = if options.drop_thoughts { ThoughtUpdates::Drop } else { ThoughtUpdates::Show };
         let host = Arc::new(Machine);
-        let (hub, client_fs) = (Hub::new(parts), options.client_fs);
-        let agent = Agent { hub, host, accounts: None, clock, version: "1.2.3", thoughts, client_fs };
+        let (hub, client_fs) = (Hub::new(ports), options.client_fs);
+        let agent = AgentServices { hub, host, accounts: None, clock, version: "1.2.3", thoughts, client_fs };
         Self { process, agent, store, connections: Vec::new(), search }
     }
 
     /// A new client; its own tasks live on the caller's runtime.
     pub(crate) fn connect(&mut self) -> TestClient {
-        let ((our_reader, our_writer), (reader, writer)) = duplex(64 * 1024);
+        let (ours, (reader, writer)) = duplex(64 * 1024);
+        let (source, sink) = json_lines(ours, MAX_LINE_BYTES);
         let entered = self.process.runtime().enter();
-        let connection = connect(self.agent.clone(), our_reader, our_writer, attache_rpc::Options::default());
+        let connection = connect(self.agent.clone(), source, sink, attache_rpc::Options::default());
         drop(entered);
         self.connections.push(connection);
         TestClient::connect(reader, writer)

@@ -5,8 +5,9 @@ use std::time::Duration;
 /// Longest wait for one thing; far beyond what any scenario needs, so that a loaded machine does not fail it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is not expected, or in another order, is looked at for this long before it is a failure: what comes after the last
-/// answer (a title, a mode) may still put it right. What is missing is waited for with all patience.
+/// What is not expected, or in another order, is looked at for this long before it is a failure: what comes
+/// after the last answer (a title, a mode) may still put it right. What is missing is waited for with all
+/// patience.
 pub(crate) const AFTERMATH: Duration = Duration::from_millis(1_500);
 
 /// The same when expectations are written anew and nothing says what to wait for.

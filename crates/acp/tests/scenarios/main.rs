@@ -1,15 +1,15 @@
-//! The agent at the wire, told as transcripts: every `scenarios/*.md` is read, played and compared. What the lines mean
-//! stands in `scenarios/README.md`.
+//! The agent at the wire, told as transcripts: every `scenarios/*.md` is read, played and compared. What the
+//! lines mean is in `scenarios/README.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod arguments;
+mod editor;
 mod grammar;
 mod host;
 mod limits;
 mod names;
 mod play;
 mod script;
-mod seat;
 mod sent;
 mod show;
 mod topic;
@@ -50,6 +50,7 @@ topics! {
     restart
     sessions
     several_clients
+    slash_commands
     titles
     todo
     tool_calls

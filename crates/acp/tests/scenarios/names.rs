@@ -69,7 +69,7 @@ impl Names {
         self.cursor = Some(cursor.to_owned());
     }
 
-    /// Names replaced by what they stand for; `$BYTES(n)` by the base64 of n bytes.
+    /// Names replaced by what they mean; `$BYTES(n)` by the base64 of n bytes.
     pub(crate) fn lengthen(&self, text: &str) -> String {
         if let Some(real) = self.real.get(text) {
             return real.clone();
@@ -163,14 +163,15 @@ fn without_dates(text: &str) -> String {
     kept + rest
 }
 
-/// What stands behind a date, the time of a time stamp aside.
+/// What follows a date, the time of a time stamp aside.
 fn without_time(rest: &str) -> &str {
     let time = rest.strip_prefix('T').and_then(|time| time.split_once('Z'));
     let is_time = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':' || byte == b'.');
     time.filter(|(time, _)| is_time(time)).map_or(rest, |(_, behind)| behind)
 }
 
-/// Without what a command in the background has of its own run: how long it runs, and the number of its log's process.
+/// Without what a command in the background has of its own run: how long it runs, and the number of its log's
+/// process.
 fn without_numbers(text: &str) -> String {
     let mut text = text.to_owned();
     for (before, after, name) in [("running for ", " s", "$N"), ("/bg_1-", ".txt", "$PID")] {

@@ -9,11 +9,11 @@ use attache_testkit::replay::{Transcript, UserMessages};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::editor::ScenarioEditor;
 use crate::grammar::{Directive, HostEvent, MODEL, Saying, Scenario, Who};
 use crate::host::Host;
 use crate::limits::{AFTERMATH, LOOK, PATIENCE, SETTLING};
 use crate::names::Names;
-use crate::seat::Seat;
 use crate::sent::Sent;
 use crate::show::Live;
 
@@ -65,8 +65,8 @@ struct Stage<'a> {
     names: Names,
     host: Option<Host>,
     sent: Sent,
-    client: Seat,
-    second: Option<Seat>,
+    client: ScenarioEditor,
+    second: Option<ScenarioEditor>,
     /// The first client saw everything from the start, so a load must tell the same.
     saw_all: bool,
     /// Serves until the end.
@@ -90,7 +90,7 @@ impl<'a> Stage<'a> {
         let script = names.lengthen(&scenario.script);
         let sent = Sent::default();
         let mut host = Host::start(&home, &script, &scenario.options, &sent);
-        let mut client = Seat::take(host.connect(), &scenario.options).await;
+        let mut client = ScenarioEditor::take(host.connect(), &scenario.options).await;
         if !scenario.options.silent_start {
             let new = json!({ "cwd": root, "mcpServers": [] });
             let made = client.client.expect("session/new", new).await;
@@ -118,8 +118,8 @@ impl<'a> Stage<'a> {
             Directive::Say { who, saying } => self.say(*who, saying).await,
             Directive::WaitFor { who, item } => {
                 let item = item.clone();
-                let (seat, names) = self.seat(*who).await;
-                seat.wait_for(&item, names).await
+                let (editor, names) = self.editor(*who).await;
+                editor.wait_for(&item, names).await
             }
             Directive::Pause(duration) => {
                 tokio::time::sleep(*duration).await;
@@ -160,44 +160,44 @@ impl<'a> Stage<'a> {
         Err(format!("  {path} is {}, not {}", told(found), told(expected)))
     }
 
-    async fn seat(&mut self, who: Who) -> (&mut Seat, &mut Names) {
-        let seat = match who {
+    async fn editor(&mut self, who: Who) -> (&mut ScenarioEditor, &mut Names) {
+        let editor = match who {
             Who::Client => &mut self.client,
             Who::Second => {
                 if self.second.is_none() {
                     let client = self.host.as_mut().unwrap().connect();
-                    let mut seat = Seat::take(client, &self.scenario.options).await;
-                    seat.skip();
-                    self.second = Some(seat);
+                    let mut editor = ScenarioEditor::take(client, &self.scenario.options).await;
+                    editor.skip();
+                    self.second = Some(editor);
                 }
                 self.second.as_mut().unwrap()
             }
         };
-        (seat, &mut self.names)
+        (editor, &mut self.names)
     }
 
     async fn say(&mut self, who: Who, saying: &Saying) -> Result<(), String> {
         if let (Who::Client, Saying::Request { method, .. }) = (who, saying) {
             self.saw_all &= !matches!(method.as_str(), "session/load" | "session/resume" | "session/delete");
         }
-        let (seat, names) = self.seat(who).await;
+        let (editor, names) = self.editor(who).await;
         match saying {
             Saying::Request { method, params, times } => {
                 for _ in 0..*times {
-                    seat.ask(method, names.lengthen_json(params), None);
+                    editor.ask(method, names.lengthen_json(params), None);
                 }
             }
             Saying::Prompt { params, label } => {
-                seat.ask("session/prompt", names.lengthen_json(params), label.clone());
+                editor.ask("session/prompt", names.lengthen_json(params), label.clone());
             }
-            Saying::Cancel(params) => seat.client.notify("session/cancel", names.lengthen_json(params)),
-            Saying::Permission(permission) => seat.reply(permission).await?,
-            Saying::Line(line) => seat.send_line(&names.lengthen(line)),
+            Saying::Cancel(params) => editor.client.notify("session/cancel", names.lengthen_json(params)),
+            Saying::Permission(permission) => editor.reply(permission).await?,
+            Saying::Line(line) => editor.send_line(&names.lengthen(line)),
             Saying::Leave => {
-                let seat = self.second.take().ok_or("only the second client may leave")?;
-                // What it was still owed reaches nobody; the agent may well finish it.
-                seat.client.end_input();
-                seat.client.finish_cut();
+                let editor = self.second.take().ok_or("only the second client may leave")?;
+                // What it was still owed is lost; the agent may well finish it.
+                editor.client.end_input();
+                editor.client.finish_cut();
             }
         }
         Ok(())
@@ -215,7 +215,7 @@ impl<'a> Stage<'a> {
         }
         let home = &directories(self.directory.path())[2];
         let mut host = Host::start(home, &self.script, &self.scenario.options, &self.sent);
-        self.client = Seat::take(host.connect(), &self.scenario.options).await;
+        self.client = ScenarioEditor::take(host.connect(), &self.scenario.options).await;
         self.client.skip();
         self.host = Some(host);
         self.saw_all = false;
@@ -224,11 +224,11 @@ impl<'a> Stage<'a> {
     /// What arrived since the last expectation, once everything that must come has come.
     async fn actual(&mut self, who: Who) -> String {
         let shown = self.scenario.options.shown.clone();
-        let (seat, names) = self.seat(who).await;
-        quiet(seat).await;
+        let (editor, names) = self.editor(who).await;
+        quiet(editor).await;
         tokio::time::sleep(SETTLING).await;
-        let look = seat.look(names, &shown, Live::LeftOut);
-        seat.tell(&look);
+        let look = editor.look(names, &shown, Live::LeftOut);
+        editor.tell(&look);
         let items = look.items;
         let speaker = if who == Who::Second { "second: " } else { "" };
         let items = if items.is_empty() { "nothing".to_owned() } else { items.join(" · ") };
@@ -237,17 +237,17 @@ impl<'a> Stage<'a> {
 
     async fn compare(&mut self, who: Who, expected: &str) -> Result<(), String> {
         let shown = self.scenario.options.shown.clone();
-        let (seat, names) = self.seat(who).await;
+        let (editor, names) = self.editor(who).await;
         let expected: Vec<&str> = match expected {
             "nothing" => Vec::new(),
             items => items.split(" · ").collect(),
         };
-        let was_quiet = quiet(seat).await;
+        let was_quiet = quiet(editor).await;
         let started = tokio::time::Instant::now();
         loop {
-            let look = seat.look(names, &shown, Live::LeftOut);
+            let look = editor.look(names, &shown, Live::LeftOut);
             if was_quiet && look.items == expected {
-                seat.tell(&look);
+                editor.tell(&look);
                 return Ok(());
             }
             let patience = if may_become(&look.items, &expected) { PATIENCE } else { AFTERMATH };
@@ -283,8 +283,8 @@ impl<'a> Stage<'a> {
         if !quiet(&self.client).await {
             return Err(format!("something was never answered; received:\n{}", self.client.recent()));
         }
-        for seat in std::iter::once(&self.client).chain(&self.second) {
-            let left = seat.items(&mut self.names, &[], Live::LeftOut);
+        for editor in std::iter::once(&self.client).chain(&self.second) {
+            let left = editor.items(&mut self.names, &[], Live::LeftOut);
             if !left.is_empty() {
                 return Err(format!("received, but never expected:\n{}", difference(&[], &left)));
             }
@@ -299,10 +299,10 @@ impl<'a> Stage<'a> {
                 tokio::time::sleep(LOOK).await;
             }
         }
-        for seat in std::iter::once(&self.client).chain(&self.second) {
-            match seat.has_open_question() {
-                true => seat.client.finish_cut(),
-                false => seat.client.finish(),
+        for editor in std::iter::once(&self.client).chain(&self.second) {
+            match editor.has_open_question() {
+                true => editor.client.finish_cut(),
+                false => editor.client.finish(),
             }
         }
         self.host.take().unwrap().stop().await;
@@ -315,14 +315,14 @@ impl<'a> Stage<'a> {
         let session = self.names.lengthen("ses_1");
         let shown = self.client.client.updates(&session);
         let reader: TestClient = self.host.as_mut().unwrap().connect();
-        let seat = Seat::take(reader, &self.scenario.options).await;
+        let editor = ScenarioEditor::take(reader, &self.scenario.options).await;
         let load = json!({ "sessionId": session, "cwd": root, "mcpServers": [] });
-        let answer = seat.client.expect("session/load", load).await;
-        let mut told = seat.client.updates(&session);
+        let answer = editor.client.expect("session/load", load).await;
+        let mut told = editor.client.updates(&session);
         // The answer tells the mode too, and alone when it is the one the session was made with.
         let mode = &answer["modes"]["currentModeId"];
         told.push(json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode }));
-        seat.client.finish();
+        editor.client.finish();
         let transcript = |updates| Transcript::of(updates, UserMessages::LeftOut);
         transcript(&shown)
             .must_equal(&transcript(&told))
@@ -332,9 +332,9 @@ impl<'a> Stage<'a> {
 }
 
 /// Waits until nothing more has to come; false when that never happens.
-async fn quiet(seat: &Seat) -> bool {
+async fn quiet(editor: &ScenarioEditor) -> bool {
     let deadline = tokio::time::Instant::now() + PATIENCE;
-    while !seat.is_quiet() {
+    while !editor.is_quiet() {
         if tokio::time::Instant::now() > deadline {
             return false;
         }

@@ -1,5 +1,5 @@
-//! The `model` lines of a scenario as one script: each belongs to the prompt above it, and a word of the client between
-//! two of them starts the next step.
+//! The `model` lines of a scenario as one script: each belongs to the prompt above it, and a word of the client
+//! between two of them starts the next step.
 
 use crate::grammar::{Saying, quoted, words_of};
 

@@ -127,6 +127,15 @@ impl Teller<'_> {
             "config_option_update" => format!("config {}", options(&update["configOptions"])),
             "session_info_update" if !self.details.has("titles") => return None,
             "session_info_update" => format!("title {}", self.value_text(&update["title"])),
+            "available_commands_update" if !self.details.has("commands") => return None,
+            "available_commands_update" => {
+                let commands = update["availableCommands"].as_array().into_iter().flatten();
+                let command = |command: &Value| match command["input"]["hint"].as_str() {
+                    Some(hint) => format!("{} {}", word(&command["name"]), hint.to_uppercase()),
+                    None => word(&command["name"]).to_owned(),
+                };
+                format!("commands [{}]", commands.map(command).collect::<Vec<_>>().join(", "))
+            }
             "usage_update" if !self.details.has("usage") => return None,
             "usage_update" => {
                 let ours = &update["_meta"]["attache"];
@@ -331,7 +340,8 @@ impl Teller<'_> {
     }
 }
 
-/// Calls that run side by side end in any order: their results are told in the order in which the calls were made.
+/// Calls that run side by side end in any order: their results are told in the order in which the calls were
+/// made.
 fn in_order_of_calls(messages: &[Value]) -> Vec<&Value> {
     let call = |message: &Value| message["params"]["update"]["toolCallId"].clone();
     let is_result = |message: &Value| {
@@ -345,8 +355,8 @@ fn in_order_of_calls(messages: &[Value]) -> Vec<&Value> {
     ordered
 }
 
-/// The answer to a choice and the update that tells everybody of it are under way at the same time: told in one order. So
-/// are the answers to taking a message back and to that message.
+/// The answer to a choice and the update that tells everybody of it are under way at the same time: told in one
+/// order. So are the answers to taking a message back and to that message.
 fn settled(mut items: Vec<String>) -> Vec<String> {
     const CHOICES: [&str; 2] = ["ok session/set_", "ok _attache/queue/cancel"];
     const NEWS: [&str; 3] = ["mode ", "config ", "cancelled "];

@@ -1,4 +1,5 @@
-//! One file of scenarios: plays them beside each other, reports every failure, writes expectations anew when asked to.
+//! One file of scenarios: plays them beside each other, reports every failure, writes expectations anew when
+//! asked to.
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -19,11 +19,11 @@ use crate::world::*;
 struct Borrow;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    id: "borrow",
-    description: "A tool for tests.",
+    id: "borrow".into(),
+    description: "A tool for tests.".into(),
     parameters: json!({ "type": "object" }).into(),
     kind: ToolKind::Other,
-    // It touches nothing of this machine, so nobody is asked.
+    // It touches nothing of this machine, so no one is asked.
     effect: Effect::ReadOnly,
     hidden: false,
 });

@@ -42,10 +42,10 @@ async fn a_session_needs_a_directory_that_exists() {
     let world = World::new("on *\n text \"hi\"");
     let line = world.process().connect().await;
     for (params, message) in [
-        (json!({ "cwd": "/missing", "mcpServers": [] }), "cwd: is not a directory"),
+        (json!({ "cwd": "/missing", "mcpServers": [] }), "cwd: /missing does not exist"),
         (
             json!({ "cwd": "/w", "mcpServers": [], "additionalDirectories": ["/x", "/missing/y"] }),
-            "additionalDirectories[1]: is not a directory",
+            "additionalDirectories[1]: /missing/y does not exist",
         ),
     ] {
         let error = line.client.request("session/new", params).await.unwrap_err();

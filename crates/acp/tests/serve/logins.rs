@@ -75,6 +75,28 @@ async fn a_terminal_is_offered_to_clients_that_have_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_unknown_method_is_answered_with_those_that_this_client_was_offered() {
+    let (with_accounts, _) = world();
+    let process = with_accounts.process();
+    for (capabilities, offered) in
+        [(json!({}), "offered: key"), (json!({ "auth": { "terminal": true } }), "offered: key, terminal")]
+    {
+        let line = process.connect_raw();
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
+        line.client.expect("initialize", params).await;
+        let unknown = line.client.request("authenticate", json!({ "methodId": "door" })).await.unwrap_err();
+        assert_eq!(unknown.code, -32602);
+        assert!(unknown.message.ends_with(offered), "{}", unknown.message);
+        line.client.finish();
+    }
+    let script = Arc::new(ScriptModel::parse("script", "on *\n text \"hi\"").unwrap());
+    let line = World::with_model(script, None).process().connect().await;
+    let unknown = line.client.request("authenticate", json!({ "methodId": "door" })).await.unwrap_err();
+    assert!(unknown.message.ends_with("this agent offers none"), "{}", unknown.message);
+    line.client.finish();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_needs_a_key_and_the_refusal_tells_the_ways_to_one() {
     let (world, keyed) = world();
     let line = world.process().connect().await;
@@ -83,9 +105,6 @@ async fn a_session_needs_a_key_and_the_refusal_tells_the_ways_to_one() {
     for way in ["API key variable", "attache auth login", "local server"] {
         assert!(refused.message.contains(way), "{}", refused.message);
     }
-    let unknown = line.client.request("authenticate", json!({ "methodId": "door" })).await.unwrap_err();
-    assert_eq!(unknown.code, -32602);
-    assert!(unknown.message.ends_with("available: key, terminal"), "{}", unknown.message);
     let missing = line.client.request("authenticate", json!({ "methodId": "key" })).await.unwrap_err();
     assert_eq!((missing.code, missing.message.as_str()), (-32000, "no key for key; set SCRIPT_KEY"));
     keyed.store_key();

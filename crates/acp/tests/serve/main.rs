@@ -1,4 +1,5 @@
-//! Connections over a pipe in memory, against the real hub with a scripted model. Every line is checked on the way.
+//! Connections over a pipe in memory, against the real hub with a scripted model. Every line is checked on the
+//! way.
 #![allow(
     unreachable_pub,
     clippy::unwrap_used,
@@ -12,5 +13,6 @@ mod logins;
 mod permissions;
 mod prompts;
 mod sessions;
+mod transport;
 mod warnings;
 mod world;

@@ -187,7 +187,7 @@ async fn a_client_that_does_not_read_gets_everything_later() {
     slow.client.finish();
 }
 
-/// In real time on several threads: nobody is shown what they said themselves, everybody what the others said.
+/// In real time on several threads: each client is shown what the others said, not what it said itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn own_words_do_not_come_back_in_any_order_of_threads() {
     let world = World::new("on *\n text \"ok\"");

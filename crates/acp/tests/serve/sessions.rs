@@ -9,7 +9,8 @@ use crate::world::*;
 const TALK: &str = "on \"call\"\n text \"let me see\"\n call id=l look {\"path\":\"a\"}\n ---\n text \"done\"\n\
     on \"long\"\n stream 40 \"x\" every 10ms\non *\n text \"hello\"";
 
-/// What a client was told, without the kind of calls: the tools of these tests say it only when they are announced.
+/// What a client was told, without the kind of calls: the tools of these tests say it only when they are
+/// announced.
 fn told(client: &TestClient, session: &str) -> Transcript {
     let mut updates = client.updates(session);
     for update in updates.iter_mut().filter_map(Value::as_object_mut) {
@@ -103,6 +104,8 @@ async fn resume_tells_nothing_of_the_past_and_nothing_twice() {
     pending.answer().await.unwrap();
     two.client.wait_for_update(&session, "usage_update").await;
     assert_eq!(two.client.agent_text(&session), "x".repeat(40));
+    let told = [&one, &two].map(|line| line.client.command_updates(&session));
+    assert_eq!(told, [1, 1], "commands are told by new and the first resume");
     one.client.finish();
     two.client.finish();
 }
@@ -366,12 +369,15 @@ async fn load_and_resume_give_exactly_the_directories_of_the_request() {
     for method in ["session/load", "session/resume"] {
         // Where it is open already, on another connection, and in another process.
         let (second, other) = (process.connect().await, world.process().connect().await);
-        for seat in [&line, &second, &other] {
-            seat.client.expect(method, json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] })).await;
-            assert!(asks_for_x(seat, &session).await, "{method} without directories");
+        for connection in [&line, &second, &other] {
+            connection
+                .client
+                .expect(method, json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] }))
+                .await;
+            assert!(asks_for_x(connection, &session).await, "{method} without directories");
             assert!(listed().await.as_array().is_none_or(Vec::is_empty), "{method}");
-            seat.client.expect(method, place(&session, &["/y", "/x"])).await;
-            assert!(!asks_for_x(seat, &session).await, "{method} with /x");
+            connection.client.expect(method, place(&session, &["/y", "/x"])).await;
+            assert!(!asks_for_x(connection, &session).await, "{method} with /x");
             assert_eq!(listed().await, json!(["/y", "/x"]), "{method}");
         }
         second.client.finish();
@@ -403,9 +409,9 @@ async fn a_session_is_opened_where_it_works_and_nowhere_else() {
     let (line, session) = process.session().await;
     for method in ["session/load", "session/resume"] {
         let second = process.connect().await;
-        for seat in [&line, &second] {
+        for connection in [&line, &second] {
             let elsewhere = json!({ "sessionId": session, "cwd": "/v", "mcpServers": [] });
-            let error = seat.client.request(method, elsewhere).await.unwrap_err();
+            let error = connection.client.request(method, elsewhere).await.unwrap_err();
             assert_eq!(error.code, -32602, "{method}");
             assert_eq!(error.message, r#"cwd: the session works in "/w", not in "/v""#);
         }

@@ -1,10 +1,12 @@
-//! Nothing is dropped, replaced or made worse in silence: a client that asked for no notices reads one line of thought.
+//! Nothing is dropped, replaced or made worse in silence: a client that asked for no notices reads one line of
+//! thought.
 
 use std::sync::Arc;
 
 use attache_acp::{StartFailure, Warning, refuse_all};
 use attache_models::ScriptModel;
-use attache_rpc::{Options, duplex};
+use attache_rpc::limits::MAX_LINE_BYTES;
+use attache_rpc::{Options, duplex, json_lines};
 use attache_testkit::client::TestClient;
 use serde_json::{Value, json};
 
@@ -63,6 +65,32 @@ async fn what_the_host_has_trouble_with_is_told_once_whoever_opens_a_session() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_directory_that_is_gone() {
+    let world = World::new("on *\n text \"hi\"");
+    let process = world.process();
+    let (first, session) = process.session().await;
+    first.say(&session, "go").await;
+    process.gone.lock().unwrap().push("/w".into());
+    let told = "The directory of this session can't be used: /w does not exist. You can read the session; its tools \
+                fail until the directory is back.\n";
+    for method in ["session/load", "session/resume"] {
+        let line = plain(&process).await;
+        let there = json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] });
+        line.client.expect(method, there).await;
+        thought(&line, &session).await;
+        assert_eq!(thoughts(&line, &session), [told], "{method}");
+        if method == "session/load" {
+            assert_eq!(line.client.agent_text(&session), "hi", "it can still be read");
+        }
+        let elsewhere = json!({ "sessionId": session, "cwd": "/v", "mcpServers": [] });
+        let error = line.client.request(method, elsewhere).await.unwrap_err();
+        assert_eq!(error.message, r#"cwd: the session works in "/w", not in "/v"; /w does not exist"#);
+        line.client.finish();
+    }
+    first.client.finish();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_takes_the_place_of_another() {
     let world = World::new("model old\non *\n text \"hi\"");
     let (line, session) = world.process().session().await;
@@ -100,7 +128,8 @@ async fn context_of_a_turn_that_had_to_be_cut() {
 async fn an_agent_that_could_not_start_answers_everything_with_the_reason() {
     let (ours, theirs) = duplex(64 * 1024);
     let failure = StartFailure { reason: "there is no agent `nobody`".into(), version: "0.0.0" };
-    let _connection = refuse_all(failure, ours.0, ours.1, Options::default());
+    let (source, sink) = json_lines(ours, MAX_LINE_BYTES);
+    let _connection = refuse_all(failure, source, sink, Options::default());
     let client = TestClient::connect(theirs.0, theirs.1);
     let bad = client.request("initialize", json!({ "protocolVersion": "x" })).await.unwrap_err();
     assert_eq!(bad.code, -32602);

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use attache_acp::to_wire::Thoughts;
-use attache_acp::{Accounts, Agent, ClientFs, Host, SameDirectory, Warning, connect};
+use attache_acp::to_wire::ThoughtUpdates;
+use attache_acp::{Accounts, AgentServices, ClientFs, Host, SameDirectory, Warning, connect};
 use attache_core::agents::Agents;
-use attache_core::hub::{Hub, Parts, People, Settings};
+use attache_core::hub::{Hub, People, Ports, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::{BoxFuture, Clock, Model, Tool};
+use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Approval, Containment};
 use attache_models::ScriptModel;
-use attache_rpc::{Connection, Options, duplex};
+use attache_rpc::limits::MAX_LINE_BYTES;
+use attache_rpc::{Connection, Options, duplex, json_lines};
 use attache_testkit::client::TestClient;
 use attache_testkit::fakes::clock::TokioClock;
 use attache_testkit::fakes::disk::Disk;
@@ -39,6 +41,8 @@ pub struct Process {
     pub client_fs: ClientFs,
     /// What the host has to tell.
     pub warnings: Arc<Mutex<Vec<Warning>>>,
+    /// Directories that were removed.
+    pub gone: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 /// One connection and its client.
@@ -73,11 +77,12 @@ impl World {
         let mut number = self.processes.lock().unwrap();
         *number += 1;
         let store = MemoryStore::open(self.disk.clone(), *number, *number);
-        let hub = Hub::new(Parts {
+        let hub = Hub::new(Ports {
             store: Arc::new(store.clone()),
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
             scratch: None,
+            backend: Arc::new(NativeBackend),
             model: self.model.clone(),
             compaction: None,
             tools: family(&self.runs).iter().chain(&self.tools).cloned().collect(),
@@ -101,7 +106,15 @@ impl World {
             },
         });
         let (clock, accounts) = (self.clock.clone(), self.accounts.clone());
-        Process { hub, store, clock, accounts, client_fs: ClientFs::Auto, warnings: Arc::default() }
+        Process {
+            hub,
+            store,
+            clock,
+            accounts,
+            client_fs: ClientFs::Auto,
+            warnings: Arc::default(),
+            gone: Arc::default(),
+        }
     }
 
     pub fn messages(&self) -> usize {
@@ -115,19 +128,24 @@ impl Process {
         self.store.kill();
     }
 
-    /// A connection that has not been initialized.
-    pub fn connect_raw(&self) -> Line {
-        let agent = Agent {
+    /// What a connection to this process is given.
+    pub fn services(&self) -> AgentServices {
+        AgentServices {
             hub: self.hub.clone(),
-            host: Arc::new(TestHost(self.warnings.clone())),
+            host: Arc::new(TestHost { warnings: self.warnings.clone(), gone: self.gone.clone() }),
             accounts: self.accounts.clone(),
             clock: self.clock.clone(),
             version: "0.0.0",
-            thoughts: Thoughts::Show,
+            thoughts: ThoughtUpdates::Show,
             client_fs: self.client_fs,
-        };
+        }
+    }
+
+    /// A connection that has not been initialized.
+    pub fn connect_raw(&self) -> Line {
         let (ours, theirs) = duplex(64 * 1024);
-        let connection = connect(agent, ours.0, ours.1, Options::default());
+        let (source, sink) = json_lines(ours, MAX_LINE_BYTES);
+        let connection = connect(self.services(), source, sink, Options::default());
         Line { client: TestClient::connect(theirs.0, theirs.1), connection }
     }
 
@@ -196,9 +214,12 @@ pub fn prompt_with_id(session: &str, text: &str, id: &str) -> Value {
     params
 }
 
-/// Every directory exists but `/missing`; `/link` leads to `/w`.
+/// Every directory exists but `/missing` and those that a test removed; `/link` leads to `/w`.
 #[derive(Debug)]
-struct TestHost(Arc<Mutex<Vec<Warning>>>);
+struct TestHost {
+    warnings: Arc<Mutex<Vec<Warning>>>,
+    gone: Arc<Mutex<Vec<PathBuf>>>,
+}
 
 impl Host for TestHost {
     fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory> {
@@ -209,11 +230,13 @@ impl Host for TestHost {
     }
 
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
-        let missing = path.starts_with("/missing");
-        Box::pin(async move { if missing { Err("is not a directory".into()) } else { Ok(()) } })
+        let missing =
+            path.starts_with("/missing") || self.gone.lock().unwrap().iter().any(|gone| gone == path);
+        let checked = if missing { Err(format!("{} does not exist", path.display())) } else { Ok(()) };
+        Box::pin(async move { checked })
     }
 
     fn take_warnings(&self) -> Vec<Warning> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.warnings.lock().unwrap())
     }
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use attache_acp::from_wire::{self, LoginTerminals, Request};
+use attache_acp::from_wire::{self, ClientRequest, LoginTerminals};
 use attache_acp::limits::LINE_BYTES;
 use attache_acp::to_wire::{
-    CompactionUpdates, Logins, Notices, Thoughts, WireView, choice_request, config_options,
+    CompactionUpdates, Logins, Notices, ThoughtUpdates, WireView, choice_request, config_options,
     failed_start_response, fits_options, initialize_response, modes, permission_request, session_info,
 };
 use attache_acp::{CommandLine, Login, LoginWay};
 use attache_core::choices::{Chosen, CurrentChoices};
 use attache_core::ids::{CallId, MessageId, SessionId};
-use attache_core::ports::client::{About, Ask, Choice, Question, Selection};
+use attache_core::ports::client::{About, Ask, Choice, Permission, Question, Selection};
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::{ModelRef, SessionRow, UsageTotals};
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
@@ -30,7 +30,7 @@ fn checked_response(method: &str, result: &Value) {
 fn initialize(params: &Value) -> from_wire::Initialize {
     let raw = serde_json::value::to_raw_value(params).unwrap();
     match from_wire::request("initialize", Some(raw)).unwrap() {
-        Request::Initialize(initialize) => *initialize,
+        ClientRequest::Initialize(initialize) => *initialize,
         other => panic!("{other:?}"),
     }
 }
@@ -129,7 +129,7 @@ fn a_failed_start_honours_nothing() {
 fn the_view_follows_what_the_client_asked_for() {
     let view = |capabilities: Value| {
         let asked = initialize(&json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
-        let view = WireView::new(CurrentChoices::new(choices()), &asked.capabilities, Thoughts::Show);
+        let view = WireView::new(CurrentChoices::new(choices()), &asked.capabilities, ThoughtUpdates::Show);
         (view.notices, view.compaction)
     };
     assert_eq!(view(json!({})), (Notices::Unwanted, CompactionUpdates::Unwanted));
@@ -214,6 +214,11 @@ fn a_session_is_listed_with_its_title_and_time() {
 
 const RULE: &str = "cargo test";
 
+fn permission() -> Permission {
+    let why = "the command may change something".to_owned();
+    Permission { why, rule_name: Some(RULE.into()), ..Permission::default() }
+}
+
 fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> Ask {
     Ask {
         session_id: SessionId::new("ses_1"),
@@ -228,12 +233,12 @@ fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> Ask {
             content,
             ..Presentation::default()
         },
-        about: About::Permission { rule_name: Some(RULE.into()), edits_name: None, outside: Vec::new() },
+        about: About::Permission(permission()),
     }
 }
 
 fn checked_request(ask: &Ask) -> Value {
-    let request = permission_request(ask, Some(RULE), None, &[]).unwrap();
+    let request = permission_request(ask, &permission()).unwrap();
     assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
     assert_eq!(leaked_keys(&request), Vec::<String>::new());
     request
@@ -248,7 +253,9 @@ fn a_permission_has_four_answers_and_the_whole_command() {
     assert_eq!(options, ["allow_once", "allow_always", "reject_once", "reject_always"]);
     assert_eq!(request["options"][1]["name"], "Always allow: cargo test");
     assert_eq!(request["toolCall"]["title"], "cargo test⟨5000 blanks⟩\\u{202e}; rm⏎-rf ~");
-    assert_eq!(request["toolCall"].get("content"), None, "it is shown once");
+    let shown = request["toolCall"]["content"].as_array().unwrap();
+    assert_eq!(shown.len(), 1, "the command is shown once: {shown:?}");
+    assert_eq!(shown[0]["content"]["text"], "Asks because: the command may change something");
     assert_eq!(request["toolCall"]["rawInput"]["command"], json!(command));
     assert_eq!(request["toolCall"]["status"], "pending");
 }

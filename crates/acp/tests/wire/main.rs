@@ -8,7 +8,7 @@ mod transcripts;
 
 use std::sync::Arc;
 
-use attache_acp::to_wire::{CompactionUpdates, Notices, Thoughts, WireView, write_updates};
+use attache_acp::to_wire::{CompactionUpdates, Notices, ThoughtUpdates, WireView, write_updates};
 use attache_core::choices::{Choices, CurrentChoices, Mode};
 use attache_core::chunk::Chunk;
 use attache_core::entry::Entry;
@@ -45,7 +45,7 @@ pub(crate) fn choices() -> Choices {
 pub(crate) fn view() -> WireView {
     WireView {
         choices: CurrentChoices::new(choices()),
-        thoughts: Thoughts::Show,
+        thoughts: ThoughtUpdates::Show,
         notices: Notices::Unwanted,
         compaction: CompactionUpdates::Unwanted,
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use attache_acp::to_wire::{CompactionUpdates, Notices, Thoughts};
+use attache_acp::to_wire::{CompactionUpdates, Notices, ThoughtUpdates};
 use attache_core::chunk::Chunk;
 use attache_core::chunk::json::decode;
 use attache_core::part::Role;
@@ -50,7 +50,7 @@ fn every_section_of_the_table_holds() {
             match flag {
                 "notices" => view.notices = Notices::Wanted,
                 "compaction" => view.compaction = CompactionUpdates::Wanted,
-                "no-thoughts" => view.thoughts = Thoughts::Drop,
+                "no-thoughts" => view.thoughts = ThoughtUpdates::Drop,
                 other => panic!("{}: what is {other:?}?", section.title),
             }
         }

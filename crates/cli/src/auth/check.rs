@@ -8,7 +8,8 @@ use crate::config::{HttpWire, Provider};
 use crate::limits::ANSWER;
 use crate::providers::Opener;
 
-/// An error only when the provider refuses the key; who can't be asked gets the benefit of the doubt, and the user is told.
+/// An error only when the provider refuses the key; who can't be asked gets the benefit of the doubt, and the
+/// user is told.
 pub(super) async fn accepted(
     opener: &Opener,
     provider: &Provider,

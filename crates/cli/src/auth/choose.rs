@@ -5,18 +5,18 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use anyhow::{Result, bail};
 use attache_models::KeyNeed;
 
-use crate::config::{Config, Wire};
+use crate::config::{Config, ProviderWire};
 
 pub(super) fn provider(config: &Config) -> Result<String> {
     let offered: Vec<&str> = config
         .providers
         .iter()
-        .filter(|provider| matches!(provider.wire, Wire::Http(_)))
+        .filter(|provider| matches!(provider.wire, ProviderWire::Http(_)))
         .filter(|provider| provider.vendor.is_none_or(|vendor| vendor.key == KeyNeed::Required))
         .map(|provider| provider.name.as_str())
         .collect();
     if !io::stdin().is_terminal() {
-        bail!("for which provider? Name it: attache auth login PROVIDER ({})", offered.join(", "));
+        bail!("which provider is the key for? Name it: attache auth login PROVIDER ({})", offered.join(", "));
     }
     let mut terminal = io::stderr();
     for (index, name) in offered.iter().enumerate() {

@@ -12,7 +12,7 @@ pub(super) async fn read(question: &str) -> Result<Secret> {
     let stdin = io::stdin();
     let silence = match stdin.is_terminal() {
         true => {
-            // Before the question: whoever types ahead is not shown either.
+            // Before the question: what is typed ahead is not shown either.
             let silence = Silence::begin()?;
             write!(io::stderr(), "{question}")?;
             Some(silence)

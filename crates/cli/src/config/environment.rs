@@ -6,25 +6,25 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::error::{nearest, shown};
-use super::keys::{Input, KEYS};
+use super::keys::{KEYS, SettingInput};
 use super::{Config, ConfigError, Origin};
 
 /// Variables of ours that are no keys of the configuration.
 const OTHER_VARIABLES: [&str; 2] = ["ATTACHE_HOME", "ATTACHE_LOG"];
 
 #[derive(Clone, Default)]
-pub(crate) struct Environment {
+pub(crate) struct ProcessEnvironment {
     /// Keys are among the values.
     variables: BTreeMap<OsString, OsString>,
 }
 
-impl fmt::Debug for Environment {
+impl fmt::Debug for ProcessEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.variables.keys()).finish()
     }
 }
 
-impl Environment {
+impl ProcessEnvironment {
     /// Some editors pass on nothing but `PATH`: the home is then the one of the user's account.
     pub(crate) fn from_process() -> Self {
         let mut environment = Self { variables: std::env::vars_os().collect() };
@@ -51,7 +51,7 @@ impl Environment {
         self.variables.get(&OsString::from(name))?.to_str().filter(|value| !value.is_empty())
     }
 
-    /// Sets what the variables say. One of ours that nobody knows is a slip and an error.
+    /// Sets what the variables say. A variable with our prefix that does not exist is a slip and an error.
     pub(super) fn apply(&self, config: &mut Config, errors: &mut Vec<ConfigError>) {
         let ours = self
             .variables
@@ -62,7 +62,7 @@ impl Environment {
             let key = KEYS.iter().find(|key| key.variable() == variable);
             let origin = Origin::Environment(shown(&variable));
             match (key, value.to_str()) {
-                (Some(key), Some(text)) => config.assign(key, &Input::Text(text), origin, errors),
+                (Some(key), Some(text)) => config.assign(key, &SettingInput::Text(text), origin, errors),
                 (Some(_), None) => errors.push(ConfigError { origin, message: "not valid UTF-8".to_owned() }),
                 (None, _) if OTHER_VARIABLES.contains(&variable.as_str()) => {}
                 (None, _) => errors.push(ConfigError { origin, message: unknown_variable(&variable) }),
@@ -72,7 +72,7 @@ impl Environment {
 }
 
 fn unknown_variable(variable: &str) -> String {
-    let keys: Vec<String> = KEYS.iter().map(super::Key::variable).collect();
+    let keys: Vec<String> = KEYS.iter().map(super::SettingKey::variable).collect();
     let valid: Vec<&str> = keys.iter().map(String::as_str).chain(OTHER_VARIABLES).collect();
     // All share their first letters, which must not count as likeness.
     let stem = |name: &'_ str| name.strip_prefix("ATTACHE_").unwrap_or(name).to_owned();

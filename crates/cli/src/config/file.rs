@@ -8,7 +8,7 @@ use std::sync::Arc;
 use toml_edit::{Document, Item, TableLike, Value};
 
 use super::error::unknown_key;
-use super::keys::{Input, KEYS, found, mismatch};
+use super::keys::{KEYS, SettingInput, found, mismatch};
 use super::limits::MAX_CONFIG_BYTES;
 use super::{Config, ConfigError, Origin, Sourced};
 
@@ -52,14 +52,14 @@ pub(super) fn apply(text: &str, config: &mut Config, errors: &mut Vec<ConfigErro
     // Relative paths follow the file, wherever attache was started.
     let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.to_path_buf());
     let directory = absolute.parent().map(Path::to_path_buf).unwrap_or_default();
-    let mut reader = Reader { text, path, directory, errors: Vec::new(), providers_named: Vec::new() };
+    let mut reader = FileReader { text, path, directory, errors: Vec::new(), providers_named: Vec::new() };
     reader.table("", document.as_table(), config);
     reader.errors.sort_by_key(ConfigError::line);
     errors.append(&mut reader.errors);
     reader.providers_named
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct FileReader<'a> {
     text: &'a str,
     path: Arc<Path>,
     pub(super) directory: PathBuf,
@@ -67,7 +67,7 @@ pub(super) struct Reader<'a> {
     pub(super) providers_named: Vec<String>,
 }
 
-impl Reader<'_> {
+impl FileReader<'_> {
     /// A table of plain keys; `prefix` ends with a dot or is empty.
     fn table(&mut self, prefix: &str, table: &dyn TableLike, config: &mut Config) {
         for (name, item) in table.iter() {
@@ -76,7 +76,7 @@ impl Reader<'_> {
             if let Some(key) = KEYS.iter().find(|key| key.path == path) {
                 match item.as_value() {
                     Some(value) => {
-                        let input = Input::Toml { value, directory: &self.directory };
+                        let input = SettingInput::Toml { value, directory: &self.directory };
                         config.assign(key, &input, origin, &mut self.errors);
                     }
                     None => self.refuse(origin, mismatch(&path, key.expected, &found_item(item))),
@@ -129,7 +129,8 @@ impl Reader<'_> {
         self.errors.push(ConfigError { origin, message });
     }
 
-    /// Where the key stands. A table made by headers only (`[a.b]` for `a`) has no place of its own: its first entry's.
+    /// Where the key is. A table made by headers only (`[a.b]` for `a`) has no place of its own: its first
+    /// entry's.
     pub(super) fn origin(&self, table: &dyn TableLike, key: &str) -> Origin {
         let own = table.key(key).and_then(toml_edit::Key::span);
         let start = own.or_else(|| table.get(key).and_then(Item::span)).map_or(0, |span| span.start);

@@ -1,5 +1,5 @@
-//! The keys that hold one value each: how they are written, what they accept, where they go. One line here makes a key
-//! known to the file, the environment and the messages.
+//! The keys that hold one value each: how they are written, what they accept, where they go. One line here
+//! makes a key known to the file, the environment and the messages.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,47 +16,47 @@ use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
 use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path};
 
-pub(super) struct Key {
+pub(super) struct SettingKey {
     /// Dotted, as in the file.
     pub(super) path: &'static str,
     pub(super) expected: &'static str,
-    pub(super) assign: fn(&mut Config, &Input<'_>, Origin) -> Result<(), Refusal>,
+    pub(super) assign: fn(&mut Config, &SettingInput<'_>, Origin) -> Result<(), SettingRefusal>,
 }
 
 /// A value as it was given.
-pub(super) enum Input<'a> {
+pub(super) enum SettingInput<'a> {
     /// From the file; `directory` is where the file is.
     Toml { value: &'a Value, directory: &'a Path },
     /// From the environment or an option: numbers come as digits.
     Text(&'a str),
 }
 
-pub(super) enum Refusal {
-    /// Not what `Key::expected` says.
+pub(super) enum SettingRefusal {
+    /// Not what `SettingKey::expected` says.
     Mismatch,
     Because(String),
 }
 
-pub(super) const KEYS: &[Key] = &[
-    Key {
+pub(super) const KEYS: &[SettingKey] = &[
+    SettingKey {
         path: "model",
         expected: "a string \"provider/model\"",
         assign: |config, input, origin| {
-            let value = model_ref(input.text()?).ok_or(Refusal::Mismatch)?;
+            let value = model_ref(input.text()?).ok_or(SettingRefusal::Mismatch)?;
             config.model = Some(Sourced { value, origin });
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "small_model",
         expected: "a string \"provider/model\"",
         assign: |config, input, origin| {
-            let value = model_ref(input.text()?).ok_or(Refusal::Mismatch)?;
+            let value = model_ref(input.text()?).ok_or(SettingRefusal::Mismatch)?;
             config.small_model = Some(Sourced { value, origin });
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "approval",
         expected: "\"ask\", \"edits\" or \"all\"",
         assign: |config, input, origin| {
@@ -65,7 +65,7 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "sandbox",
         expected: "\"auto\", \"require\" or \"off\"",
         assign: |config, input, origin| {
@@ -75,16 +75,17 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "store",
         expected: "a path or \"sqlite:PATH\"",
         assign: |config, input, origin| {
-            let value = store_path::parse(input.text()?, input.directory()).map_err(Refusal::Because)?;
+            let value =
+                store_path::parse(input.text()?, input.directory()).map_err(SettingRefusal::Because)?;
             config.store = Sourced { value, origin };
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "thoughts",
         expected: "\"show\" or \"drop\"",
         assign: |config, input, origin| {
@@ -93,7 +94,7 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "client_fs",
         expected: "\"auto\" or \"never\"",
         assign: |config, input, origin| {
@@ -102,7 +103,7 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "durability",
         expected: "\"normal\" or \"full\"",
         assign: |config, input, origin| {
@@ -111,28 +112,28 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "limits.max_steps",
         expected: "a whole number from 1 to 100000",
         assign: |config, input, origin| {
             let value = input.number(1, MAX_MAX_STEPS.into())?;
             config.limits.max_steps =
-                Sourced { value: u32::try_from(value).map_err(|_| Refusal::Mismatch)?, origin };
+                Sourced { value: u32::try_from(value).map_err(|_| SettingRefusal::Mismatch)?, origin };
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "limits.max_line_bytes",
         expected: "a whole number from 65536 to 1073741824",
         assign: |config, input, origin| {
             let (smallest, largest) = MAX_LINE_BYTES_RANGE;
             let value = input.number(smallest as u64, largest as u64)?;
-            let value = usize::try_from(value).map_err(|_| Refusal::Mismatch)?;
+            let value = usize::try_from(value).map_err(|_| SettingRefusal::Mismatch)?;
             config.limits.max_line_bytes = Sourced { value, origin };
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "limits.stream_idle_timeout_ms",
         expected: "a whole number from 100 to 3600000",
         assign: |config, input, origin| {
@@ -142,17 +143,17 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "catalogue.url",
         expected: "an address as a string",
         assign: |config, input, origin| {
             let text = input.text()?;
-            let url = BaseUrl::parse(text).map_err(|bad| Refusal::Because(bad_address(text, &bad)))?;
+            let url = BaseUrl::parse(text).map_err(|bad| SettingRefusal::Because(bad_address(text, &bad)))?;
             config.catalogue_url = Sourced { value: url.as_str().to_owned(), origin };
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "web_search.provider",
         expected: "\"brave\", \"tavily\", \"exa\" or \"searxng\"",
         assign: |config, input, origin| {
@@ -161,37 +162,38 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "web_search.base_url",
         expected: "an address as a string",
         assign: |config, input, origin| {
             let text = input.text()?;
-            let value = BaseUrl::parse(text).map_err(|bad| Refusal::Because(bad_address(text, &bad)))?;
+            let value =
+                BaseUrl::parse(text).map_err(|bad| SettingRefusal::Because(bad_address(text, &bad)))?;
             config.web_search.base_url = Some(Sourced { value, origin });
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         path: "web_search.api_key_env",
         expected: "the name of an environment variable",
         assign: |config, input, origin| {
             // What is no name of a variable may be a key: it is not repeated.
             let text = input.text().ok().filter(|text| is_variable_name(text));
-            let text = text.ok_or_else(|| Refusal::Because(NO_VARIABLE_NAME.to_owned()))?;
+            let text = text.ok_or_else(|| SettingRefusal::Because(NO_VARIABLE_NAME.to_owned()))?;
             config.web_search.api_key_env = Some(Sourced { value: text.to_owned(), origin });
             Ok(())
         },
     },
 ];
 
-impl Key {
+impl SettingKey {
     pub(super) fn variable(&self) -> String {
         format!("ATTACHE_{}", self.path.to_uppercase().replace('.', "_"))
     }
 }
 
-impl Refusal {
-    pub(super) fn message(self, key: &Key, input: &Input<'_>) -> String {
+impl SettingRefusal {
+    pub(super) fn message(self, key: &SettingKey, input: &SettingInput<'_>) -> String {
         match self {
             Self::Mismatch => mismatch(key.path, key.expected, &input.found()),
             Self::Because(reason) => format!("`{}`: {reason}", key.path),
@@ -199,20 +201,20 @@ impl Refusal {
     }
 }
 
-impl<'a> Input<'a> {
-    pub(super) fn text(&self) -> Result<&'a str, Refusal> {
+impl<'a> SettingInput<'a> {
+    pub(super) fn text(&self) -> Result<&'a str, SettingRefusal> {
         match self {
-            Self::Toml { value, .. } => value.as_str().ok_or(Refusal::Mismatch),
+            Self::Toml { value, .. } => value.as_str().ok_or(SettingRefusal::Mismatch),
             Self::Text(text) => Ok(text),
         }
     }
 
-    pub(super) fn number(&self, smallest: u64, largest: u64) -> Result<u64, Refusal> {
+    pub(super) fn number(&self, smallest: u64, largest: u64) -> Result<u64, SettingRefusal> {
         let number = match self {
             Self::Toml { value, .. } => value.as_integer().and_then(|number| u64::try_from(number).ok()),
             Self::Text(text) => text.parse().ok(),
         };
-        number.filter(|number| (smallest..=largest).contains(number)).ok_or(Refusal::Mismatch)
+        number.filter(|number| (smallest..=largest).contains(number)).ok_or(SettingRefusal::Mismatch)
     }
 
     /// What relative paths are relative to; `None` is the working directory.
@@ -248,8 +250,8 @@ pub(super) fn found(value: &Value) -> String {
     }
 }
 
-fn one_of<T: Copy>(text: &str, valid: &[T], name: fn(T) -> &'static str) -> Result<T, Refusal> {
-    valid.iter().copied().find(|value| name(*value) == text).ok_or(Refusal::Mismatch)
+fn one_of<T: Copy>(text: &str, valid: &[T], name: fn(T) -> &'static str) -> Result<T, SettingRefusal> {
+    valid.iter().copied().find(|value| name(*value) == text).ok_or(SettingRefusal::Mismatch)
 }
 
 /// The model's own name may hold further slashes.

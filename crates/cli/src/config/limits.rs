@@ -18,7 +18,7 @@ pub(super) const MAX_TOKENS: u64 = 1_000_000_000;
 /// No model costs more dollars for a million tokens; a larger number is a slip of the unit.
 pub(super) const MAX_PRICE: f64 = 1_000_000.0;
 
-/// Below it a slow network looks like silence, above it nobody waits.
+/// Below it a slow network looks like silence, above it users give up.
 pub(super) const STREAM_IDLE_RANGE_MS: (u64, u64) = (100, 3_600_000);
 
 /// A configuration is written by hand; anything larger is the wrong file.

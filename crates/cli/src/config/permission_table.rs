@@ -2,28 +2,28 @@
 
 use std::path::Path;
 
-use attache_core::watchdog::{Action, Ground, Pattern, Rule};
+use attache_core::watchdog::{Action, Pattern, PatternBase, Rule};
 use toml_edit::{Item, TableLike};
 
 use super::error::{nearest, shown};
-use super::file::{Reader, found_item};
+use super::file::{FileReader, found_item};
 use super::keys::mismatch;
 use super::{Config, ConfiguredRule, Origin, Sourced};
 
 const KEYS: [&str; 5] = ["permission", "pattern", "action", "match", "not_match"];
 
-/// Stands for the root of a session where examples are checked: which one it will be is not known yet.
+/// The root of a session where examples are checked: which one it will be is not known yet.
 const SOME_ROOT: &str = "/root-of-the-session";
 
 /// One `[[permissions]]` while it is read.
-struct Table<'a> {
+struct RuleTable<'a> {
     /// `permissions[1]`, for messages.
     path: String,
     entries: &'a dyn TableLike,
     origin: Origin,
 }
 
-impl Reader<'_> {
+impl FileReader<'_> {
     pub(super) fn permissions(&mut self, item: &Item, origin: Origin, config: &mut Config) {
         let tables: Option<Vec<&dyn TableLike>> = match item {
             Item::ArrayOfTables(tables) => Some(tables.iter().map(|table| table as &dyn TableLike).collect()),
@@ -40,119 +40,130 @@ impl Reader<'_> {
         for (index, entries) in tables.into_iter().enumerate() {
             let first = entries.iter().next().map(|(name, _)| self.origin(entries, name));
             let path = format!("permissions[{}]", index + 1);
-            let table = Table { path, entries, origin: first.unwrap_or_else(|| origin.clone()) };
-            if let Some(value) = self.rule(&table, config.home.as_deref()) {
-                config.rules.push(Sourced { value, origin: table.origin });
-            }
+            let table = RuleTable { path, entries, origin: first.unwrap_or_else(|| origin.clone()) };
+            config.rules.extend(self.rule(&table, config.home.as_deref()));
         }
     }
 
-    fn rule(&mut self, table: &Table<'_>, home: Option<&Path>) -> Option<ConfiguredRule> {
+    fn rule(&mut self, table: &RuleTable<'_>, home: Option<&Path>) -> Option<ConfiguredRule> {
         self.unknown_keys(&table.path, table.entries, &KEYS, &KEYS);
         let permission = self.permission(table);
         let pattern = match table.entries.contains_key("pattern") {
             true => self.rule_text(table, "pattern", "a text, in which `*` stands for anything"),
-            false => Some("*".to_owned()),
+            false => Some(Sourced { value: "*".to_owned(), origin: Origin::Default }),
         };
         let action = self.action(table);
-        let examples = (self.examples(table, "match"), self.examples(table, "not_match"));
-        let rule = Rule { permission: permission?, pattern: pattern?, action: action? };
-        let configured = ConfiguredRule { rule, matching: examples.0?, not_matching: examples.1? };
-        self.check_rule(table, &configured, home)?;
-        Some(configured)
+        let matching = self.examples(table, "match");
+        let not_matching = self.examples(table, "not_match");
+        let (permission, pattern) = (permission?, pattern?);
+        // A wrong action changes nothing about what the pattern matches: that is told too.
+        let rule = Rule {
+            permission: permission.value.clone(),
+            pattern: pattern.value.clone(),
+            action: action.as_ref().map_or(Action::Ask, |action| action.value),
+        };
+        let pattern_is_good = self.check_pattern(table, &rule, home);
+        if pattern_is_good {
+            for (key, examples) in [("match", &matching), ("not_match", &not_matching)] {
+                if let Some(Some(examples)) = examples {
+                    self.check_examples(table, &rule, key, &examples.value, home);
+                }
+            }
+        }
+        // One mistake is enough: the configuration is not used at all.
+        let action = action.filter(|_| pattern_is_good)?;
+        Some(ConfiguredRule { permission, pattern, action, matching: matching?, not_matching: not_matching? })
     }
 
-    fn permission(&mut self, table: &Table<'_>) -> Option<String> {
+    fn permission(&mut self, table: &RuleTable<'_>) -> Option<Sourced<String>> {
         let known: Vec<&str> = Rule::known_permissions().collect();
         let expected = format!("one of {}, or mcp:SERVER:TOOL", known.join(", "));
         let permission = self.rule_text(table, "permission", &expected)?;
-        if Rule::is_known_permission(&permission) {
+        if Rule::is_known_permission(&permission.value) {
             return Some(permission);
         }
-        let near = nearest(&permission, &known).map(|near| format!(", did you mean \"{near}\"?"));
+        let near = nearest(&permission.value, &known).map(|near| format!(", did you mean \"{near}\"?"));
         let message = format!(
             "`{}.permission` \"{}\" is unknown{} (known: {}, mcp:SERVER:TOOL)",
             table.path,
-            shown(&permission),
+            shown(&permission.value),
             near.unwrap_or_default(),
             known.join(", ")
         );
-        self.refuse(self.origin(table.entries, "permission"), message);
+        self.refuse(permission.origin, message);
         None
     }
 
-    fn action(&mut self, table: &Table<'_>) -> Option<Action> {
+    fn action(&mut self, table: &RuleTable<'_>) -> Option<Sourced<Action>> {
         let expected = "\"allow\", \"ask\" or \"deny\"";
         let text = self.rule_text(table, "action", expected)?;
-        let action = Action::parse(&text);
-        if action.is_none() {
-            let found = format!("the string \"{}\"", shown(&text));
-            let message = mismatch(&format!("{}.action", table.path), expected, &found);
-            self.refuse(self.origin(table.entries, "action"), message);
-        }
-        action
+        let Some(value) = Action::parse(&text.value) else {
+            let found = format!("the string \"{}\"", shown(&text.value));
+            self.refuse(text.origin, mismatch(&format!("{}.action", table.path), expected, &found));
+            return None;
+        };
+        Some(Sourced { value, origin: text.origin })
     }
 
     /// A text that has to be there.
-    fn rule_text(&mut self, table: &Table<'_>, key: &str, expected: &str) -> Option<String> {
+    fn rule_text(&mut self, table: &RuleTable<'_>, key: &str, expected: &str) -> Option<Sourced<String>> {
         if !table.entries.contains_key(key) {
             self.refuse(table.origin.clone(), format!("`{}` needs {key}, {expected}", table.path));
             return None;
         }
         let text = |item: &Item| item.as_str().map(str::to_owned);
-        self.entry(&table.path, table.entries, key, expected, text).map(|text| text.value)
+        self.entry(&table.path, table.entries, key, expected, text)
     }
 
-    /// Empty when there are none; `None` when they can't be read.
-    fn examples(&mut self, table: &Table<'_>, key: &str) -> Option<Vec<String>> {
+    /// `Some(None)` when there are none; `None` when they can't be read.
+    fn examples(&mut self, table: &RuleTable<'_>, key: &str) -> Option<Option<Sourced<Vec<String>>>> {
         if !table.entries.contains_key(key) {
-            return Some(Vec::new());
+            return Some(None);
         }
         let texts = |item: &Item| -> Option<Vec<String>> {
             item.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
         };
-        self.entry(&table.path, table.entries, key, "a list of examples as strings", texts)
-            .map(|texts| texts.value)
+        self.entry(&table.path, table.entries, key, "a list of examples as strings", texts).map(Some)
     }
 
-    fn check_rule(
-        &mut self,
-        table: &Table<'_>,
-        configured: &ConfiguredRule,
-        home: Option<&Path>,
-    ) -> Option<()> {
-        let ConfiguredRule { rule, matching, not_matching } = configured;
+    fn check_pattern(&mut self, table: &RuleTable<'_>, rule: &Rule, home: Option<&Path>) -> bool {
         let wrong = rule.check_pattern().err().or_else(|| {
             let needs_home = rule.is_about_paths() && rule.pattern.starts_with('~') && home.is_none();
             needs_home.then(|| "starts with ~, but there is no home directory".to_owned())
         });
-        if let Some(reason) = wrong {
-            let origin = match table.entries.contains_key("pattern") {
-                true => self.origin(table.entries, "pattern"),
-                false => table.origin.clone(),
-            };
-            self.refuse(origin, format!("`{}.pattern` {reason}", table.path));
-            return None;
+        let Some(reason) = wrong else { return true };
+        let origin = match table.entries.contains_key("pattern") {
+            true => self.origin(table.entries, "pattern"),
+            false => table.origin.clone(),
+        };
+        self.refuse(origin, format!("`{}.pattern` {reason}", table.path));
+        false
+    }
+
+    /// Each example that is not as `key` says.
+    fn check_examples(
+        &mut self,
+        table: &RuleTable<'_>,
+        rule: &Rule,
+        key: &str,
+        examples: &[String],
+        home: Option<&Path>,
+    ) {
+        let (wanted, does) = if key == "match" { (true, "does not match") } else { (false, "matches") };
+        for example in examples.iter().filter(|example| matches_example(rule, example, home) != wanted) {
+            let message = format!(
+                "`{}.{key}`: the pattern \"{}\" {does} the example \"{}\"",
+                table.path,
+                shown(&rule.pattern),
+                shown(example)
+            );
+            self.refuse(self.origin(table.entries, key), message);
         }
-        let matches = |example: &&String| matches_example(rule, example, home);
-        let missed = matching.iter().find(|example| !matches(example));
-        let caught = not_matching.iter().find(matches);
-        let failed = missed
-            .map(|example| ("match", "does not match", example))
-            .or(caught.map(|example| ("not_match", "matches", example)));
-        let Some((key, does, example)) = failed else { return Some(()) };
-        let message = format!(
-            "`{}.{key}`: the pattern \"{}\" {does} the example \"{}\"",
-            table.path,
-            shown(&rule.pattern),
-            shown(example)
-        );
-        self.refuse(self.origin(table.entries, key), message);
-        None
     }
 }
 
-/// An example is written like what is judged: a simple command, a path (relative to the root, or `~/…`), a host.
+/// An example is written like what is judged: a simple command, a path (relative to the root, or `~/…`), a
+/// host.
 fn matches_example(rule: &Rule, example: &str, home: Option<&Path>) -> bool {
     let root = Path::new(SOME_ROOT);
     if !rule.is_about_paths() {
@@ -166,5 +177,5 @@ fn matches_example(rule: &Rule, example: &str, home: Option<&Path>) -> bool {
         (Some(rest), Some(home)) => home.join(rest),
         (Some(_), None) | (None, _) => root.join(example.strip_prefix("./").unwrap_or(example)),
     };
-    Pattern::of_path(&rule.pattern, Ground { root, home }).matches(&path.to_string_lossy())
+    Pattern::of_path(&rule.pattern, PatternBase { root, home }).matches(&path.to_string_lossy())
 }

@@ -1,4 +1,5 @@
-//! Providers as the file and the environment state them: which wire, where, whose key, what of their models. Knows no key.
+//! Providers as the file and the environment state them: which wire, where, whose key, what of their models.
+//! Knows no key.
 
 use std::path::PathBuf;
 
@@ -6,16 +7,16 @@ use attache_core::ports::model::{ModelInfo, Price, ThoughtLevel};
 use attache_models::{BaseUrl, Dialect, VENDORS, Vendor};
 
 use super::error::shown;
-use super::{Config, ConfigError, Environment, Origin, Sourced};
+use super::{Config, ConfigError, Origin, ProcessEnvironment, Sourced};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Provider {
     pub(crate) name: String,
-    /// Where its table stands; `Default` for a vendor that the file does not mention.
+    /// Where its table is; `Default` for a vendor that the file does not mention.
     pub(crate) origin: Origin,
     /// What is known of it without any configuration.
     pub(crate) vendor: Option<&'static Vendor>,
-    pub(crate) wire: Wire,
+    pub(crate) wire: ProviderWire,
     pub(crate) models: Vec<ProviderModel>,
 }
 
@@ -24,17 +25,19 @@ impl Provider {
     pub(crate) fn small_model(&self) -> Option<&'static str> {
         let small = self.vendor?.small_model?;
         match &self.wire {
-            Wire::Http(HttpWire { base_url: Some(address), .. }) if address.origin == Origin::Default => {
+            ProviderWire::Http(HttpWire { base_url: Some(address), .. })
+                if address.origin == Origin::Default =>
+            {
                 Some(small)
             }
-            Wire::Http(_) | Wire::Script { .. } => None,
+            ProviderWire::Http(_) | ProviderWire::Script { .. } => None,
         }
     }
 }
 
 /// How it is spoken to.
 #[derive(Clone, Debug)]
-pub(crate) enum Wire {
+pub(crate) enum ProviderWire {
     /// The transcript the scripted model answers from; absolute. `dialect` is where it says so.
     Script {
         dialect: Origin,
@@ -46,7 +49,7 @@ pub(crate) enum Wire {
 #[derive(Clone, Debug)]
 pub(crate) struct HttpWire {
     pub(crate) dialect: Sourced<Dialect>,
-    /// `None`: the vendor has no common address (azure), and nobody gave one.
+    /// `None`: the vendor has no common address (azure), and none is configured.
     pub(crate) base_url: Option<Sourced<BaseUrl>>,
     /// Variables that may hold the key, the first found wins.
     pub(crate) key_variables: Sourced<Vec<String>>,
@@ -83,7 +86,7 @@ impl Provider {
             name: vendor.id.to_owned(),
             origin: Origin::Default,
             vendor: Some(vendor),
-            wire: Wire::Http(HttpWire {
+            wire: ProviderWire::Http(HttpWire {
                 dialect: Sourced { value: vendor.dialect, origin: Origin::Default },
                 base_url: vendor_address(vendor),
                 key_variables: default(variables),
@@ -92,7 +95,7 @@ impl Provider {
         }
     }
 
-    /// Whether somebody wrote something about it.
+    /// Whether the file or a variable mentions it.
     pub(crate) fn is_stated(&self) -> bool {
         self.origin != Origin::Default
     }
@@ -104,7 +107,7 @@ pub(super) fn vendor_address(vendor: &Vendor) -> Option<Sourced<BaseUrl>> {
     Some(Sourced { value, origin: Origin::Default })
 }
 
-/// The variable that holds the key of a provider nobody knows: its name in capitals.
+/// The variable that holds the key of a provider that is no known vendor: its name in capitals.
 pub(super) fn own_key_variable(name: &str) -> String {
     let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     format!("{}_API_KEY", letters.collect::<String>())
@@ -123,13 +126,15 @@ impl Config {
     pub(super) fn complete_providers(
         &mut self,
         named: &[String],
-        environment: &Environment,
+        environment: &ProcessEnvironment,
         errors: &mut Vec<ConfigError>,
     ) {
         let unnamed = VENDORS.iter().filter(|vendor| !named.iter().any(|name| name == vendor.id));
         self.providers.extend(unnamed.map(Provider::of_vendor));
         for provider in &mut self.providers {
-            let (Some(vendor), Wire::Http(wire)) = (provider.vendor, &mut provider.wire) else { continue };
+            let (Some(vendor), ProviderWire::Http(wire)) = (provider.vendor, &mut provider.wire) else {
+                continue;
+            };
             let variable = vendor.base_url_variable();
             if let Some(text) = environment.text(&variable) {
                 let origin = Origin::Environment(variable);

@@ -1,4 +1,5 @@
-//! Reads `[providers.NAME]` of the file. A known vendor needs no key at all; any other needs its dialect and its address.
+//! Reads `[providers.NAME]` of the file. A known vendor needs no key at all; any other needs its dialect and
+//! its address.
 
 use std::path::PathBuf;
 
@@ -6,11 +7,11 @@ use attache_models::{BaseUrl, Dialect, VENDORS, Vendor};
 use toml_edit::{Item, TableLike};
 
 use super::error::{nearest, shown};
-use super::file::{Reader, found_item};
+use super::file::{FileReader, found_item};
 use super::keys::mismatch;
 use super::limits::{MAX_PRICE, MAX_TOKENS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name, own_key_variable, vendor_address};
-use super::{Config, HttpWire, Origin, Provider, ProviderModel, Sourced, StatedPrice, Wire};
+use super::{Config, HttpWire, Origin, Provider, ProviderModel, ProviderWire, Sourced, StatedPrice};
 
 const SCRIPT: &str = "script";
 const PROVIDER_KEYS: [&str; 5] = ["dialect", "base_url", "api_key_env", "script", "models"];
@@ -18,13 +19,13 @@ const MODEL_KEYS: [&str; 7] = ["context", "max_output", "images", "audio", "pdf"
 const PRICE_KEYS: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
 
 /// What `dialect` says.
-enum Spoken {
+enum StatedDialect {
     Script,
     Wire(Dialect),
 }
 
 /// One `[providers.NAME]` while it is read.
-struct Table<'a> {
+struct ProviderTable<'a> {
     name: &'a str,
     /// `providers.NAME`, for messages.
     path: String,
@@ -33,7 +34,7 @@ struct Table<'a> {
     vendor: Option<&'static Vendor>,
 }
 
-impl Reader<'_> {
+impl FileReader<'_> {
     pub(super) fn providers(&mut self, item: &Item, origin: Origin, config: &mut Config) {
         let Some(table) = item.as_table_like() else {
             return self.refuse(origin, mismatch("providers", "a table of providers", &found_item(item)));
@@ -54,7 +55,7 @@ impl Reader<'_> {
             match item.as_table_like() {
                 Some(entries) => {
                     let vendor = Vendor::find(name);
-                    let provider = self.provider(&Table { name, path, entries, origin, vendor });
+                    let provider = self.provider(&ProviderTable { name, path, entries, origin, vendor });
                     config.providers.extend(provider);
                 }
                 None => self.refuse(origin, mismatch(&path, "a table", &found_item(item))),
@@ -62,13 +63,18 @@ impl Reader<'_> {
         }
     }
 
-    fn provider(&mut self, table: &Table<'_>) -> Option<Provider> {
+    fn provider(&mut self, table: &ProviderTable<'_>) -> Option<Provider> {
         self.provider_keys(table);
         let spoken = table.entries.get("dialect").map(|item| self.dialect(table, item));
         let wire = match (spoken, table.vendor) {
-            (Some(None), _) => None,
-            (Some(Some(Sourced { value: Spoken::Script, origin })), _) => self.script_wire(table, origin),
-            (Some(Some(Sourced { value: Spoken::Wire(value), origin })), _) => {
+            (Some(None), _) => {
+                self.stated_values(table);
+                None
+            }
+            (Some(Some(Sourced { value: StatedDialect::Script, origin })), _) => {
+                self.script_wire(table, origin)
+            }
+            (Some(Some(Sourced { value: StatedDialect::Wire(value), origin })), _) => {
                 self.http_wire(table, Sourced { value, origin })
             }
             (None, Some(vendor)) => {
@@ -76,6 +82,7 @@ impl Reader<'_> {
             }
             (None, None) => {
                 self.refuse(table.origin.clone(), needs_dialect(table));
+                self.stated_values(table);
                 None
             }
         };
@@ -92,7 +99,7 @@ impl Reader<'_> {
         })
     }
 
-    fn provider_keys(&mut self, table: &Table<'_>) {
+    fn provider_keys(&mut self, table: &ProviderTable<'_>) {
         if table.entries.contains_key("api_key") {
             let (path, name) = (&table.path, shown(table.name));
             let message = format!(
@@ -105,7 +112,7 @@ impl Reader<'_> {
         self.unknown_keys(&table.path, table.entries, &known, &PROVIDER_KEYS);
     }
 
-    fn dialect(&mut self, table: &Table<'_>, item: &Item) -> Option<Sourced<Spoken>> {
+    fn dialect(&mut self, table: &ProviderTable<'_>, item: &Item) -> Option<Sourced<StatedDialect>> {
         let origin = self.origin(table.entries, "dialect");
         let path = format!("{}.dialect", table.path);
         let names = dialects();
@@ -115,8 +122,8 @@ impl Reader<'_> {
             return None;
         };
         match Dialect::parse(text) {
-            Some(dialect) => Some(Sourced { value: Spoken::Wire(dialect), origin }),
-            None if text == SCRIPT => Some(Sourced { value: Spoken::Script, origin }),
+            Some(dialect) => Some(Sourced { value: StatedDialect::Wire(dialect), origin }),
+            None if text == SCRIPT => Some(Sourced { value: StatedDialect::Script, origin }),
             None => {
                 let near = nearest(text, &names).map(|near| format!(", did you mean \"{near}\"?"));
                 let message = format!(
@@ -131,7 +138,21 @@ impl Reader<'_> {
         }
     }
 
-    fn script_wire(&mut self, table: &Table<'_>, dialect: Origin) -> Option<Wire> {
+    /// Without a dialect its keys are not known. What is stated is read all the same, so that
+    /// everything wrong is told at once.
+    fn stated_values(&mut self, table: &ProviderTable<'_>) {
+        if let Some(item) = table.entries.get("base_url") {
+            self.base_url(table, item);
+        }
+        if let Some(item) = table.entries.get("api_key_env") {
+            self.key_variable(table, item);
+        }
+        if let Some(item) = table.entries.get("script") {
+            self.script(table, item);
+        }
+    }
+
+    fn script_wire(&mut self, table: &ProviderTable<'_>, dialect: Origin) -> Option<ProviderWire> {
         for key in ["base_url", "api_key_env"] {
             if table.entries.contains_key(key) {
                 let message = format!("`{}.{key}` has no use: a script is read from its file", table.path);
@@ -144,12 +165,14 @@ impl Reader<'_> {
             self.refuse(table.origin.clone(), needs);
             return None;
         };
+        let script = self.script(table, item)?;
+        Some(ProviderWire::Script { dialect, script })
+    }
+
+    fn script(&mut self, table: &ProviderTable<'_>, item: &Item) -> Option<Sourced<PathBuf>> {
         let origin = self.origin(table.entries, "script");
         match item.as_str().filter(|text| !text.is_empty() && !text.contains('\0')) {
-            Some(text) => {
-                let value: PathBuf = self.directory.join(text);
-                Some(Wire::Script { dialect, script: Sourced { value, origin } })
-            }
+            Some(text) => Some(Sourced { value: self.directory.join(text), origin }),
             None => {
                 let expected = "the path of a script as a string";
                 self.refuse(origin, mismatch(&format!("{}.script", table.path), expected, &found_item(item)));
@@ -158,14 +181,22 @@ impl Reader<'_> {
         }
     }
 
-    fn http_wire(&mut self, table: &Table<'_>, dialect: Sourced<Dialect>) -> Option<Wire> {
+    fn http_wire(&mut self, table: &ProviderTable<'_>, dialect: Sourced<Dialect>) -> Option<ProviderWire> {
         if table.entries.contains_key("script") {
             let message = format!("`{}.script` has a use only with dialect = \"script\"", table.path);
             self.refuse(self.origin(table.entries, "script"), message);
         }
-        let base_url = match (table.entries.get("base_url"), table.vendor) {
-            (Some(item), _) => Some(self.base_url(table, item)?),
-            (None, Some(vendor)) => vendor_address(vendor),
+        // Both before either ends it.
+        let base_url = self.address(table);
+        let key_variables = self.key_variables(table);
+        Some(ProviderWire::Http(HttpWire { dialect, base_url: base_url?, key_variables: key_variables? }))
+    }
+
+    /// `Some(None)`: the vendor has no common address, and none is stated here.
+    fn address(&mut self, table: &ProviderTable<'_>) -> Option<Option<Sourced<BaseUrl>>> {
+        match (table.entries.get("base_url"), table.vendor) {
+            (Some(item), _) => self.base_url(table, item).map(Some),
+            (None, Some(vendor)) => Some(vendor_address(vendor)),
             (None, None) => {
                 let near = did_you_mean(table.name);
                 let message = format!(
@@ -173,21 +204,23 @@ impl Reader<'_> {
                     table.path
                 );
                 self.refuse(table.origin.clone(), message);
-                return None;
+                None
             }
-        };
-        let key_variables = match (table.entries.get("api_key_env"), table.vendor) {
-            (Some(item), _) => self.key_variable(table, item)?,
-            (None, Some(vendor)) => {
-                let value = vendor.key_variables.iter().map(|name| (*name).to_owned()).collect();
-                Sourced { value, origin: Origin::Default }
-            }
-            (None, None) => Sourced { value: vec![own_key_variable(table.name)], origin: Origin::Default },
-        };
-        Some(Wire::Http(HttpWire { dialect, base_url, key_variables }))
+        }
     }
 
-    fn base_url(&mut self, table: &Table<'_>, item: &Item) -> Option<Sourced<BaseUrl>> {
+    fn key_variables(&mut self, table: &ProviderTable<'_>) -> Option<Sourced<Vec<String>>> {
+        let default = |value| Some(Sourced { value, origin: Origin::Default });
+        match (table.entries.get("api_key_env"), table.vendor) {
+            (Some(item), _) => self.key_variable(table, item),
+            (None, Some(vendor)) => {
+                default(vendor.key_variables.iter().map(|name| (*name).to_owned()).collect())
+            }
+            (None, None) => default(vec![own_key_variable(table.name)]),
+        }
+    }
+
+    fn base_url(&mut self, table: &ProviderTable<'_>, item: &Item) -> Option<Sourced<BaseUrl>> {
         let origin = self.origin(table.entries, "base_url");
         let path = format!("{}.base_url", table.path);
         let Some(text) = item.as_str() else {
@@ -204,7 +237,7 @@ impl Reader<'_> {
     }
 
     /// What is no name of a variable may be a key: it is not repeated.
-    fn key_variable(&mut self, table: &Table<'_>, item: &Item) -> Option<Sourced<Vec<String>>> {
+    fn key_variable(&mut self, table: &ProviderTable<'_>, item: &Item) -> Option<Sourced<Vec<String>>> {
         let origin = self.origin(table.entries, "api_key_env");
         match item.as_str().filter(|text| is_variable_name(text)) {
             Some(text) => Some(Sourced { value: vec![text.to_owned()], origin }),
@@ -289,7 +322,7 @@ fn dialects() -> Vec<&'static str> {
 }
 
 /// An unknown name without a dialect: most likely a slip.
-fn needs_dialect(table: &Table<'_>) -> String {
+fn needs_dialect(table: &ProviderTable<'_>) -> String {
     let known: Vec<&str> = VENDORS.iter().map(|vendor| vendor.id).collect();
     let missing = match table.entries.contains_key("base_url") {
         true => "dialect",

@@ -28,18 +28,18 @@ impl Place {
 
     fn dirs(&self) -> Dirs {
         let home = self.directory.path().to_str().unwrap();
-        Dirs::from_environment(&Environment::from_pairs(&[("ATTACHE_HOME", home)])).unwrap()
+        Dirs::from_environment(&ProcessEnvironment::from_pairs(&[("ATTACHE_HOME", home)])).unwrap()
     }
 
     fn load_with(&self, environment: &[(&str, &str)], options: &[&str]) -> Result<Config, ConfigErrors> {
         let args = Args::parse_from(["attache", "acp"].iter().chain(options));
-        Config::load(&args, &Environment::from_pairs(environment), &self.dirs())
+        Config::load(&args, &ProcessEnvironment::from_pairs(environment), &self.dirs())
     }
 
     /// With a store that does not depend on where the test runs.
     fn sources(&self, environment: &[(&str, &str)], options: &[&str]) -> Sources {
         let config = self.load_with(environment, options).unwrap();
-        Sources::new(config, self.dirs(), &Environment::from_pairs(environment))
+        Sources::new(config, self.dirs(), &ProcessEnvironment::from_pairs(environment))
     }
 
     fn load(&self) -> Result<Config, ConfigErrors> {
@@ -83,7 +83,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[[permissions]]\npermission = \"bahs\"\naction = \"deny\"",
-            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, apply_patch, bash_background, glob, grep, plan_exit, question, skill, task, todo, tool_search, view_image, web_fetch, web_search, write, mcp:SERVER:TOOL)",
+            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, write, apply_patch, glob, grep, bash_background, todo, task, question, web_search, web_fetch, skill, tool_search, view_image, plan_exit, mcp:SERVER:TOOL)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"\naction = \"block\"",
@@ -141,7 +141,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         (
             "[web_search]\nprovider = \"bing\"\nbase_url = \"x\"",
             "~/config.toml:2: `web_search.provider` must be \"brave\", \"tavily\", \"exa\" or \"searxng\", found the string \"bing\"\n\
-             ~/config.toml:3: `web_search.base_url`: \"x\" is not an address: relative URL without a base",
+             ~/config.toml:3: `web_search.base_url`: \"x\" is not an address: it must start with http:// or https://",
         ),
         (
             "[web_search]\nprovider = \"brave\"\napi_key = \"canary\"",
@@ -302,7 +302,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[catalogue]\nurl = \"models.dev\"",
-            "~/config.toml:2: `catalogue.url`: \"models.dev\" is not an address: relative URL without a base",
+            "~/config.toml:2: `catalogue.url`: \"models.dev\" is not an address: it must start with http:// or https://",
         ),
         ("model = \"a/b\"\nmodel = \"c/d\"", "~/config.toml:2: not valid TOML: duplicate key"),
     ];
@@ -315,8 +315,9 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
 
 #[test]
 fn everything_wrong_is_told_at_once_in_the_order_of_the_file() {
-    let place =
-        Place::with("[limits]\nmax_steps = 0\nmax_lines = 1\n[providers.demo]\ndialect = \"gemni\"\n");
+    let place = Place::with(
+        "small_model = \"no/x\"\n[limits]\nmax_steps = 0\nmax_lines = 1\n[providers.demo]\ndialect = \"gemni\"\n",
+    );
     let errors = place.load_with(
         &[("ATTACHE_THOUGHTS", "x"), ("ATTACHE_MODLE", "x")],
         &["--model", "demo", "--store", "x:y"],
@@ -326,15 +327,43 @@ fn everything_wrong_is_told_at_once_in_the_order_of_the_file() {
     assert_eq!(
         places,
         [
-            "~/config.toml:2",
+            "~/config.toml:1",
             "~/config.toml:3",
-            "~/config.toml:5",
+            "~/config.toml:4",
+            "~/config.toml:6",
             "environment ATTACHE_MODLE",
             "environment ATTACHE_THOUGHTS",
             "option --model",
         ],
         "a scheme of one letter is a path"
     );
+}
+
+/// Each line of the first tables but their headers is wrong.
+#[test]
+fn every_mistake_of_one_table_is_told() {
+    let wrong_everywhere = [
+        "[providers.x]\ndialect = \"openia\"\nbase_url = \"x\"\napi_key_env = \"sk-1\"\nscript = 3\nmodels = 4\n",
+        "[providers.openai]\nbase_url = \"x\"\napi_key_env = \"sk-1\"\napi_key = \"sk-1\"\nbase = 1\n",
+        "[providers.x]\nbase_url = \"x\"\napi_key_env = \"sk-1\"\n",
+        "[providers.x]\ndialect = 1\nbase_url = 2\napi_key_env = 3\n",
+        "[[permissions]]\npermission = 1\npattern = 2\naction = 3\nmatch = 4\nnot_match = 5\n",
+        "[web_search]\nprovider = 1\nbase_url = 2\napi_key_env = 3\nextra = 4\n",
+    ];
+    for config in wrong_everywhere {
+        let errors = Place::with(config).load().unwrap_err().0;
+        let lines: std::collections::BTreeSet<usize> = errors.iter().map(ConfigError::line).collect();
+        assert!((2..=config.lines().count()).all(|line| lines.contains(&line)), "{config}{errors:#?}");
+    }
+    let rule = "[[permissions]]\npermission = \"bash\"\npattern = \"ls *\"\naction = \"no\"\n\
+                match = [\"cat\", \"rm\"]\nnot_match = [\"ls -l\"]\n";
+    assert_eq!(Place::with(rule).load().unwrap_err().0.len(), 4);
+    let search = "[web_search]\nprovider = \"searxng\"\napi_key_env = \"sk-1\"\n";
+    let told = Place::with(search).errors_with(&[], &[]);
+    assert!(told.contains("needs base_url") && told.contains("`web_search.api_key_env`"), "{told}");
+    let unaddressed = "[providers.x]\ndialect = \"openai-chat\"\napi_key_env = \"sk-1\"\n";
+    let told = Place::with(unaddressed).errors_with(&[], &[]);
+    assert!(told.contains("needs base_url") && told.contains("x.api_key_env`"), "{told}");
 }
 
 #[test]
@@ -451,13 +480,13 @@ fn a_known_vendor_needs_nothing_and_takes_everything() {
     let config =
         place.load_with(&[("OPENAI_BASE_URL", "http://h/v1"), ("OWN_BASE_URL", "http://no/")], &[]).unwrap();
     let wire = |name: &str| match &config.provider(name).unwrap().wire {
-        Wire::Http(wire) => {
+        ProviderWire::Http(wire) => {
             let base_url = wire.base_url.as_ref().unwrap();
             let (url, origin) =
                 (base_url.value.as_str().to_owned(), place.shown(&base_url.origin.to_string()));
             (wire.dialect.value.as_str(), url, origin, wire.key_variables.value.join(" "))
         }
-        Wire::Script { .. } => panic!("a script"),
+        ProviderWire::Script { .. } => panic!("a script"),
     };
     assert_eq!(
         wire("openai"),
@@ -583,26 +612,32 @@ fn rules_are_read_with_their_examples_and_printed_as_they_were_written() {
                    not_match = [\"etc/hosts\"]\n";
     let place = Place::with(written);
     let config = place.load().unwrap();
-    let rules: Vec<String> = config
-        .rules
-        .iter()
-        .map(|rule| format!("{} {}", rule.value.rule.action.as_str(), rule.value.rule))
-        .collect();
+    let rules: Vec<String> =
+        config.rules.iter().map(|rule| format!("{} {}", rule.action.value.as_str(), rule.rule())).collect();
     assert_eq!(rules, ["allow bash cargo test *", "deny web_search *", "deny edit /etc/"]);
     let printed = place.shown(&print_config::text(&place.sources(&[], &[])));
     assert!(
         printed.contains(
             "\n[[permissions]]\n\
              permission = \"bash\"  # ~/config.toml:2\n\
-             pattern = \"cargo test *\"  # ~/config.toml:2\n\
-             action = \"allow\"  # ~/config.toml:2\n\
-             match = [\"cargo test\", \"cargo test -q\"]  # ~/config.toml:2\n\
-             not_match = [\"cargo testament\"]  # ~/config.toml:2\n"
+             pattern = \"cargo test *\"  # ~/config.toml:3\n\
+             action = \"allow\"  # ~/config.toml:4\n\
+             match = [\"cargo test\", \"cargo test -q\"]  # ~/config.toml:5\n\
+             not_match = [\"cargo testament\"]  # ~/config.toml:6\n\
+             \n[[permissions]]\n\
+             permission = \"web_search\"  # ~/config.toml:9\n\
+             pattern = \"*\"  # default\n\
+             action = \"deny\"  # ~/config.toml:10\n"
         ),
         "{printed}"
     );
     let again = Place::with(&printed).load().unwrap();
-    let values = |config: &Config| config.rules.iter().map(|rule| rule.value.clone()).collect::<Vec<_>>();
+    let values = |config: &Config| {
+        let examples = |rule: &Option<Sourced<Vec<String>>>| rule.as_ref().map(|rule| rule.value.clone());
+        let all = config.rules.iter();
+        all.map(|rule| (rule.rule(), examples(&rule.matching), examples(&rule.not_matching)))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(values(&again), values(&config));
 }
 
@@ -641,14 +676,14 @@ fn a_printed_search_service_shows_where_its_key_comes_from_and_reads_back() {
 
 #[test]
 fn a_search_needs_its_provider_and_its_key() {
-    use crate::web_search::{Standing, endpoint, standing};
+    use crate::web_search::{SearchSetup, endpoint, search_setup};
     let none = Place::with("");
     assert!(endpoint(&none.sources(&[("BRAVE_API_KEY", "canary")], &[])).unwrap().is_none());
     let tavily = Place::with("[web_search]\nprovider = \"tavily\"\napi_key_env = \"MINE\"\n");
     for variables in [&[("TAVILY_API_KEY", "canary")][..], &[("MINE", " ")]] {
         let sources = tavily.sources(variables, &[]);
         assert!(endpoint(&sources).unwrap().is_none());
-        assert!(matches!(standing(&sources), Ok(Standing::NoKey(_, variable)) if variable == "MINE"));
+        assert!(matches!(search_setup(&sources), Ok(SearchSetup::NoKey(_, variable)) if variable == "MINE"));
     }
     let ready = endpoint(&tavily.sources(&[("MINE", "canary")], &[])).unwrap().unwrap();
     let shown = format!("{ready:?}");
@@ -671,7 +706,7 @@ fn without_a_file_the_printed_configuration_says_so() {
 
 #[test]
 fn no_debug_output_shows_the_environment() {
-    let environment = Environment::from_pairs(&[("OPENAI_API_KEY", "sk-canary")]);
+    let environment = ProcessEnvironment::from_pairs(&[("OPENAI_API_KEY", "sk-canary")]);
     assert_eq!(format!("{environment:?}"), "[\"OPENAI_API_KEY\"]");
 }
 
@@ -726,8 +761,8 @@ proptest! {
         let reread = again.load().unwrap();
         prop_assert_eq!(values(&place), values(&again));
         let script = |config: &Config| match &config.providers[0].wire {
-            Wire::Script { script, .. } => script.value.clone(),
-            Wire::Http(_) => panic!("no script"),
+            ProviderWire::Script { script, .. } => script.value.clone(),
+            ProviderWire::Http(_) => panic!("no script"),
         };
         prop_assert_eq!(script(&config), script(&reread));
         prop_assert_eq!(config.providers[0].name.clone(), name);

@@ -7,7 +7,7 @@ use super::{ConfigError, Origin, Sourced};
 
 /// What is stated.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct WebSearch {
+pub(crate) struct WebSearchSettings {
     pub(super) provider: Option<Sourced<SearchProvider>>,
     pub(super) base_url: Option<Sourced<BaseUrl>>,
     pub(super) api_key_env: Option<Sourced<String>>,
@@ -22,8 +22,8 @@ pub(crate) struct SearchService {
     pub(crate) key_variable: Option<Sourced<String>>,
 }
 
-impl WebSearch {
-    /// What is stated and, for the rest, what is usual. `None`: nobody searches.
+impl WebSearchSettings {
+    /// What is stated and, for the rest, what is usual. `None`: the model can't search.
     pub(crate) fn service(&self) -> Option<SearchService> {
         let provider = self.provider.clone()?;
         let usual_address = || {
@@ -40,10 +40,12 @@ impl WebSearch {
 
     /// What does not go together.
     pub(super) fn check(&self, errors: &mut Vec<ConfigError>) {
-        // With one of its keys refused already, the others would be judged by half of what was meant.
-        if errors.iter().any(|error| error.message.contains("`web_search.")) {
-            return;
-        }
+        // A key that was refused already is stated, if not well.
+        let is_refused = |key: &str| {
+            let named = format!("`web_search.{key}`");
+            errors.iter().any(|error| error.message.contains(&named))
+        };
+        let (provider_refused, address_refused) = (is_refused("provider"), is_refused("base_url"));
         let mut refuse = |origin: &Origin, message: String| {
             errors.push(ConfigError { origin: origin.clone(), message });
         };
@@ -52,13 +54,13 @@ impl WebSearch {
                 self.base_url.as_ref().map(|base_url| &base_url.origin),
                 self.api_key_env.as_ref().map(|variable| &variable.origin),
             ];
-            if let Some(origin) = origins.into_iter().flatten().next() {
+            if let Some(origin) = origins.into_iter().flatten().next().filter(|_| !provider_refused) {
                 refuse(origin, format!("`web_search` needs provider = {}", names()));
             }
             return;
         };
         let name = provider.value.as_str();
-        if self.service().is_none() {
+        if self.service().is_none() && !address_refused {
             let message =
                 "`web_search` needs base_url = \"http://…\", the address of your own server".to_owned();
             refuse(&provider.origin, message);

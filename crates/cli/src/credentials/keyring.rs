@@ -1,8 +1,8 @@
-//! The keyring of the desktop (the Secret Service on the session bus). Never waits long: a machine without one, or with one
-//! that does not answer, is told apart within two seconds.
+//! The keyring of the desktop (the Secret Service on the session bus). Never waits long: a machine without one,
+//! or with one that does not answer, is told apart within two seconds.
 //!
-//! The keys travel in plain text over the session bus, a socket of the same user: whoever could listen there could ask the
-//! keyring as well.
+//! The keys travel in plain text over the session bus, a socket of the same user: whoever could listen there
+//! could ask the keyring as well.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -12,7 +12,7 @@ use attache_models::Secret;
 use dbus_secret_service::{EncryptionType, Error, SecretService};
 use thiserror::Error;
 
-use crate::config::Environment;
+use crate::config::ProcessEnvironment;
 use crate::limits::{KEYRING_ANSWER, UNLOCK_SECONDS};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +29,9 @@ enum Bus {
 /// Whether a person may be asked to unlock the keyring, who then needs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Somebody is waiting in an editor and sees no question.
+    /// A user waits in an editor and would not see a question.
     None,
-    /// Somebody typed a command.
+    /// A user typed a command and sees the question.
     ForUnlocking,
 }
 
@@ -54,8 +54,9 @@ pub(crate) enum KeyringError {
 }
 
 impl Keyring {
-    /// Without an address the library would look at the same places; looking ourselves keeps it from being loaded in vain.
-    pub(crate) fn of(environment: &Environment) -> Self {
+    /// Without an address the library would look at the same places; looking ourselves keeps it from being
+    /// loaded in vain.
+    pub(crate) fn of(environment: &ProcessEnvironment) -> Self {
         let named = environment.text("DBUS_SESSION_BUS_ADDRESS").is_some();
         let usual =
             environment.path("XDG_RUNTIME_DIR").is_some_and(|directory| directory.join("bus").exists());
@@ -127,36 +128,36 @@ impl Keyring {
                 SecretService::connect_with_max_prompt_timeout(EncryptionType::Plain, prompt_seconds);
             let asked = match service {
                 Ok(service) => {
-                    // Nobody waits any more: what is said is dropped, here and below.
-                    drop(sender.send(Heard::Connected));
+                    // The caller has given up waiting: the answer is dropped, here and below.
+                    drop(sender.send(KeyringReply::Connected));
                     ask(&service)
                 }
                 Err(error) => Err(error),
             };
-            drop(sender.send(Heard::Answer(asked)));
+            drop(sender.send(KeyringReply::Answer(asked)));
         };
         std::thread::Builder::new()
             .name("attache-keyring".to_owned())
             .spawn(asking)
             .map_err(|error| KeyringError::Failed(error.to_string()))?;
         match hear(&heard, KEYRING_ANSWER)? {
-            Heard::Answer(asked) => asked.map_err(told),
-            Heard::Connected => match hear(&heard, wait)? {
-                Heard::Answer(asked) => asked.map_err(told),
-                Heard::Connected => Err(KeyringError::Failed("it answered twice".to_owned())),
+            KeyringReply::Answer(asked) => asked.map_err(told),
+            KeyringReply::Connected => match hear(&heard, wait)? {
+                KeyringReply::Answer(asked) => asked.map_err(told),
+                KeyringReply::Connected => Err(KeyringError::Failed("it answered twice".to_owned())),
             },
         }
     }
 }
 
 /// What the thread that speaks to the keyring says.
-enum Heard<T> {
+enum KeyringReply<T> {
     /// There is a keyring: from now on a person may be what takes time.
     Connected,
     Answer(Result<T, Error>),
 }
 
-fn hear<T>(heard: &Receiver<Heard<T>>, wait: Duration) -> Result<Heard<T>, KeyringError> {
+fn hear<T>(heard: &Receiver<KeyringReply<T>>, wait: Duration) -> Result<KeyringReply<T>, KeyringError> {
     heard.recv_timeout(wait).map_err(|error| match error {
         RecvTimeoutError::Timeout => KeyringError::Silent(wait),
         RecvTimeoutError::Disconnected => KeyringError::Failed("it broke off".to_owned()),

@@ -1,4 +1,5 @@
-//! The file that keeps keys and notes which of them are in the keyring. Only its owner may read it; it changes as a whole.
+//! The file that keeps keys and notes which of them are in the keyring. Only its owner may read it; it changes
+//! as a whole.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -17,11 +18,11 @@ use crate::limits::{LEDGER_WAIT, MAX_LEDGER_BYTES};
 /// Provider → where its key is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, LedgerEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum LedgerEntry {
     Keyring,
     Here(Secret),
 }
@@ -47,7 +48,7 @@ impl Ledger {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(failed(error)),
         };
-        // Of the opened file: nobody can exchange it in between.
+        // Of the opened file: it can't be exchanged in between.
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(LedgerError::Exposed(path.to_owned(), mode));
@@ -77,7 +78,7 @@ impl Ledger {
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
     }
 
-    pub(crate) fn get(&self, provider: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, provider: &str) -> Option<&LedgerEntry> {
         self.entries.get(provider)
     }
 
@@ -85,7 +86,7 @@ impl Ledger {
         self.entries.keys().map(String::as_str)
     }
 
-    pub(crate) fn insert(&mut self, provider: &str, entry: Entry) {
+    pub(crate) fn insert(&mut self, provider: &str, entry: LedgerEntry) {
         self.entries.insert(provider.to_owned(), entry);
     }
 
@@ -102,8 +103,8 @@ impl Ledger {
         for (provider, kept) in keys {
             let entry =
                 match (kept.get("key").and_then(Value::as_str), kept.get("in").and_then(Value::as_str)) {
-                    (Some(key), None) => Secret::new(key).map(Entry::Here),
-                    (None, Some("keyring")) => Some(Entry::Keyring),
+                    (Some(key), None) => Secret::new(key).map(LedgerEntry::Here),
+                    (None, Some("keyring")) => Some(LedgerEntry::Keyring),
                     _ => None,
                 };
             let entry =
@@ -116,8 +117,8 @@ impl Ledger {
     fn written(&self) -> String {
         let entries = self.entries.iter().map(|(provider, entry)| {
             let kept = match entry {
-                Entry::Keyring => json!({ "in": "keyring" }),
-                Entry::Here(secret) => json!({ "key": secret.expose() }),
+                LedgerEntry::Keyring => json!({ "in": "keyring" }),
+                LedgerEntry::Here(secret) => json!({ "key": secret.expose() }),
             };
             (provider.clone(), kept)
         });

@@ -19,7 +19,7 @@ impl Home {
         let home = self.directory.path().join("home");
         let mut variables = variables.to_vec();
         variables.push(("ATTACHE_HOME", home.to_str().unwrap()));
-        let environment = Environment::from_pairs(&variables);
+        let environment = ProcessEnvironment::from_pairs(&variables);
         let dirs = Dirs::from_environment(&environment).unwrap();
         Credentials::new(&environment, &dirs)
     }
@@ -29,7 +29,7 @@ fn secret(text: &str) -> Secret {
     Secret::new(text).unwrap()
 }
 
-fn found(credentials: &Credentials, provider: &str) -> Option<Key> {
+fn found(credentials: &Credentials, provider: &str) -> Option<ApiKey> {
     credentials.read().of(provider, &["FIRST_KEY".to_owned(), "SECOND_KEY".to_owned()]).unwrap()
 }
 
@@ -39,20 +39,20 @@ fn the_environment_wins_over_what_is_kept_and_its_first_variable_over_the_second
     let bare = place.credentials(&[]);
     assert_eq!(found(&bare, "openai"), None);
     assert_eq!(
-        bare.store("openai", &secret(CANARY), Place::KeyringElseFile).unwrap(),
+        bare.store("openai", &secret(CANARY), KeyPlace::KeyringElseFile).unwrap(),
         Stored::File { file: bare.file().to_owned(), because: Some(KeyringError::NoBus) }
     );
     assert_eq!(
         found(&bare, "openai"),
-        Some(Key::File { file: bare.file().to_owned(), secret: secret(CANARY) })
+        Some(ApiKey::File { file: bare.file().to_owned(), secret: secret(CANARY) })
     );
     assert_eq!(found(&bare, "anthropic"), None);
     let variables = [("SECOND_KEY", "two"), ("FIRST_KEY", "  ")];
     let key = found(&place.credentials(&variables), "openai");
-    assert_eq!(key, Some(Key::Environment { variable: "SECOND_KEY".to_owned(), secret: secret("two") }));
+    assert_eq!(key, Some(ApiKey::Environment { variable: "SECOND_KEY".to_owned(), secret: secret("two") }));
     let variables = [("SECOND_KEY", "two"), ("FIRST_KEY", "one")];
     let key = found(&place.credentials(&variables), "openai");
-    assert_eq!(key, Some(Key::Environment { variable: "FIRST_KEY".to_owned(), secret: secret("one") }));
+    assert_eq!(key, Some(ApiKey::Environment { variable: "FIRST_KEY".to_owned(), secret: secret("one") }));
 }
 
 #[test]
@@ -60,16 +60,16 @@ fn a_kept_key_is_for_its_owner_alone_replaced_and_forgotten() {
     let place = Home::new();
     let credentials = place.credentials(&[]);
     for text in ["one-key", "other-key"] {
-        credentials.store("a", &secret(text), Place::File).unwrap();
+        credentials.store("a", &secret(text), KeyPlace::File).unwrap();
     }
-    credentials.store("b", &secret(CANARY), Place::File).unwrap();
+    credentials.store("b", &secret(CANARY), KeyPlace::File).unwrap();
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(credentials.file()), 0o600);
     assert_eq!(mode(credentials.file().parent().unwrap()), 0o700);
-    let Some(Key::File { secret, .. }) = found(&credentials, "a") else { panic!("not there") };
+    let Some(ApiKey::File { secret, .. }) = found(&credentials, "a") else { panic!("not there") };
     assert_eq!(secret.expose(), "other-key");
     assert_eq!(credentials.read().kept().collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(credentials.forget("a").unwrap(), Some(Entry::Here(secret)));
+    assert_eq!(credentials.forget("a").unwrap(), Some(LedgerEntry::Here(secret)));
     assert_eq!(credentials.forget("a").unwrap(), None);
     assert_eq!(found(&credentials, "a"), None);
     credentials.forget_all().unwrap();
@@ -80,7 +80,7 @@ fn a_kept_key_is_for_its_owner_alone_replaced_and_forgotten() {
 fn a_file_that_others_can_read_is_refused_and_the_environment_still_works() {
     let place = Home::new();
     let credentials = place.credentials(&[]);
-    credentials.store("a", &secret(CANARY), Place::File).unwrap();
+    credentials.store("a", &secret(CANARY), KeyPlace::File).unwrap();
     std::fs::set_permissions(credentials.file(), std::fs::Permissions::from_mode(0o640)).unwrap();
     let keys = credentials.read();
     let file = credentials.file().display();
@@ -90,19 +90,19 @@ fn a_file_that_others_can_read_is_refused_and_the_environment_still_works() {
     );
     assert!(keys.trouble().is_some());
     assert_eq!(
-        credentials.store("b", &secret("x"), Place::File).unwrap_err(),
+        credentials.store("b", &secret("x"), KeyPlace::File).unwrap_err(),
         keys.trouble().unwrap().clone(),
         "and nothing is written over it"
     );
     let with_variable = place.credentials(&[("FIRST_KEY", "one")]);
-    assert!(matches!(found(&with_variable, "a"), Some(Key::Environment { .. })));
+    assert!(matches!(found(&with_variable, "a"), Some(ApiKey::Environment { .. })));
 }
 
 #[test]
 fn a_damaged_file_is_told_without_a_word_of_it() {
     let place = Home::new();
     let credentials = place.credentials(&[]);
-    credentials.store("a", &secret("x"), Place::File).unwrap();
+    credentials.store("a", &secret("x"), KeyPlace::File).unwrap();
     for damaged in [
         format!("{{\"keys\": {{\"a\": {{\"key\": \"{CANARY}\"}}"),
         format!("{{\"keys\": {{\"a\": \"{CANARY}\"}}}}"),
@@ -128,10 +128,10 @@ proptest::proptest! {
         let place = Home::new();
         let credentials = place.credentials(&[]);
         for name in &names {
-            credentials.store(name, &secret(&key), Place::File).unwrap();
+            credentials.store(name, &secret(&key), KeyPlace::File).unwrap();
             proptest::prop_assert_eq!(
                 credentials.read().of(name, &[]).unwrap(),
-                Some(Key::File { file: credentials.file().to_owned(), secret: secret(&key) })
+                Some(ApiKey::File { file: credentials.file().to_owned(), secret: secret(&key) })
             );
         }
         std::fs::create_dir_all(credentials.file().parent().unwrap()).unwrap();
@@ -151,7 +151,7 @@ fn two_logins_at_the_same_time_lose_no_key() {
         for number in 0..8 {
             let credentials = credentials.clone();
             let provider = format!("p{number}");
-            scope.spawn(move || credentials.store(&provider, &secret("key"), Place::File).unwrap());
+            scope.spawn(move || credentials.store(&provider, &secret("key"), KeyPlace::File).unwrap());
         }
     });
     assert_eq!(credentials.read().kept().count(), 8);
@@ -161,19 +161,19 @@ fn two_logins_at_the_same_time_lose_no_key() {
 fn a_key_in_the_keyring_is_known_without_asking_it() {
     let place = Home::new();
     let credentials = place.credentials(&[]);
-    Ledger::change(credentials.file(), |ledger| ledger.insert("a", Entry::Keyring)).unwrap();
-    assert_eq!(found(&credentials, "a"), Some(Key::Keyring));
+    Ledger::change(credentials.file(), |ledger| ledger.insert("a", LedgerEntry::Keyring)).unwrap();
+    assert_eq!(found(&credentials, "a"), Some(ApiKey::Keyring));
     assert_eq!(credentials.keyring.get("a", Patience::None), Err(KeyringError::NoBus));
     let error = credentials.forget("a").unwrap_err();
     assert_eq!(error, ForgetError::Keyring(KeyringError::NoBus));
-    assert_eq!(found(&credentials, "a"), Some(Key::Keyring), "what is not forgotten is not said to be");
+    assert_eq!(found(&credentials, "a"), Some(ApiKey::Keyring), "what is not forgotten is not said to be");
 }
 
 #[test]
 fn nothing_that_can_be_printed_holds_a_key() {
     let place = Home::new();
     let credentials = place.credentials(&[("FIRST_KEY", CANARY)]);
-    credentials.store("a", &secret(CANARY), Place::File).unwrap();
+    credentials.store("a", &secret(CANARY), KeyPlace::File).unwrap();
     let keys = credentials.read();
     let printed = format!(
         "{credentials:?} {keys:?} {:?} {}",

@@ -6,53 +6,56 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use attache_rpc::{Connection, ErrorObject, Handler, Notification, Options, Peer, Request};
+use attache_rpc::limits::MAX_LINE_BYTES;
+use attache_rpc::{
+    Connection, ErrorObject, Handler, IncomingRequest, Notification, Options, Peer, json_lines,
+};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
 /// Something the agent said or asked.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum AgentEvent {
     Update(Value),
     Permission(Value),
 }
 
-pub(super) struct Agent {
+pub(super) struct DemoAgent {
     child: Child,
     peer: Peer,
     _connection: Connection,
-    events: tokio::sync::Mutex<mpsc::UnboundedReceiver<Event>>,
+    events: tokio::sync::Mutex<mpsc::UnboundedReceiver<AgentEvent>>,
 }
 
 /// Turns what arrives into events; answers every question with yes, as the demo's user would.
 struct Editor {
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<AgentEvent>,
 }
 
 impl Handler for Editor {
-    fn request(&self, request: Request) {
+    fn request(&self, request: IncomingRequest) {
         if request.method != "session/request_permission" {
             request.responder.error(ErrorObject::method_not_found(&request.method));
             return;
         }
         let params =
             request.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-        // The demo may be over; then nobody looks.
-        drop(self.events.send(Event::Permission(params)));
+        // The demo may be over; then no one receives it.
+        drop(self.events.send(AgentEvent::Permission(params)));
         request.responder.ok(&json!({ "outcome": { "outcome": "selected", "optionId": "allow_once" } }));
     }
 
     fn notification(&self, notification: Notification) {
         if let Some(params) = notification.params.and_then(|params| serde_json::from_str(params.get()).ok()) {
-            drop(self.events.send(Event::Update(params)));
+            drop(self.events.send(AgentEvent::Update(params)));
         }
     }
 
     fn closed(&self) {}
 }
 
-impl Agent {
+impl DemoAgent {
     pub(super) fn spawn(home: &Path) -> Result<Self> {
         let mut child = command(home)?
             .arg("acp")
@@ -66,8 +69,9 @@ impl Agent {
             bail!("the agent has no pipes");
         };
         let (sender, events) = mpsc::unbounded_channel();
+        let (source, sink) = json_lines((stdout, stdin), MAX_LINE_BYTES);
         let (peer, connection) =
-            Peer::start(stdout, stdin, Options::default(), |_| Arc::new(Editor { events: sender }));
+            Peer::start(source, sink, Options::default(), |_| Arc::new(Editor { events: sender }));
         Ok(Self { child, peer, _connection: connection, events: tokio::sync::Mutex::new(events) })
     }
 
@@ -89,7 +93,7 @@ impl Agent {
         &self,
         method: &str,
         params: Value,
-        mut show: impl FnMut(Event),
+        mut show: impl FnMut(AgentEvent),
     ) -> Result<Value> {
         let mut events = self.events.lock().await;
         let request = self.peer.request(method, &params, None);
@@ -108,7 +112,12 @@ impl Agent {
         Ok(serde_json::from_str(answer.get())?)
     }
 
-    pub(super) async fn prompt(&self, session: &str, text: &str, show: impl FnMut(Event)) -> Result<Value> {
+    pub(super) async fn prompt(
+        &self,
+        session: &str,
+        text: &str,
+        show: impl FnMut(AgentEvent),
+    ) -> Result<Value> {
         self.call_with("session/prompt", prompt(session, text), show).await
     }
 
@@ -118,7 +127,7 @@ impl Agent {
         session: &str,
         text: &str,
         updates: usize,
-        mut show: impl FnMut(Event),
+        mut show: impl FnMut(AgentEvent),
     ) -> Result<()> {
         let mut events = self.events.lock().await;
         let params = prompt(session, text);

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::agent::Event;
+use super::agent::AgentEvent;
 use super::field;
-use super::stage::Stage;
+use super::stage::DemoStage;
 use crate::paint::Colour;
 
 /// A streamed answer is shown up to here; the rest is counted, not printed.
 const SHOWN_CHARACTERS: usize = 180;
 
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenUpdates {
     silent: bool,
     text: String,
     prompts: Vec<String>,
@@ -31,25 +31,29 @@ enum Speaking {
     Answer,
 }
 
-impl Seen {
+impl SeenUpdates {
     /// Remembers without printing: a replay is for the editor's panel.
     pub(super) fn silent() -> Self {
         Self { silent: true, ..Self::default() }
     }
 
-    pub(super) fn show(&mut self, stage: &mut Stage, event: Event) {
+    pub(super) fn show(&mut self, stage: &mut DemoStage, event: AgentEvent) {
         match event {
-            Event::Update(params) => self.update(stage, &params["update"]),
-            Event::Permission(params) => {
+            AgentEvent::Update(params) => self.update(stage, &params["update"]),
+            AgentEvent::Permission(params) => {
                 self.permissions += 1;
                 self.aside(stage);
                 let title = field(&params, "/toolCall/title").unwrap_or("?");
-                stage.labelled(Colour::Yellow, "allow?", &format!("{title}  → you click “allow once”"));
+                // The last of what a question shows is why it is asked.
+                let content = params.pointer("/toolCall/content").and_then(Value::as_array);
+                let why = content.and_then(|content| field(content.last()?, "/content/text"));
+                let asked = format!("{title}\n{}  → you click “allow once”", why.unwrap_or_default());
+                stage.labelled(Colour::Yellow, "allow?", &asked);
             }
         }
     }
 
-    fn update(&mut self, stage: &mut Stage, update: &Value) {
+    fn update(&mut self, stage: &mut DemoStage, update: &Value) {
         match field(update, "/sessionUpdate").unwrap_or_default() {
             "user_message_chunk" => {
                 self.prompts.push(field(update, "/content/text").unwrap_or_default().to_owned());
@@ -76,7 +80,7 @@ impl Seen {
         }
     }
 
-    fn stream(&mut self, stage: &mut Stage, who: Speaking, text: &str) {
+    fn stream(&mut self, stage: &mut DemoStage, who: Speaking, text: &str) {
         if self.silent {
             return;
         }
@@ -97,7 +101,7 @@ impl Seen {
         }
     }
 
-    fn plan(&mut self, stage: &mut Stage, update: &Value) {
+    fn plan(&mut self, stage: &mut DemoStage, update: &Value) {
         let entries = update["entries"].as_array().cloned().unwrap_or_default();
         let status = |entry: &Value| field(entry, "/status").unwrap_or_default().to_owned();
         self.plan = entries.iter().map(status).collect();
@@ -119,7 +123,7 @@ impl Seen {
         stage.labelled(Colour::Magenta, "plan", &lines.join("\n"));
     }
 
-    fn tool(&mut self, stage: &mut Stage, update: &Value) {
+    fn tool(&mut self, stage: &mut DemoStage, update: &Value) {
         let status = field(update, "/status").unwrap_or_default();
         let settled = status == "completed" || status == "failed";
         for block in update["content"].as_array().into_iter().flatten() {
@@ -155,13 +159,13 @@ impl Seen {
         self.diffs.push((path, old, field(block, "/newText").unwrap_or_default().to_owned()));
     }
 
-    fn aside(&mut self, stage: &mut Stage) {
+    fn aside(&mut self, stage: &mut DemoStage) {
         stage.end_line();
         self.speaking = Speaking::Nobody;
         self.shown = 0;
     }
 
-    pub(super) fn finish(&mut self, stage: &mut Stage) {
+    pub(super) fn finish(&mut self, stage: &mut DemoStage) {
         self.aside(stage);
     }
 

@@ -1,5 +1,5 @@
-//! Where the demo is seen: lines with a gutter that says who speaks, and checks that must hold. On a terminal it wraps at
-//! words and goes at a pace that can be read; in a pipe it does neither.
+//! Where the demo is seen: lines with a gutter that says who speaks, and checks that must hold. On a terminal
+//! it wraps at words and goes at a pace that can be read; in a pipe it does neither.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const NARROWEST: usize = 20;
 const LINE_PACE: Duration = Duration::from_millis(60);
 const PIECE_PACE: Duration = Duration::from_millis(12);
 
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     paint: Paint,
     checks: usize,
     /// Columns for text; `None` where no person reads along.
@@ -31,7 +31,7 @@ pub(super) struct Stage {
     word: String,
 }
 
-impl Stage {
+impl DemoStage {
     pub(super) fn new() -> Self {
         let width = answer::columns().map(|columns| columns.saturating_sub(GUTTER).max(NARROWEST));
         let paint = Paint::for_answers();
@@ -161,8 +161,14 @@ impl Stage {
 
     pub(super) fn closing(&mut self) {
         self.line("");
-        let done = format!("{} checks passed. Point your editor at `attache acp` to use it.", self.checks);
+        let done = format!("{} checks passed.", self.checks);
         self.line(&self.paint.paint(Colour::Bold, &done));
+        let afterwards = [
+            "All of it was temporary and is removed: the project, the settings and the session, which",
+            "`attache sessions list` therefore does not show. `attache doctor` says what to set up;",
+            "then point your editor at `attache acp`.",
+        ];
+        afterwards.iter().for_each(|line| self.line(line));
     }
 
     fn line(&mut self, text: &str) {

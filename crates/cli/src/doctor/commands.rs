@@ -1,7 +1,7 @@
 //! What holds commands here, and why it is not more.
 
 use attache_core::watchdog::Containment;
-use attache_tools::sandbox::Sandbox;
+use attache_sandbox::Sandbox;
 
 use super::Finding;
 use crate::config::Config;
@@ -12,7 +12,7 @@ const SUBJECT: &str = "sandbox";
 /// Starts a process in each level, as a session does.
 pub(super) fn check(config: &Config) -> Finding {
     let wanted = config.sandbox.value;
-    let found = sandbox::find(wanted);
+    let found = sandbox::find(wanted, None);
     if let Err(error) = sandbox::check(config, &found) {
         return Finding::fail(SUBJECT, error.to_string(), advice(&found));
     }
@@ -44,15 +44,15 @@ fn advice(found: &Sandbox) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::FindingLevel;
     use super::*;
 
     #[test]
     fn less_than_the_whole_is_a_warning() {
-        let verdict = |containment| tell(containment, &Sandbox::none("attache".into())).verdict;
-        assert_eq!(verdict(Containment::Full), Verdict::Ok);
+        let level = |containment| tell(containment, &Sandbox::none("attache".into())).level;
+        assert_eq!(level(Containment::Full), FindingLevel::Ok);
         for containment in [Containment::Reduced, Containment::None, Containment::ExplicitlyOff] {
-            assert_eq!(verdict(containment), Verdict::Warn);
+            assert_eq!(level(containment), FindingLevel::Warn);
         }
     }
 }

@@ -15,14 +15,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::Finding;
 use crate::limits::DOCTOR_ANSWER;
-use crate::providers::LiveProviders;
+use crate::providers::{LiveProviders, Standing};
 use crate::setup::Sources;
 
 const SUBJECT: &str = "answer";
 const SYSTEM: &str = "You are being tested. Do exactly what the user says.";
 const PROMPT: &str = "Answer with the word OK and nothing else.";
 
-pub(super) async fn check(sources: &Sources, live: &LiveProviders, model: &ModelRef) -> Finding {
+pub(super) async fn check(
+    sources: &Sources,
+    live: &LiveProviders,
+    standing: &Standing<'_>,
+    model: &ModelRef,
+) -> Finding {
     let info = live.describe(model).unwrap_or_else(|| ModelInfo::undescribed(model.clone()));
     let started = Instant::now();
     match tokio::time::timeout(DOCTOR_ANSWER, hear(live, request(sources, info))).await {
@@ -34,7 +39,7 @@ pub(super) async fn check(sources: &Sources, live: &LiveProviders, model: &Model
         Ok(Ok(_)) => {
             Finding::ok(SUBJECT, format!("{model} answered after {:.1} s", started.elapsed().as_secs_f32()))
         }
-        Ok(Err(error)) => Finding::fail(SUBJECT, error.to_string(), next(&error)),
+        Ok(Err(error)) => Finding::fail(SUBJECT, error.to_string(), next(&error, standing)),
         Err(_) => Finding::warn(
             SUBJECT,
             format!("{model} has not answered within {} s", DOCTOR_ANSWER.as_secs()),
@@ -69,14 +74,21 @@ async fn hear(live: &LiveProviders, request: ModelRequest) -> Result<String, Mod
     Ok(text)
 }
 
-fn next(error: &ModelError) -> &'static str {
+fn next(error: &ModelError, standing: &Standing<'_>) -> String {
+    let name = &standing.provider.name;
     match error {
-        ModelError::Transient { .. } => "try again; if it stays, look at the provider's status page",
-        ModelError::Auth(_) => "run `attache auth login`, or correct the variable that holds the key",
+        ModelError::Transient { .. } => match standing.provider.vendor {
+            Some(_) => "try again; if it stays, look at the provider's status page".to_owned(),
+            None => "try again; if it stays, look into the server's log".to_owned(),
+        },
+        // The error says where the key comes from and what to do about it.
+        ModelError::Auth(_) => String::new(),
         ModelError::Permanent(_) | ModelError::Refused(_) | ModelError::Unreadable(_) => {
-            "`attache models` lists the models you can use"
+            format!("`attache models {name}` lists its models")
         }
-        ModelError::Overflow(_) => "the model's window is smaller than one sentence: choose another one",
-        ModelError::AttachmentRejected(_) => "nothing was attached: report this",
+        ModelError::Overflow(_) => {
+            "the model's window is smaller than one sentence: choose another one".to_owned()
+        }
+        ModelError::AttachmentRejected(_) => "nothing was attached: report this".to_owned(),
     }
 }

@@ -1,26 +1,26 @@
-//! Whether the model can search the web, and how it could. Asks nobody: a search may cost money.
+//! Whether the model can search the web, and how it could. Sends no search: one may cost money.
 
 use super::Finding;
 use crate::setup::Sources;
-use crate::web_search::{Standing, standing};
+use crate::web_search::{SearchSetup, search_setup};
 
 const SUBJECT: &str = "web search";
 
 pub(super) fn check(sources: &Sources) -> Finding {
-    match standing(sources) {
-        Ok(Standing::NotConfigured) => Finding::ok(
+    match search_setup(sources) {
+        Ok(SearchSetup::NotConfigured) => Finding::ok(
             SUBJECT,
             format!(
                 "none; for one, write web_search.provider = \"brave\" (or tavily, exa, searxng) at the top of {}",
                 sources.config.file.display()
             ),
         ),
-        Ok(Standing::NoKey(service, variable)) => Finding::warn(
+        Ok(SearchSetup::NoKey(service, variable)) => Finding::warn(
             SUBJECT,
             format!("{} has no key, so the model can't search", service.provider.value.as_str()),
             format!("set {variable}"),
         ),
-        Ok(Standing::Ready(service, _)) => {
+        Ok(SearchSetup::Ready(service, _)) => {
             let key = match &service.key_variable {
                 Some(variable) => format!(", key from {}", variable.value),
                 None => String::new(),

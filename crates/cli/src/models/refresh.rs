@@ -1,10 +1,10 @@
-//! `attache models refresh`: fetches the public model data and keeps what is of use here. The old data stays in use until the
-//! new is complete.
+//! `attache models refresh`: fetches the public model data and keeps what is of use here. The old data stays in
+//! use until the new is complete.
 
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use attache_models::{BaseUrl, Catalogue, fetch};
 
 use crate::answer;
@@ -18,18 +18,20 @@ pub(super) async fn run(sources: &Sources) -> Result<()> {
         true => "what was fetched before stays in use",
         false => "the built-in data stays in use",
     };
-    let catalogue = fetched(sources, url).await.with_context(|| format!("no new model data; {kept}"))?;
+    // The cause first; what it means and what to do behind it.
+    let catalogue = fetched(sources, url).await.map_err(|cause| {
+        anyhow!("{cause}; {kept}. To fetch from elsewhere, set url in [catalogue] of the configuration")
+    })?;
     let path = &sources.dirs.catalogue_file;
-    replace(path, &catalogue.to_json()).with_context(|| format!("can't write {}; {kept}", path.display()))?;
+    replace(path, &catalogue.to_json())
+        .map_err(|cause| anyhow!("can't write {}: {cause:#}; {kept}", path.display()))?;
     answer::write(&format!("attache now uses the model data of {url}, from {}.\n", path.display()))?;
     Ok(())
 }
 
 async fn fetched(sources: &Sources, url: &str) -> Result<Catalogue> {
     let address = BaseUrl::parse(url).map_err(|bad| anyhow!("{url} {bad}"))?;
-    let bytes = fetch(&sources.opener.http, &address, DOWNLOAD).await.with_context(|| {
-        "you can set another source as url in [catalogue] of the configuration".to_owned()
-    })?;
+    let bytes = fetch(&sources.opener.http, &address, DOWNLOAD).await?;
     let text = String::from_utf8(bytes).map_err(|_| anyhow!("{url} did not answer with text"))?;
     Catalogue::from_models_dev(&text).map_err(|error| anyhow!("what {url} answers {error}"))
 }

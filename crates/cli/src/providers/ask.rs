@@ -1,27 +1,66 @@
-//! Asks servers on this machine which models they have. Only those whose models nobody else knows, and never for long.
+//! Asks servers which models they have, and says what is wrong with configured ones that give none. At a start
+//! only servers on this machine whose models no catalogue knows are asked, and never for long.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use attache_core::ports::model::ModelInfo;
-use attache_models::{DiscoverError, models_of};
+use attache_models::{
+    DiscoverError, Endpoint, ListFailure, ProviderDiagnosis, ProviderFailure, diagnose_provider,
+    find_correction, models_of,
+};
 use futures_util::future::join_all;
 
-use super::{Opener, Standing, State};
-use crate::config::{HttpWire, Origin, Sourced, Wire};
-use crate::credentials::Key;
-use crate::limits::{ANSWER, LOCAL_ANSWER};
+use super::inquiries::Inquiries;
+use super::words::{THREE_WAYS, why_not};
+use super::{Opener, ProviderState, Standing};
+use crate::config::{HttpWire, Origin, ProviderWire, Sourced};
+use crate::credentials::{ApiKey, Patience};
+use crate::limits::{ANSWER, FAR_ANSWER, LOCAL_ANSWER};
 
-/// What servers said, by provider.
-pub(super) type Heard = HashMap<String, Vec<ModelInfo>>;
+/// What servers said at the last look.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ServerAnswers {
+    /// By provider; never empty.
+    pub(super) models: HashMap<String, Vec<ModelInfo>>,
+    /// What is wrong with each configured provider, in sentences; only if no provider has a model.
+    pub(super) problems: Vec<String>,
+    /// Providers whose server did not answer in time.
+    pub(super) unheard: Vec<String>,
+}
 
-/// A configured server on this machine whose models no catalogue knows, unless the file states the window of each: only the
-/// server knows how it was started.
+/// How servers are asked.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    opener: &'a Opener,
+    wait: Duration,
+    /// Who goes on waiting for what is late; nobody, if a person waits for the answer themselves.
+    inquiries: Option<&'a Inquiries>,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn of_a_look(opener: &'a Opener, inquiries: &'a Inquiries) -> Self {
+        Self { opener, wait: LOCAL_ANSWER, inquiries: Some(inquiries) }
+    }
+
+    fn of_a_person(opener: &'a Opener, wait: Duration) -> Self {
+        Self { opener, wait, inquiries: None }
+    }
+
+    fn waiting(self, wait: Duration) -> Self {
+        Self { wait, ..self }
+    }
+}
+
+/// A configured server on this machine whose models no catalogue knows, unless the file states the window of
+/// each: only the server knows how it was started.
 pub(crate) fn is_to_be_asked(standing: &Standing<'_>) -> bool {
     let provider = standing.provider;
-    let Wire::Http(HttpWire { base_url: Some(Sourced { value, origin }), .. }) = &provider.wire else {
+    let ProviderWire::Http(HttpWire { base_url: Some(Sourced { value, origin }), .. }) = &provider.wire
+    else {
         return false;
     };
-    let is_ready = matches!(standing.state, State::Ready(_));
+    let is_ready = matches!(standing.state, ProviderState::Ready(_));
     let is_vendors_own =
         *origin == Origin::Default && provider.vendor.is_some_and(|vendor| vendor.shelf.models_dev.is_some());
     let is_stated =
@@ -29,75 +68,239 @@ pub(crate) fn is_to_be_asked(standing: &Standing<'_>) -> bool {
     is_ready && !is_stated && value.is_loopback() && !is_vendors_own
 }
 
-/// Asks all that are to be asked; if nobody else has a model, also whoever listens on the usual ports.
-pub(super) async fn servers(standings: &[Standing<'_>], opener: &Opener) -> Heard {
-    let heard = ask(standings.iter().filter(|standing| is_to_be_asked(standing)).collect(), opener).await;
-    if !heard.is_empty() || anybody_has_models(standings, opener) {
-        return heard;
+/// Asks all that are to be asked. If no provider has a model then, waits longer for them, asks also the usual
+/// ports of this machine and configured servers elsewhere, and says what is wrong with those that were
+/// configured. `known` are the providers that have said before what they have.
+pub(super) async fn servers(
+    standings: &[Standing<'_>],
+    asking: Asking<'_>,
+    known: &[String],
+) -> ServerAnswers {
+    let opener = asking.opener;
+    let here: Vec<_> = standings.iter().filter(|standing| is_to_be_asked(standing)).collect();
+    let asked = join_all(here.into_iter().map(|standing| ask(standing, asking))).await;
+    let (mut models, mut failed) = sorted(asked);
+    let unheard = names_of_late(&failed);
+    let is_enough = !models.is_empty() || unheard.iter().any(|name| known.contains(name));
+    if is_enough || anybody_has_models(standings, opener) {
+        return ServerAnswers { models, problems: Vec::new(), unheard };
     }
-    local(standings, opener).await
+    let in_need = asking.waiting(FAR_ANSWER);
+    let rest = standings
+        .iter()
+        .filter(|standing| is_asked_in_need(standing) || unheard.contains(&standing.provider.name));
+    let asked = join_all(rest.map(|standing| ask_with_any_key(standing, in_need)));
+    let (local, asked) = tokio::join!(local_by(standings, asking), asked);
+    let (others, others_failed) = sorted(asked);
+    models.extend(local);
+    models.extend(others);
+    failed.retain(|failure| {
+        !has_key_in_keyring(failure.standing) && !unheard.contains(&failure.standing.provider.name)
+    });
+    failed.extend(others_failed);
+    let unheard = names_of_late(&failed);
+    let problems = if models.is_empty() { problems(standings, failed, opener).await } else { Vec::new() };
+    ServerAnswers { models, problems, unheard }
 }
 
-/// Whoever listens on the usual ports of this machine.
+/// Servers that listen on the usual ports of this machine.
 pub(crate) async fn local(standings: &[Standing<'_>], opener: &Opener) -> HashMap<String, Vec<ModelInfo>> {
-    ask(standings.iter().filter(|standing| perhaps_running(standing)).collect(), opener).await
+    local_by(standings, Asking::of_a_person(opener, LOCAL_ANSWER)).await
 }
 
-fn perhaps_running(standing: &Standing<'_>) -> bool {
-    matches!(standing.state, State::PerhapsRunning)
+async fn local_by(standings: &[Standing<'_>], asking: Asking<'_>) -> HashMap<String, Vec<ModelInfo>> {
+    let unconfigured =
+        standings.iter().filter(|standing| matches!(standing.state, ProviderState::PerhapsRunning));
+    let asked = join_all(unconfigured.map(|standing| ask(standing, asking))).await;
+    sorted(asked).0
+}
+
+fn names_of_late(failed: &[FailedProvider<'_>]) -> Vec<String> {
+    let late = failed.iter().filter(|failed| match &failed.reason {
+        FailureReason::Server(_, ListFailure::Discover(DiscoverError::TooSlow { .. })) => true,
+        FailureReason::Server(_, ListFailure::Discover(_) | ListFailure::Empty)
+        | FailureReason::Keyring(_) => false,
+    });
+    late.map(|failed| failed.standing.provider.name.clone()).collect()
 }
 
 /// Without asking.
 fn anybody_has_models(standings: &[Standing<'_>], opener: &Opener) -> bool {
     standings.iter().any(|standing| match standing.state {
-        State::Scripted => true,
-        State::Ready(_) => !opener.listed(standing.provider, &[]).is_empty(),
-        State::PerhapsRunning | State::NoKey | State::NoAddress | State::KeyTrouble(_) => false,
+        ProviderState::Scripted => true,
+        ProviderState::Ready(_) => !opener.listed(standing.provider, &[]).is_empty(),
+        ProviderState::PerhapsRunning
+        | ProviderState::NoKey
+        | ProviderState::NoAddress
+        | ProviderState::KeyTrouble(_) => false,
     })
 }
 
-/// One provider whose models no catalogue knows, wherever it is. Nothing for those a catalogue knows.
-pub(crate) async fn asked(standing: &Standing<'_>, opener: &Opener) -> Result<Vec<ModelInfo>, DiscoverError> {
-    let provider = standing.provider;
-    let is_usable = matches!(standing.state, State::Ready(_) | State::PerhapsRunning);
-    let Wire::Http(wire) = &provider.wire else { return Ok(Vec::new()) };
-    match opener.endpoint(provider, wire, key(&standing.state)) {
-        Some(endpoint) if is_usable => {
-            let said = models_of(&opener.http, &provider.name, &endpoint, ANSWER).await?;
-            Ok(opener.listed(provider, &said))
-        }
-        Some(_) | None => Ok(Vec::new()),
-    }
+/// Usable, and not asked at a start: it is far away, or its key is in the keyring.
+fn is_asked_in_need(standing: &Standing<'_>) -> bool {
+    let is_ready = matches!(standing.state, ProviderState::Ready(_));
+    is_ready && (!is_to_be_asked(standing) || has_key_in_keyring(standing))
 }
 
-async fn ask(standings: Vec<&Standing<'_>>, opener: &Opener) -> Heard {
-    let mut asked = Vec::new();
-    for standing in standings {
-        asked.push(ask_one(standing, opener));
-    }
-    join_all(asked).await.into_iter().flatten().collect()
+fn has_key_in_keyring(standing: &Standing<'_>) -> bool {
+    matches!(standing.state, ProviderState::Ready(Some(ApiKey::Keyring)))
 }
 
-async fn ask_one(standing: &Standing<'_>, opener: &Opener) -> Option<(String, Vec<ModelInfo>)> {
-    let provider = standing.provider;
-    let Wire::Http(wire) = &provider.wire else { return None };
-    let endpoint = opener.endpoint(provider, wire, key(&standing.state))?;
-    match models_of(&opener.http, &provider.name, &endpoint, LOCAL_ANSWER).await {
-        Ok(models) if !models.is_empty() => Some((provider.name.clone(), models)),
-        Ok(_) => None,
-        // It may be down now and up later: any model name is taken as it is meanwhile.
-        Err(error) => {
-            tracing::debug!(provider = provider.name, %error, "its models are not known");
-            None
+/// What a provider said to a person who waits for it.
+pub(crate) enum Examined {
+    /// It was not asked: it has no server, or can't be used for another reason.
+    NotAsked,
+    /// As the server lists them.
+    Models(Vec<ModelInfo>),
+    Failed(ProviderDiagnosis, ListFailure),
+    /// Its key is in the keyring and could not be had.
+    NoKey(String),
+}
+
+/// Asks one provider for its models, with any key it has, and finds out what is wrong if it gives none.
+pub(crate) async fn examine(standing: &Standing<'_>, opener: &Opener) -> Examined {
+    match ask_with_any_key(standing, Asking::of_a_person(opener, ANSWER)).await {
+        None => Examined::NotAsked,
+        Some(Ok((_, said))) => Examined::Models(said),
+        Some(Err(FailedProvider { reason: FailureReason::Keyring(error), .. })) => Examined::NoKey(error),
+        Some(Err(FailedProvider { reason: FailureReason::Server(endpoint, failure), .. })) => {
+            let diagnosis = diagnosis(standing, &endpoint, &failure, opener).await;
+            Examined::Failed(diagnosis, failure)
         }
     }
 }
 
-fn key(state: &State) -> Option<&Key> {
-    match state {
-        State::Ready(key) => key.as_ref(),
-        State::Scripted | State::PerhapsRunning | State::NoKey | State::NoAddress | State::KeyTrouble(_) => {
-            None
+/// A usable provider whose address the user gave: one of their own, or a vendor's at another place.
+pub(crate) fn is_own_server(standing: &Standing<'_>) -> bool {
+    let ProviderWire::Http(wire) = &standing.provider.wire else { return false };
+    let is_given = wire.base_url.as_ref().is_some_and(|base_url| base_url.origin != Origin::Default);
+    matches!(standing.state, ProviderState::Ready(_)) && is_given
+}
+
+/// A configured provider that gave no models.
+struct FailedProvider<'a> {
+    standing: &'a Standing<'a>,
+    reason: FailureReason,
+}
+
+enum FailureReason {
+    /// With what was tried.
+    Server(Box<Endpoint>, ListFailure),
+    /// Its key could not be had.
+    Keyring(String),
+}
+
+type AskedProvider<'a> = Result<(String, Vec<ModelInfo>), FailedProvider<'a>>;
+
+fn sorted(
+    asked: Vec<Option<AskedProvider<'_>>>,
+) -> (HashMap<String, Vec<ModelInfo>>, Vec<FailedProvider<'_>>) {
+    let (mut models, mut failed) = (HashMap::new(), Vec::new());
+    for asked in asked.into_iter().flatten() {
+        match asked {
+            Ok((name, said)) => drop(models.insert(name, said)),
+            Err(failure) => failed.push(failure),
         }
+    }
+    (models, failed)
+}
+
+/// `None` for a provider that has no server.
+async fn ask<'a>(standing: &'a Standing<'a>, asking: Asking<'_>) -> Option<AskedProvider<'a>> {
+    Some(ask_at(standing, endpoint(standing, asking.opener)?, asking).await)
+}
+
+async fn ask_with_any_key<'a>(standing: &'a Standing<'a>, asking: Asking<'_>) -> Option<AskedProvider<'a>> {
+    let endpoint = endpoint(standing, asking.opener)?;
+    if !has_key_in_keyring(standing) {
+        return Some(ask_at(standing, endpoint, asking).await);
+    }
+    let (keyring, name) = (asking.opener.keyring, standing.provider.name.clone());
+    let key = tokio::task::spawn_blocking(move || keyring.get(&name, Patience::None)).await;
+    let reason = match key {
+        Ok(Ok(key)) => return Some(ask_at(standing, Endpoint { key: Some(key), ..endpoint }, asking).await),
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Some(Err(FailedProvider { standing, reason: FailureReason::Keyring(reason) }))
+}
+
+async fn ask_at<'a>(standing: &'a Standing<'a>, endpoint: Endpoint, asking: Asking<'_>) -> AskedProvider<'a> {
+    let (name, http) = (&standing.provider.name, &asking.opener.http);
+    let answer = match asking.inquiries {
+        Some(inquiries) => inquiries.ask(http, name, &endpoint, asking.wait).await,
+        None => models_of(http, name, &endpoint, asking.wait).await,
+    };
+    match (ListFailure::of(&answer), answer) {
+        (None, Ok(models)) => Ok((name.clone(), models)),
+        (failure, _) => {
+            // It may be down now and up later: any model name is taken as it is meanwhile.
+            let failure = failure.unwrap_or(ListFailure::Empty);
+            tracing::debug!(provider = name, ?failure, "its models are not known");
+            Err(FailedProvider { standing, reason: FailureReason::Server(Box::new(endpoint), failure) })
+        }
+    }
+}
+
+/// What is wrong with each configured provider, in sentences.
+async fn problems(
+    standings: &[Standing<'_>],
+    failed: Vec<FailedProvider<'_>>,
+    opener: &Opener,
+) -> Vec<String> {
+    let unusable = standings.iter().filter(|standing| standing.is_worth_telling());
+    let unusable: Vec<_> = unusable
+        .filter_map(|standing| Some((standing.provider, why_not(standing)?)))
+        .map(|(provider, why)| (provider, format!("{} can't be used: {why}.", provider.name)))
+        .collect();
+    let failed = join_all(failed.iter().map(|failed| async move {
+        let provider = failed.standing.provider;
+        let problem = match &failed.reason {
+            FailureReason::Server(endpoint, failure) => {
+                diagnosis(failed.standing, endpoint, failure, opener).await.to_string()
+            }
+            FailureReason::Keyring(error) => {
+                format!("{} can't be used: its key is in the keyring, but {error}.", provider.name)
+            }
+        };
+        (provider, problem)
+    }))
+    .await;
+    let all = || failed.iter().chain(&unusable);
+    let in_file = all().filter(|(provider, _)| provider.is_stated());
+    let mut problems: Vec<String> = in_file.map(|(_, problem)| problem.clone()).collect();
+    if problems.is_empty() {
+        // Only variables name these providers, perhaps for another program.
+        problems.extend(all().map(|(_, problem)| problem.clone()));
+        problems.extend((!problems.is_empty()).then(|| THREE_WAYS.to_owned()));
+    }
+    problems
+}
+
+/// What is wrong with a provider that was asked for its models and gave none, and what to do.
+async fn diagnosis(
+    standing: &Standing<'_>,
+    endpoint: &Endpoint,
+    cause: &ListFailure,
+    opener: &Opener,
+) -> ProviderDiagnosis {
+    let (provider_id, vendor) = (standing.provider.name.as_str(), standing.provider.vendor);
+    let found = find_correction(&opener.http, provider_id, endpoint, cause, FAR_ANSWER).await;
+    diagnose_provider(&ProviderFailure { provider_id, vendor, endpoint, cause, correction: found.as_ref() })
+}
+
+/// How a usable provider is asked, without a key that is in the keyring.
+fn endpoint(standing: &Standing<'_>, opener: &Opener) -> Option<Endpoint> {
+    let key = match &standing.state {
+        ProviderState::Ready(key) => key.as_ref(),
+        ProviderState::PerhapsRunning => None,
+        ProviderState::Scripted
+        | ProviderState::NoKey
+        | ProviderState::NoAddress
+        | ProviderState::KeyTrouble(_) => return None,
+    };
+    match &standing.provider.wire {
+        ProviderWire::Http(wire) => opener.endpoint(standing.provider, wire, key),
+        ProviderWire::Script { .. } => None,
     }
 }

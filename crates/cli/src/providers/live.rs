@@ -1,5 +1,5 @@
-//! All providers of a process behind one `Model` port, as they stand now. Looking again reads the keys anew and asks servers
-//! on this machine what they have; everything else asks nobody.
+//! All providers of a process behind one `Model` port, as they stand now. Looking again reads the keys anew and
+//! asks servers on this machine what they have; everything else asks nobody.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -9,18 +9,19 @@ use attache_core::ports::{BoxFuture, BoxStream, Model, ModelError, ModelRequest,
 use attache_models::Providers;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{self, Heard};
+use super::ask::{self, Asking, ServerAnswers};
+use super::inquiries::Inquiries;
 use super::open::{Opener, script_model};
-use super::{Standing, State, standings};
-use crate::config::{Config, ConfigErrors, Wire};
-use crate::credentials::{Credentials, Key};
+use super::{ProviderState, Standing, standings};
+use crate::config::{Config, ConfigErrors, ProviderWire};
+use crate::credentials::{ApiKey, Credentials};
 
 /// A cheap handle.
 #[derive(Clone, Debug)]
-pub(crate) struct LiveProviders(Arc<Shared>);
+pub(crate) struct LiveProviders(Arc<LiveState>);
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct LiveState {
     config: Arc<Config>,
     credentials: Credentials,
     opener: Opener,
@@ -28,8 +29,9 @@ struct Shared {
     scripts: Providers,
     /// Why a lock: a login replaces what all sessions read. Held for a clone only.
     current: RwLock<Arc<Current>>,
-    /// What servers on this machine said last. Why a lock: two may look again at the same time.
-    heard: Mutex<Heard>,
+    /// What servers said last. Why a lock: two may look again at the same time.
+    answers: Mutex<ServerAnswers>,
+    inquiries: Inquiries,
 }
 
 #[derive(Debug, Default)]
@@ -47,27 +49,28 @@ impl LiveProviders {
         opener: Opener,
     ) -> Result<Self, ConfigErrors> {
         let scripts = open_scripts(&config)?;
-        let shared = Shared {
+        let shared = Arc::new_cyclic(|this| LiveState {
             config,
             credentials,
             opener,
             scripts,
             current: RwLock::default(),
-            heard: Mutex::default(),
-        };
+            answers: Mutex::default(),
+            inquiries: Inquiries::new(this.clone()),
+        });
         shared.replace();
-        Ok(Self(Arc::new(shared)))
+        Ok(Self(shared))
     }
 
     /// Configured servers that have yet to say what models they have.
     pub(crate) fn unasked(&self) -> Vec<String> {
         let keys = self.0.credentials.read();
-        let heard = self.0.heard();
+        let answers = self.0.answers();
         let unasked = standings(&self.0.config, &keys)
             .into_iter()
             .filter(ask::is_to_be_asked)
             .map(|standing| standing.provider.name.clone());
-        unasked.filter(|name| !heard.contains_key(name)).collect()
+        unasked.filter(|name| !answers.models.contains_key(name)).collect()
     }
 }
 
@@ -76,23 +79,44 @@ fn open_scripts(config: &Config) -> Result<Providers, ConfigErrors> {
     let mut errors = Vec::new();
     for provider in &config.providers {
         match &provider.wire {
-            Wire::Script { script, .. } => match script_model(provider, script) {
+            ProviderWire::Script { script, .. } => match script_model(provider, script) {
                 Ok(model) => scripts.insert(provider.name.clone(), Arc::new(model)),
                 Err(error) => errors.push(error),
             },
-            Wire::Http(_) => {}
+            ProviderWire::Http(_) => {}
         }
     }
     if errors.is_empty() { Ok(scripts) } else { Err(ConfigErrors(errors)) }
 }
 
-impl Shared {
+impl LiveState {
     fn current(&self) -> Arc<Current> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn answers(&self) -> MutexGuard<'_, ServerAnswers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A server said what it has after the look that asked it.
+    pub(super) fn land(&self, name: &str, models: &[ModelInfo]) {
+        let mut answers = self.answers();
+        answers.models.insert(name.to_owned(), models.to_vec());
+        answers.problems.clear();
+        drop(answers);
+        self.replace();
+    }
+
+    /// What a look heard; a server that was too slow this time has what it said before.
+    fn take(&self, mut heard: ServerAnswers) {
+        let mut answers = self.answers();
+        for name in &heard.unheard {
+            if let Some(known) = answers.models.remove(name) {
+                heard.models.entry(name.clone()).or_insert(known);
+                heard.problems.clear();
+            }
+        }
+        *answers = heard;
     }
 
     /// Reads the keys again and lines the providers up anew.
@@ -101,7 +125,7 @@ impl Shared {
         if let Some(trouble) = keys.trouble() {
             self.opener.troubles.report("Stored keys are not used", trouble.to_string());
         }
-        let heard = self.heard().clone();
+        let heard = self.answers().models.clone();
         let mut current = Current::default();
         let (mut known, mut said) = (Vec::new(), Vec::new());
         for standing in standings(&self.config, &keys) {
@@ -125,7 +149,7 @@ impl Shared {
         listed: &mut Vec<ModelInfo>,
     ) {
         let provider = standing.provider;
-        let mut route = |key: Option<&Key>| {
+        let mut route = |key: Option<&ApiKey>| {
             let models = self.opener.listed(provider, said);
             if let Some(model) = self.opener.open(provider, key, models.clone()) {
                 routes.insert(provider.name.clone(), model);
@@ -133,16 +157,16 @@ impl Shared {
             }
         };
         match &standing.state {
-            State::Scripted => {
+            ProviderState::Scripted => {
                 if let Some(script) = self.scripts.get(&provider.name) {
                     routes.insert(provider.name.clone(), script.clone());
                     listed.extend(script.available().iter().cloned());
                 }
             }
-            State::Ready(key) => route(key.as_ref()),
+            ProviderState::Ready(key) => route(key.as_ref()),
             // A session that was begun with such a server goes on with it, listed or not.
-            State::PerhapsRunning => route(None),
-            State::NoKey | State::NoAddress | State::KeyTrouble(_) => {}
+            ProviderState::PerhapsRunning => route(None),
+            ProviderState::NoKey | ProviderState::NoAddress | ProviderState::KeyTrouble(_) => {}
         }
     }
 }
@@ -160,13 +184,17 @@ impl Model for LiveProviders {
             return Some(listed.clone());
         }
         match self.0.config.provider(&model.provider_id) {
-            Some(provider) if matches!(provider.wire, Wire::Http(_)) => {
-                let heard = self.0.heard();
-                let found = heard.get(&model.provider_id).map_or(&[][..], Vec::as_slice);
+            Some(provider) if matches!(provider.wire, ProviderWire::Http(_)) => {
+                let answers = self.0.answers();
+                let found = answers.models.get(&model.provider_id).map_or(&[][..], Vec::as_slice);
                 Some(self.0.opener.described(provider, &model.without_variant(), found))
             }
             Some(_) | None => route.describe(model),
         }
+    }
+
+    fn provider_problems(&self) -> Vec<String> {
+        self.0.answers().problems.clone()
     }
 
     fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
@@ -183,10 +211,16 @@ impl Model for LiveProviders {
         let shared = self.0.clone();
         Box::pin(async move {
             let keys = shared.credentials.read();
-            let heard = ask::servers(&standings(&shared.config, &keys), &shared.opener).await;
-            *shared.heard() = heard;
+            let known: Vec<String> = shared.answers().models.keys().cloned().collect();
+            let asking = Asking::of_a_look(&shared.opener, &shared.inquiries);
+            let heard = ask::servers(&standings(&shared.config, &keys), asking, &known).await;
+            shared.take(heard);
             shared.replace();
         })
+    }
+
+    fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
+        self.0.inquiries.late()
     }
 
     fn stream(

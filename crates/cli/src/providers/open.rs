@@ -1,4 +1,5 @@
-//! Opens a provider: from its settings and its key to a model that can be asked. Reads scripts; touches no network.
+//! Opens a provider: from its settings and its key to a model that can be asked. Reads scripts; touches no
+//! network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use attache_models::{AuthHeader, Dialect, Endpoint, Http, HttpModel, ScriptModel
 use super::kept_key::SharedKeptKey;
 use super::words::key_hint;
 use crate::catalogue::CurrentCatalogue;
-use crate::config::{ConfigError, HttpWire, MAX_SCRIPT_BYTES, Provider, Sourced, Wire, read_text};
-use crate::credentials::{Key, Keyring};
+use crate::config::{ConfigError, HttpWire, MAX_SCRIPT_BYTES, Provider, ProviderWire, Sourced, read_text};
+use crate::credentials::{ApiKey, Keyring};
 use crate::troubles::Troubles;
 
 /// What all providers of a process are opened with.
@@ -27,7 +28,8 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    /// The models a client can choose from: what the catalogue knows or the server said, as the configuration states them.
+    /// The models a client can choose from: what the catalogue knows or the server said, as the configuration
+    /// states them.
     pub(crate) fn listed(&self, provider: &Provider, found: &[ModelInfo]) -> Vec<ModelInfo> {
         let known = match provider.vendor {
             Some(vendor) if found.is_empty() && vendor.shelf.models_dev.is_some() => {
@@ -50,13 +52,13 @@ impl Opener {
     /// Whether its models are known without asking it.
     pub(super) fn is_known(&self, provider: &Provider) -> bool {
         match &provider.wire {
-            Wire::Script { .. } => true,
-            Wire::Http(_) => !self.listed(provider, &[]).is_empty(),
+            ProviderWire::Script { .. } => true,
+            ProviderWire::Http(_) => !self.listed(provider, &[]).is_empty(),
         }
     }
 
-    /// What can be said of a model of this provider, listed or not: what its server said of it, whatever it calls it there,
-    /// before what the catalogue says.
+    /// What can be said of a model of this provider, listed or not: what its server said of it, whatever it
+    /// calls it there, before what the catalogue says.
     pub(crate) fn described(&self, provider: &Provider, model: &ModelRef, found: &[ModelInfo]) -> ModelInfo {
         let known = served_as(model, found)
             .unwrap_or_else(|| self.catalogue.get().describe(provider.vendor, model.clone()));
@@ -66,17 +68,18 @@ impl Opener {
         }
     }
 
-    /// `None` for a provider without an address. A key in the keyring is left out: it is looked for when it is needed.
+    /// `None` for a provider without an address. A key in the keyring is left out: it is looked for when it is
+    /// needed.
     pub(crate) fn endpoint(
         &self,
         provider: &Provider,
         wire: &HttpWire,
-        key: Option<&Key>,
+        key: Option<&ApiKey>,
     ) -> Option<Endpoint> {
         let base_url = wire.base_url.as_ref()?;
         let secret = match key {
-            Some(Key::Environment { secret, .. } | Key::File { secret, .. }) => Some(secret.clone()),
-            Some(Key::Keyring) | None => None,
+            Some(ApiKey::Environment { secret, .. } | ApiKey::File { secret, .. }) => Some(secret.clone()),
+            Some(ApiKey::Keyring) | None => None,
         };
         Some(Endpoint {
             dialect: wire.dialect.value,
@@ -92,12 +95,12 @@ impl Opener {
     pub(super) fn open(
         &self,
         provider: &Provider,
-        key: Option<&Key>,
+        key: Option<&ApiKey>,
         listed: Vec<ModelInfo>,
     ) -> Option<Arc<dyn Model>> {
         let wire = match &provider.wire {
-            Wire::Http(wire) => wire,
-            Wire::Script { .. } => return None,
+            ProviderWire::Http(wire) => wire,
+            ProviderWire::Script { .. } => return None,
         };
         let endpoint = self.endpoint(provider, wire, key)?;
         let (name, http, idle) = (provider.name.clone(), self.http.clone(), self.idle);
@@ -106,13 +109,14 @@ impl Opener {
             HttpModel::new(&name, Endpoint { key, ..endpoint.clone() }, listed.clone(), http.clone(), idle)
         };
         Some(match key {
-            Some(Key::Keyring) => Arc::new(SharedKeptKey::new(&provider.name, self.keyring, make)),
-            Some(Key::Environment { .. } | Key::File { .. }) | None => Arc::new(make(None)),
+            Some(ApiKey::Keyring) => Arc::new(SharedKeptKey::new(&provider.name, self.keyring, make)),
+            Some(ApiKey::Environment { .. } | ApiKey::File { .. }) | None => Arc::new(make(None)),
         })
     }
 }
 
-/// The vendor's own way, unless it is spoken to in a dialect whose keys travel in another way than those of its own.
+/// The vendor's own way, unless it is spoken to in a dialect whose keys travel in another way than those of its
+/// own.
 fn auth_header(provider: &Provider, dialect: Dialect) -> AuthHeader {
     match provider.vendor {
         Some(vendor) if vendor.dialect.auth() == dialect.auth() => vendor.auth,

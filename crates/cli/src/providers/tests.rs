@@ -8,10 +8,12 @@ use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_models::{AuthHeader, Secret};
 use clap::Parser;
 
+use super::ask::is_to_be_asked;
+use super::words::key_hint;
 use super::*;
 use crate::args::Args;
-use crate::config::Environment;
-use crate::credentials::Place;
+use crate::config::ProcessEnvironment;
+use crate::credentials::KeyPlace;
 use crate::dirs::Dirs;
 use crate::setup::Sources;
 
@@ -33,7 +35,7 @@ impl Home {
     fn sources(&self, variables: &[(&str, &str)]) -> Sources {
         let mut variables = variables.to_vec();
         variables.push(("ATTACHE_HOME", self.directory.path().to_str().unwrap()));
-        let environment = Environment::from_pairs(&variables);
+        let environment = ProcessEnvironment::from_pairs(&variables);
         let dirs = Dirs::from_environment(&environment).unwrap();
         let config = Config::load(&Args::parse_from(["attache", "acp"]), &environment, &dirs).unwrap();
         Sources::new(config, dirs, &environment)
@@ -46,13 +48,13 @@ fn standing(sources: &Sources, name: &str) -> String {
     let standings = standings(&sources.config, &keys);
     let standing = standings.iter().find(|standing| standing.provider.name == name).unwrap();
     match &standing.state {
-        State::Scripted => "scripted".to_owned(),
-        State::Ready(Some(key)) => format!("key from {key}"),
-        State::Ready(None) => "no key needed".to_owned(),
-        State::PerhapsRunning => "perhaps".to_owned(),
-        State::NoKey => "no key".to_owned(),
-        State::NoAddress => "no address".to_owned(),
-        State::KeyTrouble(_) => "trouble".to_owned(),
+        ProviderState::Scripted => "scripted".to_owned(),
+        ProviderState::Ready(Some(key)) => format!("key from {key}"),
+        ProviderState::Ready(None) => "no key needed".to_owned(),
+        ProviderState::PerhapsRunning => "perhaps".to_owned(),
+        ProviderState::NoKey => "no key".to_owned(),
+        ProviderState::NoAddress => "no address".to_owned(),
+        ProviderState::KeyTrouble(_) => "trouble".to_owned(),
     }
 }
 
@@ -93,7 +95,7 @@ fn a_provider_stands_as_its_key_its_address_and_its_owner_say() {
 fn a_file_of_keys_that_others_can_read_is_trouble_only_for_those_who_need_a_key() {
     let home = Home::with("");
     let sources = home.sources(&[("XAI_API_KEY", "k")]);
-    sources.credentials.store("openai", &Secret::new("key").unwrap(), Place::File).unwrap();
+    sources.credentials.store("openai", &Secret::new("key").unwrap(), KeyPlace::File).unwrap();
     let file = sources.credentials.file();
     assert_eq!(standing(&sources, "openai"), format!("key from {}", file.display()));
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o604)).unwrap();
@@ -179,7 +181,7 @@ fn the_key_travels_as_the_dialect_and_the_vendor_want_it() {
     let sources = home.sources(&[]);
     let header = |name: &str| {
         let provider = sources.config.provider(name).unwrap();
-        let Wire::Http(wire) = &provider.wire else { panic!("a script") };
+        let ProviderWire::Http(wire) = &provider.wire else { panic!("a script") };
         sources.opener.endpoint(provider, wire, None).unwrap().auth
     };
     assert_eq!(header("anthropic"), AuthHeader::XApiKey);
@@ -195,8 +197,8 @@ fn what_to_do_about_a_key_names_where_it_came_from() {
     let provider = sources.config.provider("groq").unwrap();
     let page = "Get a key at https://console.groq.com/keys.";
     let secret = Secret::new("sk-canary").unwrap();
-    let environment = Key::Environment { variable: "GROQ_API_KEY".to_owned(), secret: secret.clone() };
-    let file = Key::File { file: PathBuf::from("/h/credentials.json"), secret };
+    let environment = ApiKey::Environment { variable: "GROQ_API_KEY".to_owned(), secret: secret.clone() };
+    let file = ApiKey::File { file: PathBuf::from("/h/credentials.json"), secret };
     for (key, expected) in [
         (None, format!("Set GROQ_API_KEY or run `attache auth login groq`. {page}")),
         (
@@ -206,7 +208,7 @@ fn what_to_do_about_a_key_names_where_it_came_from() {
             ),
         ),
         (
-            Some(&Key::Keyring),
+            Some(&ApiKey::Keyring),
             format!("The key comes from the keyring: run `attache auth login groq` to replace it. {page}"),
         ),
         (
@@ -230,7 +232,7 @@ async fn looking_again_finds_a_key_that_was_stored_and_misses_one_that_was_forgo
     let live = sources.live().unwrap();
     let model = ModelRef::new("openai", "any-name-at-all");
     assert!(live.available().is_empty() && live.describe(&model).is_none());
-    sources.credentials.store("openai", &Secret::new("key").unwrap(), Place::File).unwrap();
+    sources.credentials.store("openai", &Secret::new("key").unwrap(), KeyPlace::File).unwrap();
     assert!(live.available().is_empty(), "nobody looked");
     live.look_again().await;
     assert!(live.available()[0].model.to_string().starts_with("openai/gpt-"));

@@ -2,11 +2,11 @@
 
 use attache_models::{VENDORS, Vendor};
 
-use super::{Standing, State};
-use crate::config::{Config, HttpWire, Provider, Wire};
-use crate::credentials::Key;
+use super::{ProviderState, Standing};
+use crate::config::{Config, HttpWire, Provider, ProviderWire};
+use crate::credentials::ApiKey;
 
-/// For somebody who has nothing yet, in one line.
+/// For a user who has no provider yet, in one line.
 pub(crate) const THREE_WAYS: &str = "Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
      `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM).";
 
@@ -41,30 +41,39 @@ pub(crate) fn how_to_get_a_key(provider: &Provider) -> String {
     }
 }
 
+/// For a provider without a common address: `set X_BASE_URL, or write …`.
+pub(crate) fn how_to_give_an_address(provider: &Provider, file: &str) -> String {
+    let variable = provider.vendor.map(|vendor| vendor.base_url_variable()).unwrap_or_default();
+    let name = &provider.name;
+    format!(
+        "{name} needs your own address: set {variable}, or write into {file}:\n  [providers.{name}]\n  base_url = \"https://…\""
+    )
+}
+
 fn key_variable(provider: &Provider) -> Option<&str> {
     match &provider.wire {
-        Wire::Http(HttpWire { key_variables, .. }) => key_variables.value.first().map(String::as_str),
-        Wire::Script { .. } => None,
+        ProviderWire::Http(HttpWire { key_variables, .. }) => key_variables.value.first().map(String::as_str),
+        ProviderWire::Script { .. } => None,
     }
 }
 
 /// What follows a provider's own words when it refuses the key, as a sentence.
-pub(crate) fn key_hint(provider: &Provider, key: Option<&Key>) -> String {
+pub(crate) fn key_hint(provider: &Provider, key: Option<&ApiKey>) -> String {
     let name = &provider.name;
     let page = match provider.vendor {
         Some(vendor) => format!(" Get a key at {}.", vendor.key_page),
         None => String::new(),
     };
     match key {
-        Some(Key::Environment { variable, .. }) => {
+        Some(ApiKey::Environment { variable, .. }) => {
             format!(
                 "The key comes from {variable}: set it to a valid one, or unset it and run `attache auth login {name}`.{page}"
             )
         }
-        Some(Key::Keyring) => {
+        Some(ApiKey::Keyring) => {
             format!("The key comes from the keyring: run `attache auth login {name}` to replace it.{page}")
         }
-        Some(Key::File { file, .. }) => {
+        Some(ApiKey::File { file, .. }) => {
             format!(
                 "The key comes from {}: run `attache auth login {name}` to replace it.{page}",
                 file.display()
@@ -83,16 +92,16 @@ pub(crate) fn key_hint(provider: &Provider, key: Option<&Key>) -> String {
 pub(crate) fn why_not(standing: &Standing<'_>) -> Option<String> {
     let provider = standing.provider;
     match &standing.state {
-        State::Scripted | State::Ready(_) => None,
-        State::PerhapsRunning => Some("not running".to_owned()),
-        State::NoKey => {
+        ProviderState::Scripted | ProviderState::Ready(_) => None,
+        ProviderState::PerhapsRunning => Some("not running".to_owned()),
+        ProviderState::NoKey => {
             let (variable, name) = (key_variable(provider).unwrap_or_default(), &provider.name);
             Some(format!("no key: set {variable}, or `attache auth login {name}`"))
         }
-        State::NoAddress => {
+        ProviderState::NoAddress => {
             let variable = provider.vendor.map(|vendor| vendor.base_url_variable()).unwrap_or_default();
             Some(format!("no address: set {variable}, or base_url in [providers.{}]", provider.name))
         }
-        State::KeyTrouble(trouble) => Some(trouble.to_string()),
+        ProviderState::KeyTrouble(trouble) => Some(trouble.to_string()),
     }
 }

@@ -10,6 +10,7 @@ use attache_core::notice;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::store::{MessageRow, Owner, RowRange, SessionRecord, SessionRow, Store};
 use attache_core::ports::tool::Presentation;
+use attache_core::slash_commands;
 use attache_core::watchdog::{Action, Firmness, Reason, Rule, Rules, Verdict};
 use serde_json::Value;
 
@@ -82,6 +83,9 @@ impl Printer<'_> {
         }
         line("made", &when::minutes(row.created_at))?;
         line("changed", &when::minutes(row.updated_at))?;
+        if let Some(archived_at) = row.archived_at {
+            line("archived", &when::minutes(archived_at))?;
+        }
         let state = match (&record.live_run, record.owner) {
             (None, _) => "idle",
             (Some(_), Owner::Other | Owner::Us) => "running",
@@ -98,8 +102,8 @@ impl Printer<'_> {
             totals.cache_write
         );
         line("tokens", &tokens)?;
-        if totals.cost_usd > 0.0 {
-            line("cost", &dollars(totals.cost_usd))?;
+        if let Some(cost) = totals.known_cost_usd() {
+            line("cost", &dollars(cost))?;
         }
         Ok(text)
     }
@@ -119,7 +123,7 @@ impl Printer<'_> {
             line(&own.rule, scope)?;
         }
         for configured in &self.config.rules {
-            line(&configured.value.rule, "configuration")?;
+            line(&configured.rule(), "configuration")?;
         }
         for rule in Rules::from_json(&row.permissions).iter() {
             line(rule, "session")?;
@@ -239,6 +243,9 @@ fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
             Ok(())
         }
         notice::PART_NAME => writeln!(text, "  ! {}", plain(&notice::line(data))),
+        slash_commands::PART_NAME => {
+            indented(text, "  ", data.get("text").and_then(Value::as_str).unwrap_or_default())
+        }
         _ => writeln!(text, "  [{}]", plain(name)),
     }
 }

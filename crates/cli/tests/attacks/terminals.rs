@@ -1,12 +1,13 @@
-//! Names, commands and outputs made to deceive who reads them: an editor is told them so that they are seen, a terminal never
-//! gets them raw.
+//! Names, commands and outputs made to deceive who reads them: an editor is told them so that they are seen, a
+//! terminal never gets them raw.
 
 use std::path::PathBuf;
 
 use attache_testkit::binary::Home;
 use serde_json::{Value, json};
 
-/// Clears the screen, turns the text around, hides between letters, smuggles a tag, sets the title of the window.
+/// Clears the screen, turns the text around, hides between letters, smuggles a tag, sets the title of the
+/// window.
 const NAME: &str = "a\u{1b}[2Jb\u{202e}c\u{200b}d\u{e0041}e\u{9b}31m\u{1b}]0;x\u{7}f";
 
 const DECEIVING: [char; 6] = ['\u{1b}', '\u{202e}', '\u{200b}', '\u{e0041}', '\u{9b}', '\u{7}'];
@@ -15,8 +16,8 @@ fn deceiving(text: &str) -> bool {
     text.contains(DECEIVING)
 }
 
-/// Every string that an editor shows as it is: titles, names of options and blocks of text. What programs compare
-/// (arguments, diffs, paths) is not among them.
+/// Every string that an editor shows as it is: titles, names of options and blocks of text. What programs
+/// compare (arguments, diffs, paths) is not among them.
 fn shown(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(all) => all.iter().for_each(|inner| shown(inner, found)),

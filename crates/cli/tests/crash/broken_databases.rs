@@ -1,4 +1,5 @@
-//! C5: a database that is corrupt, cut, foreign or newer: set aside and told, or refused; never changed, never deleted.
+//! C5: a database that is corrupt, cut, foreign or newer: set aside and told, or refused; never changed, never
+//! deleted.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

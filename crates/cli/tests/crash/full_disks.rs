@@ -1,9 +1,10 @@
-//! C4: a full or read-only disk below the database or the workspace: a clear error, nothing broken, no restart needed.
+//! C4: a full or read-only disk below the database or the workspace: a clear error, nothing broken, no restart
+//! needed.
 
 use std::process::Stdio;
 use std::time::Duration;
 
-use attache_testkit::binary::Home;
+use attache_testkit::binary::{Agent, Home};
 
 use crate::story::{nothing_is_lost, started, user_messages};
 use crate::tmpfs::{Tmpfs, switched_off};
@@ -27,6 +28,13 @@ fn home_on_a_small_disk(size: &str) -> (Home, Tmpfs) {
     (home, disk)
 }
 
+/// What a session looks at while it waits for its first prompt must not take the space of a small disk.
+async fn idle_session(agent: &Agent, home: &Home) -> String {
+    let session = agent.new_session(&home.workspace()).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    session
+}
+
 #[tokio::test]
 async fn a_full_disk_below_the_database_is_told_and_forgotten_when_there_is_room_again() {
     if switched_off() {
@@ -34,7 +42,7 @@ async fn a_full_disk_below_the_database_is_told_and_forgotten_when_there_is_room
     }
     let (home, disk) = home_on_a_small_disk("12m");
     let agent = started(&home).await;
-    let session = agent.new_session(&home.workspace()).await;
+    let session = idle_session(&agent, &home).await;
     agent.prompt(&session, "hello").await.unwrap();
     disk.fill();
     let shown_before = agent.client.updates(&session);
@@ -115,7 +123,7 @@ async fn a_read_only_home_is_a_clear_error_at_the_start_and_nothing_is_changed()
     }
     let (home, disk) = home_on_a_small_disk("12m");
     let agent = started(&home).await;
-    let session = agent.new_session(&home.workspace()).await;
+    let session = idle_session(&agent, &home).await;
     agent.prompt(&session, "hello").await.unwrap();
     agent.finish(&home).await;
     let bytes = std::fs::read(home.database()).unwrap();
@@ -160,4 +168,45 @@ async fn a_full_workspace_leaves_the_original_file_and_the_next_write_works() {
     agent.prompt(&session, "write").await.unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "replaced\n");
     agent.finish(&home).await;
+}
+
+/// A backup or a disk that went bad: reading needs no file of its own, whatever a killed process left.
+#[tokio::test]
+async fn sessions_on_a_read_only_disk_can_be_read() {
+    if switched_off() {
+        return;
+    }
+    for left in ["its log and index", "its log", "nothing"] {
+        let (home, disk) = home_on_a_small_disk("12m");
+        let mut agent = started(&home).await;
+        let session = agent.new_session(&home.workspace()).await;
+        agent.prompt(&session, "hello").await.unwrap();
+        let beside =
+            |suffix: &str| std::path::PathBuf::from(format!("{}{suffix}", home.database().display()));
+        if left == "nothing" {
+            agent.finish(&home).await;
+            assert!(!beside("-wal").exists());
+        } else {
+            agent.kill().await;
+            assert!(beside("-wal").metadata().unwrap().len() > 0);
+        }
+        if left == "its log" {
+            std::fs::remove_file(beside("-shm")).unwrap();
+        }
+        disk.make_read_only();
+        for (arguments, expected) in [
+            (&["sessions", "list"][..], "hello"),
+            (&["sessions", "show", &session][..], "fine"),
+            (&["sessions", "export", &session][..], "fine"),
+        ] {
+            let output = home.command().args(arguments).stdin(Stdio::null()).output().await.unwrap();
+            let (said, told) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success() && said.contains(expected),
+                "{left}: {arguments:?}: {said}{told}"
+            );
+        }
+        disk.make_writable();
+    }
 }

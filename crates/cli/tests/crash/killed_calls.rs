@@ -1,4 +1,5 @@
-//! C2: SIGKILL around a tool call and its permission: run at most once, closed or asked again, the turn continues.
+//! C2: SIGKILL around a tool call and its permission: run at most once, closed or asked again, the turn
+//! continues.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! C7: a session of hundreds of thousands of parts loads as a stream: whole, in order, with bounded memory.
 //!
-//! Read by hand and not by the testing client, which keeps every message: here the reader must not be the slow one.
-//! Every hundredth line is held to the schema.
+//! Read by hand and not by the testing client, which keeps every message: here the reader must not be the slow
+//! one. Every hundredth line is held to the schema.
 
 use std::process::Stdio;
 

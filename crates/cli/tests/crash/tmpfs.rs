@@ -8,7 +8,8 @@ pub(crate) struct Tmpfs {
     path: PathBuf,
 }
 
-/// Whether tests on a small file system were switched off by the user, who must say so: they are never skipped silently.
+/// Whether tests on a small file system were switched off by the user, who must say so: they are never skipped
+/// silently.
 pub(crate) fn switched_off() -> bool {
     std::env::var_os("TEST_NO_TMPFS").is_some_and(|value| value == "1")
 }

@@ -1,4 +1,5 @@
-//! A damaged database that was set aside is told to whoever opens the next session, also to a client without notices.
+//! A damaged database that was set aside is told to whoever opens the next session, also to a client without
+//! notices.
 
 use attache_testkit::binary::Home;
 

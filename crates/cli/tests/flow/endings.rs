@@ -1,4 +1,5 @@
-//! P12: however the connection or the process ends, the state is stored, the children are dead, the exit is quick.
+//! P12: however the connection or the process ends, the state is stored, the children are dead, the exit is
+//! quick.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Rows P8–P12 at the binary: many prompts, cancellation, silent and lying clients, stalled readers, sudden ends.
+//! Rows P8–P12 at the binary: many prompts, cancellation, silent and lying clients, stalled readers, sudden
+//! ends.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod cancel;

@@ -122,7 +122,8 @@ async fn a_load_in_the_middle_of_a_run_has_no_seam() {
         let loading = stage.agent.client.start("session/load", load);
         loading.answer().await.unwrap();
         assert_eq!(pending.answer().await.unwrap()["stopReason"], "end_turn");
-        // Between the question and the replay a little of the live stream may still arrive; the replay starts anew.
+        // Between the question and the replay a little of the live stream may still arrive; the replay starts
+        // anew.
         let text = text_since(&stage.agent, mark, &session);
         let replayed = text.rfind("0 1 2 ").map(|start| &text[start..]);
         assert_eq!(replayed, Some(counted().as_str()), "{text}");
@@ -130,7 +131,8 @@ async fn a_load_in_the_middle_of_a_run_has_no_seam() {
     stage.finish().await;
 }
 
-/// Loads, resumes, prompts and cancels in one breath: every request is answered once, in an order that makes sense.
+/// Loads, resumes, prompts and cancels in one breath: every request is answered once, in an order that makes
+/// sense.
 #[tokio::test]
 async fn everything_at_once_is_answered_once() {
     let stage = Stage::new(SCRIPT).await;
@@ -163,7 +165,8 @@ async fn everything_at_once_is_answered_once() {
     stage.finish().await;
 }
 
-/// What stands behind a close happens behind it: a load opens the session again, a prompt before that load does not.
+/// What stands behind a close happens behind it: a load opens the session again, a prompt before that load does
+/// not.
 #[tokio::test]
 async fn a_load_right_behind_a_close_opens_the_session_again() {
     let stage = Stage::new(SCRIPT).await;

@@ -99,7 +99,8 @@ async fn while_nobody_reads_cancel_and_other_sessions_go_on() {
     stage.finish().await;
 }
 
-/// A client that keeps asking and never reads must not fill our memory with answers: we stop reading it instead.
+/// A client that keeps asking and never reads must not fill our memory with answers: we stop reading it
+/// instead.
 #[tokio::test]
 async fn a_client_that_asks_and_never_reads_fills_its_own_pipe_only() {
     const ASKED: usize = 30_000;

@@ -1,4 +1,5 @@
-//! A key that must be nowhere: not in the logs, the trace, the database, an error, or the environment of a command.
+//! A key that must be nowhere: not in the logs, the trace, the database, an error, or the environment of a
+//! command.
 
 use attache_testkit::http_server::{Answer, HttpServer, Request};
 use serde_json::json;

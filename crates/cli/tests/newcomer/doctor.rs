@@ -38,7 +38,7 @@ async fn a_server_that_is_down_is_to_be_started() {
     says(
         &said.answer,
         &[
-            "FAIL  endpoint       nothing answers at http://127.0.0.1:",
+            "FAIL  endpoint       local: nothing answers at http://127.0.0.1:",
             "→ start the server, or correct base_url of [providers.local]",
         ],
     );
@@ -84,8 +84,76 @@ async fn an_address_that_misses_its_version_is_told_with_the_one_that_answers() 
     );
     write_config(&home, &settings);
     let said = run(&home, "doctor").await;
-    let likely = format!("→ {}/v1 answers: set base_url of [providers.local] to it", server.url());
-    says(&said.answer, &["warn  endpoint", &likely]);
+    let likely = format!(
+        "→ the server has its models at {}/v1: set base_url of [providers.local] to it",
+        server.url()
+    );
+    says(&said.answer, &["warn  endpoint       local: ", &likely]);
+}
+
+/// A doubled version, the path of one request, another dialect: each is told with the settings that work.
+#[tokio::test]
+async fn a_wrong_address_or_dialect_is_told_with_the_right_one() {
+    let server = chat_server().await;
+    let likely = format!("the server has its models at {}/v1: set base_url of [providers.own]", server.url());
+    let speaks = "the server speaks openai-chat".to_owned();
+    for (dialect, path, expected) in [
+        ("openai-chat", "/v1/v1", &likely),
+        ("openai-chat", "/v1/chat/completions", &likely),
+        ("anthropic", "", &speaks),
+    ] {
+        let home = newcomer();
+        let settings = format!(
+            "model = \"own/qwen3-coder\"\n[providers.own]\ndialect = \"{dialect}\"\nbase_url = \"{}{path}\"\n",
+            server.url()
+        );
+        write_config(&home, &settings);
+        let said = run(&home, "doctor").await;
+        assert_eq!(said.code, Some(1), "{}", said.all());
+        says(&said.answer, &["own: ", &server.url(), "→ ", expected]);
+    }
+}
+
+/// A key that a server of one's own refuses: where it comes from, or how to give one.
+#[tokio::test]
+async fn a_refused_key_of_an_own_server_is_told_with_what_to_do() {
+    let server = refusing_server().await;
+    let settings = format!(
+        "model = \"own/m\"\n[providers.own]\ndialect = \"openai-chat\"\nbase_url = \"{}/v1\"\n",
+        server.url()
+    );
+    let home = newcomer();
+    write_config(&home, &settings);
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(1), "{}", said.all());
+    says(
+        &said.answer,
+        &["FAIL  key            own needs none, refused:", "status 401", "attache auth login own"],
+    );
+    let home = newcomer().with_variable("OWN_KEY", CANARY);
+    write_config(&home, &format!("{settings}api_key_env = \"OWN_KEY\"\n"));
+    let said = run(&home, "doctor").await;
+    says(&said.answer, &["FAIL  key            own: from OWN_KEY, refused:", "→ The key comes from OWN_KEY"]);
+    assert!(!said.all().contains(CANARY), "{}", said.all());
+}
+
+/// A provider of the file that is not the model's is looked at, too, and fails nothing.
+#[tokio::test]
+async fn another_configured_provider_that_is_down_is_a_warning() {
+    let (server, nobody) = (chat_server().await, address_of_nobody());
+    let home = newcomer();
+    let settings = format!(
+        "model = \"own/qwen3-coder\"\n[providers.own]\ndialect = \"openai-chat\"\nbase_url = \"{}/v1\"\n\
+         [providers.other]\ndialect = \"openai-chat\"\nbase_url = \"{nobody}/v1\"\n",
+        server.url()
+    );
+    write_config(&home, &settings);
+    let said = run(&home, "doctor").await;
+    assert_eq!(said.code, Some(0), "{}", said.all());
+    says(
+        &said.answer,
+        &["warn  provider       other can't be used: nothing answers at ", "→ start the server"],
+    );
 }
 
 #[tokio::test]

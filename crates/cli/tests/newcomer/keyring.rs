@@ -1,5 +1,5 @@
-//! The keyring of a desktop, and a session bus that answers nobody: nothing waits for it for long, and nothing asks it without
-//! need.
+//! The keyring of a desktop, and a session bus that answers nobody: nothing waits for it for long, and nothing
+//! asks it without need.
 
 use std::path::Path;
 use std::process::Stdio;

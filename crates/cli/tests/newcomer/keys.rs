@@ -1,11 +1,10 @@
 //! Keys as a person handles them: typed, checked, kept, looked at, forgotten.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use attache_testkit::http_server::HttpServer;
+use attache_testkit::pseudo_terminal;
 
 use crate::stage::{
     CANARY, address_of_nobody, anthropic, newcomer, refusing_server, run, run_with, says, write_config,
@@ -86,6 +85,34 @@ async fn a_key_that_can_not_be_checked_is_kept_and_that_is_told() {
     assert!(home.home().join("credentials.json").exists());
 }
 
+/// Three providers that need something else than a key.
+#[tokio::test]
+async fn a_login_says_what_else_there_is_to_do() {
+    let home = newcomer();
+    let said = run_with(&home, "auth login ollama", "").await;
+    assert_eq!(said.code, Some(1), "{}", said.all());
+    says(&said.remarks, &["needs no key", "https://ollama.com/download", "`attache models`"]);
+    assert!(!said.remarks.contains("Get a key"), "{}", said.all());
+
+    let said = run_with(&home, "auth login azure", CANARY).await;
+    assert_eq!(said.code, Some(0), "{}", said.all());
+    let config = home.home().join("config.toml");
+    says(
+        &said.remarks,
+        &["set AZURE_BASE_URL", config.to_str().unwrap(), "[providers.azure]", "base_url = \"https://…\""],
+    );
+    let home = newcomer().with_variable("AZURE_BASE_URL", &address_of_nobody());
+    let said = run_with(&home, "auth login azure", CANARY).await;
+    assert!(!said.remarks.contains("Still to do"), "{}", said.all());
+
+    let said = run_with(&home, "auth login", "").await;
+    assert_eq!(said.code, Some(1), "{}", said.all());
+    says(
+        &said.remarks,
+        &["which provider is the key for?", "attache auth login PROVIDER (anthropic, openai"],
+    );
+}
+
 #[tokio::test]
 async fn what_is_no_key_is_refused_without_repeating_it() {
     let home = newcomer();
@@ -139,33 +166,15 @@ async fn a_file_of_keys_that_others_can_read_is_refused_everywhere_with_the_way_
         let said = run(&home, line).await;
         says(&said.all(), &[&way_out]);
         assert!(!said.all().contains(CANARY), "{}", said.all());
-    }
-}
-
-/// A terminal: what a person sees and types, and what a program has for stdin and stderr.
-fn terminal() -> (File, File) {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&person).unwrap();
-    unlockpt(&person).unwrap();
-    let name = ptsname(&person, Vec::new()).unwrap();
-    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-    (person.into(), OpenOptions::new().read(true).write(true).open(path).unwrap())
-}
-
-/// Reads what is on the screen until these words are there.
-fn seen_until(person: &mut File, screen: &mut String, words: &str) {
-    let mut bytes = [0; 256];
-    while !screen.contains(words) {
-        let count = person.read(&mut bytes).unwrap();
-        screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        assert!(said.remarks.matches(&way_out).count() <= 1, "one warning: {}", said.all());
+        assert!(said.answer.matches(&way_out).count() <= 1, "one reason: {}", said.all());
     }
 }
 
 #[tokio::test]
 async fn a_key_that_is_typed_is_not_shown() {
     let home = newcomer();
-    let (mut person, program) = terminal();
+    let (mut person, program) = pseudo_terminal::open();
     let mut child = home
         .command()
         .args(["acp", "--login"])
@@ -175,12 +184,11 @@ async fn a_key_that_is_typed_is_not_shown() {
         .spawn()
         .unwrap();
     let typing = tokio::task::spawn_blocking(move || {
-        let mut screen = String::new();
-        seen_until(&mut person, &mut screen, "Which provider is the key for? ");
+        let mut screen = pseudo_terminal::read_until(&mut person, "Which provider is the key for? ");
         writeln!(person, "openai").unwrap();
-        seen_until(&mut person, &mut screen, "Key for openai: ");
+        screen += &pseudo_terminal::read_until(&mut person, "Key for openai: ");
         writeln!(person, "{CANARY}").unwrap();
-        seen_until(&mut person, &mut screen, "stored all the same");
+        screen += &pseudo_terminal::read_until(&mut person, "stored all the same");
         screen
     });
     let screen = typing.await.unwrap();

@@ -1,5 +1,5 @@
-//! What somebody meets who has just installed attache: no key, a wrong key, a server that is down, a model that is not there.
-//! Every answer has to say what to do next, and no answer may show a key.
+//! What somebody meets who has just installed attache: no key, a wrong key, a server that is down, a model that
+//! is not there. Every answer has to say what to do next, and no answer may show a key.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod canary;
@@ -8,6 +8,7 @@ mod keyring;
 mod keys;
 mod logins;
 mod models;
+mod named;
 mod nothing;
 mod prompts;
 mod refresh;

@@ -1,4 +1,5 @@
-//! `attache models` with something to show: a vendor with a key, a server on this machine, a gateway without a list.
+//! `attache models` with something to show: a vendor with a key, a server on this machine, a gateway without a
+//! list.
 
 use attache_testkit::http_server::{Answer, HttpServer};
 use serde_json::json;
@@ -121,12 +122,17 @@ async fn a_configured_model_is_used_as_it_is_and_stated_sizes_win() {
     );
     let said = run(&home, "models gate").await;
     says(&said.answer, &["gate · at http://127.0.0.1:", "qwen3-coder", "33k", "$0.5 $2", "images"]);
-    assert_eq!(server.requests().len(), 0, "what is stated is not asked");
+    let asked = server.requests().len();
     let agent = home.start();
     let session = agent.open_session(&home).await;
     agent.prompt(&session, "hi").await.unwrap();
     agent.finish(&home).await;
     assert_eq!(server.requests().last().unwrap().json()["model"], "qwen3-coder");
+    let is_list = |path: &str| path.ends_with("/models");
+    assert!(
+        !server.requests()[asked..].iter().any(|request| is_list(&request.path)),
+        "what is stated is not asked"
+    );
 }
 
 #[tokio::test]
@@ -153,4 +159,51 @@ async fn a_server_without_a_list_takes_any_name() {
         &said.answer,
         &["warn  model", "is not in the catalogue", "warn  endpoint", "it usually ends with /v1"],
     );
+}
+
+/// A model is not announced as that of new sessions without a word if its server is down, stated or not.
+#[tokio::test]
+async fn a_model_that_can_not_be_used_is_not_announced_as_one_that_can() {
+    let nobody = crate::stage::address_of_nobody();
+    let own = format!("[providers.own]\ndialect = \"openai-chat\"\nbase_url = \"{nobody}/v1\"\n");
+    let stated = "[providers.own.models.m]\ncontext = 9000\n";
+    for config in [format!("model = \"own/m\"\n{own}"), format!("{own}{stated}")] {
+        let home = newcomer();
+        write_config(&home, &config);
+        let said = run(&home, "models").await;
+        says(
+            &said.answer,
+            &[
+                "Model of new sessions: own/m (",
+                ", but own can't be used now: see below",
+                &format!("  own        nothing answers at {nobody}/v1/models"),
+                "→ start the server, or correct base_url of [providers.own]",
+            ],
+        );
+        assert!(!said.answer.contains("own · at"), "{}", said.all());
+    }
+    let home = newcomer();
+    write_config(&home, "model = \"anthropic/claude-sonnet-5\"\n");
+    let said = run(&home, "models").await;
+    says(&said.answer, &["claude-sonnet-5 (", ", but anthropic can't be used now: see below"]);
+}
+
+/// The first-run text is for users who have configured nothing.
+#[tokio::test]
+async fn a_configured_provider_that_failed_is_named_with_its_reason() {
+    let server = chat_server().await;
+    let home = newcomer();
+    write_config(
+        &home,
+        &format!("[providers.own]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n", server.url()),
+    );
+    for line in ["models", "models own", "doctor"] {
+        let said = run(&home, line).await;
+        let likely =
+            format!("the server has its models at {}/v1: set base_url of [providers.own]", server.url());
+        says(&said.all(), &["own", &server.url(), "status 404", &likely]);
+        assert!(!said.all().contains("ANTHROPIC_API_KEY, OPENAI_API_KEY"), "{}", said.all());
+    }
+    let said = run(&home, "models").await;
+    says(&said.answer, &["No model is available. What is wrong with own is told below."]);
 }

@@ -30,10 +30,11 @@ async fn new_data_is_kept_and_used_and_bad_data_changes_nothing() {
     assert_eq!(server.requests()[0].header("x-api-key"), None);
     let file = home.home().join("catalogue.json");
     let kept = std::fs::read(&file).unwrap();
-    for _ in 0..3 {
+    for cause in ["what http://", "what http://", "http://"] {
         let said = run(&home, "models refresh").await;
         assert_eq!(said.code, Some(1), "{}", said.all());
-        says(&said.remarks, &["no new model data; what was fetched before stays in use"]);
+        assert!(said.remarks.starts_with(&format!("attache: {cause}")), "the cause first: {}", said.all());
+        says(&said.remarks, &["; what was fetched before stays in use"]);
         assert_eq!(std::fs::read(&file).unwrap(), kept);
     }
     let models = run(&home, "models anthropic").await;
@@ -51,6 +52,7 @@ async fn a_source_that_is_not_there_leaves_the_built_in_data() {
     write_config(&home, &format!("[catalogue]\nurl = \"{}/api.json\"\n", address_of_nobody()));
     let said = run(&home, "models refresh").await;
     assert_eq!(said.code, Some(1));
-    says(&said.remarks, &["the built-in data stays in use", "nothing answers at", "url in [catalogue]"]);
+    assert!(said.remarks.starts_with("attache: nothing answers at http://"), "{}", said.all());
+    says(&said.remarks, &["; the built-in data stays in use. ", "url in [catalogue]"]);
     assert!(!home.home().join("catalogue.json").exists());
 }

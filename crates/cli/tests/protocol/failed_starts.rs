@@ -1,4 +1,5 @@
-//! An agent that can't start tells its editor why: the handshake succeeds, every request is answered with the reason.
+//! An agent that can't start tells its editor why: the handshake succeeds, every request is answered with the
+//! reason.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! P4: an id comes back as it was written; one that is in flight can't be used again. (The watcher compares raw text.)
+//! P4: an id comes back as it was written; one that is in flight can't be used again. (The watcher compares raw
+//! text.)
 
 use serde_json::{Value, json};
 

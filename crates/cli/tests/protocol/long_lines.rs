@@ -1,4 +1,5 @@
-//! P2: a line above the cap is refused once, as soon as the cap is passed, and costs no more memory than the cap.
+//! P2: a line above the cap is refused once, as soon as the cap is passed, and costs no more memory than the
+//! cap.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Rows P1–P7 and P13 at the binary: whatever a client sends, one clear error comes back and the next request is served.
+//! Rows P1–P7 and P13 at the binary: whatever a client sends, one clear error comes back and the next request
+//! is served.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod failed_starts;

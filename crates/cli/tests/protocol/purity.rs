@@ -1,4 +1,5 @@
-//! P13: every byte on stdout is an ACP line, also with verbose logs and after a panic. (The watcher parses all of it.)
+//! P13: every byte on stdout is an ACP line, also with verbose logs and after a panic. (The watcher parses all
+//! of it.)
 
 use attache_testkit::binary::Home;
 use serde_json::json;

@@ -37,7 +37,8 @@ impl Stage {
         (stage, session)
     }
 
-    /// Sends one line and then asks for something ordinary, which must be answered; gives what came before that answer.
+    /// Sends one line and then asks for something ordinary, which must be answered; gives what came before that
+    /// answer.
     pub(crate) async fn send(&self, line: &[u8]) -> Vec<Value> {
         let mark = self.agent.client.mark();
         self.agent.client.send_line(line);

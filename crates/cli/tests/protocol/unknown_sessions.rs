@@ -1,4 +1,5 @@
-//! P7: sessions that are unknown, closed or deleted: -32002 with the id, a cancel that nobody notices, nothing created.
+//! P7: sessions that are unknown, closed or deleted: -32002 with the id, a cancel that nobody notices, nothing
+//! created.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,11 @@
-//! What a model's server is sent by the binary: whole bodies, laid out for reading, and what the fixed part of them costs.
+//! What a model's server is sent by the binary: whole bodies, laid out for reading, and what the fixed part of
+//! them costs.
 //!
-//! `requests/NAME.json` is a body. `UPDATE_EXPECT=1` rewrites them; read them before you commit them. A case of one's own: a
-//! conversation as `Case::new(answers)`, its prompts, and a name for each body that matters.
+//! `requests/NAME.json` is a body. `UPDATE_EXPECT=1` rewrites them; read them before you commit them. A case of
+//! one's own: a conversation as `Case::new(answers)`, its prompts, and a name for each body that matters.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
+
+mod forty_turns;
 
 use std::path::Path;
 
@@ -22,13 +25,18 @@ struct Case {
 
 impl Case {
     async fn new(dialect: &str, answers: Vec<Answer>) -> Self {
+        Self::with(dialect, answers, 100_000, "").await
+    }
+
+    /// With another context, and more lines of configuration.
+    async fn with(dialect: &str, answers: Vec<Answer>, context: u64, more: &str) -> Self {
         let server = HttpServer::in_order(answers).await;
         let home = Home::new(env!("CARGO_BIN_EXE_attache"), "").with_variable("MOCK_KEY", "sk-0123456789");
         // Every tool is offered: the model sees pictures, and somebody searches.
         let config = format!(
-            "model = \"mock/model-1\"\n\n[web_search]\nprovider = \"searxng\"\nbase_url = \"{url}\"\n\n\
+            "model = \"mock/model-1\"\n{more}\n[web_search]\nprovider = \"searxng\"\nbase_url = \"{url}\"\n\n\
              [providers.mock]\ndialect = \"{dialect}\"\nbase_url = \"{url}\"\napi_key_env = \"MOCK_KEY\"\n\n\
-             [providers.mock.models.\"model-1\"]\ncontext = 100000\nmax_output = 4000\nimages = true\n",
+             [providers.mock.models.\"model-1\"]\ncontext = {context}\nmax_output = 4000\nimages = true\n",
             url = server.url()
         );
         std::fs::write(home.home().join("config.toml"), config).unwrap();
@@ -130,6 +138,34 @@ async fn the_fixed_part_of_a_request_is_small_in_every_dialect() {
         assert!(system.len() <= SYSTEM_PROMPT_BYTES, "{dialect}: {} bytes\n{system}", system.len());
         assert!(body.len() <= FIRST_REQUEST_BYTES, "{dialect}: {} bytes", body.len());
     }
+}
+
+#[tokio::test]
+async fn instructions_of_user_and_project_are_part_of_every_request() {
+    let answers = (0..2).map(|_| step(&json!({ "content": "Yes." }), "stop")).collect();
+    let case = Case::new("openai-chat", answers).await;
+    std::fs::write(case.home.home().join("AGENTS.md"), "Answer in one word.\n").unwrap();
+    std::fs::write(case.home.workspace().join("AGENTS.md"), "Use tabs. See @docs/style.md.\n").unwrap();
+    std::fs::create_dir(case.home.workspace().join("docs")).unwrap();
+    std::fs::write(case.home.workspace().join("docs/style.md"), "No abbreviations.\n").unwrap();
+    let agent = case.home.start();
+    let session = agent.open_session(&case.home).await;
+    agent.prompt(&session, "Do you know the rules?").await.unwrap();
+    std::fs::write(case.home.workspace().join("docs/style.md"), "Short names.\n").unwrap();
+    agent.prompt(&session, "And now?").await.unwrap();
+    agent.finish(&case.home).await;
+    let bodies = case.bodies();
+    let [first, second] = [0, 1].map(|index| case.named(&bodies[index], &session)["messages"].clone());
+    let section = "# Project instructions\nWritten by the user for every agent. Follow them; where two differ, the \
+                   later one and what the user says now count.\n\
+                   <instructions file=\"$HOME/AGENTS.md\">\nAnswer in one word.\n</instructions>\n\
+                   <instructions file=\"$ROOT/AGENTS.md\">\nUse tabs. See @docs/style.md.\n</instructions>\n\
+                   <instructions file=\"$ROOT/docs/style.md\">\nNo abbreviations.\n</instructions>\n\n# Environment\n";
+    let system = longest_text(&first[0]);
+    assert!(system.contains(section), "{system}");
+    assert_eq!(first[0], second[0], "the system prompt stays the same to the byte");
+    let told = serde_json::to_string(&second).unwrap();
+    assert!(told.contains("<instructions_changed>") && told.contains("Short names."), "{told}");
 }
 
 fn longest_text(value: &Value) -> &str {

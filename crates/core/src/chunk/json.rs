@@ -1,4 +1,5 @@
-//! The JSON form of a chunk, as the AI SDK's wire has it. Writes straight to the writer; does not judge the order of chunks.
+//! The JSON form of a chunk, as the AI SDK's wire has it. Writes straight to the writer; does not judge the
+//! order of chunks.
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
@@ -8,7 +9,7 @@ use super::{Chunk, FinishReason, Rest, ToolMarks};
 
 mod fields;
 
-use fields::Fields;
+use fields::ChunkFields;
 
 /// Why a text is no chunk.
 #[derive(Debug, Error)]
@@ -25,16 +26,17 @@ pub enum ChunkError {
     WrongField { kind: String, field: &'static str, expected: &'static str },
 }
 
-/// Reads one chunk. Keys this version does not know are kept in `rest.unknown`. Values nested deeper than 126 levels are
-/// refused, so a producer must not let them in.
+/// Reads one chunk. Keys this version does not know are kept in `rest.unknown`. Values nested deeper than 126
+/// levels are refused, so a producer must not let them in.
 pub fn decode(text: &str) -> Result<Chunk, ChunkError> {
-    serde_json::from_str::<Fields>(text)?.into_chunk()
+    serde_json::from_str::<ChunkFields>(text)?.into_chunk()
 }
 
 /// Appends the chunk's JSON text, without a line end.
 pub fn encode_into(chunk: &Chunk, out: &mut String) -> Result<(), serde_json::Error> {
-    // Through bytes of its own: a `String` can only be written to in checked pieces, and checking the many small ones of
-    // serde_json costs more than one copy; checking the grown buffer would make appending to a long segment quadratic.
+    // Through bytes of its own: a `String` can only be written to in checked pieces, and checking the many
+    // small ones of serde_json costs more than one copy; checking the grown buffer would make appending to a
+    // long segment quadratic.
     let bytes = serde_json::to_vec(chunk)?;
     out.push_str(std::str::from_utf8(&bytes).map_err(serde_json::Error::custom)?);
     Ok(())
@@ -42,7 +44,7 @@ pub fn encode_into(chunk: &Chunk, out: &mut String) -> Result<(), serde_json::Er
 
 impl<'de> Deserialize<'de> for Chunk {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Fields::deserialize(deserializer)?.into_chunk().map_err(de::Error::custom)
+        ChunkFields::deserialize(deserializer)?.into_chunk().map_err(de::Error::custom)
     }
 }
 

@@ -1,4 +1,5 @@
 //! Sizes the chunk modules keep to, each with its reason.
 
-/// Longest text delta a replay makes: small enough for any reader's queue, large enough that a long text is few chunks.
+/// Longest text delta a replay makes: small enough for any reader's queue, large enough that a long text is few
+/// chunks.
 pub const REPLAY_DELTA_BYTES: usize = 16 * 1024;

@@ -1,5 +1,5 @@
-//! Checks that a producer keeps the order of chunks the vocabulary demands. Looks at the order only, never at content;
-//! remembers no more than what is open and the calls of the current step.
+//! Checks that a producer keeps the order of chunks the vocabulary demands. Looks at the order only, never at
+//! content; remembers no more than what is open and the calls of the current step.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::ids::CallId;
 
 /// A rule of the vocabulary.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum OrderRule {
     #[error("a run begins with one start")]
     StartsOnce,
     #[error("the run has not begun")]
@@ -50,7 +50,7 @@ pub enum Rule {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{chunk}{}: {rule}", id.as_ref().map(|id| format!(" `{id}`")).unwrap_or_default())]
 pub struct OrderError {
-    pub rule: Rule,
+    pub rule: OrderRule,
     pub chunk: String,
     pub id: Option<String>,
 }
@@ -58,7 +58,7 @@ pub struct OrderError {
 /// Follows one run, from `start` to its end. A run that waited for an approval goes on in the same checker.
 #[derive(Debug, Default)]
 pub struct OrderChecker {
-    stage: Stage,
+    stage: MessageStage,
     texts: HashSet<StreamId>,
     reasonings: HashSet<StreamId>,
     /// Calls of the current step; settled ones too, so that a second result is seen.
@@ -66,7 +66,7 @@ pub struct OrderChecker {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum MessageStage {
     #[default]
     Before,
     /// In the run, no step so far.
@@ -88,7 +88,7 @@ enum CallStage {
 
 /// What an output chunk is to its call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Output {
+enum OutputKind {
     Progress,
     Result,
 }
@@ -101,26 +101,26 @@ impl OrderChecker {
         if stands_outside(chunk) {
             return Ok(());
         }
-        if self.stage == Stage::Ended {
-            return Err(broken(Rule::NothingAfterEnd, chunk, None));
+        if self.stage == MessageStage::Ended {
+            return Err(broken(OrderRule::NothingAfterEnd, chunk, None));
         }
         match chunk {
             Chunk::Error { .. } | Chunk::Abort { .. } => self.end(),
             Chunk::Start { .. } => {
-                demand(self.stage == Stage::Before, Rule::StartsOnce, chunk, None)?;
-                self.stage = Stage::Begun;
+                demand(self.stage == MessageStage::Before, OrderRule::StartsOnce, chunk, None)?;
+                self.stage = MessageStage::Begun;
             }
             Chunk::MessageMetadata { .. } => self.demand_begun(chunk)?,
             Chunk::StartStep { .. } => {
                 self.demand_begun(chunk)?;
-                demand(self.stage != Stage::InStep, Rule::OutsideStep, chunk, None)?;
-                self.stage = Stage::InStep;
+                demand(self.stage != MessageStage::InStep, OrderRule::OutsideStep, chunk, None)?;
+                self.stage = MessageStage::InStep;
             }
             Chunk::FinishStep { .. } => self.finish_step(chunk)?,
             Chunk::Finish { .. } => {
                 self.demand_begun(chunk)?;
-                demand(self.stage != Stage::InStep, Rule::OutsideStep, chunk, None)?;
-                demand(self.stage != Stage::Begun, Rule::HasStep, chunk, None)?;
+                demand(self.stage != MessageStage::InStep, OrderRule::OutsideStep, chunk, None)?;
+                demand(self.stage != MessageStage::Begun, OrderRule::HasStep, chunk, None)?;
                 self.end();
             }
             Chunk::TextStart { id, .. } => self.open(StreamKind::Text, id, chunk)?,
@@ -131,23 +131,28 @@ impl OrderChecker {
             Chunk::ReasoningEnd { id, .. } => self.close(StreamKind::Reasoning, id, chunk)?,
             Chunk::ToolInputStart { call_id, .. } => {
                 self.demand_step(chunk)?;
-                demand(!self.calls.contains_key(call_id), Rule::OneInput, chunk, Some(call_id.as_str()))?;
+                demand(
+                    !self.calls.contains_key(call_id),
+                    OrderRule::OneInput,
+                    chunk,
+                    Some(call_id.as_str()),
+                )?;
                 self.calls.insert(call_id.clone(), CallStage::InputStreaming);
             }
             Chunk::ToolInputDelta { call_id, .. } => {
                 self.demand_step(chunk)?;
                 let streaming = self.calls.get(call_id) == Some(&CallStage::InputStreaming);
-                demand(streaming, Rule::InsideInput, chunk, Some(call_id.as_str()))?;
+                demand(streaming, OrderRule::InsideInput, chunk, Some(call_id.as_str()))?;
             }
             Chunk::ToolInputAvailable { call_id, .. } => self.input(call_id, CallStage::InputWhole, chunk)?,
             Chunk::ToolInputError { call_id, .. } => self.input(call_id, CallStage::Settled, chunk)?,
             Chunk::ToolApprovalRequest { call_id, .. } => self.ask(call_id, chunk)?,
             Chunk::ToolOutputAvailable { call_id, preliminary: Some(true), .. } => {
-                self.output(call_id, Output::Progress, chunk)?;
+                self.output(call_id, OutputKind::Progress, chunk)?;
             }
             Chunk::ToolOutputAvailable { call_id, .. }
             | Chunk::ToolOutputError { call_id, .. }
-            | Chunk::ToolOutputDenied { call_id, .. } => self.output(call_id, Output::Result, chunk)?,
+            | Chunk::ToolOutputDenied { call_id, .. } => self.output(call_id, OutputKind::Result, chunk)?,
             Chunk::SourceUrl { .. } | Chunk::SourceDocument { .. } | Chunk::File { .. } => {
                 self.demand_step(chunk)?
             }
@@ -161,28 +166,28 @@ impl OrderChecker {
     /// Whether the stream may stop here: the run has ended, or there was none.
     pub fn finish(&self) -> Checked {
         match self.stage {
-            Stage::Before | Stage::Ended => Ok(()),
-            Stage::Begun | Stage::InStep | Stage::BetweenSteps => {
-                Err(OrderError { rule: Rule::Ends, chunk: "end of the stream".into(), id: None })
+            MessageStage::Before | MessageStage::Ended => Ok(()),
+            MessageStage::Begun | MessageStage::InStep | MessageStage::BetweenSteps => {
+                Err(OrderError { rule: OrderRule::Ends, chunk: "end of the stream".into(), id: None })
             }
         }
     }
 
     fn end(&mut self) {
-        *self = Self { stage: Stage::Ended, ..Self::default() };
+        *self = Self { stage: MessageStage::Ended, ..Self::default() };
     }
 
     fn finish_step(&mut self, chunk: &Chunk) -> Checked {
         self.demand_step(chunk)?;
         if let Some(id) = self.texts.iter().chain(&self.reasonings).min() {
-            return Err(broken(Rule::StreamsEnd, chunk, Some(id)));
+            return Err(broken(OrderRule::StreamsEnd, chunk, Some(id)));
         }
         let mut unsettled = self.calls.iter().filter(|(_, stage)| **stage != CallStage::Settled);
         if let Some((call_id, _)) = unsettled.next() {
-            return Err(broken(Rule::CallsSettle, chunk, Some(call_id.as_str())));
+            return Err(broken(OrderRule::CallsSettle, chunk, Some(call_id.as_str())));
         }
         self.calls.clear();
-        self.stage = Stage::BetweenSteps;
+        self.stage = MessageStage::BetweenSteps;
         Ok(())
     }
 
@@ -195,21 +200,21 @@ impl OrderChecker {
 
     fn open(&mut self, kind: StreamKind, id: &StreamId, chunk: &Chunk) -> Checked {
         self.demand_step(chunk)?;
-        demand(self.streams(kind).insert(id.clone()), Rule::StartedOnce, chunk, Some(id))
+        demand(self.streams(kind).insert(id.clone()), OrderRule::StartedOnce, chunk, Some(id))
     }
 
     fn demand_open(&mut self, kind: StreamKind, id: &StreamId, chunk: &Chunk) -> Checked {
         self.demand_step(chunk)?;
-        demand(self.streams(kind).contains(id), Rule::InsideStream, chunk, Some(id))
+        demand(self.streams(kind).contains(id), OrderRule::InsideStream, chunk, Some(id))
     }
 
     fn close(&mut self, kind: StreamKind, id: &StreamId, chunk: &Chunk) -> Checked {
         self.demand_step(chunk)?;
-        demand(self.streams(kind).remove(id), Rule::InsideStream, chunk, Some(id))
+        demand(self.streams(kind).remove(id), OrderRule::InsideStream, chunk, Some(id))
     }
 
-    /// The whole input, which may come without having streamed. It may be told again, with more of what it means, until
-    /// the call is asked about or runs.
+    /// The whole input, which may come without having streamed. It may be told again, with more of what it
+    /// means, until the call is asked about or runs.
     fn input(&mut self, call_id: &CallId, then: CallStage, chunk: &Chunk) -> Checked {
         self.demand_step(chunk)?;
         let fits = match self.calls.get(call_id) {
@@ -217,24 +222,24 @@ impl OrderChecker {
             Some(CallStage::InputWhole) => then == CallStage::InputWhole,
             Some(CallStage::Asked | CallStage::Progress | CallStage::Settled) => false,
         };
-        demand(fits, Rule::OneInput, chunk, Some(call_id.as_str()))?;
+        demand(fits, OrderRule::OneInput, chunk, Some(call_id.as_str()))?;
         self.calls.insert(call_id.clone(), then);
         Ok(())
     }
 
     fn ask(&mut self, call_id: &CallId, chunk: &Chunk) -> Checked {
         let stage = self.call_with_input(call_id, chunk)?;
-        demand(*stage == CallStage::InputWhole, Rule::AskBeforeOutput, chunk, Some(call_id.as_str()))?;
+        demand(*stage == CallStage::InputWhole, OrderRule::AskBeforeOutput, chunk, Some(call_id.as_str()))?;
         *stage = CallStage::Asked;
         Ok(())
     }
 
-    fn output(&mut self, call_id: &CallId, output: Output, chunk: &Chunk) -> Checked {
+    fn output(&mut self, call_id: &CallId, output: OutputKind, chunk: &Chunk) -> Checked {
         let stage = self.call_with_input(call_id, chunk)?;
-        demand(*stage != CallStage::Settled, Rule::OneResult, chunk, Some(call_id.as_str()))?;
+        demand(*stage != CallStage::Settled, OrderRule::OneResult, chunk, Some(call_id.as_str()))?;
         *stage = match output {
-            Output::Progress => CallStage::Progress,
-            Output::Result => CallStage::Settled,
+            OutputKind::Progress => CallStage::Progress,
+            OutputKind::Result => CallStage::Settled,
         };
         Ok(())
     }
@@ -242,20 +247,21 @@ impl OrderChecker {
     fn call_with_input(&mut self, call_id: &CallId, chunk: &Chunk) -> Result<&mut CallStage, OrderError> {
         self.demand_step(chunk)?;
         let stage = self.calls.get_mut(call_id).filter(|stage| **stage != CallStage::InputStreaming);
-        stage.ok_or_else(|| broken(Rule::InputFirst, chunk, Some(call_id.as_str())))
+        stage.ok_or_else(|| broken(OrderRule::InputFirst, chunk, Some(call_id.as_str())))
     }
 
     fn demand_begun(&self, chunk: &Chunk) -> Checked {
-        demand(self.stage != Stage::Before, Rule::AfterStart, chunk, None)
+        demand(self.stage != MessageStage::Before, OrderRule::AfterStart, chunk, None)
     }
 
     fn demand_step(&self, chunk: &Chunk) -> Checked {
         self.demand_begun(chunk)?;
-        demand(self.stage == Stage::InStep, Rule::InsideStep, chunk, None)
+        demand(self.stage == MessageStage::InStep, OrderRule::InsideStep, chunk, None)
     }
 }
 
-/// Chunks about the session rather than the run: a title, the mode, a notice, the status, the answer to a question.
+/// Chunks about the session rather than the run: a title, the mode, a notice, the status, the answer to a
+/// question.
 fn stands_outside(chunk: &Chunk) -> bool {
     let Chunk::Data { name, transient, .. } = chunk else { return false };
     match name.as_str() {
@@ -265,10 +271,10 @@ fn stands_outside(chunk: &Chunk) -> bool {
     }
 }
 
-fn demand(kept: bool, rule: Rule, chunk: &Chunk, id: Option<&str>) -> Checked {
+fn demand(kept: bool, rule: OrderRule, chunk: &Chunk, id: Option<&str>) -> Checked {
     if kept { Ok(()) } else { Err(broken(rule, chunk, id)) }
 }
 
-fn broken(rule: Rule, chunk: &Chunk, id: Option<&str>) -> OrderError {
+fn broken(rule: OrderRule, chunk: &Chunk, id: Option<&str>) -> OrderError {
     OrderError { rule, chunk: chunk.kind().into_owned(), id: id.map(str::to_owned) }
 }

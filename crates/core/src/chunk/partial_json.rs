@@ -1,9 +1,10 @@
-//! Reads JSON text that is cut off anywhere, as a tool's input is while it streams. Whole text it reads as it is;
-//! what it gives for broken text is what the AI SDK's clients show for it.
+//! Reads JSON text that is cut off anywhere, as a tool's input is while it streams. Whole text it reads as it
+//! is; what it gives for broken text is what the AI SDK's clients show for it.
 
 use serde_json::Value;
 
-/// The value so far: everything open is closed, an unfinished key or number is left out. `None` when nothing can be read.
+/// The value so far: everything open is closed, an unfinished key or number is left out. `None` when nothing
+/// can be read.
 pub fn parse(text: &str) -> Option<Value> {
     if let Ok(value) = serde_json::from_str(text) {
         return Some(value);
@@ -13,7 +14,7 @@ pub fn parse(text: &str) -> Option<Value> {
 
 /// Where in the text the reader stands. An entry of the stack is replaced when its construct moves on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum JsonPlace {
     Root,
     Finished,
     String,
@@ -34,17 +35,18 @@ enum Place {
 
 const LITERALS: [&str; 3] = ["true", "false", "null"];
 
-/// One pass over the text with a stack of places. Not a parser: it never rejects, it only remembers the last point up to
-/// which the text can be kept.
+/// One pass over the text with a stack of places. Not a parser: it never rejects, it only remembers the last
+/// point up to which the text can be kept.
 struct Repair<'a> {
     text: &'a str,
-    stack: Vec<Place>,
+    stack: Vec<JsonPlace>,
     /// The text is kept up to here.
     valid_end: usize,
     literal_start: usize,
     unicode_digits: u8,
     unicode_start: usize,
-    /// A `\uD8xx` escape was the last thing read: alone it is no character, so it counts only when its other half has come.
+    /// A `\uD8xx` escape was the last thing read: alone it is no character, so it counts only when its other
+    /// half has come.
     half_pair: bool,
 }
 
@@ -52,7 +54,7 @@ impl<'a> Repair<'a> {
     fn of(text: &'a str) -> String {
         let mut repair = Repair {
             text,
-            stack: vec![Place::Root],
+            stack: vec![JsonPlace::Root],
             valid_end: 0,
             literal_start: 0,
             unicode_digits: 0,
@@ -70,42 +72,44 @@ impl<'a> Repair<'a> {
     }
 
     fn step(&mut self, character: char, start: usize, end: usize) {
-        let place = self.stack.last().copied().unwrap_or(Place::Finished);
+        let place = self.stack.last().copied().unwrap_or(JsonPlace::Finished);
         match place {
-            Place::Finished => {}
-            Place::Root => self.value_start(character, start, end, Place::Finished),
-            Place::ObjectBeforeValue => self.value_start(character, start, end, Place::ObjectAfterValue),
-            Place::ArrayAfterComma => self.value_start(character, start, end, Place::ArrayAfterValue),
-            Place::ObjectStart => match character {
-                '"' => self.replace(Place::ObjectKey),
+            JsonPlace::Finished => {}
+            JsonPlace::Root => self.value_start(character, start, end, JsonPlace::Finished),
+            JsonPlace::ObjectBeforeValue => {
+                self.value_start(character, start, end, JsonPlace::ObjectAfterValue)
+            }
+            JsonPlace::ArrayAfterComma => self.value_start(character, start, end, JsonPlace::ArrayAfterValue),
+            JsonPlace::ObjectStart => match character {
+                '"' => self.replace(JsonPlace::ObjectKey),
                 '}' => self.close(end),
                 _ => {}
             },
-            Place::ObjectAfterComma if character == '"' => self.replace(Place::ObjectKey),
-            Place::ObjectKey if character == '"' => self.replace(Place::ObjectAfterKey),
-            Place::ObjectAfterKey if character == ':' => self.replace(Place::ObjectBeforeValue),
-            Place::ObjectAfterComma | Place::ObjectKey | Place::ObjectAfterKey => {}
-            Place::ObjectAfterValue => self.after_object_value(character, end),
-            Place::ArrayStart if character == ']' => self.close(end),
-            Place::ArrayStart => {
+            JsonPlace::ObjectAfterComma if character == '"' => self.replace(JsonPlace::ObjectKey),
+            JsonPlace::ObjectKey if character == '"' => self.replace(JsonPlace::ObjectAfterKey),
+            JsonPlace::ObjectAfterKey if character == ':' => self.replace(JsonPlace::ObjectBeforeValue),
+            JsonPlace::ObjectAfterComma | JsonPlace::ObjectKey | JsonPlace::ObjectAfterKey => {}
+            JsonPlace::ObjectAfterValue => self.after_object_value(character, end),
+            JsonPlace::ArrayStart if character == ']' => self.close(end),
+            JsonPlace::ArrayStart => {
                 self.valid_end = end;
-                self.value_start(character, start, end, Place::ArrayAfterValue);
+                self.value_start(character, start, end, JsonPlace::ArrayAfterValue);
             }
-            Place::ArrayAfterValue => {
+            JsonPlace::ArrayAfterValue => {
                 self.after_array_value(character, end);
                 if !matches!(character, ',' | ']') {
                     self.valid_end = end;
                 }
             }
-            Place::String => self.in_string(character, end),
-            Place::StringEscape => self.in_escape(character, end),
-            Place::StringUnicodeEscape => self.in_unicode_escape(character, start, end),
-            Place::Number => self.in_number(character, end),
-            Place::Literal => self.in_literal(character, end),
+            JsonPlace::String => self.in_string(character, end),
+            JsonPlace::StringEscape => self.in_escape(character, end),
+            JsonPlace::StringUnicodeEscape => self.in_unicode_escape(character, start, end),
+            JsonPlace::Number => self.in_number(character, end),
+            JsonPlace::Literal => self.in_literal(character, end),
         }
     }
 
-    fn replace(&mut self, place: Place) {
+    fn replace(&mut self, place: JsonPlace) {
         self.stack.pop();
         self.stack.push(place);
     }
@@ -116,16 +120,16 @@ impl<'a> Repair<'a> {
     }
 
     /// `then` is where the reader stands after the value.
-    fn value_start(&mut self, character: char, start: usize, end: usize, then: Place) {
+    fn value_start(&mut self, character: char, start: usize, end: usize, then: JsonPlace) {
         let inside = match character {
-            '"' => Place::String,
+            '"' => JsonPlace::String,
             't' | 'f' | 'n' => {
                 self.literal_start = start;
-                Place::Literal
+                JsonPlace::Literal
             }
-            '-' | '0'..='9' => Place::Number,
-            '{' => Place::ObjectStart,
-            '[' => Place::ArrayStart,
+            '-' | '0'..='9' => JsonPlace::Number,
+            '{' => JsonPlace::ObjectStart,
+            '[' => JsonPlace::ArrayStart,
             _ => return,
         };
         if character != '-' {
@@ -138,7 +142,7 @@ impl<'a> Repair<'a> {
 
     fn after_object_value(&mut self, character: char, end: usize) {
         match character {
-            ',' => self.replace(Place::ObjectAfterComma),
+            ',' => self.replace(JsonPlace::ObjectAfterComma),
             '}' => self.close(end),
             _ => {}
         }
@@ -146,7 +150,7 @@ impl<'a> Repair<'a> {
 
     fn after_array_value(&mut self, character: char, end: usize) {
         match character {
-            ',' => self.replace(Place::ArrayAfterComma),
+            ',' => self.replace(JsonPlace::ArrayAfterComma),
             ']' => self.close(end),
             _ => {}
         }
@@ -155,7 +159,7 @@ impl<'a> Repair<'a> {
     fn in_string(&mut self, character: char, end: usize) {
         match character {
             '"' => self.close(end),
-            '\\' => self.stack.push(Place::StringEscape),
+            '\\' => self.stack.push(JsonPlace::StringEscape),
             _ => {
                 self.half_pair = false;
                 self.valid_end = end;
@@ -168,7 +172,7 @@ impl<'a> Repair<'a> {
         if character == 'u' {
             self.unicode_digits = 0;
             self.unicode_start = end;
-            self.stack.push(Place::StringUnicodeEscape);
+            self.stack.push(JsonPlace::StringUnicodeEscape);
         } else {
             self.half_pair = false;
             self.valid_end = end;
@@ -199,8 +203,8 @@ impl<'a> Repair<'a> {
             _ => {
                 self.stack.pop();
                 match (character, self.stack.last()) {
-                    (',' | '}', Some(Place::ObjectAfterValue)) => self.after_object_value(character, end),
-                    (',' | ']', Some(Place::ArrayAfterValue)) => self.after_array_value(character, end),
+                    (',' | '}', Some(JsonPlace::ObjectAfterValue)) => self.after_object_value(character, end),
+                    (',' | ']', Some(JsonPlace::ArrayAfterValue)) => self.after_array_value(character, end),
                     _ => {}
                 }
             }
@@ -215,8 +219,8 @@ impl<'a> Repair<'a> {
         }
         self.stack.pop();
         match self.stack.last() {
-            Some(Place::ObjectAfterValue) => self.after_object_value(character, end),
-            Some(Place::ArrayAfterValue) => self.after_array_value(character, end),
+            Some(JsonPlace::ObjectAfterValue) => self.after_object_value(character, end),
+            Some(JsonPlace::ArrayAfterValue) => self.after_array_value(character, end),
             _ => {}
         }
     }
@@ -226,24 +230,26 @@ impl<'a> Repair<'a> {
         let mut result = self.text.get(..self.valid_end).unwrap_or_default().to_owned();
         for place in self.stack.iter().rev() {
             match place {
-                Place::String => result.push('"'),
-                Place::ObjectStart
-                | Place::ObjectKey
-                | Place::ObjectAfterKey
-                | Place::ObjectBeforeValue
-                | Place::ObjectAfterValue
-                | Place::ObjectAfterComma => result.push('}'),
-                Place::ArrayStart | Place::ArrayAfterValue | Place::ArrayAfterComma => result.push(']'),
-                Place::Literal => {
+                JsonPlace::String => result.push('"'),
+                JsonPlace::ObjectStart
+                | JsonPlace::ObjectKey
+                | JsonPlace::ObjectAfterKey
+                | JsonPlace::ObjectBeforeValue
+                | JsonPlace::ObjectAfterValue
+                | JsonPlace::ObjectAfterComma => result.push('}'),
+                JsonPlace::ArrayStart | JsonPlace::ArrayAfterValue | JsonPlace::ArrayAfterComma => {
+                    result.push(']')
+                }
+                JsonPlace::Literal => {
                     let so_far = self.text.get(self.literal_start..).unwrap_or_default();
                     let missing = LITERALS.iter().find_map(|literal| literal.strip_prefix(so_far));
                     result.push_str(missing.unwrap_or_default());
                 }
-                Place::Root
-                | Place::Finished
-                | Place::StringEscape
-                | Place::StringUnicodeEscape
-                | Place::Number => {}
+                JsonPlace::Root
+                | JsonPlace::Finished
+                | JsonPlace::StringEscape
+                | JsonPlace::StringUnicodeEscape
+                | JsonPlace::Number => {}
             }
         }
         result

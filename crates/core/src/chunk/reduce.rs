@@ -1,5 +1,5 @@
-//! Adds chunks up to the parts of one message, as the AI SDK's clients do. Costs what the chunk is long, never what the
-//! part has grown to; does not judge order beyond what it needs (`order` does).
+//! Adds chunks up to the parts of one message, as the AI SDK's clients do. Costs what the chunk is long, never
+//! what the part has grown to; does not judge order beyond what it needs (`order` does).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -204,8 +204,9 @@ impl Reducer {
         open.into_iter().map(|(_, kind, id)| (kind, id)).collect()
     }
 
-    /// Hands over all parts collected so far. Later chunks can't reach them any more: a data chunk with the id of one
-    /// makes a part of its own, any other chunk is an error. So call it when no call and no stream is open.
+    /// Hands over all parts collected so far. Later chunks can't reach them any more: a data chunk with the id
+    /// of one makes a part of its own, any other chunk is an error. So call it when no call and no stream is
+    /// open.
     pub fn drain_finished(&mut self) -> Vec<Part> {
         self.read_live_inputs();
         let parts = std::mem::take(&mut self.parts);

@@ -1,5 +1,5 @@
-//! Makes the chunks that stored parts come from, for loading: the inverse of `reduce`. It adds no `start` and no `finish`,
-//! and does not repeat live progress.
+//! Makes the chunks that stored parts come from, for loading: the inverse of `reduce`. It adds no `start` and
+//! no `finish`, and does not repeat live progress.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::limits::REPLAY_DELTA_BYTES;
 use super::{Chunk, Rest, RestFields, StreamId, ToolMarks};
 use crate::metadata::OWN_KEY;
-use crate::part::{Approval, Part, ToolPart, ToolState};
+use crate::part::{Part, ToolApproval, ToolPart, ToolState};
 
 /// Appends the chunks of `parts`, the first of which stands at `first_part_index` of its message.
 ///
@@ -69,7 +69,7 @@ fn part_chunks(index: usize, part: &Part, out: &mut Vec<Chunk>) {
 }
 
 /// Which input the stored call has, and so which chunk gave it.
-enum Input<'a> {
+enum ReplayedInput<'a> {
     /// Still streaming: the text so far.
     Streaming(Option<&'a str>),
     /// The input could not be read; `raw` is what came.
@@ -79,13 +79,13 @@ enum Input<'a> {
 
 fn tool_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
     let input = match (tool.state, &tool.input, &tool.raw_input) {
-        (ToolState::InputStreaming, _, raw) => Input::Streaming(raw.as_ref().and_then(Value::as_str)),
-        (ToolState::OutputError, None, Some(raw)) => Input::Unreadable(raw),
-        _ => Input::Whole,
+        (ToolState::InputStreaming, _, raw) => ReplayedInput::Streaming(raw.as_ref().and_then(Value::as_str)),
+        (ToolState::OutputError, None, Some(raw)) => ReplayedInput::Unreadable(raw),
+        _ => ReplayedInput::Whole,
     };
     let call_metadata = match input {
-        Input::Streaming(_) | Input::Unreadable(_) => tool.call_provider_metadata.clone(),
-        Input::Whole => None,
+        ReplayedInput::Streaming(_) | ReplayedInput::Unreadable(_) => tool.call_provider_metadata.clone(),
+        ReplayedInput::Whole => None,
     };
     out.push(Chunk::ToolInputStart {
         call_id: tool.call_id.clone(),
@@ -95,11 +95,11 @@ fn tool_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
         rest: rest(call_metadata, tool.tool_metadata.clone(), Map::new()),
     });
     match input {
-        Input::Streaming(text) => out.extend(text.into_iter().flat_map(pieces).map(|piece| {
+        ReplayedInput::Streaming(text) => out.extend(text.into_iter().flat_map(pieces).map(|piece| {
             let input_text_delta = piece.to_owned();
             Chunk::ToolInputDelta { call_id: tool.call_id.clone(), input_text_delta, rest: Rest::none() }
         })),
-        Input::Unreadable(raw) => out.push(Chunk::ToolInputError {
+        ReplayedInput::Unreadable(raw) => out.push(Chunk::ToolInputError {
             call_id: tool.call_id.clone(),
             tool_name: tool.tool_name.clone(),
             input: raw.clone(),
@@ -107,7 +107,7 @@ fn tool_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
             marks: input_marks(tool),
             rest: result_rest(tool),
         }),
-        Input::Whole => {
+        ReplayedInput::Whole => {
             out.push(Chunk::ToolInputAvailable {
                 call_id: tool.call_id.clone(),
                 tool_name: tool.tool_name.clone(),
@@ -164,7 +164,8 @@ fn output_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
             rest: result_rest(tool),
         }),
         ToolState::OutputDenied => {
-            // The AI SDK takes nothing but the id from this chunk; the metadata rides for those who show the call.
+            // The AI SDK takes nothing but the id from this chunk; the metadata rides for those who show the
+            // call.
             let mut rest = result_rest(tool);
             if let Some(reason) = tool.approval.as_ref().and_then(|approval| approval.reason.clone()) {
                 rest.0.get_or_insert_default().unknown.insert("errorText".into(), reason.into());
@@ -183,7 +184,7 @@ fn input_marks(tool: &ToolPart) -> ToolMarks {
 }
 
 /// The keys of the request chunk; the part keeps one of them under a shorter name.
-fn request_keys(approval: &Approval) -> Map<String, Value> {
+fn request_keys(approval: &ToolApproval) -> Map<String, Value> {
     let renamed =
         |key: &String| if key == "descriptor" { "approvalDescriptor".to_owned() } else { key.clone() };
     approval.unknown.iter().map(|(key, value)| (renamed(key), value.clone())).collect()

@@ -10,6 +10,7 @@ use crate::notice;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
 use crate::ports::tool::{Presentation, Shown};
+use crate::slash_commands;
 
 pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
     let title = row.metadata.title().unwrap_or("Untitled session");
@@ -92,6 +93,9 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
             let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
             writeln!(out, "Context: `{uri}`\n")?;
             fenced(out, "", data.get("text").and_then(Value::as_str).unwrap_or_default())
+        }
+        slash_commands::PART_NAME => {
+            writeln!(out, "{}\n", data.get("text").and_then(Value::as_str).unwrap_or_default())
         }
         "file-ref" => {
             let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();

@@ -4,14 +4,15 @@ use std::sync::atomic::Ordering;
 
 use super::{Hub, SessionHandle};
 use crate::limits::SHUTDOWN;
-use crate::session::Command;
+use crate::session::SessionCommand;
 
 impl Hub {
-    /// Aborts the turns under way in all sessions, as if each client had cancelled its own. What waits goes on after them.
+    /// Aborts the turns under way in all sessions, as if each client had cancelled its own. What waits goes on
+    /// after them.
     pub fn cancel_all(&self) {
         for commands in self.shared.open_sessions().values() {
             // A session that is gone has nothing to cancel.
-            drop(commands.send(Command::Cancel));
+            drop(commands.send(SessionCommand::Cancel));
         }
     }
 
@@ -25,7 +26,7 @@ impl Hub {
         let mut ends = Vec::new();
         for (id, commands) in sessions {
             let handle = SessionHandle { id, commands };
-            ends.push(async move { drop(handle.ask(Command::Shutdown).await) });
+            ends.push(async move { drop(handle.ask(SessionCommand::Shutdown).await) });
         }
         drop(tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await);
     }

@@ -1,4 +1,5 @@
-//! A handle to one open session: everything a connection can tell it. It only passes on; the session's task decides.
+//! A handle to one open session: everything a connection can tell it. It only passes on; the session's task
+//! decides.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,20 +9,24 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{AttachFrom, Attachment, HubError, QueuedMessage, Ticket};
 use crate::choices::Chosen;
-use crate::events::Status;
+use crate::events::SessionStatus;
 use crate::ids::{MessageId, SessionId};
-use crate::ports::Client;
 use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{ModelRef, SessionPatch};
+use crate::ports::{BoxFuture, Client};
 use crate::prompt::Prompt;
-use crate::session::Command;
+use crate::session::SessionCommand;
 use crate::watchdog::Approval;
 
-/// A cheap handle to one open session. Methods without `async` never wait and keep the order in which they are called.
+/// The answer of a session's task to a command that has been sent.
+pub type SessionReply<T> = BoxFuture<'static, Result<T, HubError>>;
+
+/// A cheap handle to one open session. Every method sends at once, so that what is asked keeps the order of the
+/// calls; the futures only wait for the answer.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     pub(super) id: SessionId,
-    pub(super) commands: mpsc::UnboundedSender<Command>,
+    pub(super) commands: mpsc::UnboundedSender<SessionCommand>,
 }
 
 impl SessionHandle {
@@ -30,11 +35,11 @@ impl SessionHandle {
     }
 
     /// Has exactly these directories beside the root from the next turn on.
-    pub async fn work_in(&self, additional: Vec<PathBuf>) -> Result<(), HubError> {
-        self.ask(|reply| Command::WorkIn { additional, reply }).await?
+    pub fn work_in(&self, additional: Vec<PathBuf>) -> SessionReply<()> {
+        self.ask_fallible(|reply| SessionCommand::WorkIn { additional, reply })
     }
 
-    /// Hands in a prompt of nobody in particular; its place in the order is taken when this returns.
+    /// Hands in a prompt of no particular client; its place in the order is taken when this returns.
     pub fn prompt(&self, prompt: Prompt) -> Ticket {
         self.prompt_of(None, prompt)
     }
@@ -43,8 +48,8 @@ impl SessionHandle {
     pub fn prompt_of(&self, client: Option<Arc<dyn Client>>, prompt: Prompt) -> Ticket {
         let (accept, accepted) = oneshot::channel();
         let (answer, outcome) = oneshot::channel();
-        let refused = self.commands.send(Command::Prompt { client, prompt, accept, answer });
-        if let Err(SendError(Command::Prompt { answer, .. })) = refused {
+        let refused = self.commands.send(SessionCommand::Prompt { client, prompt, accept, answer });
+        if let Err(SendError(SessionCommand::Prompt { answer, .. })) = refused {
             drop(answer.send(Err(HubError::Closed(self.id.clone()))));
         }
         Ticket { accepted, outcome }
@@ -52,85 +57,94 @@ impl SessionHandle {
 
     /// Aborts the turn under way; without one nothing happens.
     pub fn cancel(&self) {
-        drop(self.commands.send(Command::Cancel));
+        drop(self.commands.send(SessionCommand::Cancel));
     }
 
     /// Aborts the turn of this one message if it is live, takes it from the queue if it waits.
     pub fn cancel_prompt(&self, message_id: MessageId) {
-        drop(self.commands.send(Command::CancelPrompt(message_id)));
+        drop(self.commands.send(SessionCommand::CancelPrompt(message_id)));
     }
 
-    /// Takes a seat. `client` answers questions; `None` for readers that can't.
-    pub async fn attach(
-        &self,
-        client: Option<Arc<dyn Client>>,
-        from: AttachFrom,
-    ) -> Result<Attachment, HubError> {
-        self.ask(|reply| Command::Attach { client, from, reply }).await?
+    /// Takes part in the session. `client` answers questions; `None` for readers that can't.
+    pub fn attach(&self, client: Option<Arc<dyn Client>>, from: AttachFrom) -> SessionReply<Attachment> {
+        self.ask_fallible(|reply| SessionCommand::Attach { client, from, reply })
     }
 
-    pub async fn set_mode(&self, agent: String) -> Result<Chosen, HubError> {
-        self.ask(|reply| Command::SetMode { agent, reply }).await?
+    pub fn set_mode(&self, agent: String) -> SessionReply<Chosen> {
+        self.ask_fallible(|reply| SessionCommand::SetMode { agent, reply })
     }
 
-    pub async fn set_model(&self, model: ModelRef) -> Result<Chosen, HubError> {
-        self.ask(|reply| Command::SetModel { model, reply }).await?
+    pub fn set_model(&self, model: ModelRef) -> SessionReply<Chosen> {
+        self.ask_fallible(|reply| SessionCommand::SetModel { model, reply })
     }
 
     /// How much the model thinks; `None`: as it does by itself.
-    pub async fn set_thought(&self, level: Option<ThoughtLevel>) -> Result<Chosen, HubError> {
-        self.ask(|reply| Command::SetThought { level, reply }).await?
+    pub fn set_thought(&self, level: Option<ThoughtLevel>) -> SessionReply<Chosen> {
+        self.ask_fallible(|reply| SessionCommand::SetThought { level, reply })
     }
 
     /// How much happens without asking, from the next call on.
-    pub async fn set_approval(&self, approval: Approval) -> Result<Chosen, HubError> {
-        self.ask(|reply| Command::SetApproval { approval, reply }).await?
+    pub fn set_approval(&self, approval: Approval) -> SessionReply<Chosen> {
+        self.ask_fallible(|reply| SessionCommand::SetApproval { approval, reply })
     }
 
     /// Changes the row (title …) without a turn.
-    pub async fn patch(&self, patch: SessionPatch) -> Result<(), HubError> {
-        self.ask(|reply| Command::Patch { patch: Box::new(patch), reply }).await?
+    pub fn patch(&self, patch: SessionPatch) -> SessionReply<()> {
+        self.ask_fallible(|reply| SessionCommand::Patch { patch: Box::new(patch), reply })
     }
 
-    pub async fn status(&self) -> Result<Status, HubError> {
-        self.ask(Command::Status).await
+    pub fn status(&self) -> SessionReply<SessionStatus> {
+        self.ask(SessionCommand::Status)
     }
 
-    pub async fn queued(&self) -> Result<Vec<QueuedMessage>, HubError> {
-        self.ask(Command::QueueList).await?
+    pub fn queued(&self) -> SessionReply<Vec<QueuedMessage>> {
+        self.ask_fallible(SessionCommand::QueueList)
     }
 
     /// Takes a waiting message out of the queue; its prompt is answered as cancelled.
-    pub async fn cancel_queued(&self, message_id: MessageId) -> Result<(), HubError> {
-        self.ask(|reply| Command::QueueCancel { message_id, reply }).await?
+    pub fn cancel_queued(&self, message_id: MessageId) -> SessionReply<()> {
+        self.ask_fallible(|reply| SessionCommand::QueueCancel { message_id, reply })
     }
 
     /// Replaces the content of a waiting message.
-    pub async fn edit_queued(&self, message_id: MessageId, prompt: Prompt) -> Result<(), HubError> {
-        self.ask(|reply| Command::QueueEdit { message_id, prompt, reply }).await?
+    pub fn edit_queued(&self, message_id: MessageId, prompt: Prompt) -> SessionReply<()> {
+        self.ask_fallible(|reply| SessionCommand::QueueEdit { message_id, prompt, reply })
     }
 
     /// Says something to everybody attached, outside of any turn.
     pub fn notice(&self, severity: &'static str, title: String, description: Option<String>) {
-        drop(self.commands.send(Command::Notice { severity, title, description }));
+        drop(self.commands.send(SessionCommand::Notice { severity, title, description }));
     }
 
     /// Cancels what runs, answers what waits, and ends the session's task. The row stays.
-    pub async fn close(&self) -> Result<(), HubError> {
-        match self.ask(Command::Close).await {
-            Ok(closed) => closed,
-            // Closed already, by somebody else.
-            Err(HubError::Closed(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+    pub fn close(&self) -> SessionReply<()> {
+        let answer = self.ask(SessionCommand::Close);
+        Box::pin(async move {
+            match answer.await {
+                Ok(closed) => closed,
+                // Closed already, by another client.
+                Err(HubError::Closed(_)) => Ok(()),
+                Err(error) => Err(error),
+            }
+        })
     }
 
-    pub(super) async fn ask<T>(
+    pub(super) fn ask<T: Send + 'static>(
         &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
-    ) -> Result<T, HubError> {
+        command: impl FnOnce(oneshot::Sender<T>) -> SessionCommand,
+    ) -> SessionReply<T> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).map_err(|_| HubError::Closed(self.id.clone()))?;
-        answer.await.map_err(|_| HubError::Closed(self.id.clone()))
+        // A session that has ended drops the command, which ends the wait.
+        drop(self.commands.send(command(reply)));
+        let id = self.id.clone();
+        Box::pin(async move { answer.await.map_err(|_| HubError::Closed(id)) })
+    }
+
+    fn ask_fallible<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, HubError>>) -> SessionCommand,
+    ) -> SessionReply<T> {
+        let answer = self.ask(command);
+        Box::pin(async move { answer.await? })
     }
 }

@@ -1,5 +1,5 @@
-//! Conversations that sessions keep for their next turns, within one budget: the ones not used for longest are let go, and
-//! read again from the store when they are needed.
+//! Conversations that sessions keep for their next turns, within one budget: the ones not used for longest are
+//! let go, and read again from the store when they are needed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use crate::ids::SessionId;
 pub(crate) struct Histories {
     budget: usize,
     /// Why a lock: sessions put and take at the same time. Held for look-ups only.
-    state: Mutex<State>,
+    state: Mutex<HistoriesState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    kept: HashMap<SessionId, Kept>,
+struct HistoriesState {
+    kept: HashMap<SessionId, KeptHistory>,
     /// Of all that is kept.
     weight: usize,
     /// Counts what was put: the smallest number has waited for longest.
@@ -24,7 +24,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptHistory {
     conversation: Conversation,
     put_at: u64,
 }
@@ -44,7 +44,7 @@ impl Histories {
         state.clock += 1;
         state.weight += conversation.weight();
         let put_at = state.clock;
-        state.kept.insert(id.clone(), Kept { conversation, put_at });
+        state.kept.insert(id.clone(), KeptHistory { conversation, put_at });
         while state.weight > self.budget {
             let oldest = state.kept.iter().min_by_key(|(_, kept)| kept.put_at).map(|(id, _)| id.clone());
             let Some(oldest) = oldest else { break };
@@ -61,12 +61,12 @@ impl Histories {
         self.lock().remove(id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HistoriesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl HistoriesState {
     fn remove(&mut self, id: &SessionId) -> Option<Conversation> {
         let kept = self.kept.remove(id)?;
         self.weight = self.weight.saturating_sub(kept.conversation.weight());

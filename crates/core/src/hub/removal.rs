@@ -1,16 +1,75 @@
 //! Removes sessions, and what sessions leave behind.
 
-use super::{Hub, HubError, SessionHandle};
+use super::{Hub, HubError, SessionHandle, commit};
 use crate::ids::SessionId;
 use crate::limits::SCRATCH_GRACE;
-use crate::ports::scratch::Left;
-use crate::ports::store::{Batch, Change, LeaseGrant, Owner, StoreError};
+use crate::ports::scratch::{Scratch, ScratchDirectory};
+use crate::ports::store::{
+    Batch, Blobs, Change, Epoch, LeaseGrant, Leases, Owner, SessionPatch, Store, StoreError,
+};
+
+/// Where stored sessions are, for who changes one that no task of this process has open: the hub, and the
+/// command line without a hub.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredSessions<'a> {
+    pub store: &'a dyn Store,
+    pub leases: &'a dyn Leases,
+    pub blobs: &'a dyn Blobs,
+    pub scratch: Option<&'a dyn Scratch>,
+}
+
+impl StoredSessions<'_> {
+    /// Erases rows, run log, attachments and scratch directory. An unknown id succeeds.
+    pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
+        match self.lease(id).await {
+            Ok(_) => {}
+            Err(HubError::UnknownSession(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        // Blobs first: a crash in between leaves a session that can be deleted again, not bytes without an
+        // owner.
+        self.blobs.delete_session(id).await?;
+        self.remove_scratch(id).await;
+        let changes = vec![Change::DeleteSession];
+        Ok(commit(self.store, Batch { session_id: id.clone(), fence: None, changes }).await?)
+    }
+
+    /// Leaves the session out of lists from `archived_at` on (milliseconds since 1970); `None` brings it back.
+    pub async fn archive(&self, id: &SessionId, archived_at: Option<i64>) -> Result<(), HubError> {
+        let epoch = self.lease(id).await?;
+        let Some(record) = self.store.session(id).await? else {
+            return Err(HubError::UnknownSession(id.clone()));
+        };
+        // Nothing was said in it: it keeps its place in the order of sessions.
+        let updated_at = record.row.updated_at;
+        let patch = SessionPatch { updated_at, archived_at: Some(archived_at), ..SessionPatch::default() };
+        let changes = vec![Change::PatchSession(patch), Change::ReleaseLease];
+        Ok(commit(self.store, Batch { session_id: id.clone(), fence: Some(epoch), changes }).await?)
+    }
+
+    /// No other process works with the session while this one has the lease.
+    async fn lease(&self, id: &SessionId) -> Result<Epoch, HubError> {
+        match self.leases.acquire(id, None).await? {
+            LeaseGrant::Granted { epoch, .. } => Ok(epoch),
+            LeaseGrant::Elsewhere => Err(HubError::RunningElsewhere(id.clone())),
+            LeaseGrant::UnknownSession => Err(HubError::UnknownSession(id.clone())),
+        }
+    }
+
+    /// What can't be removed is tried again by the next process that looks.
+    async fn remove_scratch(&self, id: &SessionId) {
+        let Some(scratch) = self.scratch else { return };
+        if let Err(error) = scratch.remove(id).await {
+            tracing::warn!(session = %id, %error, "a scratch directory could not be removed");
+        }
+    }
+}
 
 impl Hub {
     /// Cancels and erases. An unknown id succeeds.
     pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
-        // Looked at before anything is closed: a refused deletion must leave those who follow the run in their seats.
-        let owner = self.shared.parts.store.session(id).await?.map(|record| record.owner);
+        // Looked at before anything is closed: a refused deletion must not disconnect those who follow the run.
+        let owner = self.shared.ports.store.session(id).await?.map(|record| record.owner);
         if owner == Some(Owner::Other) {
             return Err(HubError::RunningElsewhere(id.clone()));
         }
@@ -18,38 +77,39 @@ impl Hub {
         if let Some(commands) = commands {
             SessionHandle { id: id.clone(), commands }.close().await?;
         }
-        let Some(_) = self.shared.parts.store.session(id).await? else { return Ok(()) };
-        match self.shared.parts.leases.acquire(id, None).await? {
-            LeaseGrant::Granted { .. } => {}
-            LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(id.clone())),
-            LeaseGrant::UnknownSession => return Ok(()),
-        }
-        // Blobs first: a crash in between leaves a session that can be deleted again, not bytes nobody owns.
-        self.shared.parts.blobs.delete_session(id).await?;
-        self.remove_scratch(id).await;
-        self.commit(Batch { session_id: id.clone(), fence: None, changes: vec![Change::DeleteSession] }).await
+        self.stored_sessions().delete(id).await
     }
 
-    /// Removes the scratch directories of sessions that are not open here, don't run elsewhere and were not used for
-    /// `SCRATCH_GRACE`.
+    fn stored_sessions(&self) -> StoredSessions<'_> {
+        let ports = &self.shared.ports;
+        StoredSessions {
+            store: &*ports.store,
+            leases: &*ports.leases,
+            blobs: &*ports.blobs,
+            scratch: ports.scratch.as_deref(),
+        }
+    }
+
+    /// Removes the scratch directories of sessions that are not open here, don't run elsewhere and were not
+    /// used for `SCRATCH_GRACE`.
     pub async fn remove_old_scratch(&self) -> Result<(), HubError> {
-        let Some(scratch) = &self.shared.parts.scratch else { return Ok(()) };
+        let Some(scratch) = &self.shared.ports.scratch else { return Ok(()) };
         let left = scratch.left().await;
         for left in left.map_err(|error| HubError::Internal(format!("scratch directories: {error}")))? {
             if self.is_abandoned(&left).await? {
-                self.remove_scratch(&left.session).await;
+                self.stored_sessions().remove_scratch(&left.session).await;
             }
         }
         Ok(())
     }
 
-    async fn is_abandoned(&self, left: &Left) -> Result<bool, StoreError> {
+    async fn is_abandoned(&self, left: &ScratchDirectory) -> Result<bool, StoreError> {
         let grace = i64::try_from(SCRATCH_GRACE.as_millis()).unwrap_or(i64::MAX);
-        let is_old = |time: i64| self.shared.parts.clock.now_ms().saturating_sub(time) > grace;
+        let is_old = |time: i64| self.shared.ports.clock.now_ms().saturating_sub(time) > grace;
         if !is_old(left.touched_at) || self.living(&left.session).is_some() {
             return Ok(false);
         }
-        Ok(match self.shared.parts.store.session(&left.session).await? {
+        Ok(match self.shared.ports.store.session(&left.session).await? {
             Some(record) => match record.owner {
                 Owner::Us | Owner::Other => false,
                 Owner::Nobody | Owner::Dead => is_old(record.row.updated_at),
@@ -57,13 +117,5 @@ impl Hub {
             // Deleted, or a session of another database: its age is all there is to go by.
             None => true,
         })
-    }
-
-    /// What can't be removed is tried again by the next process that looks.
-    async fn remove_scratch(&self, id: &SessionId) {
-        let Some(scratch) = &self.shared.parts.scratch else { return };
-        if let Err(error) = scratch.remove(id).await {
-            tracing::warn!(session = %id, %error, "a scratch directory could not be removed");
-        }
     }
 }

@@ -6,22 +6,26 @@ use std::sync::Arc;
 use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
-use crate::ports::{Clock, Compaction, Model, Pictures, Scratch, Surroundings, Tool};
+use crate::ports::tool::ToolSources;
+use crate::ports::{Backend, Clock, Compaction, Model, Pictures, Scratch, Surroundings};
 use crate::scope::Guarded;
-use crate::watchdog::{Approval, Hold, Rule};
+use crate::watchdog::{Approval, HostContainment, Rule};
 
 /// What the hub is composed of; the host makes it once.
 #[derive(Clone, Debug)]
-pub struct Parts {
+pub struct Ports {
     pub store: Arc<dyn Store>,
     pub leases: Arc<dyn Leases>,
     pub blobs: Arc<dyn Blobs>,
     /// `None`: what sessions leave in their scratch directories is the host's own business.
     pub scratch: Option<Arc<dyn Scratch>>,
+    /// Runs the turns of all sessions.
+    pub backend: Arc<dyn Backend>,
     pub model: Arc<dyn Model>,
     /// `None`: a conversation that no longer fits its model ends its turn.
     pub compaction: Option<Arc<dyn Compaction>>,
-    pub tools: Arc<[Arc<dyn Tool>]>,
+    /// What every session has.
+    pub tools: ToolSources,
     /// `None`: the system prompt says nothing of version control.
     pub surroundings: Option<Arc<dyn Surroundings>>,
     /// `None`: pictures are sent as they came.
@@ -37,7 +41,8 @@ pub struct Parts {
 pub struct Settings {
     /// `None`: the first available model.
     pub model: Option<ModelRef>,
-    /// For titles. `None`: the small model of the session's provider; without one the first line of the first prompt stays.
+    /// For titles. `None`: the small model of the session's provider; without one the first line of the first
+    /// prompt stays.
     pub small_model: Option<ModelRef>,
     /// The agent of new sessions.
     pub agent: String,
@@ -51,7 +56,7 @@ pub struct Settings {
     /// How much happens without asking in sessions for which nothing else was chosen.
     pub approval: Approval,
     /// What holds commands here when nobody is asked.
-    pub containment: Hold,
+    pub containment: HostContainment,
     pub people: People,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,

@@ -7,6 +7,6 @@ use crate::prompt::shelf;
 impl Hub {
     /// Entries as a client is shown them: what was too large for its row is back in its place.
     pub async fn brought_back(&self, segment: SharedSegment) -> SharedSegment {
-        shelf::brought_back(segment, &*self.shared.parts.blobs).await
+        shelf::brought_back(segment, &*self.shared.ports.blobs).await
     }
 }

@@ -1,12 +1,12 @@
-//! Questions about a session that need not be open here. Who only asks recovers, fires and starts nothing: a session that
-//! is not open is answered from the store.
+//! Questions about a session that need not be open here. Who only asks recovers, fires and starts nothing: a
+//! session that is not open is answered from the store.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Hub, HubError, QueuedMessage, SessionHandle, Shared};
+use super::{Hub, HubError, QueuedMessage, SessionHandle, SessionReply, Shared};
 use crate::chunk::Chunk;
-use crate::events::{RunState, Status};
+use crate::events::{RunState, Runs, SessionStatus};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::decode_segment;
 use crate::limits::PAGE_BYTES;
@@ -16,7 +16,7 @@ use crate::session;
 
 /// A session as it is: open here, or only stored.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundSession {
     shared: Arc<Shared>,
     id: SessionId,
     open: Option<SessionHandle>,
@@ -24,9 +24,9 @@ pub struct Found {
 
 impl Hub {
     /// Finds a session without opening it.
-    pub async fn find(&self, id: &SessionId) -> Result<Found, HubError> {
+    pub async fn find(&self, id: &SessionId) -> Result<FoundSession, HubError> {
         let open = self.living(id).map(|commands| SessionHandle { id: id.clone(), commands });
-        let found = Found { shared: self.shared.clone(), id: id.clone(), open };
+        let found = FoundSession { shared: self.shared.clone(), id: id.clone(), open };
         if found.open.is_none() {
             found.record().await?;
         }
@@ -34,54 +34,82 @@ impl Hub {
     }
 
     /// A session that is open, as far as the caller knows.
-    pub fn found(&self, open: SessionHandle) -> Found {
-        Found { shared: self.shared.clone(), id: open.id.clone(), open: Some(open) }
+    pub fn found(&self, open: SessionHandle) -> FoundSession {
+        FoundSession { shared: self.shared.clone(), id: open.id.clone(), open: Some(open) }
     }
 }
 
-impl Found {
-    pub async fn status(&self) -> Result<Status, HubError> {
-        if let Some(told) = self.asked(|handle| async move { handle.status().await }).await {
-            return told;
-        }
-        let record = self.record().await?;
-        let Some(live) = &record.live_run else { return Ok(Status::idle()) };
-        let asks = has_open_question(&self.shared, &self.id, live, record.next_index).await?;
-        let state = match (record.owner, asks) {
-            (_, true) => RunState::WaitingOnApproval,
-            (Owner::Other, false) => RunState::Busy,
-            // Its owner is gone: the turn is over, which whoever opens the session next will write down.
-            (Owner::Nobody | Owner::Us | Owner::Dead, false) => return Ok(Status::idle()),
-        };
-        Ok(Status { state, started_at: None, message_id: Some(live.user_message_id.clone()) })
+impl FoundSession {
+    pub fn status(&self) -> SessionReply<SessionStatus> {
+        let asked = self.open.as_ref().map(SessionHandle::status);
+        let found = self.clone();
+        Box::pin(async move {
+            match told(asked).await {
+                Some(Ok(ours)) if ours.is_active() => Ok(ours),
+                // The task knows its own turns; those of another process are in the store.
+                Some(Ok(ours)) => {
+                    let stored = found.stored_status().await?;
+                    Ok(if stored.runs == Runs::Elsewhere { stored } else { ours })
+                }
+                Some(Err(error)) => Err(error),
+                None => found.stored_status().await,
+            }
+        })
     }
 
-    pub async fn queued(&self) -> Result<Vec<QueuedMessage>, HubError> {
-        match self.asked(|handle| async move { handle.queued().await }).await {
-            Some(told) => told,
-            None => session::queue::list_stored(&self.shared, &self.record().await?).await,
-        }
+    async fn stored_status(&self) -> Result<SessionStatus, HubError> {
+        let record = self.record().await?;
+        let Some(live) = &record.live_run else { return Ok(SessionStatus::idle()) };
+        let asks = has_open_question(&self.shared, &self.id, live, record.next_index).await?;
+        let (state, runs) = match (record.owner, asks) {
+            (Owner::Other, true) => (RunState::WaitingOnApproval, Runs::Elsewhere),
+            (Owner::Other, false) => (RunState::Busy, Runs::Elsewhere),
+            (Owner::Nobody | Owner::Us | Owner::Dead, true) => (RunState::WaitingOnApproval, Runs::Here),
+            // Its owner is gone: the turn is over, which whoever opens the session next will write down.
+            (Owner::Nobody | Owner::Us | Owner::Dead, false) => return Ok(SessionStatus::idle()),
+        };
+        Ok(SessionStatus { state, started_at: None, message_id: Some(live.user_message_id.clone()), runs })
+    }
+
+    pub fn queued(&self) -> SessionReply<Vec<QueuedMessage>> {
+        let asked = self.open.as_ref().map(SessionHandle::queued);
+        let found = self.clone();
+        Box::pin(async move {
+            match told(asked).await {
+                Some(told) => told,
+                None => session::queue::list_stored(&found.shared, &found.record().await?).await,
+            }
+        })
     }
 
     /// Takes a waiting message out of the queue.
-    pub async fn cancel_queued(&self, message_id: MessageId) -> Result<(), HubError> {
-        let message = message_id.clone();
-        match self.asked(|handle| async move { handle.cancel_queued(message).await }).await {
-            Some(told) => told,
-            None => session::queue::cancel_stored(&self.shared, &self.record().await?, &message_id).await,
-        }
+    pub fn cancel_queued(&self, message_id: MessageId) -> SessionReply<()> {
+        let asked = self.open.as_ref().map(|handle| handle.cancel_queued(message_id.clone()));
+        let found = self.clone();
+        Box::pin(async move {
+            match told(asked).await {
+                Some(told) => told,
+                None => {
+                    let record = found.record().await?;
+                    session::queue::cancel_stored(&found.shared, &record, &message_id).await
+                }
+            }
+        })
     }
 
     /// Replaces the content of a waiting message.
-    pub async fn edit_queued(&self, message_id: MessageId, prompt: Prompt) -> Result<(), HubError> {
-        let (message, edit) = (message_id.clone(), prompt.clone());
-        match self.asked(|handle| async move { handle.edit_queued(message, edit).await }).await {
-            Some(told) => told,
-            None => {
-                let record = self.record().await?;
-                session::queue::edit_stored(&self.shared, &record, &message_id, prompt).await
+    pub fn edit_queued(&self, message_id: MessageId, prompt: Prompt) -> SessionReply<()> {
+        let asked = self.open.as_ref().map(|handle| handle.edit_queued(message_id.clone(), prompt.clone()));
+        let found = self.clone();
+        Box::pin(async move {
+            match told(asked).await {
+                Some(told) => told,
+                None => {
+                    let record = found.record().await?;
+                    session::queue::edit_stored(&found.shared, &record, &message_id, prompt).await
+                }
             }
-        }
+        })
     }
 
     /// Ends the session's task here, if there is one. What another process runs or left behind stays as it is.
@@ -92,20 +120,17 @@ impl Found {
         }
     }
 
-    /// What the session's task says; `None` when there is none, or none any more.
-    async fn asked<T, F>(&self, ask: impl FnOnce(SessionHandle) -> F) -> Option<Result<T, HubError>>
-    where
-        F: Future<Output = Result<T, HubError>>,
-    {
-        match ask(self.open.clone()?).await {
-            Err(HubError::Closed(_)) => None,
-            told => Some(told),
-        }
-    }
-
     async fn record(&self) -> Result<SessionRecord, HubError> {
-        let record = self.shared.parts.store.session(&self.id).await?;
+        let record = self.shared.ports.store.session(&self.id).await?;
         record.ok_or_else(|| HubError::UnknownSession(self.id.clone()))
+    }
+}
+
+/// What the session's task says; `None` when there is none, or none any more.
+async fn told<T>(asked: Option<SessionReply<T>>) -> Option<Result<T, HubError>> {
+    match asked?.await {
+        Err(HubError::Closed(_)) => None,
+        told => Some(told),
     }
 }
 
@@ -114,7 +139,7 @@ async fn has_open_question(shared: &Shared, id: &SessionId, live: &LiveRun, end:
     let mut open = HashSet::new();
     let mut from = live.first_index;
     while from < end {
-        let page = shared.parts.store.read_log(id, from, PAGE_BYTES).await?;
+        let page = shared.ports.store.read_log(id, from, PAGE_BYTES).await?;
         if page.is_empty() {
             break;
         }

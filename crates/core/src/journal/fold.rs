@@ -1,4 +1,5 @@
-//! Folds the chunks of one message into its part rows: when a part ends, and before that only when it has doubled.
+//! Folds the chunks of one message into its part rows: when a part ends, and before that only when it has
+//! doubled.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,7 +10,7 @@ use crate::ids::{CallId, Ids, MessageId, PartId, SessionId};
 use crate::limits::{FOLD_BYTES, MESSAGE_BYTES};
 use crate::part::{Part, ToolPart};
 use crate::ports::store::{Change, PartRow};
-use crate::rows::{self, Place};
+use crate::rows::{self, PartPlace};
 
 #[derive(Debug)]
 pub struct Fold {
@@ -19,7 +20,7 @@ pub struct Fold {
     /// How many steps have begun.
     steps: u32,
     /// One mark per part that is still in the reducer.
-    marks: VecDeque<Mark>,
+    marks: VecDeque<PartMark>,
     /// Index of the first mark.
     base: usize,
     /// Bytes of the parts in the reducer.
@@ -31,7 +32,7 @@ pub struct Fold {
 }
 
 #[derive(Debug)]
-struct Mark {
+struct PartMark {
     id: PartId,
     created_at: i64,
     size: usize,
@@ -84,7 +85,7 @@ impl Fold {
         while self.marks.len() <= slot {
             let (id, created_at) =
                 self.known.remove(&(self.base + self.marks.len())).unwrap_or_else(|| (ids.part(), now()));
-            self.marks.push_back(Mark { id, created_at, size: 0, folded: 0, dirty: false, ended: false });
+            self.marks.push_back(PartMark { id, created_at, size: 0, folded: 0, dirty: false, ended: false });
         }
         let size = size_of(chunk);
         self.held += size;
@@ -111,7 +112,8 @@ impl Fold {
         }
     }
 
-    /// The parts of a finished step, handed over; `None` when some were let go and have to be read from the rows.
+    /// The parts of a finished step, handed over; `None` when some were let go and have to be read from the
+    /// rows.
     pub fn take_step(&mut self, now: i64, changes: &mut Vec<Change>) -> Option<Vec<Part>> {
         self.flush(now, changes);
         let parts = self.reducer.drain_finished();
@@ -133,7 +135,7 @@ impl Fold {
         let index = self.base + slot;
         let Some(part) = self.reducer.part(index) else { return };
         let mark = &mut self.marks[slot];
-        let place = Place { session_id: &self.session_id, message_id: &self.message_id, index };
+        let place = PartPlace { session_id: &self.session_id, message_id: &self.message_id, index };
         // A part is plain JSON values; it always has a text form.
         let Ok(row) = rows::of_part(place, mark.id.clone(), &part, mark.created_at, now) else { return };
         changes.push(Change::PutPart(row));

@@ -1,11 +1,12 @@
-//! One reader of a journal: a cursor and a small queue. A reader that falls behind loses its queue, not its place.
+//! One reader of a journal: a cursor and a small queue. A reader that falls behind loses its queue, not its
+//! place.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::Shared;
+use super::JournalShared;
 use crate::chunk::json::decode;
 use crate::entry::{Segment, SharedSegment, StepCount};
 use crate::limits::{PAGE_BYTES, READER_QUEUE_BYTES};
@@ -14,12 +15,12 @@ use crate::ports::store::{LogSegment, StoreError, StoreResult};
 #[derive(Debug)]
 pub(crate) struct ReaderQueue {
     /// Why a lock: the store's thread announces while the reader takes. Held for a push or a pop.
-    state: Mutex<QueueState>,
+    state: Mutex<ReaderQueueState>,
     woken: Notify,
 }
 
 #[derive(Debug)]
-struct QueueState {
+struct ReaderQueueState {
     segments: VecDeque<SharedSegment>,
     bytes: usize,
     /// The next index to deliver.
@@ -33,7 +34,7 @@ struct QueueState {
 
 impl ReaderQueue {
     pub(crate) fn new(cursor: u64, head: u64) -> Self {
-        let state = QueueState {
+        let state = ReaderQueueState {
             segments: VecDeque::new(),
             bytes: 0,
             cursor,
@@ -76,7 +77,7 @@ impl ReaderQueue {
         self.lock().closed
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    fn lock(&self) -> MutexGuard<'_, ReaderQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,7 +91,7 @@ enum Next {
 /// Delivers every entry from its starting index on, in order, once.
 #[derive(Debug)]
 pub struct Subscription {
-    journal: Arc<Shared>,
+    journal: Arc<JournalShared>,
     queue: Arc<ReaderQueue>,
     /// Pages read from the log that have not been delivered yet.
     read: VecDeque<SharedSegment>,
@@ -99,7 +100,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) fn new(journal: Arc<Shared>, queue: Arc<ReaderQueue>) -> Self {
+    pub(crate) fn new(journal: Arc<JournalShared>, queue: Arc<ReaderQueue>) -> Self {
         Self { journal, queue, read: VecDeque::new(), steps: StepCount::default() }
     }
 
@@ -185,7 +186,8 @@ impl Drop for Subscription {
     }
 }
 
-/// Decodes a stored segment from entry `from` on; `None` when it ends before. Its step is not known from it alone.
+/// Decodes a stored segment from entry `from` on; `None` when it ends before. Its step is not known from it
+/// alone.
 pub(crate) fn decode_segment(
     session_id: &crate::ids::SessionId,
     stored: LogSegment,

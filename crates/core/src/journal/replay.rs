@@ -1,4 +1,5 @@
-//! Replays stored rows as the entries that would have made them, page by page, so that load and live share one path out.
+//! Replays stored rows as the entries that would have made them, page by page, so that load and live share one
+//! path out.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -9,7 +9,7 @@ const SESSION: &str = r#"{"title":"A walk","mode":"plan","approval":"edits","add
 
 const PROMPT: &str = r#"{"schema_version":1,"queued_at":5,"queue_enqueued_at":4,"agent":"plan","turn_end":{"kind":"finished","reason":"stop"},"refused":true}"#;
 
-const ANSWER: &str = r#"{"usage":{"input":1,"output":2,"reasoning":3,"cache_read":4,"cache_write":5},"cost_usd":0.25,"model":"p/m#high","system_prompt_digest":"d1","agent":"plan","results_left_out":2}"#;
+const ANSWER: &str = r#"{"usage":{"input":1,"output":2,"reasoning":3,"cache_read":4,"cache_write":5},"cost_usd":0.25,"model":"p/m#high","system_prompt_digest":"d1","agent":"plan","results_left_out":["call_1"]}"#;
 
 fn text(meta: &impl Serialize) -> String {
     serde_json::to_string(meta).unwrap()
@@ -51,7 +51,7 @@ fn messages_of_today_are_read_and_written_unchanged() {
     let answer: MessageMeta = from_str(ANSWER).unwrap();
     let usage = Usage { input: 1, output: 2, reasoning: 3, cache_read: 4, cache_write: 5 };
     assert_eq!((answer.usage(), answer.cost_usd()), (Some(usage), Some(0.25)));
-    assert_eq!((answer.model(), answer.results_left_out()), (Some("p/m#high"), Some(2)));
+    assert_eq!((answer.model(), answer.results_left_out()), (Some("p/m#high"), vec!["call_1"]));
     assert_eq!(text(&answer), ANSWER);
 
     let cancelled: MessageMeta = from_str(r#"{"queued_at":1,"queue_canceled_at":2,"hidden_at":2}"#).unwrap();
@@ -76,7 +76,7 @@ fn what_is_missing_or_of_another_kind_says_nothing() {
     ] {
         let meta: MessageMeta = from_str(stored).unwrap();
         assert_eq!((meta.queued_at(), meta.turn_end(), meta.is_refused()), (None, None, false));
-        assert_eq!((meta.model(), meta.results_left_out(), meta.cost_usd()), (None, None, None));
+        assert_eq!((meta.model(), meta.results_left_out(), meta.cost_usd()), (None, vec![], None));
         assert_eq!(meta.usage(), None);
     }
 }

@@ -5,7 +5,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{Approval, Part, StreamState, ToolPart, ToolState};
+use super::{Part, StreamState, ToolApproval, ToolPart, ToolState};
 use crate::ids::CallId;
 
 /// Why an object is no part.
@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Part {
     }
 }
 
-impl Serialize for Approval {
+impl Serialize for ToolApproval {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &self.id)?;
@@ -137,14 +137,14 @@ fn write_some<M: SerializeMap, T: Serialize>(
 }
 
 /// The keys of one part, taken out one by one.
-struct Fields {
+struct PartFields {
     kind: String,
     object: Map<String, Value>,
 }
 
 fn part_from(mut object: Map<String, Value>) -> Result<Part, PartError> {
     let Some(Value::String(kind)) = object.swap_remove("type") else { return Err(PartError::NoType) };
-    let mut f = Fields { kind, object };
+    let mut f = PartFields { kind, object };
     let kind = f.kind.clone();
     Ok(match kind.as_str() {
         "step-start" => Part::StepStart,
@@ -194,7 +194,7 @@ fn part_from(mut object: Map<String, Value>) -> Result<Part, PartError> {
     })
 }
 
-impl Fields {
+impl PartFields {
     fn tool(&mut self, tool_name: String) -> Result<ToolPart, PartError> {
         let state = self.text("state")?;
         Ok(ToolPart {
@@ -217,14 +217,14 @@ impl Fields {
         })
     }
 
-    fn approval(&mut self) -> Result<Option<Approval>, PartError> {
+    fn approval(&mut self) -> Result<Option<ToolApproval>, PartError> {
         let object = match self.value("approval") {
             None => return Ok(None),
             Some(Value::Object(object)) => object,
             Some(_) => return Err(self.wrong("approval", "an object")),
         };
-        let mut f = Fields { kind: self.kind.clone(), object };
-        Ok(Some(Approval {
+        let mut f = PartFields { kind: self.kind.clone(), object };
+        Ok(Some(ToolApproval {
             id: f.text("id")?,
             approved: f.optional_flag("approved")?,
             reason: f.optional_text("reason")?,

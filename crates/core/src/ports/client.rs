@@ -10,7 +10,8 @@ use super::tool::Presentation;
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, MessageId, SessionId};
 
-/// What a person is asked about one call, whose turn waits for the answer. Everything a client shows stands in it.
+/// What a person is asked about one call, whose turn waits for the answer. Everything a client shows stands in
+/// it.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub session_id: SessionId,
@@ -26,16 +27,22 @@ pub struct Ask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// Whether the call may run.
-    Permission {
-        /// What "always" would mean, in words: `cargo test …`, `changes to /w/a`. `None`: it would not hold, so it is not offered.
-        rule_name: Option<String>,
-        /// The same for all edits in the session's own directories, where the call is one.
-        edits_name: Option<String>,
-        /// Directories outside the session's own that the call would touch.
-        outside: Vec<PathBuf>,
-    },
+    Permission(Permission),
     /// What the call is for: its output is what the person says.
     Questions(Arc<[Question]>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permission {
+    /// Why it asks, in words that follow "because".
+    pub why: String,
+    /// What "always" would mean, in words: `cargo test …`, `changes to /w/a`. `None`: it would not hold, so it
+    /// is not offered.
+    pub rule_name: Option<String>,
+    /// The same for all edits in the workspace, where the call is one.
+    pub edits_name: Option<String>,
+    /// Directories outside the session's own that the call would touch.
+    pub outside: Vec<PathBuf>,
 }
 
 /// One thing a person is asked.
@@ -73,7 +80,7 @@ pub enum Said {
 pub enum Answer {
     AllowOnce,
     AllowAlways,
-    /// This call, and all edits in the session's own directories.
+    /// This call, and all edits in the workspace.
     AllowEdits,
     /// To questions: none of the choices.
     RejectOnce,

@@ -1,8 +1,8 @@
 //! Making room in a conversation that no longer fits its model: asked by the loop, done elsewhere.
 //!
-//! The one place where compaction joins the loop. A host without one ends such a turn with words that say what to do. Whoever
-//! makes room also answers for the next turns: what is told here (a `data-compaction`) stands with the answer, and reading
-//! a conversation back (`session::history`) has to honour it.
+//! A host without one ends such a turn with words that say what to do. The loop stores what is given here as a
+//! `data-compaction` part of the answer; from then on every request, also after a restart, is made of the
+//! summary, the tail and what followed (`crate::compaction`).
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,38 +10,46 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::BoxFuture;
-use super::model::{ModelError, ModelInfo};
-use crate::chunk::Chunk;
+use super::model::{ModelError, ModelInfo, Usage};
 use crate::conversation::Conversation;
 use crate::ids::{MessageId, SessionId};
-use crate::part::Passage;
 
-/// A conversation that its model refused as too long.
+/// A conversation that is about to outgrow its model, or was refused as too long.
 #[derive(Clone, Debug)]
-pub struct Crowded {
+pub struct CompactionRequest {
     pub session_id: SessionId,
+    /// The model of the turn.
     pub info: Arc<ModelInfo>,
     pub system: Arc<str>,
-    pub passages: Conversation,
-    /// The prompt of the turn under way. It has to stay, and what followed it as far as it can.
+    /// As it would be sent; the prompt of the turn under way is in it.
+    pub conversation: Conversation,
+    /// The prompt of the turn under way. Until it is answered it has to stay in the tail.
     pub prompt: MessageId,
-    /// The provider's own words.
+    /// What the next request would take, and what it may take; `None` where only the provider knows.
+    pub expected_tokens: Option<u64>,
+    pub limit_tokens: u64,
+    /// Why room is needed: our own figures, or the provider's words.
     pub reason: String,
 }
 
-/// The conversation as it is sent from now on.
-#[derive(Clone, Debug)]
-pub struct Room {
-    pub passages: Vec<Arc<Passage>>,
-    /// Recorded with the answer before the next request.
-    pub told: Vec<Chunk>,
+/// A summary in the place of what was said before the tail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compacted {
+    pub summary: String,
+    /// The first message that is still sent as it was. `None`: none before the step under way.
+    pub tail_start: Option<MessageId>,
+    pub summary_tokens: Option<u64>,
+    /// What making it used, by which model: paid like the steps of the turn.
+    pub used: Usage,
+    pub model: Option<Arc<ModelInfo>>,
 }
 
 pub trait Compaction: Send + Sync + Debug {
-    /// Asked at most once per turn. `None` when nothing can be made shorter. Cancelling ends it at once.
-    fn make_room(
+    /// Asked at most once per request to the model. `None` when nothing can be made shorter. Cancelling ends it
+    /// at once.
+    fn compact(
         &self,
-        crowded: Crowded,
+        request: CompactionRequest,
         cancel: CancellationToken,
-    ) -> BoxFuture<'static, Result<Option<Room>, ModelError>>;
+    ) -> BoxFuture<'static, Result<Option<Compacted>, ModelError>>;
 }

@@ -57,9 +57,11 @@ pub struct TerminalOutput {
     pub exit: Option<TerminalExit>,
 }
 
-/// The client's side of a session. Every method has its own dead-line and ends with `Silent`; dropping a future withdraws the request.
+/// The client's side of a session. Every method has its own dead-line and ends with `Silent`; dropping a future
+/// withdraws the request.
 pub trait Delegate: Send + Sync + Debug {
-    /// What may be asked now; a client that fell silent too often offers no texts any more, and no terminals one whose were lost.
+    /// What may be asked now; a client that fell silent too often offers no texts any more, and no terminals
+    /// one whose were lost.
     fn offers(&self) -> Offers;
     /// The text as its editor has it, unsaved changes included.
     fn read_text(&self, path: &Path, lines: Lines) -> BoxFuture<'static, Result<String, DelegateError>>;

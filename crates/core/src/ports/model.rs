@@ -47,7 +47,8 @@ pub struct ModelRequest {
     /// `None`: as the model does by itself.
     pub thought: Option<ThoughtLevel>,
     pub system: Arc<str>,
-    /// The conversation in order; an assistant message of several steps comes as several passages with the same id.
+    /// The conversation in order; an assistant message of several steps comes as several passages with the same
+    /// id.
     pub passages: Conversation,
     /// Extra text for this turn only (title, text), placed after the last user message; never stored.
     pub runtime_context: Arc<[(Option<String>, String)]>,
@@ -64,7 +65,8 @@ impl ModelRequest {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepEvent {
-    /// Part chunks only (text, reasoning, tool input, source, file, data). Steps, start and finish are the loop's.
+    /// Part chunks only (text, reasoning, tool input, source, file, data). Steps, start and finish are the
+    /// loop's.
     Chunk(Chunk),
     /// The last event of a complete step.
     End { reason: FinishReason, usage: Usage },
@@ -189,30 +191,44 @@ impl ModelInfo {
 }
 
 pub trait Model: Send + Sync + Debug {
-    /// The models that can be chosen, the default first. Empty while no provider can be used; quick, asks nobody.
+    /// The models that can be chosen, the default first. Empty while no provider can be used; quick, asks
+    /// nobody.
     fn available(&self) -> Arc<[ModelInfo]>;
 
-    /// What is known of a model, listed or not, whatever its variant; `None` when no provider that can be used has it.
-    /// A provider that takes any name describes any name.
+    /// What is known of a model, listed or not, whatever its variant; `None` when no provider that can be used
+    /// has it. A provider that takes any name describes any name.
     fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         self.available().iter().find(|info| info.model.names_same_model(model)).cloned()
     }
 
-    /// Whether this model is given such a file natively: by what it can do, and by what its dialect has a form for.
+    /// What is wrong with each configured provider that gives no models, in whole sentences for a user: the
+    /// address, what answered there and what to do. As of the last look; quick, asks nobody.
+    fn provider_problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether this model is given such a file natively: by what it can do, and by what its dialect has a form
+    /// for.
     fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
         info.takes(mime)
     }
 
-    /// A small model of the same provider, for work beside a session when nothing is configured: whoever reads the
-    /// conversation reads an excerpt of it too, and nobody else.
+    /// A small model of the same provider, for work beside a session when nothing is configured: whoever reads
+    /// the conversation reads an excerpt of it too, and nobody else.
     fn small(&self, _beside: &ModelRef) -> Option<ModelRef> {
         None
     }
 
-    /// Looks again for what can be used: keys that were stored meanwhile, servers that were started. `available` tells
-    /// what came of it. A session may wait for this, so it takes a few seconds at most.
+    /// Looks again for what can be used: keys that were stored meanwhile, servers that were started.
+    /// `available` tells what came of it. A session may wait for this, so it takes a few seconds at most.
     fn look_again(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    /// What the last looks still wait for: it resolves when `available` tells of it, too. `None` if nothing is
+    /// outstanding.
+    fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
+        None
     }
 
     /// One step. The stream ends after `End` or an error; dropping it or cancelling ends the request at once.

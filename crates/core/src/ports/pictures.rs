@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use super::BoxFuture;
 
 pub trait Pictures: Send + Sync + Debug {
-    /// What every provider takes in place of this picture; `None`: it is taken as it is. The error says why it can't be, and
-    /// what a person can do. The same bytes give the same picture.
+    /// What every provider takes in place of this picture; `None`: it is taken as it is. The error says why it
+    /// can't be, and what a person can do. The same bytes give the same picture.
     fn fit(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<Option<FittedPicture>, String>>;
 }
 

@@ -8,15 +8,16 @@ use crate::ids::SessionId;
 
 /// The directories of all sessions, whoever made them.
 pub trait Scratch: Send + Sync + Debug {
-    fn left(&self) -> BoxFuture<'static, io::Result<Vec<Left>>>;
+    fn left(&self) -> BoxFuture<'static, io::Result<Vec<ScratchDirectory>>>;
     /// Removes the directory of a session with everything in it; one that is not there is fine.
     fn remove(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>>;
 }
 
 /// A directory that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct ScratchDirectory {
     pub session: SessionId,
-    /// When something in it was last made or changed, as far as can be seen without a long look. Milliseconds since 1970.
+    /// When something in it was last made or changed, as far as can be seen without a long look. Milliseconds
+    /// since 1970.
     pub touched_at: i64,
 }

@@ -1,4 +1,4 @@
-//! Storage: rows, the run log, leases and blobs. One entrance for writing (`commit`), pages for reading.
+//! Storage: rows, the run log, leases and blobs. One start for writing (`commit`), pages for reading.
 
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
@@ -79,6 +79,12 @@ pub struct UsageTotals {
 }
 
 impl UsageTotals {
+    /// What it cost as far as prices were known; `None` where no step had a price. A model without a price
+    /// and one that is free add nothing alike.
+    pub fn known_cost_usd(&self) -> Option<f64> {
+        (self.cost_usd > 0.0).then_some(self.cost_usd)
+    }
+
     pub fn add(&mut self, other: &UsageTotals) {
         self.prompt_tokens += other.prompt_tokens;
         self.completion_tokens += other.completion_tokens;
@@ -151,7 +157,8 @@ pub struct PartRow {
     pub updated_at: i64,
 }
 
-/// A run of chunks of one message, encoded: JSON texts joined by newlines. Indexes are dense over a session's life.
+/// A run of chunks of one message, encoded: JSON texts joined by newlines. Indexes are dense over a session's
+/// life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogSegment {
     pub first_index: u64,
@@ -167,7 +174,8 @@ pub enum Change {
     /// `Conflict` when the id exists.
     CreateSession(Box<SessionRow>),
     PatchSession(SessionPatch),
-    /// Rows, log, lease and queued messages of this session; its children keep their rows with `parent_id` as it was.
+    /// Rows, log, lease and queued messages of this session; its children keep their rows with `parent_id` as
+    /// it was.
     DeleteSession,
     /// `Conflict` when the id exists (in any session).
     InsertMessage(MessageRow),
@@ -201,7 +209,8 @@ pub enum Change {
 pub struct LiveRun {
     pub user_message_id: MessageId,
     pub message_id: MessageId,
-    /// Index of the user message's first log entry; load replays rows with a smaller seq, then the log from here.
+    /// Index of the user message's first log entry; load replays rows with a smaller seq, then the log from
+    /// here.
     pub first_index: u64,
     /// seq of the user message.
     pub first_seq: i64,
@@ -211,13 +220,14 @@ pub struct LiveRun {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     pub session_id: SessionId,
-    /// Refused as `Fenced` when this process does not hold the lease at this epoch. `None` for creation and deletion only.
+    /// Refused as `Fenced` when this process does not hold the lease at this epoch. `None` for creation and
+    /// deletion only.
     pub fence: Option<Epoch>,
     pub changes: Vec<Change>,
 }
 
-/// Called exactly once, on the store's thread and never from inside `commit`, after the transaction has ended; must be
-/// quick and must not block.
+/// Called exactly once, on the store's thread and never from inside `commit`, after the transaction has ended;
+/// must be quick and must not block.
 pub type Done = Box<dyn FnOnce(StoreResult<()>) + Send>;
 
 /// What a session adds up to when it is opened; read in one transaction.
@@ -229,7 +239,8 @@ pub struct SessionRecord {
     /// One past the last index in the log, 0 if it is empty.
     pub next_index: u64,
     pub live_run: Option<LiveRun>,
-    /// Unfired messages (queued_at set, seq null, queue_canceled_at not set) in firing order: queued_at, then id.
+    /// Unfired messages (queued_at set, seq null, queue_canceled_at not set) in firing order: queued_at, then
+    /// id.
     pub queued: Vec<MessageId>,
     pub epoch: Epoch,
     /// Whether a living process (this or another) holds the lease.
@@ -247,7 +258,8 @@ pub enum Owner {
     Dead,
 }
 
-/// Which sessions to list, newest `updated_at` first (then id, descending). Sessions without a message are left out.
+/// Which sessions to list, newest `updated_at` first (then id, descending). Sessions without a message are left
+/// out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionQuery {
     pub workspace_root: Option<PathBuf>,
@@ -274,7 +286,8 @@ pub struct RowRange {
     pub max_bytes: usize,
 }
 
-/// Some messages with some of their parts. A message cut by the page border comes again on the next page with its further parts.
+/// Some messages with some of their parts. A message cut by the page border comes again on the next page with
+/// its further parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowPage {
     pub messages: Vec<(MessageRow, Vec<PartRow>)>,
@@ -305,8 +318,8 @@ pub trait Store: Send + Sync + Debug {
 /// What came of asking for a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseGrant {
-    /// Ours at this epoch. `moved` when somebody else took it since the epoch the caller knew: what it has in memory is
-    /// stale. Never for a caller that knew none.
+    /// Ours at this epoch. `moved` when somebody else took it since the epoch the caller knew: what it has in
+    /// memory is stale. Never for a caller that knew none.
     Granted {
         epoch: Epoch,
         moved: bool,
@@ -317,19 +330,22 @@ pub enum LeaseGrant {
 }
 
 pub trait Leases: Send + Sync + Debug {
-    /// Takes the lease if nobody alive holds it; `known` is the epoch of what the caller has in memory. Taking a lease that is ours already grants the same epoch.
+    /// Takes the lease if nobody alive holds it; `known` is the epoch of what the caller has in memory. Taking
+    /// a lease that is ours already grants the same epoch.
     fn acquire(
         &self,
         session: &SessionId,
         known: Option<Epoch>,
     ) -> BoxFuture<'static, StoreResult<LeaseGrant>>;
-    /// Resolves when another process may have changed the database since the last call; polls at most every 50 ms.
+    /// Resolves when another process may have changed the database since the last call; polls at most every 50
+    /// ms.
     fn changed_elsewhere(&self) -> BoxFuture<'static, ()>;
 }
 
 /// Attachments above 1 MiB, by content.
 pub trait Blobs: Send + Sync + Debug {
-    /// Stores the bytes for a session and gives their SHA-256 (hex). Storing the same bytes twice keeps one copy.
+    /// Stores the bytes for a session and gives their SHA-256 (hex). Storing the same bytes twice keeps one
+    /// copy.
     fn put(&self, session: &SessionId, bytes: Vec<u8>) -> BoxFuture<'static, StoreResult<String>>;
     fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>>;
     /// Removes the blobs that only this session refers to.

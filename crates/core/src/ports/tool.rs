@@ -1,4 +1,5 @@
-//! A tool as the loop sees it: what it is, what a call would touch, how it runs. Failure is an answer to the model.
+//! A tool as the loop sees it: what it is, what a call would touch, how it runs. Failure is an answer to the
+//! model.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -13,7 +14,11 @@ use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
 use crate::seen::{SeenFiles, Sight};
-use crate::watchdog::{Closed, Verdict};
+use crate::watchdog::{ReadRules, Verdict};
+
+mod access;
+
+pub use access::{Access, CommandAccess, CommandNature};
 
 /// How an editor draws a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,17 +34,25 @@ pub enum ToolKind {
     Other,
 }
 
-/// Whether a call can change anything outside the conversation; decides what may run side by side.
+/// Whether a call can change anything; decides what may run side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
+    /// Runs beside others of its kind.
     ReadOnly,
+    /// Changes what the session keeps for itself: its tasks, what it has started. Needs no permission, but runs
+    /// in its order.
+    SessionOnly,
+    /// Changes something outside of the conversation.
     Mutates,
 }
 
+/// What a tool is. Cheap to clone: what is long is shared.
 #[derive(Clone, Debug)]
 pub struct ToolSpec {
-    pub id: &'static str,
-    pub description: &'static str,
+    /// How models, rules and clients name it; unique in a session. Letters, digits, `_` and `-`, 64 at most:
+    /// what every provider takes.
+    pub id: Arc<str>,
+    pub description: Arc<str>,
     /// JSON Schema of the arguments; every agent's offer shares it.
     pub parameters: Arc<Value>,
     pub kind: ToolKind,
@@ -89,7 +102,8 @@ pub enum Shown {
     Link { path: PathBuf, mime: String, size: u64 },
 }
 
-/// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored with the part.
+/// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored
+/// with the part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Presentation {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -117,64 +131,6 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What a call would touch; the capability layer and the watchdog judge these, not the tool's arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Absolute, lexically normal paths.
-    ReadPath(PathBuf),
-    WritePath(PathBuf),
-    Command(CommandAccess),
-    /// A host on the network, in lower case, that would be reached; `*` where nobody can say which.
-    Network {
-        host: String,
-    },
-}
-
-/// One simple command of a shell line as it would run; the whole line where nobody could take it apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandAccess {
-    /// The program and its arguments, quotes and expansions resolved; what rules are matched against, joined by blanks.
-    pub words: Vec<String>,
-    /// Where it would run, absolute and lexically normal.
-    pub directory: PathBuf,
-    pub nature: CommandNature,
-    /// How many words, from the first, an "always" answer covers with anything behind them (`cargo test`: 2). 0: this line only.
-    pub prefix: usize,
-    /// What its standard input holds, as the line says it, where that may be what it does; part of "this line".
-    pub input: Option<String>,
-    /// Why it is asked about, where that is not plain from its words.
-    pub why: Option<String>,
-}
-
-/// What is known of a command without running it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CommandNature {
-    /// Known to read and print only.
-    ReadOnly,
-    /// Writes, runs others, reaches the network, or is a program nobody described.
-    Effects,
-    /// Could not be understood, for this reason: no rule lets it pass, a person has to look.
-    Unclear(String),
-}
-
-impl CommandAccess {
-    /// As rules and people read it.
-    pub fn line(&self) -> String {
-        self.beginning(self.words.len())
-    }
-
-    /// Its first words. One with blanks in it is quoted where it stands beside others, so that no two commands read alike.
-    pub fn beginning(&self, words: usize) -> String {
-        let is_plain =
-            |word: &str| !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'');
-        let quoted = |word: &String| match self.words.len() == 1 || is_plain(word) {
-            true => word.clone(),
-            false => format!("'{}'", word.replace('\'', "'\\''")),
-        };
-        self.words.iter().take(words).map(quoted).collect::<Vec<_>>().join(" ")
-    }
-}
-
 /// A call that has been understood: what it would touch and how it looks before it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolPlan {
@@ -183,13 +139,16 @@ pub struct ToolPlan {
     pub presentation: Presentation,
     /// What a person is asked instead of running the call; it runs only where nobody can say.
     pub questions: Vec<Question>,
-    /// Why the call would fail. Told instead of running it, and only if the accesses pass: it may tell what a file holds.
+    /// Why the call would fail. Told instead of running it, and only if the accesses pass: it may tell what a
+    /// file holds.
     pub problem: Option<String>,
+    /// What the model is told beside whatever comes of the call.
+    pub note: Option<String>,
 }
 
 impl ToolPlan {
     pub fn new(accesses: Vec<Access>, presentation: Presentation) -> Self {
-        Self { accesses, presentation, questions: Vec::new(), problem: None }
+        Self { accesses, presentation, questions: Vec::new(), problem: None, note: None }
     }
 
     /// A call that is known to fail, and what was read to find that out.
@@ -272,12 +231,13 @@ pub struct Site {
     pub workspace: Arc<Workspace>,
     /// Directories outside the workspace that the user granted for this call or session.
     pub granted: Arc<[PathBuf]>,
-    /// The paths that were judged, links followed: a call that runs opens no others. `None` while it is planned.
+    /// The paths that were judged, links followed: a call that runs opens no others. `None` while it is
+    /// planned.
     pub judged: Option<Arc<[PathBuf]>>,
     /// Those of them that the call may write.
     pub writes: Arc<[PathBuf]>,
     /// What a call that finds files by itself passes over.
-    pub closed: Option<Closed>,
+    pub closed: Option<ReadRules>,
     /// Who does for the session what its editor keeps to itself; `None`: everything happens on this machine.
     pub client: Option<Arc<dyn Delegate>>,
     /// What the model has seen of files; tools that read or change one add to it.
@@ -291,8 +251,8 @@ pub enum NetworkGrant {
     Withheld,
     /// A rule or a person said so; that nobody was asked is no grant.
     Granted,
-    /// The user's own word names each host it reaches: a rule of theirs without a wildcard, or an answer. Opens hosts that
-    /// are not of the public internet too.
+    /// The user's own word names each host it reaches: a rule of theirs without a wildcard, or an answer. Opens
+    /// hosts that are not of the public internet too.
     GrantedByName,
 }
 
@@ -319,6 +279,8 @@ pub struct ToolRuntime {
     pub site: Site,
     pub network: NetworkGrant,
     pub writes: WriteGrant,
+    /// What the result may take of the model's context; tools have bounds of their own beside it.
+    pub result_bytes: usize,
     pub progress: Arc<dyn Progress>,
     pub cancel: CancellationToken,
 }
@@ -333,12 +295,57 @@ pub trait Tool: Send + Sync + Debug {
     fn needs_images(&self) -> bool {
         false
     }
-    /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool error for the model: it names the field.
+    /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool
+    /// error for the model: it names the field.
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>>;
-    /// Runs an allowed call. Must return soon after `cancel` fires (2.5 s at the latest) and leave no process behind.
+    /// Runs an allowed call. Must return soon after `cancel` fires (2.5 s at the latest) and leave no process
+    /// behind.
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome>;
     /// The session is closed, or its host ends: what still runs for it ends. Must return within half a second.
     fn session_ended<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+/// Where tools come from: the built-in ones, those of a server. A session has several sources.
+pub trait ToolSource: Send + Sync + Debug {
+    /// What it has now, in the order in which models see it. Asked before each turn, so it must be cheap.
+    fn tools(&self) -> Arc<[Arc<dyn Tool>]>;
+}
+
+/// A list of tools that stays as it is.
+#[derive(Clone, Debug)]
+pub struct FixedTools(Arc<[Arc<dyn Tool>]>);
+
+impl ToolSource for FixedTools {
+    fn tools(&self) -> Arc<[Arc<dyn Tool>]> {
+        self.0.clone()
+    }
+}
+
+/// The sources that every session of a host has, the first one first.
+#[derive(Clone, Debug)]
+pub struct ToolSources(Arc<[Arc<dyn ToolSource>]>);
+
+impl ToolSources {
+    pub fn new(sources: Vec<Arc<dyn ToolSource>>) -> Self {
+        Self(sources.into())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
+        self.0.iter()
+    }
+}
+
+/// One source that stays as it is.
+impl From<Vec<Arc<dyn Tool>>> for ToolSources {
+    fn from(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self::new(vec![Arc::new(FixedTools(tools.into()))])
+    }
+}
+
+impl FromIterator<Arc<dyn Tool>> for ToolSources {
+    fn from_iter<I: IntoIterator<Item = Arc<dyn Tool>>>(tools: I) -> Self {
+        Self::from(tools.into_iter().collect::<Vec<_>>())
     }
 }

@@ -1,5 +1,5 @@
-//! Attachments on their way in: their types by content, their pictures as providers take them. What no provider would take is
-//! refused here, with words that say what to do.
+//! Attachments on their way in: their types by content, their pictures as providers take them. What no provider
+//! would take is refused here, with words that say what to do.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,8 +13,8 @@ use crate::ports::model::ModelInfo;
 use crate::ports::pictures::Pictures;
 use crate::ports::store::Blobs;
 
-/// Judges what comes along before anything is stored, and brings it into the form in which it is kept. The same prompt becomes
-/// the same parts again. Without a model nobody can say what it takes.
+/// Judges what comes along before anything is stored, and brings it into the form in which it is kept. The same
+/// prompt becomes the same parts again. Without a model nobody can say what it takes.
 pub(crate) async fn take(
     hub: &hub::Shared,
     session: &SessionId,
@@ -27,8 +27,8 @@ pub(crate) async fn take(
             |info: &ModelInfo, mime: &str| Kind::of(mime).is_some_and(|kind| kind.is_taken_by(info));
         check_by(hub, parts, model, &by_kind)?;
     }
-    let pictures = hub.parts.pictures.as_deref();
-    Intake { session, blobs: &*hub.parts.blobs, pictures }.take(parts).await?;
+    let pictures = hub.ports.pictures.as_deref();
+    Intake { session, blobs: &*hub.ports.blobs, pictures }.take(parts).await?;
     match model {
         Some(model) => check(hub, parts, model),
         None => Ok(()),
@@ -37,7 +37,7 @@ pub(crate) async fn take(
 
 /// Whether the model takes every file of a prompt that is kept already.
 pub(crate) fn check(hub: &hub::Shared, parts: &[Part], model: &ModelInfo) -> Result<(), HubError> {
-    check_by(hub, parts, model, &|info, mime| hub.parts.model.takes(info, mime))
+    check_by(hub, parts, model, &|info, mime| hub.ports.model.takes(info, mime))
 }
 
 fn check_by(
@@ -73,8 +73,8 @@ impl Intake<'_> {
             }
             if Kind::of(media_type) == Some(Kind::Image) {
                 let fitted = self.fit(url).await.map_err(|error| match error {
-                    Trouble::Picture(reason) => refused(reason),
-                    Trouble::Hub(error) => error,
+                    IntakeError::Picture(reason) => refused(reason),
+                    IntakeError::Hub(error) => error,
                 })?;
                 if let Some((mime, digest, size)) = fitted {
                     let fitted = Some(Fitted { mime, digest: &digest, size });
@@ -86,19 +86,22 @@ impl Intake<'_> {
         Ok(shelf::shelve(parts, self.session, self.blobs).await?)
     }
 
-    async fn fit(self, url: &str) -> Result<Option<(&'static str, String, u64)>, Trouble> {
+    async fn fit(self, url: &str) -> Result<Option<(&'static str, String, u64)>, IntakeError> {
         let Some(pictures) = self.pictures else { return Ok(None) };
         let bytes = url.split_once(";base64,").and_then(|(_, data)| STANDARD.decode(data).ok());
         let Some(bytes) = bytes else { return Ok(None) };
-        let Some(fitted) = pictures.fit(bytes).await.map_err(Trouble::Picture)? else { return Ok(None) };
+        let Some(fitted) = pictures.fit(bytes).await.map_err(IntakeError::Picture)? else { return Ok(None) };
         let size = fitted.bytes.len() as u64;
-        let digest =
-            self.blobs.put(self.session, fitted.bytes).await.map_err(|error| Trouble::Hub(error.into()))?;
+        let digest = self
+            .blobs
+            .put(self.session, fitted.bytes)
+            .await
+            .map_err(|error| IntakeError::Hub(error.into()))?;
         Ok(Some((fitted.mime, digest, size)))
     }
 }
 
-enum Trouble {
+enum IntakeError {
     Picture(String),
     Hub(HubError),
 }
@@ -117,7 +120,8 @@ fn real_type(data: &str, declared: &str, block: Option<Block>) -> Result<Option<
             Err(format!("is sent as audio, but it is {other}"))
         }
         (Some(Block::Audio), _) => Ok(found),
-        // An embedded file may be anything. What claims to be for a model's eyes or ears, or claims nothing, is looked at.
+        // An embedded file may be anything. What claims to be for a model's eyes or ears, or claims nothing, is
+        // looked at.
         (None, _) if Kind::of(declared).is_some() || declared == "application/octet-stream" => Ok(found),
         (None, _) => Ok(None),
     }

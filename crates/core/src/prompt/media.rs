@@ -1,5 +1,5 @@
-//! Files in a prompt that are for a model's eyes and ears: how a part remembers what it was sent as, and whether a model takes
-//! it.
+//! Files in a prompt that are for a model's eyes and ears: how a part remembers what it was sent as, and
+//! whether a model takes it.
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -75,7 +75,8 @@ pub struct Fitted<'a> {
     pub size: u64,
 }
 
-/// What stands under `providerMetadata.attache` of a user's file part. Ours alone: it reaches neither a client nor a model.
+/// What stands under `providerMetadata.attache` of a user's file part. Ours alone: it reaches neither a client
+/// nor a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks<'a> {
     /// `None` for an embedded resource.
@@ -201,8 +202,8 @@ fn advice(mime: &str, available: &[ModelInfo], takes: Takes<'_>) -> String {
     }
 }
 
-/// The same attachment, marked as one that a provider would not take. `None` for what is no attachment that a provider is
-/// given, and for one that is marked already.
+/// The same attachment, marked as one that a provider would not take. `None` for what is no attachment that a
+/// provider is given, and for one that is marked already.
 pub fn rejected(part: &Part, reason: &str) -> Option<Part> {
     if rejected_name(part).is_some() {
         return None;

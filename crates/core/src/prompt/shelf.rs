@@ -1,5 +1,5 @@
-//! What is too large for a row: attachments, embedded texts and files a model made go to the blob store, and come back for
-//! those who are shown them. The part keeps the content id.
+//! What is too large for a row: attachments, embedded texts and files a model made go to the blob store, and
+//! come back for those who are shown them. The part keeps the content id.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,8 @@ use crate::prompt::media::Marks;
 /// The scheme of a part whose content is in the blob store.
 pub const BLOB_SCHEME: &str = "attache-blob:";
 
-/// The part that holds an embedded text: `data-context {uri, mime?, text}`, or `{uri, mime?, blob, size}` when it is shelved.
+/// The part that holds an embedded text: `data-context {uri, mime?, text}`, or `{uri, mime?, blob, size}` when
+/// it is shelved.
 pub const CONTEXT: &str = "context";
 
 /// Moves what is above the inline size to the blob store.
@@ -109,7 +110,8 @@ pub fn digests(part: &Part) -> Vec<&str> {
     }
 }
 
-/// Entries with what was shelved back in its place, for clients. What is gone or can't be read stays a reference.
+/// Entries with what was shelved back in its place, for clients. What is gone or can't be read stays a
+/// reference.
 pub(crate) async fn brought_back(segment: SharedSegment, blobs: &dyn Blobs) -> SharedSegment {
     if !segment.chunks.iter().any(is_shelved) {
         return segment;

@@ -3,7 +3,8 @@
 /// As many bytes as tell.
 pub const HEAD_BYTES: usize = 64;
 
-/// The media type of images, sounds and documents that models are given, and of those that are often mistaken for them.
+/// The media type of images, sounds and documents that models are given, and of those that are often mistaken
+/// for them.
 pub fn media_type(head: &[u8]) -> Option<&'static str> {
     const BEGINNINGS: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -32,7 +33,8 @@ pub fn media_type(head: &[u8]) -> Option<&'static str> {
             Some("image/bmp")
         }
         [_, _, _, _, b'f', b't', b'y', b'p', brand @ ..] => of_brand(brand.get(..4)?),
-        // A frame of MPEG audio without a tag before it: layer I to III, a bit rate and a sample rate that exist.
+        // A frame of MPEG audio without a tag before it: layer I to III, a bit rate and a sample rate that
+        // exist.
         [0xff, second, third, ..]
             if second & 0xe0 == 0xe0
                 && second & 0x18 != 0x08

@@ -1,51 +1,52 @@
-//! What no grant reaches: files that run or rule are never changed by an agent, secrets are never seen. Lexical; who opens
-//! files asks with real paths. What leads elsewhere over links is guarded by both names: the host says where it leads.
+//! What no grant reaches: files that run or rule are never changed by an agent, secrets are never seen.
+//! Lexical; who opens files asks with real paths. What leads elsewhere over links is guarded by both names: the
+//! host says where it leads.
 
 mod protected;
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use protected::fits as name_fits;
 pub use protected::{ProtectedKind, ProtectedName, WhenMissing, Where};
 
 /// Below a home directory: keys and tokens by their usual places.
-const SECRET_AT_HOME: &[&str] = &[
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/hub",
-    ".config/op",
-    ".config/rclone",
-    ".config/git/credentials",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".mozilla",
-    ".docker/config.json",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".git-credentials",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".terraform.d/credentials.tfrc.json",
-    ".vault-token",
-    ".password-store",
-    ".local/share/keyrings",
-    ".bash_history",
-    ".zsh_history",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
+const SECRET_AT_HOME: &[(&str, ProtectedKind)] = &[
+    (".ssh", ProtectedKind::Directory),
+    (".gnupg", ProtectedKind::Directory),
+    (".aws", ProtectedKind::Directory),
+    (".azure", ProtectedKind::Directory),
+    (".kube", ProtectedKind::Directory),
+    (".config/gcloud", ProtectedKind::Directory),
+    (".config/gh", ProtectedKind::Directory),
+    (".config/hub", ProtectedKind::Directory),
+    (".config/op", ProtectedKind::Directory),
+    (".config/rclone", ProtectedKind::Directory),
+    (".config/git/credentials", ProtectedKind::File),
+    (".config/google-chrome", ProtectedKind::Directory),
+    (".config/chromium", ProtectedKind::Directory),
+    (".mozilla", ProtectedKind::Directory),
+    (".docker/config.json", ProtectedKind::File),
+    (".netrc", ProtectedKind::File),
+    (".npmrc", ProtectedKind::File),
+    (".pypirc", ProtectedKind::File),
+    (".pgpass", ProtectedKind::File),
+    (".my.cnf", ProtectedKind::File),
+    (".git-credentials", ProtectedKind::File),
+    (".cargo/credentials", ProtectedKind::File),
+    (".cargo/credentials.toml", ProtectedKind::File),
+    (".gem/credentials", ProtectedKind::File),
+    (".terraform.d/credentials.tfrc.json", ProtectedKind::File),
+    (".vault-token", ProtectedKind::File),
+    (".password-store", ProtectedKind::Directory),
+    (".local/share/keyrings", ProtectedKind::Directory),
+    (".bash_history", ProtectedKind::File),
+    (".zsh_history", ProtectedKind::File),
+    (".claude/.credentials.json", ProtectedKind::File),
+    (".codex/auth.json", ProtectedKind::File),
+    (".gemini/oauth_creds.json", ProtectedKind::File),
 ];
 
 /// Of the machine itself.
@@ -66,14 +67,14 @@ const SECRET_NAMES: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "
 const SECRET_OF_PROCESS: &[&str] = &["environ", "mem", "auxv", "maps", "smaps", "syscall", "stack"];
 
 /// The places of one host that no grant reaches.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Guarded {
     /// The user's home, as it is named.
     home: Option<PathBuf>,
     /// Our own configuration, database, logs and keys, and the scratch of all sessions, as they are named.
     own: Vec<PathBuf>,
-    real: Option<RealPath>,
-    places: Places,
+    chains: Option<LinkChains>,
+    places: OnceLock<Places>,
 }
 
 /// What is guarded by its place, under every name it has.
@@ -81,61 +82,99 @@ pub struct Guarded {
 struct Places {
     secret: Vec<PathBuf>,
     own: Vec<PathBuf>,
-    /// Where protected names of the home lead, if elsewhere.
-    protected: Vec<(PathBuf, &'static str)>,
+    /// What names of the home lead over and to, if elsewhere.
+    led_to: Vec<LedTo>,
 }
 
-/// Says where a path really is, once its links are followed; what does not exist lies where its directory does.
+/// A place that a name of the home leads over or to: who changes it decides what that name means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedTo {
+    pub path: PathBuf,
+    /// The name at home.
+    pub name: &'static str,
+    pub kind: ProtectedKind,
+    pub step: ChainStep,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainStep {
+    /// A link, or what could become one: only this very name counts, what lies below is somewhere else.
+    Link,
+    /// What is meant, there or not, with all that lies below.
+    End,
+}
+
+/// Where a path leads over links. What does not exist yet lies where its directory does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkChain {
+    /// Every link on the way, by its place; missing names too that the way goes through.
+    pub links: Vec<PathBuf>,
+    /// The path without any link, there or not.
+    pub end: PathBuf,
+}
+
+/// Says where paths lead.
 #[derive(Clone)]
-pub struct RealPath(Arc<Lookup>);
+pub struct LinkChains(Arc<StartLookup>);
 
-type Lookup = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
+/// Begins one pass over many paths.
+type StartLookup = dyn Fn() -> Box<Lookup> + Send + Sync;
 
-impl RealPath {
-    pub fn found_by(real: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(real))
+/// Remembers within its pass where directories lead: hundreds of names share a few.
+type Lookup = dyn FnMut(&Path) -> Option<LinkChain>;
+
+impl LinkChains {
+    /// `start` is called once per pass; what it gives is asked for each path of the pass.
+    pub fn found_by<L>(start: impl Fn() -> L + Send + Sync + 'static) -> Self
+    where
+        L: FnMut(&Path) -> Option<LinkChain> + 'static,
+    {
+        Self(Arc::new(move || Box::new(start())))
     }
 }
 
-impl fmt::Debug for RealPath {
+impl fmt::Debug for LinkChains {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RealPath")
+        f.write_str("LinkChains")
     }
 }
 
-impl PartialEq for RealPath {
+impl PartialEq for LinkChains {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for RealPath {}
+impl Eq for LinkChains {}
 
 impl Places {
-    fn of(home: Option<&Path>, own: &[PathBuf], real: Option<&RealPath>) -> Self {
-        let real = |path: &Path| real.and_then(|real| (real.0)(path)).filter(|real| real != path);
+    fn of(home: Option<&Path>, own: &[PathBuf], chains: Option<&LinkChains>) -> Self {
+        let mut lookup = chains.map(|chains| (chains.0)());
+        let mut chain = |path: &Path| lookup.as_mut()?(path);
+        let mut real = |path: &Path| chain(path).map(|chain| chain.end).filter(|real| real != path);
         let homes: Vec<PathBuf> =
             home.into_iter().flat_map(|home| [Some(home.to_owned()), real(home)]).flatten().collect();
         // A link to something above the home would close everything.
         let is_place = |path: &PathBuf| !homes.iter().any(|home| home.starts_with(path));
         let mut secret: Vec<PathBuf> =
-            homes.iter().flat_map(|home| SECRET_AT_HOME.iter().map(|name| home.join(name))).collect();
+            homes.iter().flat_map(|home| SECRET_AT_HOME.iter().map(|(name, _)| home.join(name))).collect();
         secret.extend(SECRET_OF_SYSTEM.iter().map(PathBuf::from));
         let found: Vec<PathBuf> = secret.iter().filter_map(|path| real(path)).filter(is_place).collect();
         secret.extend(found);
         let own_real: Vec<PathBuf> = own.iter().filter_map(|path| real(path)).collect();
-        let names = protected::table().iter().filter(|row| !row.has_wildcard());
-        let leads = |row: &ProtectedName| {
-            let named = home?.join(row.name);
-            let real = real(&named).filter(is_place)?;
-            let is_elsewhere = homes.iter().all(|home| real != home.join(row.name));
-            is_elsewhere.then_some((real, row.name))
-        };
-        let mut places = Self {
-            protected: names.filter_map(leads).collect(),
-            own: own.iter().cloned().chain(own_real).collect(),
-            secret,
-        };
+        let mut led_to = Vec::new();
+        for (home, (name, kind)) in
+            home.into_iter().flat_map(|home| names_at_home().map(move |row| (home, row)))
+        {
+            let Some(LinkChain { links, end }) = chain(&home.join(name)) else { continue };
+            let links = links.into_iter().map(|path| (path, ChainStep::Link));
+            let all = links.chain([(end, ChainStep::End)]).filter(|(path, _)| is_place(path));
+            // The name itself is known without a look.
+            let elsewhere = all.filter(|(path, _)| homes.iter().all(|home| *path != home.join(name)));
+            led_to.extend(elsewhere.map(|(path, step)| LedTo { path, name, kind, step }));
+        }
+        let own = own.iter().cloned().chain(own_real).collect();
+        let mut places = Self { led_to, own, secret };
         places.secret.sort();
         places.secret.dedup();
         places.own.sort();
@@ -144,21 +183,47 @@ impl Places {
     }
 }
 
+/// What programs of its user read from the home, without wildcards: names that are protected, and those of
+/// keys, since `.ssh/config` and its like name programs, too.
+fn names_at_home() -> impl Iterator<Item = (&'static str, ProtectedKind)> {
+    let protected = protected::table().iter().filter(|row| !row.has_wildcard());
+    protected.map(|row| (row.name, row.kind)).chain(SECRET_AT_HOME.iter().copied())
+}
+
+impl PartialEq for Guarded {
+    /// Looked up or not yet: what counts is what they guard.
+    fn eq(&self, other: &Self) -> bool {
+        let named = (&self.home, &self.own, &self.chains) == (&other.home, &other.own, &other.chains);
+        named && self.places() == other.places()
+    }
+}
+
+impl Eq for Guarded {}
+
 impl Guarded {
     pub fn new(home: Option<PathBuf>, own: Vec<PathBuf>) -> Self {
-        let places = Places::of(home.as_deref(), &own, None);
-        Self { home, own, real: None, places }
+        Self { home, own, chains: None, places: OnceLock::new() }
     }
 
-    /// The same under the real names of everything, too.
-    pub fn with_real_names(self, real: RealPath) -> Self {
-        Self { real: Some(real), ..self }.as_it_is_now()
+    /// The same under the real names of everything, too. They are looked up when the first question needs them:
+    /// a host that starts has no time for two hundred names of a home.
+    pub fn with_real_names(self, chains: LinkChains) -> Self {
+        Self { chains: Some(chains), places: OnceLock::new(), ..self }
     }
 
     /// With the links that are there now: they come and go while a host runs.
     pub fn as_it_is_now(&self) -> Self {
-        let places = Places::of(self.home.as_deref(), &self.own, self.real.as_ref());
-        Self { places, ..self.clone() }
+        let places = Places::of(self.home.as_deref(), &self.own, self.chains.as_ref());
+        Self {
+            places: places.into(),
+            home: self.home.clone(),
+            own: self.own.clone(),
+            chains: self.chains.clone(),
+        }
+    }
+
+    fn places(&self) -> &Places {
+        self.places.get_or_init(|| Places::of(self.home.as_deref(), &self.own, self.chains.as_ref()))
     }
 
     /// The user's home: what `~` stands for in rules, and where shells and desktops read what they run.
@@ -172,13 +237,19 @@ impl Guarded {
             return Some(reason);
         }
         let name = self.protected_name(path)?;
-        Some(format!("{} is protected: {name} may not be changed by an agent", path.display()))
+        Some(format!(
+            "{} is protected: {name} may not be changed by an agent; tell the user what to change there",
+            path.display()
+        ))
     }
 
     fn protected_name(&self, path: &Path) -> Option<&'static str> {
         let led_to = || {
-            let leads = self.places.protected.iter().find(|(real, _)| path.starts_with(real));
-            leads.map(|(_, name)| *name)
+            let is_it = |led: &&LedTo| match led.step {
+                ChainStep::Link => path == led.path,
+                ChainStep::End => path.starts_with(&led.path),
+            };
+            self.places().led_to.iter().find(is_it).map(|led| led.name)
         };
         protected::row_of(path).map(|row| row.name).or_else(|| repository_part(path)).or_else(led_to)
     }
@@ -186,7 +257,7 @@ impl Guarded {
     /// Why a file must not be seen; `scratch` is the asking session's own.
     pub fn hides(&self, path: &Path, scratch: &Path) -> Option<String> {
         let hidden = self.is_own(path, scratch)
-            || self.places.secret.iter().any(|secret| path.starts_with(secret))
+            || self.places().secret.iter().any(|secret| path.starts_with(secret))
             || is_private_key(path)
             || is_process_secret(path);
         hidden.then(|| format!("{} is not shown to agents: it may hold keys or tokens", path.display()))
@@ -196,21 +267,29 @@ impl Guarded {
     pub fn hidden_below(&self, directory: &Path, scratch: &Path) -> HiddenBelow {
         let touches = |place: &&PathBuf| place.starts_with(directory) || directory.starts_with(place);
         HiddenBelow {
-            secret: self.places.secret.iter().filter(touches).cloned().collect(),
-            own: self.places.own.iter().filter(touches).cloned().collect(),
+            secret: self.places().secret.iter().filter(touches).cloned().collect(),
+            own: self.places().own.iter().filter(touches).cloned().collect(),
             scratch: scratch.to_owned(),
             holds_processes: touches(&&PathBuf::from("/proc")),
         }
     }
 
-    /// Files and directories that a sandbox hides, our own included, under every name they have. Not all of them exist.
+    /// Files and directories that a sandbox hides, our own included, under every name they have. Not all of
+    /// them exist.
     pub fn hidden_paths(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        self.places.secret.iter().chain(&self.places.own).cloned()
+        self.places().secret.iter().chain(&self.places().own).cloned()
     }
 
-    /// Where protected names of the home lead, if elsewhere: a sandbox keeps that from being written, too.
-    pub fn protected_paths(&self) -> impl Iterator<Item = &Path> + '_ {
-        self.places.protected.iter().map(|(real, _)| real.as_path())
+    /// What names of the home lead over and to, if elsewhere: a sandbox keeps that from being changed, too.
+    pub fn led_to(&self) -> &[LedTo] {
+        &self.places().led_to
+    }
+
+    /// Names in the home that no place-holder of the table stands for and that its user's programs obey all the
+    /// same: those that are looked for afterwards, and those of keys.
+    pub fn other_names_at_home() -> impl Iterator<Item = (&'static str, ProtectedKind)> {
+        let is_held = |name: &str| Self::protected_names().any(|held| held == name);
+        names_at_home().filter(move |(name, _)| !is_held(name))
     }
 
     /// Every protected name, with what is known of it.
@@ -233,7 +312,8 @@ impl Guarded {
         &NAMES
     }
 
-    /// Whether an entry of this name, in any directory, is protected as a whole. Names with several parts are in `protected`.
+    /// Whether an entry of this name, in any directory, is protected as a whole. Names with several parts are
+    /// in `protected`.
     pub fn is_protected_entry(name: &OsStr) -> bool {
         protected::is_entry(name)
     }
@@ -244,7 +324,7 @@ impl Guarded {
     }
 
     fn is_own(&self, path: &Path, scratch: &Path) -> bool {
-        !path.starts_with(scratch) && self.places.own.iter().any(|own| path.starts_with(own))
+        !path.starts_with(scratch) && self.places().own.iter().any(|own| path.starts_with(own))
     }
 }
 
@@ -388,11 +468,25 @@ mod tests {
 
     /// Links of a host: each leads to where it says, whatever lies below it.
     fn with_links(guarded: Guarded, links: &'static [(&'static str, &'static str)]) -> Guarded {
-        guarded.with_real_names(RealPath::found_by(|path| {
-            let led =
-                links.iter().find_map(|(link, to)| Some(Path::new(to).join(path.strip_prefix(link).ok()?)));
-            // Without a slash behind what is led to as a whole.
-            led.map(|path| path.components().collect())
+        guarded.with_real_names(LinkChains::found_by(|| {
+            |path: &Path| {
+                let led = |path: &Path| {
+                    let step = |(link, to): &(&str, &str)| {
+                        Some((PathBuf::from(link), Path::new(to).join(path.strip_prefix(link).ok()?)))
+                    };
+                    // Without a slash behind what is led to as a whole.
+                    links
+                        .iter()
+                        .find_map(step)
+                        .map(|(link, path)| (link, path.components().collect::<PathBuf>()))
+                };
+                let mut chain = LinkChain { links: Vec::new(), end: path.to_owned() };
+                while let Some((link, end)) = led(&chain.end) {
+                    chain.links.push(link);
+                    chain.end = end;
+                }
+                Some(chain)
+            }
         }))
     }
 
@@ -430,6 +524,25 @@ mod tests {
         }
         let paths: Vec<PathBuf> = guarded.hidden_paths().collect();
         assert!(paths.contains(&"/w/aws".into()) && paths.contains(&"/mnt/attache".into()));
+    }
+
+    #[test]
+    fn every_step_from_a_name_of_the_home_is_protected_there_or_not() {
+        let links = &[
+            ("/home/ada/.bashrc", "/w/current/rc"),
+            ("/w/current", "/w/v1"),
+            ("/home/ada/.config", "/w/config"),
+            ("/home/ada/.ssh", "/w/ssh"),
+        ];
+        let guarded = with_links(guarded(), links);
+        let protects = |path: &str| guarded.protects(Path::new(path), Path::new(SCRATCH)).is_some();
+        for path in ["/w/current", "/w/v1/rc", "/w/config/fish/config.fish", "/w/config/git", "/w/ssh/config"]
+        {
+            assert!(protects(path), "{path}");
+        }
+        for path in ["/w/current/other", "/w/v1", "/w/v1/other", "/w/config", "/w/config/other"] {
+            assert!(!protects(path), "{path}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What a session is doing: nothing, running a turn, waiting for an answer, or following a turn of another process. One at a
-//! time, and only the transitions below.
+//! What a session is doing: nothing, running a turn, waiting for an answer, or following a turn of another
+//! process. One at a time, and only the transitions below.
 
 use std::future::pending;
 
-use super::ask::Asking;
+use super::ask::OpenQuestion;
 use super::run::{Returned, Running};
 use crate::events::RunState;
 use crate::ports::client::Answer;
@@ -19,7 +19,7 @@ enum Doing {
     /// In a task of its own.
     Running(Running),
     /// The turn is suspended; whoever answers first lets it go on.
-    Asking(Asking),
+    OpenQuestion(OpenQuestion),
     /// Another process owns the session; we read its log.
     Following(LiveRun),
 }
@@ -29,7 +29,7 @@ enum Doing {
 pub(crate) enum Happened {
     /// The turn's task has ended.
     Returned(Returned),
-    /// The seat, and what it answered.
+    /// The participant, and what it answered.
     Answered(u64, Answer),
 }
 
@@ -38,8 +38,8 @@ impl Activity {
     pub(crate) fn live_run(&self) -> Option<&LiveRun> {
         match &self.0 {
             Doing::Idle => None,
-            Doing::Running(running) => Some(&running.live),
-            Doing::Asking(asking) => Some(&asking.live),
+            Doing::Running(running) => Some(&running.handle.live),
+            Doing::OpenQuestion(asking) => Some(&asking.handle.live),
             Doing::Following(live) => Some(live),
         }
     }
@@ -47,7 +47,7 @@ impl Activity {
     /// Whether a turn of ours is under way.
     pub(crate) fn is_ours(&self) -> bool {
         match &self.0 {
-            Doing::Running(_) | Doing::Asking(_) => true,
+            Doing::Running(_) | Doing::OpenQuestion(_) => true,
             Doing::Idle | Doing::Following(_) => false,
         }
     }
@@ -63,27 +63,27 @@ impl Activity {
     pub(crate) fn is_following(&self) -> bool {
         match &self.0 {
             Doing::Following(_) => true,
-            Doing::Idle | Doing::Running(_) | Doing::Asking(_) => false,
+            Doing::Idle | Doing::Running(_) | Doing::OpenQuestion(_) => false,
         }
     }
 
     pub(crate) fn running(&self) -> Option<&Running> {
         match &self.0 {
             Doing::Running(running) => Some(running),
-            Doing::Idle | Doing::Asking(_) | Doing::Following(_) => None,
+            Doing::Idle | Doing::OpenQuestion(_) | Doing::Following(_) => None,
         }
     }
 
-    pub(crate) fn asking(&self) -> Option<&Asking> {
+    pub(crate) fn asking(&self) -> Option<&OpenQuestion> {
         match &self.0 {
-            Doing::Asking(asking) => Some(asking),
+            Doing::OpenQuestion(asking) => Some(asking),
             Doing::Idle | Doing::Running(_) | Doing::Following(_) => None,
         }
     }
 
-    pub(crate) fn asking_mut(&mut self) -> Option<&mut Asking> {
+    pub(crate) fn asking_mut(&mut self) -> Option<&mut OpenQuestion> {
         match &mut self.0 {
-            Doing::Asking(asking) => Some(asking),
+            Doing::OpenQuestion(asking) => Some(asking),
             Doing::Idle | Doing::Running(_) | Doing::Following(_) => None,
         }
     }
@@ -92,9 +92,9 @@ impl Activity {
     pub(crate) async fn next(&mut self) -> Happened {
         match &mut self.0 {
             Doing::Running(running) => Happened::Returned(running.returned().await),
-            Doing::Asking(asking) => {
-                let (seat, answer) = asking.answered().await;
-                Happened::Answered(seat, answer)
+            Doing::OpenQuestion(asking) => {
+                let (participant, answer) = asking.answered().await;
+                Happened::Answered(participant, answer)
             }
             Doing::Idle | Doing::Following(_) => pending().await,
         }
@@ -104,7 +104,7 @@ impl Activity {
     pub(crate) async fn returned(&mut self) -> Returned {
         match &mut self.0 {
             Doing::Running(running) => running.returned().await,
-            Doing::Idle | Doing::Asking(_) | Doing::Following(_) => pending().await,
+            Doing::Idle | Doing::OpenQuestion(_) | Doing::Following(_) => pending().await,
         }
     }
 
@@ -114,17 +114,17 @@ impl Activity {
     }
 
     /// A turn that came back has a question.
-    pub(crate) fn ask(&mut self, asking: Asking) -> RunState {
+    pub(crate) fn ask(&mut self, asking: OpenQuestion) -> RunState {
         let state = asking.state();
-        self.0 = Doing::Asking(asking);
+        self.0 = Doing::OpenQuestion(asking);
         state
     }
 
-    /// What another process runs, if anything. A turn of ours stays what it is: that it lost its lease shows with its next
-    /// write.
+    /// What another process runs, if anything. A turn of ours stays what it is: that it lost its lease shows
+    /// with its next write.
     pub(crate) fn follow(&mut self, live: Option<LiveRun>) {
         match (&self.0, live) {
-            (Doing::Running(_) | Doing::Asking(_), _) => {}
+            (Doing::Running(_) | Doing::OpenQuestion(_), _) => {}
             (Doing::Idle | Doing::Following(_), Some(live)) => self.0 = Doing::Following(live),
             (Doing::Idle | Doing::Following(_), None) => self.0 = Doing::Idle,
         }
@@ -134,7 +134,7 @@ impl Activity {
     pub(crate) fn take_running(&mut self) -> Option<Running> {
         match std::mem::take(&mut self.0) {
             Doing::Running(running) => Some(running),
-            other @ (Doing::Idle | Doing::Asking(_) | Doing::Following(_)) => {
+            other @ (Doing::Idle | Doing::OpenQuestion(_) | Doing::Following(_)) => {
                 self.0 = other;
                 None
             }
@@ -142,9 +142,9 @@ impl Activity {
     }
 
     /// The question has an answer: from asking to idle.
-    pub(crate) fn take_asking(&mut self) -> Option<Asking> {
+    pub(crate) fn take_asking(&mut self) -> Option<OpenQuestion> {
         match std::mem::take(&mut self.0) {
-            Doing::Asking(asking) => Some(asking),
+            Doing::OpenQuestion(asking) => Some(asking),
             other @ (Doing::Idle | Doing::Running(_) | Doing::Following(_)) => {
                 self.0 = other;
                 None
@@ -152,8 +152,8 @@ impl Activity {
         }
     }
 
-    /// The store was read anew: what was in memory does not count. Questions that are open are withdrawn; one that is still
-    /// stored is asked again.
+    /// The store was read anew: what was in memory does not count. Questions that are open are withdrawn; one
+    /// that is still stored is asked again.
     pub(crate) fn forget(&mut self) {
         self.0 = Doing::Idle;
     }

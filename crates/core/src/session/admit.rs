@@ -18,11 +18,12 @@ use crate::metadata::MessageMeta;
 use crate::notice;
 use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
-use crate::prompt::{Prompt, intake, media};
+use crate::prompt::{Prompt, media};
 use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
-    /// Stores the prompt, fires it or queues it. The answer comes when its turn ends, or now if it can't be taken.
+    /// Stores the prompt, fires it or queues it. The answer comes when its turn ends, or now if it can't be
+    /// taken.
     pub(super) async fn admit(
         &mut self,
         prompt: Prompt,
@@ -52,7 +53,8 @@ impl Session {
         accept: oneshot::Sender<MessageId>,
     ) -> Result<Admitted, HubError> {
         self.take_lease().await?;
-        let Prompt { mut parts, message_id, runtime_context } = prompt;
+        let Prompt { parts, message_id, runtime_context } = prompt;
+        let parts = self.slash_commands.resolve(parts);
         if let Some(message_id) = &message_id
             && let Some(admitted) = self.admitted_before(message_id, &parts).await?
         {
@@ -62,8 +64,13 @@ impl Session {
         if self.queue.len() >= QUEUED_MESSAGES {
             return Err(HubError::Invalid(format!("{QUEUED_MESSAGES} prompts are waiting already")));
         }
-        let message_id = message_id.unwrap_or_else(|| self.hub.parts.ids.message());
-        self.take_attachments(&mut parts).await?;
+        let message_id = message_id.unwrap_or_else(|| self.hub.ports.ids.message());
+        // A model that is still to be found is held to it when the message fires.
+        let model = self.current_model();
+        let Some(parts) = self.take_in(parts, model, Some(&message_id)).await? else {
+            drop(accept.send(message_id.clone()));
+            return Ok(Admitted::Done(self.cancelled(message_id)));
+        };
         if self.activity.is_asking() {
             // Typing instead of answering is an answer: the call is denied and the new prompt takes over.
             self.refuse_open_question("superseded by a new prompt", LeaseAfter::Keep).await;
@@ -90,16 +97,21 @@ impl Session {
         Ok(Admitted::Waits(message_id))
     }
 
-    /// A model that is still to be found is held to it when the message fires.
-    async fn take_attachments(&self, parts: &mut [Part]) -> Result<(), HubError> {
-        intake::take(&self.hub, &self.id, self.current_model().as_ref(), parts).await
+    /// The end of a prompt that never got to its turn.
+    fn cancelled(&self, message_id: MessageId) -> TurnOutcome {
+        TurnOutcome { message_id, end: TurnEnd::Aborted, after_index: self.journal.durable() }
     }
 
     /// The same id with the same content is the same message; with other content it is a mistake.
-    async fn admitted_before(&self, id: &MessageId, parts: &[Part]) -> Result<Option<Admitted>, HubError> {
-        let Some((row, rows)) = self.hub.parts.store.message(id).await? else { return Ok(None) };
-        let mut shelved = parts.to_vec();
-        intake::take(&self.hub, &self.id, None, &mut shelved).await?;
+    async fn admitted_before(
+        &mut self,
+        id: &MessageId,
+        parts: &[Part],
+    ) -> Result<Option<Admitted>, HubError> {
+        let Some((row, rows)) = self.hub.ports.store.message(id).await? else { return Ok(None) };
+        let Some(shelved) = self.take_in(parts.to_vec(), None, Some(id)).await? else {
+            return Ok(Some(Admitted::Done(self.cancelled(id.clone()))));
+        };
         let sent = parts_of(&rows)?.into_iter().filter(|part| !is_news(part));
         let sent: Vec<_> = sent.map(media::as_sent).collect();
         if row.session_id != self.id || sent != shelved {
@@ -122,7 +134,7 @@ impl Session {
         runtime_context: Vec<(Option<String>, String)>,
         client: ClientSide,
     ) -> Result<(), HubError> {
-        let queued_at = self.queue.time_behind(self.hub.parts.clock.now_ms());
+        let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
         let changes = self.insertion(message_id, parts, Some(queued_at))?;
         self.journal.change(changes)?;
         self.journal.settle().await?;
@@ -132,7 +144,7 @@ impl Session {
 
     /// The message first, then its parts.
     fn insertion(&self, id: &MessageId, parts: &[Part], queued_at: Option<i64>) -> StoreResult<Vec<Change>> {
-        let now = self.hub.parts.clock.now_ms();
+        let now = self.hub.ports.clock.now_ms();
         let mut metadata = MessageMeta::of_prompt();
         if let Some(queued_at) = queued_at {
             metadata.set_queued(queued_at, now);
@@ -154,7 +166,7 @@ impl Session {
     }
 
     fn part_rows(&self, id: &MessageId, parts: &[Part], now: i64) -> StoreResult<Vec<PartRow>> {
-        crate::rows::of_message(&self.id, id, parts, now, &self.hub.parts.ids)
+        crate::rows::of_message(&self.id, id, parts, now, &self.hub.ports.ids)
     }
 
     /// Fires what waits, until something runs or nothing may.
@@ -223,13 +235,13 @@ impl Session {
     }
 
     async fn fire_queued(&mut self, queued: Queued) -> Result<(), HubError> {
-        let stored = self.hub.parts.store.message(&queued.message_id).await?;
+        let stored = self.hub.ports.store.message(&queued.message_id).await?;
         let Some((_, rows)) = stored else {
             return Err(HubError::Internal(format!("queued message {} is gone", queued.message_id)));
         };
         let parts = parts_of(&rows)?;
         let id = queued.message_id.clone();
-        let now = self.hub.parts.clock.now_ms();
+        let now = self.hub.ports.clock.now_ms();
         let place = Box::new(move |seq| {
             vec![Change::PatchMessage {
                 id,
@@ -251,7 +263,7 @@ impl Session {
     /// Aborts the turn under way. The run settles its calls and comes back by itself.
     pub(super) async fn cancel(&mut self) {
         if let Some(running) = self.activity.running() {
-            running.cancel.cancel();
+            running.handle.cancel.cancel();
         } else if self.activity.is_asking() {
             self.refuse_open_question("the user cancelled the turn", LeaseAfter::GiveBack).await;
             self.drain().await;

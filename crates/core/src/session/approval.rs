@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Command, Session};
+use super::{Session, SessionCommand};
 use crate::choices::Chosen;
 use crate::hub::HubError;
 use crate::watchdog::Approval;
 
-/// What is in force. Why shared: a turn under way has to follow a change at its next call, above all to a stricter one.
+/// What is in force. Why shared: a turn under way has to follow a change at its next call, above all to a
+/// stricter one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InForce(Arc<Mutex<Approval>>);
 
@@ -25,14 +26,14 @@ impl Session {
     /// What was chosen, else what the host was started with, as far as it may be here.
     pub(super) fn approval(&self) -> Approval {
         let wanted = self.wanted_approval();
-        match self.hub.parts.settings.containment.permit(wanted) {
+        match self.hub.ports.settings.containment.permit(wanted) {
             Ok(()) => wanted,
             Err(_) => Approval::Ask,
         }
     }
 
     fn wanted_approval(&self) -> Approval {
-        self.row.metadata.approval().unwrap_or(self.hub.parts.settings.approval)
+        self.row.metadata.approval().unwrap_or(self.hub.ports.settings.approval)
     }
 
     /// The row has become another.
@@ -41,7 +42,7 @@ impl Session {
     }
 
     pub(super) async fn set_approval(&mut self, approval: Approval) -> Result<Chosen, HubError> {
-        let permitted = self.hub.parts.settings.containment.permit(approval);
+        let permitted = self.hub.ports.settings.containment.permit(approval);
         permitted.map_err(|reason| HubError::Invalid(reason.to_owned()))?;
         if self.wanted_approval() == approval {
             return self.chosen();
@@ -55,9 +56,9 @@ impl Session {
 
     /// Says why less passes than was chosen.
     pub(super) fn tell_of_refused_approval(&self) {
-        let permitted = self.hub.parts.settings.containment.permit(self.wanted_approval());
+        let permitted = self.hub.ports.settings.containment.permit(self.wanted_approval());
         let Err(reason) = permitted else { return };
-        self.tell_ourselves(Command::Notice {
+        self.tell_ourselves(SessionCommand::Notice {
             severity: "warning",
             title: "attache asks before changes and commands here".into(),
             description: Some(format!("The approval of this session, {reason}.")),

@@ -8,46 +8,44 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::Session;
 use super::lease::LeaseAfter;
-use super::remains::Remains;
-use super::run::Running;
+use super::run::{Running, TurnHandle};
 use crate::events::RunState;
 use crate::ports::Client;
+use crate::ports::backend::{AlwaysScope, Answered, BackendTurn, Decision, TurnResult, TurnStart};
 use crate::ports::client::{About, Answer, Ask};
-use crate::ports::delegate::Offers;
-use crate::ports::store::{Change, LiveRun, SessionPatch};
-use crate::turn::calls::Call;
-use crate::turn::{Answered, Decision, Entrance, Turn, TurnEnd, TurnResult};
-use crate::watchdog::{Action, Always};
+use crate::ports::store::{Change, SessionPatch};
+use crate::turn::TurnEnd;
+use crate::watchdog::Action;
 
 /// A turn that waits for an answer, and the clients that have been asked.
 #[derive(Debug)]
-pub(crate) struct Asking {
-    pub(crate) turn: Box<Turn>,
-    pub(crate) live: LiveRun,
+pub(crate) struct OpenQuestion {
+    pub(crate) turn: Box<dyn BackendTurn>,
+    pub(crate) handle: TurnHandle,
     pub(crate) ask: Arc<Ask>,
-    /// With the seat that gave it.
+    /// With the participant that gave it.
     asked: JoinSet<(u64, Answer)>,
     /// Somebody was asked who has no way to answer; it counts when nobody else is left.
     unable: Option<u64>,
-    /// By seat: who leaves can't answer any more.
+    /// By participant: who leaves can't answer any more.
     asked_at: HashMap<u64, AbortHandle>,
 }
 
-impl Asking {
-    pub(crate) fn new(turn: Box<Turn>, live: LiveRun, ask: Arc<Ask>) -> Self {
-        Self { turn, live, ask, asked: JoinSet::new(), unable: None, asked_at: HashMap::new() }
+impl OpenQuestion {
+    pub(crate) fn new(turn: Box<dyn BackendTurn>, handle: TurnHandle, ask: Arc<Ask>) -> Self {
+        Self { turn, handle, ask, asked: JoinSet::new(), unable: None, asked_at: HashMap::new() }
     }
 
     /// The next answer; for ever when nobody has been asked.
     pub(crate) async fn answered(&mut self) -> (u64, Answer) {
         loop {
             match self.asked.join_next().await {
-                Some(Ok((seat, Answer::Unable))) => self.unable = Some(seat),
+                Some(Ok((participant, Answer::Unable))) => self.unable = Some(participant),
                 Some(Ok(answer)) => return answer,
                 // A client that panicked or left has not answered.
                 Some(Err(_)) => {}
                 None => match self.unable.take() {
-                    Some(seat) => return (seat, Answer::Unsaid),
+                    Some(participant) => return (participant, Answer::Unable),
                     None => pending::<()>().await,
                 },
             }
@@ -57,38 +55,32 @@ impl Asking {
     /// An answer to another kind of question is none.
     fn fitting(&self, answer: Answer) -> Answer {
         match (&self.ask.about, answer) {
-            (About::Permission { .. }, Answer::Said(_) | Answer::Unsaid | Answer::Unable) => {
-                Answer::RejectOnce
-            }
+            (About::Permission(_), Answer::Said(_) | Answer::Unsaid | Answer::Unable) => Answer::RejectOnce,
             (
                 About::Questions(_),
-                Answer::AllowOnce
-                | Answer::AllowAlways
-                | Answer::AllowEdits
-                | Answer::RejectAlways
-                | Answer::Unable,
+                Answer::AllowOnce | Answer::AllowAlways | Answer::AllowEdits | Answer::RejectAlways,
             ) => Answer::Unsaid,
-            (About::Permission { .. } | About::Questions(_), answer) => answer,
+            (About::Permission(_) | About::Questions(_), answer) => answer,
         }
     }
 
     /// What the session waits for.
     pub(crate) fn state(&self) -> RunState {
         match self.ask.about {
-            About::Permission { .. } => RunState::WaitingOnApproval,
+            About::Permission(_) => RunState::WaitingOnApproval,
             About::Questions(_) => RunState::WaitingOnUserInput,
         }
     }
 
-    fn ask(&mut self, seat: u64, client: &Arc<dyn Client>) {
+    fn ask(&mut self, participant: u64, client: &Arc<dyn Client>) {
         let question = client.ask(self.ask.clone());
-        let withdraw = self.asked.spawn(async move { (seat, question.await) });
-        self.asked_at.insert(seat, withdraw);
+        let withdraw = self.asked.spawn(async move { (participant, question.await) });
+        self.asked_at.insert(participant, withdraw);
     }
 
     /// Whoever leaves is not asked any more.
-    fn withdraw(&mut self, seat: u64) {
-        if let Some(question) = self.asked_at.remove(&seat) {
+    fn withdraw(&mut self, participant: u64) {
+        if let Some(question) = self.asked_at.remove(&participant) {
             question.abort();
         }
     }
@@ -97,27 +89,27 @@ impl Asking {
 impl Session {
     pub(super) fn ask_everybody(&mut self) {
         let Some(asking) = self.activity.asking_mut() else { return };
-        for (number, client) in self.seats.ready() {
+        for (number, client) in self.participants.ready() {
             asking.ask(number, client);
         }
     }
 
-    pub(super) fn seat_ready(&mut self, number: u64) {
-        let Some(client) = self.seats.make_ready(number) else { return };
+    pub(super) fn participant_ready(&mut self, number: u64) {
+        let Some(client) = self.participants.make_ready(number) else { return };
         if let Some(asking) = self.activity.asking_mut() {
             asking.ask(number, client);
         }
     }
 
-    pub(super) fn seat_left(&mut self, number: u64) {
-        self.seats.leave(number);
+    pub(super) fn participant_left(&mut self, number: u64) {
+        self.participants.leave(number);
         if let Some(asking) = self.activity.asking_mut() {
             asking.withdraw(number);
         }
     }
 
     /// The first answer wins; the others' questions are withdrawn.
-    pub(super) async fn take_answer(&mut self, seat: u64, answer: Answer) {
+    pub(super) async fn take_answer(&mut self, participant: u64, answer: Answer) {
         let Some(asking) = self.activity.asking() else { return };
         let decision = match asking.fitting(answer) {
             Answer::Gone => return,
@@ -128,44 +120,45 @@ impl Session {
             }
             Answer::AllowOnce => Decision::Allow,
             Answer::Said(said) => Decision::Said(said),
-            Answer::Unsaid | Answer::Unable => Decision::Unsaid,
+            Answer::Unsaid => Decision::Unsaid,
+            Answer::Unable => Decision::Unasked,
             Answer::RejectOnce => Decision::Reject,
             Answer::AllowAlways => {
-                self.remember(Action::Allow, Turn::always);
+                self.remember(Action::Allow, AlwaysScope::Call);
                 Decision::Allow
             }
             Answer::AllowEdits => {
-                self.remember(Action::Allow, Turn::always_edits);
+                self.remember(Action::Allow, AlwaysScope::Edits);
                 Decision::Allow
             }
             Answer::RejectAlways => {
-                self.remember(Action::Deny, Turn::always);
+                self.remember(Action::Deny, AlwaysScope::Call);
                 Decision::Reject
             }
         };
-        let Some(Asking { mut turn, live, ask, .. }) = self.activity.take_asking() else { return };
-        turn.rules = self.rulebook(&turn.setting);
-        turn.granted = self.granted.clone().into();
-        if !turn.client.as_ref().is_some_and(|client| client.offers() != Offers::default()) {
-            // Whoever prompted is gone, or was before a restart: the one who answered takes their place.
-            turn.client = self.seats.client(seat).and_then(|client| client.delegate());
-        }
-        let entrance = Entrance::Answered(Box::new(Answered { ask, decision }));
-        self.activity.run(Running::start(turn, live, entrance));
+        let Some(OpenQuestion { turn, handle, ask, .. }) = self.activity.take_asking() else { return };
+        let client = self.participants.client(participant).and_then(|client| client.delegate());
+        let answered = Answered { client, ..self.answered(&handle, ask, decision) };
+        self.activity.run(Running::start(turn, handle, TurnStart::Answered(Box::new(answered))));
         self.set_state(RunState::Busy);
     }
 
+    /// A decision, with what the session allows by now.
+    fn answered(&self, handle: &TurnHandle, ask: Arc<Ask>, decision: Decision) -> Answered {
+        let rules = self.rulebook(&handle.setup.agent, &handle.setup.workspace);
+        Answered { ask, decision, rules, granted: self.granted.clone().into(), client: None }
+    }
+
     /// Session rules as wide as what was asked for; they are stored before the answer is.
-    fn remember(&mut self, action: Action, meaning: fn(&Turn, &Call) -> Option<Always>) {
+    fn remember(&mut self, action: Action, scope: AlwaysScope) {
         let Some(asking) = self.activity.asking() else { return };
-        let call = asking.turn.calls.iter().find(|call| call.call_id == asking.ask.call_id);
-        let Some(always) = call.and_then(|call| meaning(&asking.turn, call)) else { return };
+        let Some(always) = asking.turn.always(&asking.ask, scope) else { return };
         for rule in always.rules(action) {
             self.rules.add(rule);
         }
         let mut patch = SessionPatch {
             permissions: Some(self.rules.to_json()),
-            updated_at: self.hub.parts.clock.now_ms(),
+            updated_at: self.hub.ports.clock.now_ms(),
             ..SessionPatch::default()
         };
         if action == Action::Allow && !always.directories.is_empty() {
@@ -180,15 +173,13 @@ impl Session {
 
     /// Denies the open question, for this reason, and ends its turn as cancelled.
     pub(super) async fn refuse_open_question(&mut self, reason: &'static str, lease: LeaseAfter) {
-        let Some(Asking { mut turn, live, ask, .. }) = self.activity.take_asking() else { return };
-        let decision = Decision::End(reason);
-        let result = turn.run(Entrance::Answered(Box::new(Answered { ask, decision }))).await;
-        let remains = Remains::of(&turn);
-        drop(turn);
+        let Some(OpenQuestion { mut turn, handle, ask, .. }) = self.activity.take_asking() else { return };
+        let answered = self.answered(&handle, ask, Decision::End(reason));
+        let result = turn.run(TurnStart::Answered(Box::new(answered))).await;
         let end = match result {
             TurnResult::Ended(end) => end,
             TurnResult::Suspended(_) => TurnEnd::Aborted,
         };
-        self.end_run(live, end, remains, lease).await;
+        self.end_run(handle.live, end, turn.leftovers(), lease).await;
     }
 }

@@ -1,10 +1,10 @@
-//! Taking a seat: where a reader starts and how a follower of another process keeps up.
+//! Taking part in a session: where a reader starts and how a follower of another process keeps up.
 
 use std::sync::Arc;
 
 use super::Session;
-use super::choose::Telling;
-use crate::hub::{AttachFrom, Attachment, HubError, Seat};
+use super::choose::MissingModelNotice;
+use crate::hub::{AttachFrom, Attachment, HubError, Participant};
 use crate::journal::replay::Replay;
 use crate::ports::Client;
 use crate::ports::store::{Owner, SessionRecord};
@@ -33,22 +33,23 @@ impl Session {
             let before = live.map_or(self.last_seq + 1, |live| live.first_seq);
             let title = self.row.metadata.title().map(str::to_owned);
             let mode = (chosen.agent != self.row.agent).then_some(&chosen);
-            Replay::new(self.hub.parts.store.clone(), self.id.clone(), Some(before), title, mode)
+            Replay::new(self.hub.ports.store.clone(), self.id.clone(), Some(before), title, mode)
         });
         if client.is_some() {
             // Behind this command, so that it comes live, after the answer.
-            self.tell_of_missing_model(Telling::Again);
+            self.tell_of_missing_model(MissingModelNotice::Again);
             self.tell_of_missing_agent();
             self.tell_of_refused_approval();
         }
-        let number = self.seats.take(client);
-        let commands = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;
-        let seat = Seat { number, commands };
-        Ok(Attachment { replay, live: self.journal.subscribe(start), head, chosen, seat })
+        let number = self.participants.add(client);
+        let ours = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;
+        let participant = Participant { number, commands: ours };
+        let (live, commands) = (self.journal.subscribe(start), self.slash_commands.clone());
+        Ok(Attachment { replay, live, head, chosen, commands, participant })
     }
 
     pub(super) async fn read_record(&self) -> Result<SessionRecord, HubError> {
-        let record = self.hub.parts.store.session(&self.id).await?;
+        let record = self.hub.ports.store.session(&self.id).await?;
         record.ok_or_else(|| HubError::UnknownSession(self.id.clone()))
     }
 

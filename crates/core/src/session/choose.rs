@@ -1,13 +1,14 @@
-//! The choices of a session: mode, model and how much it thinks, and small changes of its row outside of any turn.
+//! The choices of a session: mode, model and how much it thinks, and small changes of its row outside of any
+//! turn.
 
 use super::title::Titling;
-use super::{Command, Session};
+use super::{Session, SessionCommand};
 use crate::agents::{Agent, DEFAULT_AGENT};
 use crate::choices::Chosen;
 use crate::chunk::Chunk;
 use crate::hub::{self, HubError};
 use crate::ids::MessageId;
-use crate::journal::Voice;
+use crate::journal::Author;
 use crate::notice;
 use crate::part::Role;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
@@ -15,7 +16,7 @@ use crate::ports::store::{Change, ModelRef, SessionPatch, SessionRow};
 
 /// Whether something is worth saying that was said before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Telling {
+pub(super) enum MissingModelNotice {
     /// Only what nobody was told yet.
     News,
     /// Somebody new is listening.
@@ -26,12 +27,12 @@ pub(super) enum Telling {
 pub(super) fn model_of(hub: &hub::Shared, row: &SessionRow) -> Option<ModelInfo> {
     let chosen = row.model.as_ref().and_then(|model| describe(hub, model));
     chosen
-        .or_else(|| hub.parts.settings.model.as_ref().and_then(|model| describe(hub, model)))
+        .or_else(|| hub.ports.settings.model.as_ref().and_then(|model| describe(hub, model)))
         .or_else(|| hub.choices.get().models.first().cloned())
 }
 
 fn describe(hub: &hub::Shared, model: &ModelRef) -> Option<ModelInfo> {
-    let info = hub.parts.model.describe(model)?;
+    let info = hub.ports.model.describe(model)?;
     Some(ModelInfo { model: info.model.without_variant(), ..info })
 }
 
@@ -56,8 +57,8 @@ impl Session {
     /// Says which agent takes the place of one that this host does not have.
     pub(super) fn tell_of_missing_agent(&self) {
         let wanted = self.wanted_agent();
-        if self.hub.parts.agents.primary(wanted).is_none() {
-            self.tell_ourselves(Command::Notice {
+        if self.hub.ports.agents.primary(wanted).is_none() {
+            self.tell_ourselves(SessionCommand::Notice {
                 severity: "warning",
                 title: format!("There is no agent `{wanted}` here; `{DEFAULT_AGENT}` answers instead"),
                 description: None,
@@ -67,13 +68,14 @@ impl Session {
 
     /// The agent of the next turn.
     pub(super) fn current_agent(&self) -> Result<Agent, HubError> {
-        let agents = &self.hub.parts.agents;
+        let agents = &self.hub.ports.agents;
         // A session made by a host with other agents goes on with the default one.
         let agent = agents.primary(self.wanted_agent()).or_else(|| agents.primary(DEFAULT_AGENT));
         agent.cloned().ok_or_else(|| HubError::Internal("there is no default agent".into()))
     }
 
-    /// The model of the next turn: the chosen one while it can be used, else the configured one, else the host's first.
+    /// The model of the next turn: the chosen one while it can be used, else the configured one, else the
+    /// host's first.
     pub(super) fn current_model(&self) -> Option<ModelInfo> {
         model_of(&self.hub, &self.row)
     }
@@ -89,17 +91,17 @@ impl Session {
     }
 
     /// Says which model takes the place of one that can't be used any more.
-    pub(super) fn tell_of_missing_model(&mut self, telling: Telling) {
+    pub(super) fn tell_of_missing_model(&mut self, telling: MissingModelNotice) {
         let missing = self.row.model.as_ref().filter(|model| self.describe(model).is_none());
         let missing = missing.map(ModelRef::without_variant);
         let known = self.missed == missing;
         self.missed = missing;
-        if known && telling == Telling::News {
+        if known && telling == MissingModelNotice::News {
             return;
         }
         // Without any model the prompts themselves are refused, with the reason.
         let (Some(missing), Some(instead)) = (&self.missed, self.current_model()) else { return };
-        let notice = Command::Notice {
+        let notice = SessionCommand::Notice {
             severity: "warning",
             title: format!("{missing} is not available; {} answers instead", instead.model),
             description: Some("It is used again as soon as its provider can be.".into()),
@@ -108,7 +110,7 @@ impl Session {
     }
 
     /// Done behind what waits already.
-    pub(super) fn tell_ourselves(&self, command: Command) {
+    pub(super) fn tell_ourselves(&self, command: SessionCommand) {
         if let Some(commands) = self.commands.upgrade() {
             // We are alive, so it arrives.
             drop(commands.send(command));
@@ -117,7 +119,7 @@ impl Session {
 
     /// What can be chosen has become another: everybody gets the new list.
     pub(super) async fn tell_choices(&mut self) {
-        self.tell_of_missing_model(Telling::News);
+        self.tell_of_missing_model(MissingModelNotice::News);
         let told = match self.take_lease().await {
             Ok(()) => self.store_choice(self.empty_patch()).await,
             Err(error) => Err(error),
@@ -129,8 +131,8 @@ impl Session {
     }
 
     pub(super) async fn set_mode(&mut self, agent: String) -> Result<Chosen, HubError> {
-        if self.hub.parts.agents.primary(&agent).is_none() {
-            let known: Vec<_> = self.hub.parts.agents.ids().collect();
+        if self.hub.ports.agents.primary(&agent).is_none() {
+            let known: Vec<_> = self.hub.ports.agents.ids().collect();
             return Err(HubError::Invalid(format!(
                 "there is no mode `{agent}`; available: {}",
                 known.join(", ")
@@ -144,7 +146,8 @@ impl Session {
         self.choose(patch, |session| session.row.metadata.set_mode(&agent)).await
     }
 
-    /// Only what is listed, or what is in use already. How much to think is kept if the new model knows that level.
+    /// Only what is listed, or what is in use already. How much to think is kept if the new model knows that
+    /// level.
     pub(super) async fn set_model(&mut self, model: ModelRef) -> Result<Chosen, HubError> {
         if self.row.model.as_ref().is_some_and(|known| known.names_same_model(&model)) {
             return self.chosen();
@@ -159,7 +162,7 @@ impl Session {
     }
 
     pub(super) async fn set_thought(&mut self, level: Option<ThoughtLevel>) -> Result<Chosen, HubError> {
-        let info = self.current_model().ok_or(HubError::NoModel)?;
+        let info = self.current_model().ok_or_else(|| self.hub.no_model())?;
         if info.thought_levels.is_empty() {
             return Err(HubError::Invalid(format!("{} can't be told how much to think", info.model)));
         }
@@ -246,11 +249,11 @@ impl Session {
     }
 
     pub(super) fn empty_patch(&self) -> SessionPatch {
-        SessionPatch { updated_at: self.hub.parts.clock.now_ms(), ..SessionPatch::default() }
+        SessionPatch { updated_at: self.hub.ports.clock.now_ms(), ..SessionPatch::default() }
     }
 }
 
 /// Speaks outside of any message.
-pub(super) fn aside() -> Voice {
-    Voice { message_id: MessageId::new(""), role: Role::System }
+pub(super) fn aside() -> Author {
+    Author { message_id: MessageId::new(""), role: Role::System }
 }

@@ -3,19 +3,19 @@
 use serde_json::json;
 
 use super::lease::LeaseAfter;
-use super::remains::Remains;
 use super::run::patch_message;
 use super::{Session, title};
 use crate::chunk::{Chunk, FinishReason};
 use crate::events::{EventKind, FinishedBy, RunState};
 use crate::hub::TurnOutcome;
-use crate::journal::Voice;
+use crate::journal::Author;
 use crate::metadata::MessageMeta;
 use crate::notice;
 use crate::part::{Part, Passage, Role};
+use crate::ports::backend::{LeftOut, NextHistory, TurnLeftovers};
 use crate::ports::store::{Change, LiveRun, SessionPatch, StoreError};
-use crate::turn::close::{OpenApprovals, close_message};
-use crate::turn::{FailureKind, LeftOut, TurnEnd};
+use crate::turn::close::{OpenApprovals, close_message, reason_of};
+use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
     pub(super) async fn end_crashed(&mut self, live: LiveRun, lease: LeaseAfter) {
@@ -32,17 +32,29 @@ impl Session {
         end: TurnEnd,
         lease: LeaseAfter,
     ) {
-        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
-        if let Err(error) = close_message(&self.journal, &voice, reason, OpenApprovals::Close).await {
+        let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
+        if let Err(error) = close_message(&self.journal, &author, reason, OpenApprovals::Close).await {
             tracing::warn!(%error, "a turn that stopped could not be closed");
         }
-        self.end_run(live, end, Remains::default(), lease).await;
+        self.end_run(live, end, TurnLeftovers::default(), lease).await;
     }
 
     /// Writes the end of a run in one commit and answers who waits for it.
-    pub(super) async fn end_run(&mut self, live: LiveRun, end: TurnEnd, remains: Remains, lease: LeaseAfter) {
-        let excerpt = self.title_excerpt(&end, &remains);
-        let stored = self.store_end(&live, &end, remains, lease).await;
+    pub(super) async fn end_run(
+        &mut self,
+        live: LiveRun,
+        end: TurnEnd,
+        leftovers: TurnLeftovers,
+        lease: LeaseAfter,
+    ) {
+        let excerpt = self.title_excerpt(&end, &leftovers);
+        // For a backend that left something open; the loop closes what it opened.
+        let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
+        if let Err(error) = close_message(&self.journal, &author, reason_of(&end), OpenApprovals::Close).await
+        {
+            tracing::warn!(%error, "what a turn left open could not be closed");
+        }
+        let stored = self.store_end(&live, &end, leftovers, lease).await;
         let durable = self.journal.durable();
         let (end, after_index) = match stored {
             Ok(index) => (end, index),
@@ -75,15 +87,15 @@ impl Session {
         &mut self,
         live: &LiveRun,
         end: &TurnEnd,
-        remains: Remains,
+        leftovers: TurnLeftovers,
         lease: LeaseAfter,
     ) -> Result<u64, StoreError> {
-        let now = self.hub.parts.clock.now_ms();
-        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        let now = self.hub.ports.clock.now_ms();
+        let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
         if let TurnEnd::Failed { message, .. } = end {
             // With the answer: whoever reads it later learns why it stops here.
             let why = notice::kept("error", "The turn failed", Some(message));
-            self.journal.record_with(&voice, vec![why], Vec::new())?;
+            self.journal.record_with(&author, vec![why], Vec::new())?;
         }
         let mut changes = Vec::new();
         let rest = self.journal.with_fold(|fold| fold.take_step(now, &mut changes));
@@ -92,12 +104,9 @@ impl Session {
         let refused = *end == TurnEnd::Finished(FinishReason::ContentFilter);
         let mut answered = MessageMeta::default();
         answered.set_turn_end(end);
-        if refused || remains.left_out == Some(LeftOut::Prompt) {
+        if refused || leftovers.left_out == Some(LeftOut::Prompt) {
             metadata.set_refused();
             answered.set_refused();
-        }
-        if let Some(LeftOut::Results(step)) = remains.left_out {
-            metadata.set_results_left_out(step);
         }
         changes.push(patch_message(&live.user_message_id, answered, now));
         changes.push(Change::PatchMessage {
@@ -108,48 +117,50 @@ impl Session {
         });
         let mut patch = SessionPatch { updated_at: now, ..SessionPatch::default() };
         let mut said = Vec::new();
-        if let Some(title) = self.first_title(&remains) {
+        if let Some(title) = self.first_title(&leftovers) {
             patch.metadata.set_title(&title);
             self.row.metadata.set_title(&title);
             said.push(Chunk::transient_data("title", json!({ "title": title })));
         }
         changes.push(Change::PatchSession(patch));
         changes.push(Change::EndRun);
-        // The log of the last run stays for readers in other processes; older ones go when nobody here needs them.
+        // The log of the last run stays for readers in other processes; older ones go when nobody here needs
+        // them.
         let before = live.first_index.min(self.journal.passed_by_all());
         changes.push(Change::TrimLog { before });
         if lease == LeaseAfter::GiveBack && self.queue.next_after(end).is_none() {
             changes.extend(self.release());
         }
         said.push(end.chunk());
-        self.journal.record_with(&voice, said, changes)?;
+        self.journal.record_with(&author, said, changes)?;
         let index = self.journal.settle().await?;
         self.hub.histories.forget(&self.id);
         if !refused {
-            self.keep_history(live, remains, rest.flatten());
+            self.keep_history(live, leftovers, rest.flatten());
         }
         Ok(index)
     }
 
     /// Keeps the conversation for the next turn if it is complete and agreed upon.
-    fn keep_history(&mut self, live: &LiveRun, remains: Remains, rest: Option<Vec<Part>>) {
-        if remains.last_step_left_out || remains.left_out.is_some() {
-            return;
+    fn keep_history(&mut self, live: &LiveRun, leftovers: TurnLeftovers, rest: Option<Vec<Part>>) {
+        let Some(mut conversation) = leftovers.conversation else { return };
+        match (leftovers.history, rest) {
+            (NextHistory::Reread, _) | (NextHistory::Extend, None) => return,
+            (NextHistory::Unchanged, _) => {}
+            (NextHistory::Extend, Some(rest)) if rest.is_empty() => {}
+            (NextHistory::Extend, Some(rest)) => {
+                conversation.push(Passage::new(live.message_id.clone(), Role::Assistant, rest));
+            }
         }
-        let (Some(mut passages), Some(rest)) = (remains.passages, rest) else { return };
-        if !rest.is_empty() {
-            let passage = Passage::new(live.message_id.clone(), Role::Assistant, rest);
-            passages.push(passage);
-        }
-        self.hub.histories.put(&self.id, passages);
+        self.hub.histories.put(&self.id, conversation);
     }
 
     /// A title for a session that has none: the first line of its first prompt.
-    fn first_title(&self, remains: &Remains) -> Option<String> {
+    fn first_title(&self, leftovers: &TurnLeftovers) -> Option<String> {
         if self.row.metadata.says_title() {
             return None;
         }
-        let passages = remains.passages.as_ref()?;
+        let passages = leftovers.conversation.as_ref()?;
         let first = passages.iter().find(|passage| passage.role == Role::User)?;
         title::first_line(&first.parts)
     }

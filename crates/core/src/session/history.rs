@@ -1,21 +1,23 @@
-//! The conversation as the model sees it: passages from rows. Reading only; what is sent is the turn's business.
+//! The conversation as the model sees it: passages from rows. Reading only; what is sent is up to the turn.
 
-use std::sync::Arc;
-
+use crate::compaction::Boundary;
 use crate::conversation::Conversation;
 use crate::ids::SessionId;
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{MessageRow, RowRange, Store, StoreResult};
+use crate::slash_commands;
+use crate::turn::left_out::leave_out_result;
 
-/// Reads the visible conversation before `before_seq`. A prompt the model refused is left out, with its answer.
+/// Reads the visible conversation before `before_seq` as it is sent: from the last boundary on, and without
+/// prompts that the model refused and slash commands, and their answers.
 pub(crate) async fn load(
     store: &dyn Store,
     session: &SessionId,
     before_seq: Option<i64>,
 ) -> StoreResult<Conversation> {
-    let mut passages = Vec::new();
+    let mut conversation = Conversation::default();
     let mut open: Option<(MessageRow, Vec<Part>)> = None;
     let mut after = None;
     loop {
@@ -28,7 +30,7 @@ pub(crate) async fn load(
                 Some((row, gathered)) if row.id == message.id => gathered.extend(parts),
                 _ => {
                     if let Some((row, gathered)) = open.replace((message, parts)) {
-                        append(&row, gathered, &mut passages);
+                        append(&row, gathered, &mut conversation);
                     }
                 }
             }
@@ -39,20 +41,37 @@ pub(crate) async fn load(
         }
     }
     if let Some((row, gathered)) = open {
-        append(&row, gathered, &mut passages);
+        append(&row, gathered, &mut conversation);
     }
-    Ok(passages.into())
+    Ok(conversation)
 }
 
-fn append(row: &MessageRow, parts: Vec<Part>, passages: &mut Vec<Arc<Passage>>) {
-    if row.metadata.is_refused() {
-        return;
+/// Adds what the model is sent of a message.
+pub(crate) fn append(row: &MessageRow, parts: Vec<Part>, conversation: &mut Conversation) {
+    let is_command = row.metadata.answers_command() || slash_commands::invocation(&parts).is_some();
+    if !row.metadata.is_refused() && !is_command {
+        split(row, parts).into_iter().for_each(|passage| conversation.push_stored(passage));
     }
-    passages.extend(split(row, parts).into_iter().map(Arc::new));
+}
+
+/// The same for an answer under way: its finished steps, and the boundary that the step after them may have
+/// set.
+pub(crate) fn append_steps(
+    row: &MessageRow,
+    parts: Vec<Part>,
+    steps: usize,
+    conversation: &mut Conversation,
+) {
+    let mut passages = split(row, parts).into_iter();
+    passages.by_ref().take(steps).for_each(|passage| conversation.push_stored(passage));
+    let boundary = passages.find_map(|passage| passage.parts.iter().rev().find_map(Boundary::of));
+    if let Some(boundary) = boundary {
+        *conversation = conversation.compacted(&boundary, conversation.len(), &row.id);
+    }
 }
 
 /// One passage per step of an assistant message; a user message is one passage.
-pub(crate) fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
+fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
     let passage = |parts| Passage::new(row.id.clone(), row.role, parts);
     if row.role != Role::Assistant {
         return vec![passage(parts)];
@@ -66,15 +85,10 @@ pub(crate) fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
             step.push(part);
         }
     }
-    if let Some(step) = row.metadata.results_left_out().and_then(|step| steps.get_mut(step)) {
-        step.iter_mut().for_each(leave_out_result);
+    let left_out = row.metadata.results_left_out();
+    if !left_out.is_empty() {
+        let calls = steps.iter_mut().flatten().filter_map(Part::tool_mut);
+        calls.filter(|tool| left_out.contains(&tool.call_id.as_str())).for_each(leave_out_result);
     }
     steps.into_iter().map(passage).collect()
-}
-
-/// The row keeps what the call gave; the model is told that it was too much.
-fn leave_out_result(part: &mut Part) {
-    if let Some(tool) = part.tool_mut().filter(|tool| tool.output.is_some()) {
-        tool.output = Some("(left out: it did not fit the model's context; ask for less of it)".into());
-    }
 }

@@ -12,7 +12,7 @@ use crate::ports::store::{Change, Epoch, LeaseGrant, Owner, SessionRecord};
 /// Resolves when another process may have written; never while nobody is followed.
 pub(super) async fn changed(hub: &Arc<hub::Shared>, following: bool) {
     if following {
-        hub.parts.leases.changed_elsewhere().await;
+        hub.ports.leases.changed_elsewhere().await;
     } else {
         pending::<()>().await;
     }
@@ -135,7 +135,7 @@ impl Session {
         self.lease.drop_held();
         let known = self.lease.known();
         let reload = known.is_none() || self.journal.failure().is_some();
-        let (epoch, moved) = match self.hub.parts.leases.acquire(&self.id, known).await? {
+        let (epoch, moved) = match self.hub.ports.leases.acquire(&self.id, known).await? {
             LeaseGrant::Granted { epoch, moved } => (epoch, moved),
             LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(self.id.clone())),
             LeaseGrant::UnknownSession => return Err(HubError::UnknownSession(self.id.clone())),

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
-
 use super::lease::LeaseAfter;
-use super::remains::Remains;
-use super::{Session, ask::Asking};
+use super::{Session, ask::OpenQuestion};
 use crate::hub::{HubError, TurnOutcome};
 use crate::limits::SHUTDOWN;
-use crate::turn::{TurnEnd, TurnResult};
+use crate::ports::backend::{TurnLeftovers, TurnResult};
+use crate::turn::TurnEnd;
 
 /// How long a task that was aborted may take to notice; it does at its next wait.
 const NOTICE: Duration = Duration::from_millis(100);
@@ -39,7 +37,8 @@ impl Session {
         self.leave().await;
     }
 
-    /// The host ends: the run is aborted and its calls closed; an open question and the queue are kept for the next owner.
+    /// The host ends: the run is aborted and its calls closed; an open question and the queue are kept for the
+    /// next owner.
     pub(super) async fn shut_down(&mut self) {
         self.queue.leave_to_store();
         self.stop_run().await;
@@ -49,20 +48,21 @@ impl Session {
     /// Cancels the turn that runs and waits for its end. It may come back with a question instead.
     pub(super) async fn stop_run(&mut self) {
         let Some(running) = self.activity.running() else { return };
-        running.cancel.cancel();
+        running.handle.cancel.cancel();
         let returned = tokio::time::timeout(SHUTDOWN, self.activity.returned()).await;
         let Some(mut running) = self.activity.take_running() else { return };
         match returned {
             Ok(Ok((turn, TurnResult::Suspended(ask)))) => {
-                self.activity.ask(Asking::new(turn, running.live, ask));
+                self.activity.ask(OpenQuestion::new(turn, running.handle, ask));
             }
             Ok(Ok((_, TurnResult::Ended(end)))) => {
-                self.end_run(running.live, end, Remains::default(), LeaseAfter::GiveBack).await;
+                self.end_run(running.handle.live, end, TurnLeftovers::default(), LeaseAfter::GiveBack).await;
             }
-            Ok(Err(_)) => self.end_crashed(running.live, LeaseAfter::GiveBack).await,
+            Ok(Err(_)) => self.end_crashed(running.handle.live, LeaseAfter::GiveBack).await,
             Err(_) => {
                 running.abort(NOTICE).await;
-                self.end_unclosed(running.live, "aborted", TurnEnd::Aborted, LeaseAfter::GiveBack).await;
+                self.end_unclosed(running.handle.live, "aborted", TurnEnd::Aborted, LeaseAfter::GiveBack)
+                    .await;
             }
         }
     }
@@ -75,7 +75,7 @@ impl Session {
     }
 
     async fn leave(&mut self) {
-        join_all(self.hub.parts.tools.iter().map(|tool| tool.session_ended(&self.id))).await;
+        self.toolbox.session_ended(&self.id).await;
         if self.give_back().await.is_err() {
             // Once more: a store that failed may work again, and nobody comes back to this.
             let again = match self.take_lease().await {

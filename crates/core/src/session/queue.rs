@@ -1,5 +1,6 @@
-//! The queue as clients see and change it: listed, cancelled, edited. What fires is `admit`'s business; nothing here fires,
-//! recovers or starts anything. A session that is not open is served from the store, by the same functions.
+//! The queue as clients see and change it: listed, cancelled, edited. What fires is `admit`'s business; nothing
+//! here fires, recovers or starts anything. A session that is not open is served from the store, by the same
+//! functions.
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use crate::ids::{MessageId, SessionId};
 use crate::journal::replay::parts_of;
 use crate::metadata::MessageMeta;
 use crate::part::Part;
-use crate::ports::model::ModelInfo;
 use crate::ports::store::{Batch, Change, LeaseGrant, SessionRecord};
 use crate::prompt::{Prompt, intake};
+use crate::slash_commands::SlashCommands;
 use crate::turn::TurnEnd;
 
 impl Session {
@@ -21,7 +22,8 @@ impl Session {
         list(&self.hub, self.queue.ids()).await
     }
 
-    /// Leaves a hidden tombstone. One that has fired already can't be cancelled here: exactly one of the two wins.
+    /// Leaves a hidden tombstone. One that has fired already can't be cancelled here: exactly one of the two
+    /// wins.
     pub(super) async fn queue_cancel(&mut self, message_id: &MessageId) -> Result<(), HubError> {
         self.demand_waiting(message_id)?;
         self.write_to_queue(message_id, vec![tombstone(&self.hub, message_id)]).await?;
@@ -40,8 +42,14 @@ impl Session {
     ) -> Result<(), HubError> {
         self.demand_waiting(message_id)?;
         let Prompt { parts, runtime_context, .. } = prompt;
+        let parts = self.slash_commands.resolve(parts);
         let model = self.current_model();
-        let changes = edited(&self.hub, &self.id, message_id, parts, model.as_ref()).await?;
+        let Some(parts) = self.take_in(parts, model, None).await? else {
+            return Err(HubError::Invalid("the edit was cancelled".to_owned()));
+        };
+        // It may have fired meanwhile.
+        self.demand_waiting(message_id)?;
+        let changes = edited(&self.hub, &self.id, message_id, &parts).await?;
         self.write_to_queue(message_id, changes).await?;
         if !runtime_context.is_empty() {
             self.queue.set_runtime_context(message_id, runtime_context);
@@ -90,7 +98,9 @@ pub(crate) async fn edit_stored(
         return Err(not_waiting(message_id));
     }
     let model = model_of(hub, &record.row);
-    let changes = edited(hub, &record.row.id, message_id, prompt.parts, model.as_ref()).await?;
+    let mut parts = SlashCommands::built_in().resolve(prompt.parts);
+    intake::take(hub, &record.row.id, model.as_ref(), &mut parts).await?;
+    let changes = edited(hub, &record.row.id, message_id, &parts).await?;
     write(hub, &record.row.id, message_id, changes).await
 }
 
@@ -100,7 +110,7 @@ async fn list(
 ) -> Result<Vec<QueuedMessage>, HubError> {
     let mut listed = Vec::new();
     for message_id in waiting {
-        if let Some((row, rows)) = hub.parts.store.message(message_id).await? {
+        if let Some((row, rows)) = hub.ports.store.message(message_id).await? {
             let queued_at = row.metadata.queued_at().unwrap_or_default();
             listed.push(QueuedMessage { message_id: message_id.clone(), queued_at, parts: parts_of(&rows)? });
         }
@@ -109,7 +119,7 @@ async fn list(
 }
 
 pub(super) fn tombstone(hub: &Arc<hub::Shared>, message_id: &MessageId) -> Change {
-    let now = hub.parts.clock.now_ms();
+    let now = hub.ports.clock.now_ms();
     let mut metadata = MessageMeta::default();
     metadata.cancel_in_queue(now);
     patch_message(message_id, metadata, now)
@@ -120,10 +130,9 @@ async fn edited(
     hub: &Arc<hub::Shared>,
     session_id: &SessionId,
     message_id: &MessageId,
-    mut parts: Vec<Part>,
-    model: Option<&ModelInfo>,
+    parts: &[Part],
 ) -> Result<Vec<Change>, HubError> {
-    let stored = hub.parts.store.message(message_id).await?;
+    let stored = hub.ports.store.message(message_id).await?;
     let Some((_, old)) = stored else { return Err(not_waiting(message_id)) };
     if parts.len() < old.len() {
         return Err(HubError::Invalid(format!(
@@ -132,30 +141,29 @@ async fn edited(
             parts.len()
         )));
     }
-    intake::take(hub, session_id, model, &mut parts).await?;
-    let now = hub.parts.clock.now_ms();
-    let mut rows = crate::rows::of_message(session_id, message_id, &parts, now, &hub.parts.ids)?;
+    let now = hub.ports.clock.now_ms();
+    let mut rows = crate::rows::of_message(session_id, message_id, parts, now, &hub.ports.ids)?;
     for (row, known) in rows.iter_mut().zip(old) {
         row.id = known.id;
     }
     Ok(rows.into_iter().map(Change::PutPart).collect())
 }
 
-/// One write to a waiting message, fenced against whoever may fire it. The lease is for this write alone: what a dead owner
-/// left stays as it is for the next one who opens the session.
+/// One write to a waiting message, fenced against whoever may fire it. The lease is for this write alone: what
+/// a dead owner left stays as it is for the next one who opens the session.
 async fn write(
     hub: &Arc<hub::Shared>,
     session_id: &SessionId,
     message_id: &MessageId,
     mut changes: Vec<Change>,
 ) -> Result<(), HubError> {
-    let epoch = match hub.parts.leases.acquire(session_id, None).await? {
+    let epoch = match hub.ports.leases.acquire(session_id, None).await? {
         LeaseGrant::Granted { epoch, .. } => epoch,
         LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(session_id.clone())),
         LeaseGrant::UnknownSession => return Err(HubError::UnknownSession(session_id.clone())),
     };
     // Looked at under the lease: from now on nobody else can fire it.
-    let record = hub.parts.store.session(session_id).await;
+    let record = hub.ports.store.session(session_id).await;
     let waits = record.map(|record| record.is_some_and(|record| record.queued.contains(message_id)));
     let waits = match waits {
         Ok(true) => Ok(()),
@@ -166,7 +174,7 @@ async fn write(
         changes.clear();
     }
     changes.push(Change::ReleaseLease);
-    commit(&*hub.parts.store, Batch { session_id: session_id.clone(), fence: Some(epoch), changes }).await?;
+    commit(&*hub.ports.store, Batch { session_id: session_id.clone(), fence: Some(epoch), changes }).await?;
     waits
 }
 

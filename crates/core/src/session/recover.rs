@@ -1,24 +1,24 @@
 //! After a dead owner: closes what it left open, finds the question nobody answered, goes on with the queue.
 
-use super::ask::Asking;
+use super::ask::OpenQuestion;
 use super::lease::LeaseAfter;
-use super::remains::Remains;
+use super::run::TurnHandle;
 use super::waiting::Queued;
 use super::{Session, history};
-use crate::chunk::{Chunk, FinishReason};
+use crate::chunk::Chunk;
 use crate::hub::HubError;
 use crate::ids::MessageId;
-use crate::journal::Voice;
+use crate::journal::Author;
 use crate::journal::fold::Fold;
 use crate::journal::reader::decode_segment;
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::part::{Role, ToolPart, ToolState};
+use crate::ports::backend::{InterruptedTurn, TurnLeftovers};
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
-use crate::turn::calls::{Call, CallState};
+use crate::turn::TurnEnd;
 use crate::turn::close::{OpenApprovals, close_message};
-use crate::turn::usage::Used;
-use crate::turn::{Turn, TurnEnd};
+use crate::turn::usage::TurnUsage;
 
 /// What the log of an unfinished run adds up to.
 struct Rebuilt {
@@ -83,7 +83,7 @@ impl Session {
     }
 
     async fn stored_queued(&self, message_id: MessageId) -> Result<Queued, HubError> {
-        let stored = self.hub.parts.store.message(&message_id).await?;
+        let stored = self.hub.ports.store.message(&message_id).await?;
         let queued_at = stored.and_then(|(row, _)| row.metadata.queued_at());
         let queued_at = queued_at.unwrap_or_default();
         Ok(Queued { message_id, queued_at, runtime_context: Vec::new(), client: None })
@@ -93,29 +93,29 @@ impl Session {
         let Rebuilt { fold, changes, steps, ended } = self.rebuild(&live).await?;
         self.journal.fold_into(fold);
         self.journal.change(changes)?;
-        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
         if !ended {
             close_message(
                 &self.journal,
-                &voice,
+                &author,
                 "aborted by host restart; it may have had effects",
                 OpenApprovals::Keep,
             )
             .await?;
         }
         let open = self.journal.with_fold(|fold| open_question(fold)).flatten();
-        if let Some(part) = open.filter(|_| !ended) {
+        if let Some(open_call) = open.filter(|_| !ended) {
             self.journal.settle().await?;
-            let turn = self.turn_again(&live, steps).await?;
-            self.ask_again(turn, live, part).await;
-            return Ok(());
+            if self.ask_again(&live, steps, open_call).await? {
+                return Ok(());
+            }
         }
         if ended {
             self.journal.close_fold();
             self.journal.change(vec![Change::EndRun])?;
             self.journal.settle().await?;
         } else {
-            self.end_run(live, TurnEnd::Aborted, Remains::default(), LeaseAfter::Keep).await;
+            self.end_run(live, TurnEnd::Aborted, TurnLeftovers::default(), LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
                 return Err(failure.into());
             }
@@ -125,16 +125,16 @@ impl Session {
 
     /// Folds the log of the run again; rows keep their ids.
     async fn rebuild(&self, live: &LiveRun) -> Result<Rebuilt, HubError> {
-        let parts = &self.hub.parts;
+        let ports = &self.hub.ports;
         let mut fold = Fold::new(self.id.clone(), live.message_id.clone());
-        if let Some((_, rows)) = parts.store.message(&live.message_id).await? {
+        if let Some((_, rows)) = ports.store.message(&live.message_id).await? {
             fold.adopt(&rows);
         }
         let mut rebuilt = Rebuilt { fold, changes: Vec::new(), steps: 0, ended: false };
         let end = self.journal.next_index();
         let mut from = live.first_index;
         while from < end {
-            let page = parts.store.read_log(&self.id, from, PAGE_BYTES).await?;
+            let page = ports.store.read_log(&self.id, from, PAGE_BYTES).await?;
             if page.is_empty() {
                 break;
             }
@@ -152,52 +152,49 @@ impl Session {
     }
 
     fn refold(&self, rebuilt: &mut Rebuilt, chunk: &Chunk) -> Result<(), HubError> {
-        let parts = &self.hub.parts;
+        let ports = &self.hub.ports;
         rebuilt
             .fold
-            .apply(chunk, || parts.clock.now_ms(), &parts.ids, &mut rebuilt.changes)
+            .apply(chunk, || ports.clock.now_ms(), &ports.ids, &mut rebuilt.changes)
             .map_err(|error| HubError::Internal(error.to_string()))?;
         rebuilt.ended |= chunk.is_terminal();
         if let Chunk::FinishStep { .. } = chunk {
-            rebuilt.fold.take_step(parts.clock.now_ms(), &mut rebuilt.changes);
+            rebuilt.fold.take_step(ports.clock.now_ms(), &mut rebuilt.changes);
             rebuilt.steps += 1;
         }
         Ok(())
     }
 
-    /// The turn as it was when its owner died: same message, same step, one call open.
-    async fn turn_again(&mut self, live: &LiveRun, steps: usize) -> Result<Box<Turn>, HubError> {
-        let store = self.hub.parts.store.clone();
-        let mut passages = history::load(&*store, &self.id, Some(live.first_seq)).await?;
+    /// Takes up the turn as it was when its owner died (same message, same step, one call open) and asks
+    /// again. `false`: its backend can't go on with it.
+    async fn ask_again(
+        &mut self,
+        live: &LiveRun,
+        finished_steps: usize,
+        open_call: ToolPart,
+    ) -> Result<bool, HubError> {
+        let store = self.hub.ports.store.clone();
+        let mut conversation = history::load(&*store, &self.id, Some(live.first_seq)).await?;
         if let Some((row, rows)) = store.message(&live.user_message_id).await? {
-            history::split(&row, parts_of(&rows)?).into_iter().for_each(|passage| passages.push(passage));
+            history::append(&row, parts_of(&rows)?, &mut conversation);
         }
-        let mut used = Used::default();
-        // From the rows, which hold everything by now: a step may be too large to have been kept while it was folded.
+        let mut usage = TurnUsage::default();
+        // From the rows, which hold everything by now: a step may be too large to have been kept while it was
+        // folded.
         if let Some((row, rows)) = store.message(&live.message_id).await? {
-            used = Used::of_metadata(&row.metadata);
-            let steps = history::split(&row, parts_of(&rows)?).into_iter().take(steps);
-            steps.for_each(|passage| passages.push(passage));
+            usage = TurnUsage::of_metadata(&row.metadata);
+            history::append_steps(&row, parts_of(&rows)?, finished_steps, &mut conversation);
         }
-        let setting = self.setting()?;
-        let mut turn = self.new_turn(setting, live, passages);
-        turn.steps = steps as u32 + 1;
-        turn.used = used;
-        turn.reason = FinishReason::ToolCalls;
-        Ok(turn)
-    }
-
-    async fn ask_again(&mut self, mut turn: Box<Turn>, live: LiveRun, part: ToolPart) {
-        let input = part.input.clone().unwrap_or_default();
-        let mut call = Call::new(&turn, part.call_id, part.tool_name, input, 1);
-        call.plan = Call::understood(&turn, &call.tool_name, &call.input).await;
-        let approval_id = part.approval.map(|approval| approval.id).unwrap_or_default();
-        let ask = turn.question_again(&mut call, approval_id);
-        debug_assert_eq!(call.state, CallState::Open);
-        turn.calls.push(call);
-        let state = self.activity.ask(Asking::new(turn, live, ask));
+        let setup = self.setup()?;
+        let context = self.turn_context(setup, live, conversation);
+        let handle = TurnHandle::of(&context, live.clone());
+        let interrupted = InterruptedTurn { finished_steps, open_call, usage };
+        let again = self.hub.ports.backend.turn_again(context, interrupted).await;
+        let Some((turn, ask)) = again else { return Ok(false) };
+        let state = self.activity.ask(OpenQuestion::new(turn, handle, ask));
         self.set_state(state);
         self.ask_everybody();
+        Ok(true)
     }
 }
 

@@ -1,45 +1,53 @@
-//! Starting turns: one commit opens a run with its user message, then its task runs. How a run ends is `end`'s business.
+//! Starting turns: one commit opens a run with its user message, then its task runs. How a run ends is `end`'s
+//! business.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::ask::Asking;
+use super::ask::OpenQuestion;
+use super::commands::CommandTurn;
 use super::lease::LeaseAfter;
-use super::remains::Remains;
-use super::setting::Setting;
-use super::{ClientSide, Command, Session, history};
+use super::{ClientSide, Session, SessionCommand, history};
 use crate::chunk::{Chunk, Rest, replay};
 use crate::conversation::Conversation;
 use crate::environment::is_news;
 use crate::events::{EventKind, RunState};
 use crate::hub::HubError;
 use crate::ids::MessageId;
-use crate::journal::Voice;
+use crate::journal::Author;
 use crate::journal::fold::Fold;
-use crate::metadata::MessageMeta;
+use crate::metadata::{MessageMeta, SessionMeta};
 use crate::part::{Part, Passage, Role};
+use crate::ports::backend::{BackendTurn, RetryState, TurnContext, TurnResult, TurnSetup, TurnStart};
 use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
 use crate::prompt::{intake, media};
-use crate::rows::{self, Place};
-use crate::turn::usage::Used;
-use crate::turn::{Entrance, Retrying, Turn, TurnResult};
+use crate::rows::{self, PartPlace};
+use crate::slash_commands::{self, Invocation};
+use crate::turn::usage::TurnUsage;
+
+/// What a session knows of a turn under way, whether it runs or waits for a person.
+#[derive(Debug)]
+pub(crate) struct TurnHandle {
+    pub(crate) live: LiveRun,
+    pub(crate) setup: Arc<TurnSetup>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) retrying: RetryState,
+}
 
 /// A turn that runs in a task of its own.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) live: LiveRun,
-    pub(crate) cancel: CancellationToken,
-    retrying: Retrying,
+    pub(crate) handle: TurnHandle,
     task: TurnTask,
 }
 
 /// The task of a turn. It must not go on writing when nobody waits for it any more.
 #[derive(Debug)]
-struct TurnTask(JoinHandle<(Box<Turn>, TurnResult)>);
+struct TurnTask(JoinHandle<(Box<dyn BackendTurn>, TurnResult)>);
 
 impl Drop for TurnTask {
     fn drop(&mut self) {
@@ -47,7 +55,14 @@ impl Drop for TurnTask {
     }
 }
 
-pub(crate) type Returned = Result<(Box<Turn>, TurnResult), JoinError>;
+pub(crate) type Returned = Result<(Box<dyn BackendTurn>, TurnResult), JoinError>;
+
+impl TurnHandle {
+    pub(crate) fn of(context: &TurnContext, live: LiveRun) -> Self {
+        let (setup, cancel) = (context.setup.clone(), context.cancel.clone());
+        Self { live, setup, cancel, retrying: context.retrying.clone() }
+    }
+}
 
 impl Running {
     /// Waits for the turn to come back.
@@ -55,18 +70,17 @@ impl Running {
         (&mut self.task.0).await
     }
 
-    pub(crate) fn start(mut turn: Box<Turn>, live: LiveRun, entrance: Entrance) -> Self {
-        let (cancel, retrying) = (turn.cancel.clone(), turn.retrying.clone());
+    pub(crate) fn start(mut turn: Box<dyn BackendTurn>, handle: TurnHandle, start: TurnStart) -> Self {
         let task = tokio::spawn(async move {
-            let result = turn.run(entrance).await;
+            let result = turn.run(start).await;
             (turn, result)
         });
-        Self { live, cancel, retrying, task: TurnTask(task) }
+        Self { handle, task: TurnTask(task) }
     }
 
     /// The state while the model is tried again.
     pub(crate) fn retrying(&self) -> Option<RunState> {
-        self.retrying.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.handle.retrying.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the task where it stands and waits until it has.
@@ -89,30 +103,54 @@ pub(crate) struct Firing {
 impl Session {
     /// Stores the message at its place together with the start of its run, then starts the turn.
     pub(super) async fn fire(&mut self, firing: Firing) -> Result<(), HubError> {
-        let setting = self.setting_of_turn().await?;
-        // Again, because the model may have been changed while the message waited.
-        intake::check(&self.hub, &firing.parts, &setting.model)?;
-        let mut passages = self.take_history().await?;
+        let setup = self.setup_of_turn().await?;
+        let command = slash_commands::invocation(&firing.parts);
+        if command.is_none() {
+            // Again, because the model may have been changed while the message waited.
+            intake::check(&self.hub, &firing.parts, &setup.model)?;
+        }
+        let mut conversation = self.take_history().await?;
         let live = LiveRun {
             user_message_id: firing.message_id.clone(),
-            message_id: self.hub.parts.ids.message(),
+            message_id: self.hub.ports.ids.message(),
             first_index: self.journal.next_index(),
             first_seq: self.last_seq + 1,
         };
         let mut parts = firing.parts;
-        parts.extend(self.environment_news(&setting).await);
-        self.store_start(&live, &setting, firing.place, &parts).await?;
+        if command.is_none() {
+            parts.extend(self.environment_news(&setup).await);
+        }
+        self.store_start(&live, &setup, firing.place, &parts).await?;
         self.last_seq = live.first_seq + 1;
-        self.tell_of_described(&parts);
-        let user = Passage::new(firing.message_id, Role::User, parts);
-        passages.push(user);
-        let mut turn = self.new_turn(setting, &live, passages);
-        turn.runtime_context = firing.runtime_context.into();
-        turn.client = firing.client;
+        if command.is_none() {
+            self.tell_of_described(&parts);
+            conversation.push(Passage::new(firing.message_id, Role::User, parts));
+        }
+        let mut context = self.turn_context(setup, &live, conversation);
+        context.runtime_context = firing.runtime_context.into();
+        context.client = firing.client;
         self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
-        self.activity.run(Running::start(turn, live, Entrance::Beginning));
-        self.set_state(RunState::Busy);
+        let handle = TurnHandle::of(&context, live);
+        match command {
+            None => {
+                let turn = self.hub.ports.backend.turn(context);
+                self.activity.run(Running::start(turn, handle, TurnStart::Beginning));
+                self.set_state(RunState::Busy);
+            }
+            Some(command) => self.answer_command(context, handle, &command).await,
+        }
         Ok(())
+    }
+
+    /// A command acts on the session itself: its turn waits for what the session found, so that nothing else
+    /// fires meanwhile.
+    async fn answer_command(&mut self, context: TurnContext, handle: TurnHandle, command: &Invocation) {
+        let (turn, found) = CommandTurn::new(context);
+        self.activity.run(Running::start(Box::new(turn), handle, TurnStart::Beginning));
+        self.set_state(RunState::Busy);
+        let answer = self.run_command(command).await;
+        // A turn that was stopped meanwhile says nothing any more.
+        drop(found.send(answer));
     }
 
     /// No model is shown such files: that it is told only of them must not go unnoticed.
@@ -121,7 +159,7 @@ impl Session {
         if names.is_empty() {
             return;
         }
-        self.tell_ourselves(Command::Notice {
+        self.tell_ourselves(SessionCommand::Notice {
             severity: "warning",
             title: "The model gets only the name, type and size of a file".into(),
             description: Some(names.join(", ")),
@@ -131,22 +169,21 @@ impl Session {
     async fn store_start(
         &mut self,
         live: &LiveRun,
-        setting: &Setting,
+        setup: &TurnSetup,
         place: Box<dyn FnOnce(i64) -> Vec<Change> + Send>,
         parts: &[Part],
     ) -> StoreResult<()> {
-        let now = self.hub.parts.clock.now_ms();
+        let now = self.hub.ports.clock.now_ms();
         let mut changes = place(live.first_seq);
         changes.extend(self.news_row(live, parts, now)?);
-        let mut metadata = Used::default().metadata();
-        metadata.set_model(&setting.model_ref().to_string());
-        metadata.set_system_prompt_digest(&setting.system.digest);
-        if setting.agent.id != self.row.agent {
-            metadata.set_agent(setting.agent.id);
-        }
-        let new_prompt = self.stored_prompt.as_ref() != Some(&setting.system.digest);
-        if new_prompt {
-            let (digest, body) = (setting.system.digest.clone(), setting.system.text.to_string());
+        let is_command = slash_commands::invocation(parts).is_some();
+        let metadata = match is_command {
+            true => MessageMeta::of_command_answer(),
+            false => self.answer_metadata(setup),
+        };
+        let new_prompt = self.stored_prompt.as_ref() != Some(&setup.system.digest);
+        if new_prompt && !is_command {
+            let (digest, body) = (setup.system.digest.clone(), setup.system.text.to_string());
             changes.push(Change::PutSystemPrompt { digest, body });
         }
         changes.push(Change::InsertMessage(MessageRow {
@@ -160,60 +197,73 @@ impl Session {
         }));
         changes.push(Change::BeginRun(live.clone()));
         changes.push(Change::PatchSession(SessionPatch {
-            metadata: self.row.metadata.only_environment(),
+            metadata: self.unstored.clone(),
             updated_at: now,
             ..SessionPatch::default()
         }));
-        let user = Voice { message_id: live.user_message_id.clone(), role: Role::User };
+        let user = Author { message_id: live.user_message_id.clone(), role: Role::User };
         let mut said = Vec::new();
         replay::chunks(0, parts, &mut said);
         self.journal.record_with(&user, said, changes)?;
         self.journal.fold_into(Fold::new(self.id.clone(), live.message_id.clone()));
-        let voice = Voice { message_id: live.message_id.clone(), role: Role::Assistant };
+        let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
         let start = Chunk::Start {
             message_id: Some(live.message_id.to_string()),
             message_metadata: None,
             rest: Rest::none(),
         };
-        self.journal.record_now(&voice, start)?;
+        self.journal.record_now(&author, start)?;
         // The model must not see what is not stored.
         self.journal.settle().await?;
-        self.stored_prompt = Some(setting.system.digest.clone());
+        self.unstored = SessionMeta::default();
+        if !is_command {
+            self.stored_prompt = Some(setup.system.digest.clone());
+        }
         Ok(())
+    }
+
+    /// What an answer of a model says of itself before it begins.
+    fn answer_metadata(&self, setup: &TurnSetup) -> MessageMeta {
+        let mut metadata = TurnUsage::default().metadata();
+        metadata.set_model(&setup.model_ref().to_string());
+        metadata.set_system_prompt_digest(&setup.system.digest);
+        if setup.agent.id != self.row.agent {
+            metadata.set_agent(setup.agent.id);
+        }
+        metadata
     }
 
     /// The row of what is told beside the user's own parts, which have theirs already.
     fn news_row(&self, live: &LiveRun, parts: &[Part], now: i64) -> StoreResult<Option<Change>> {
         let Some(index) = parts.iter().position(is_news) else { return Ok(None) };
-        let place = Place { session_id: &self.id, message_id: &live.user_message_id, index };
-        let row = rows::of_part(place, self.hub.parts.ids.part(), &parts[index], now, now)?;
+        let place = PartPlace { session_id: &self.id, message_id: &live.user_message_id, index };
+        let row = rows::of_part(place, self.hub.ports.ids.part(), &parts[index], now, now)?;
         Ok(Some(Change::PutPart(row)))
     }
 
     /// The turn's task has ended: by itself, to ask somebody, or by a panic.
     pub(super) async fn turn_returned(&mut self, returned: Returned) {
         let Some(running) = self.activity.take_running() else { return };
+        let is_cancelled = running.handle.cancel.is_cancelled();
         match returned {
             Ok((turn, TurnResult::Suspended(ask))) => {
-                if let About::Permission { .. } = ask.about {
+                if let About::Permission(_) = ask.about {
                     self.publish(EventKind::ApprovalRequested { call_id: ask.call_id.clone() });
                 }
-                let state = self.activity.ask(Asking::new(turn, running.live, ask));
+                let state = self.activity.ask(OpenQuestion::new(turn, running.handle, ask));
                 self.set_state(state);
-                if running.cancel.is_cancelled() {
+                if is_cancelled {
                     self.cancel().await;
                 } else {
                     self.ask_everybody();
                 }
             }
             Ok((turn, TurnResult::Ended(end))) => {
-                let remains = Remains::of(&turn);
-                drop(turn);
-                self.end_run(running.live, end, remains, LeaseAfter::GiveBack).await;
+                self.end_run(running.handle.live, end, turn.leftovers(), LeaseAfter::GiveBack).await;
                 self.drain().await;
             }
             Err(_) => {
-                self.end_crashed(running.live, LeaseAfter::GiveBack).await;
+                self.end_crashed(running.handle.live, LeaseAfter::GiveBack).await;
                 self.drain().await;
             }
         }
@@ -222,7 +272,7 @@ impl Session {
     async fn take_history(&mut self) -> Result<Conversation, HubError> {
         match self.hub.histories.take(&self.id) {
             Some(history) => Ok(history),
-            None => Ok(history::load(&*self.hub.parts.store, &self.id, None).await?),
+            None => Ok(history::load(&*self.hub.ports.store, &self.id, None).await?),
         }
     }
 }

@@ -1,27 +1,38 @@
 //! A session looks around: once for its system prompt, then before every turn for what has changed.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 
-use super::Session;
-use super::setting::Setting;
+use super::{Session, SessionCommand};
+use crate::agents::Agent;
 use crate::calendar;
-use crate::environment::{Environment, Facts, Told};
-use crate::limits::LOOK_AROUND;
+use crate::environment::{self, Facts, SessionEnvironment, ToldEnvironment};
+use crate::hub::HubError;
+use crate::instructions::{self, FoundInstructions, ProjectInstructions, ToldInstructions};
+use crate::limits::{LOOK_AROUND, LOOK_LATER};
 use crate::part::Part;
+use crate::ports::WorkspaceLook;
+use crate::ports::backend::TurnSetup;
+use crate::ports::model::ModelInfo;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
+use crate::watchdog::ReadRules;
 
 /// What version control is being asked, beside everything else.
 #[derive(Debug, Default)]
 pub(crate) struct Uncommitted(Option<JoinHandle<Option<String>>>);
 
 impl Uncommitted {
-    /// What was found by now. A first turn that comes earlier goes without: nothing waits for version control.
+    /// What was found by now. A first turn that comes earlier goes without: nothing waits for version control,
+    /// and what is not asked for any more is not looked for.
     fn take(&mut self) -> Option<String> {
-        self.0.take()?.now_or_never()?.ok().flatten()
+        let mut looking = self.0.take()?;
+        let found = (&mut looking).now_or_never();
+        looking.abort();
+        found?.ok().flatten()
     }
 }
 
@@ -31,65 +42,113 @@ impl Session {
         if self.told().is_some() || self.uncommitted.0.is_some() {
             return;
         }
-        let Some(surroundings) = &self.hub.parts.surroundings else { return };
+        let Some(surroundings) = &self.hub.ports.surroundings else { return };
         let looking = surroundings.uncommitted(Arc::new(self.workspace()));
-        self.uncommitted = Uncommitted(Some(tokio::spawn(looking)));
+        self.uncommitted = Uncommitted(Some(tokio::spawn(async {
+            tokio::time::sleep(LOOK_LATER).await;
+            looking.await
+        })));
     }
 
-    /// Captures the environment unless that was done before. It is stored with the turn that begins.
-    pub(super) async fn capture_environment(&mut self, model: &ModelRef) {
-        if self.told().is_none() {
-            let uncommitted = self.uncommitted.take();
-            let now = self.look_around(&self.workspace(), model, uncommitted.as_deref()).await;
-            self.row.metadata.set_environment(&Told::first(now));
+    /// Captures environment and instructions unless that was done before. They are stored with the turn that
+    /// begins.
+    pub(super) async fn capture_environment(&mut self, model: &ModelInfo) -> Result<(), HubError> {
+        if self.told().is_some() {
+            return Ok(());
         }
+        let (agent, workspace) = (self.current_agent()?, Arc::new(self.workspace()));
+        let look = self.look_around(&agent, &workspace).await.unwrap_or_default();
+        let uncommitted = self.uncommitted.take();
+        let now = self.environment_now(&workspace, &model.model, look.git.as_deref(), uncommitted.as_deref());
+        let FoundInstructions { files, left_out } = look.instructions;
+        let (instructions, cut) = ToldInstructions::first(files, instructions::room(model.context));
+        self.tell_of_left_out(&instructions.captured, &cut, &left_out);
+        self.keep_told(&ToldEnvironment::first(now), Some(&instructions));
+        Ok(())
     }
 
     /// What the system prompt says. A session from before there was such a thing has none until its next turn.
-    pub(super) fn environment(&self) -> Environment {
+    pub(super) fn environment(&self) -> SessionEnvironment {
         self.told().map(|told| told.captured).unwrap_or_default()
     }
 
-    /// What has changed since it was last told, for the message that takes its place now.
-    pub(super) async fn environment_news(&mut self, setting: &Setting) -> Option<Part> {
-        let now = self.look_around(&setting.workspace, &setting.model.model, None).await;
-        let mut told = self.told()?;
-        let news = told.tell(&now)?;
-        self.row.metadata.set_environment(&told);
-        Some(news)
+    /// The instructions that are part of the system prompt.
+    pub(super) fn instructions(&self) -> ProjectInstructions {
+        self.row.metadata.instructions().map(|told| told.captured).unwrap_or_default()
     }
 
-    fn told(&self) -> Option<Told> {
+    /// What has changed since it was last told, for the message that takes its place now.
+    pub(super) async fn environment_news(&mut self, setup: &TurnSetup) -> Option<Part> {
+        let look = self.look_around(&setup.agent, &setup.workspace).await;
+        let git = look.as_ref().and_then(|look| look.git.as_deref());
+        let now = self.environment_now(&setup.workspace, &setup.model.model, git, None);
+        let mut told = self.told()?;
+        let environment = told.tell(&now, setup.agent.commands);
+        // A disk that did not answer in time says nothing about instructions, nor that they are gone.
+        let found = look.map(|look| look.instructions.files);
+        let mut instructions = self.row.metadata.instructions().unwrap_or_default();
+        let room = instructions::room(setup.model.context);
+        let changed = found.and_then(|found| instructions.tell(&found, room));
+        let text = [environment, changed.clone()].into_iter().flatten().collect::<Vec<_>>().join("\n");
+        if text.is_empty() {
+            return None;
+        }
+        self.keep_told(&told, changed.is_some().then_some(&instructions));
+        Some(environment::news_part(&text))
+    }
+
+    fn keep_told(&mut self, told: &ToldEnvironment, instructions: Option<&ToldInstructions>) {
+        for metadata in [&mut self.row.metadata, &mut self.unstored] {
+            metadata.set_environment(told);
+            instructions.into_iter().for_each(|instructions| metadata.set_instructions(instructions));
+        }
+    }
+
+    fn told(&self) -> Option<ToldEnvironment> {
         self.row.metadata.environment()
     }
 
-    async fn look_around(
+    /// The user learns once, when the instructions are captured, what of them no model is shown.
+    fn tell_of_left_out(&self, kept: &ProjectInstructions, cut: &[PathBuf], left_out: &[String]) {
+        let cut = instructions::cut_notice(cut, kept);
+        let cut = cut.map(|cut| ("The project's instructions are too long", cut));
+        let left_out = (!left_out.is_empty()).then(|| left_out.join("; "));
+        let left_out = left_out.map(|left_out| ("Some project instructions were left out", left_out));
+        for (title, description) in cut.into_iter().chain(left_out) {
+            tracing::warn!(session = %self.id, description, "{title}");
+            let (title, description) = (title.to_owned(), Some(description));
+            self.tell_ourselves(SessionCommand::Notice { severity: "warning", title, description });
+        }
+    }
+
+    /// What the machine says of the workspace; `None` where it does not answer: a slow disk must not hold up a
+    /// turn.
+    async fn look_around(&self, agent: &Agent, workspace: &Arc<Workspace>) -> Option<WorkspaceLook> {
+        let surroundings = self.hub.ports.surroundings.as_ref()?;
+        let rules = ReadRules::of(&self.rulebook(agent, workspace), self.approval());
+        tokio::time::timeout(LOOK_AROUND, surroundings.look(Arc::clone(workspace), rules)).await.ok()
+    }
+
+    fn environment_now(
         &self,
         workspace: &Workspace,
         model: &ModelRef,
+        git: Option<&str>,
         uncommitted: Option<&str>,
-    ) -> Environment {
-        let parts = &self.hub.parts;
-        let git = match &parts.surroundings {
-            // A disk that does not answer must not hold up a turn.
-            Some(surroundings) => {
-                let looking = surroundings.git(workspace.root.clone());
-                tokio::time::timeout(LOOK_AROUND, looking).await.ok().flatten()
-            }
-            None => None,
-        };
-        let now = parts.clock.now();
+    ) -> SessionEnvironment {
+        let ports = &self.hub.ports;
+        let now = ports.clock.now();
         let date = format!("{} ({})", calendar::date(&now), calendar::zone_name(&now));
-        Environment::of(Facts {
-            platform: &parts.settings.platform,
+        SessionEnvironment::of(Facts {
+            platform: &ports.settings.platform,
             workspace,
-            git: git.as_deref(),
+            git,
             uncommitted,
             date: &date,
             model,
-            containment: parts.settings.containment.known(),
+            containment: ports.settings.containment.known(),
             approval: self.approval(),
-            people: parts.settings.people,
+            people: ports.settings.people,
         })
     }
 }

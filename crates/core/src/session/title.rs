@@ -1,5 +1,5 @@
-//! The title of a session: the first line of its prompt at once, a better one by a small model beside the session. One try;
-//! nobody waits for it, and what fails is only logged.
+//! The title of a session: the first line of its prompt at once, a better one by a small model beside the
+//! session. One try; nobody waits for it, and what fails is only logged.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Session;
 use super::choose::aside;
-use super::remains::Remains;
 use crate::agents::TITLE_AGENT;
 use crate::chunk::{Chunk, FinishReason};
 use crate::hub::HubError;
@@ -19,14 +18,16 @@ use crate::ids::MessageId;
 use crate::legible::{is_invisible, is_odd_blank};
 use crate::limits::{TITLE_ANSWER_BYTES, TITLE_CHARACTERS, TITLE_EXCERPT_BYTES, TITLE_TIME};
 use crate::part::{Part, Passage, Role};
+use crate::ports::backend::TurnLeftovers;
 use crate::ports::model::{ModelError, ModelInfo, ModelRequest, StepEvent, ThoughtLevel, Usage};
 use crate::ports::store::Change;
 use crate::ports::{BoxStream, Model};
 use crate::prompt::text_of;
 use crate::turn::TurnEnd;
-use crate::turn::usage::Used;
+use crate::turn::usage::TurnUsage;
 
-/// Whether a session still wants a title of a model's making. In memory only: a session that is loaded keeps what it has.
+/// Whether a session still wants a title of a model's making. In memory only: a session that is loaded keeps
+/// what it has.
 #[derive(Debug, Default)]
 pub(crate) enum Titling {
     #[default]
@@ -39,7 +40,7 @@ pub(crate) enum Titling {
 /// The call of the small model. Dropping it ends the call.
 #[derive(Debug)]
 pub(crate) struct Making {
-    task: JoinHandle<Result<Made, Unmade>>,
+    task: JoinHandle<Result<MadeTitle, TitleError>>,
     _cancelled_with_us: DropGuard,
 }
 
@@ -51,14 +52,14 @@ impl Drop for Making {
 
 /// What came of the call.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Made {
+pub(crate) struct MadeTitle {
     /// `None` when nothing of the answer could be a title.
     title: Option<String>,
-    used: Used,
+    used: TurnUsage,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unmade {
+pub(crate) enum TitleError {
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error("the answer was cut off")]
@@ -69,11 +70,11 @@ pub(crate) enum Unmade {
 
 /// How the conversation began, as the small model is shown it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Excerpt(String);
+pub(super) struct TitleExcerpt(String);
 
 impl Titling {
     /// Waits for the call to come back; for ever when there is none.
-    pub(crate) async fn made(&mut self) -> Result<Result<Made, Unmade>, JoinError> {
+    pub(crate) async fn made(&mut self) -> Result<Result<MadeTitle, TitleError>, JoinError> {
         match self {
             Self::UnderWay(making) => (&mut making.task).await,
             Self::NotDue | Self::Due => pending().await,
@@ -83,7 +84,7 @@ impl Titling {
 
 impl Session {
     /// Before the end of a turn is stored: what a title can be made of, if this is the turn to make one of.
-    pub(super) fn title_excerpt(&mut self, end: &TurnEnd, remains: &Remains) -> Option<Excerpt> {
+    pub(super) fn title_excerpt(&mut self, end: &TurnEnd, leftovers: &TurnLeftovers) -> Option<TitleExcerpt> {
         if !self.row.metadata.says_title() {
             self.titling = Titling::Due;
         }
@@ -97,22 +98,22 @@ impl Session {
             TurnEnd::StepLimit | TurnEnd::Aborted | TurnEnd::Failed { .. } => false,
         };
         match (&self.titling, finished) {
-            (Titling::Due, true) => Excerpt::of(remains.passages.as_ref()?),
+            (Titling::Due, true) => TitleExcerpt::of(leftovers.conversation.as_ref()?),
             (Titling::Due | Titling::NotDue | Titling::UnderWay(_), _) => None,
         }
     }
 
     /// After the turn was answered: asks the small model, in a task of its own.
-    pub(super) fn begin_title(&mut self, excerpt: Option<Excerpt>) {
+    pub(super) fn begin_title(&mut self, excerpt: Option<TitleExcerpt>) {
         let (Some(excerpt), Titling::Due) = (excerpt, &self.titling) else { return };
         self.titling = Titling::NotDue;
-        let parts = &self.hub.parts;
-        let beside = || parts.model.small(&self.current_model()?.model);
-        let Some(small) = parts.settings.small_model.clone().or_else(beside) else { return };
-        let Some(info) = parts.model.describe(&small) else {
+        let ports = &self.hub.ports;
+        let beside = || ports.model.small(&self.current_model()?.model);
+        let Some(small) = ports.settings.small_model.clone().or_else(beside) else { return };
+        let Some(info) = ports.model.describe(&small) else {
             return tracing::debug!(model = %small, "the model for titles can't be used");
         };
-        let Some(agent) = parts.agents.get(TITLE_AGENT) else { return };
+        let Some(agent) = ports.agents.get(TITLE_AGENT) else { return };
         let text = Part::Text { text: excerpt.0, state: None, provider_metadata: None };
         let asked = Passage::new(MessageId::new(""), Role::User, vec![text]);
         let request = ModelRequest {
@@ -124,15 +125,15 @@ impl Session {
             passages: vec![Arc::new(asked)].into(),
             runtime_context: Arc::new([]),
             tools: Arc::new([]),
-            blobs: parts.blobs.clone(),
+            blobs: ports.blobs.clone(),
         };
         let cancel = CancellationToken::new();
-        let task = tokio::spawn(make(parts.model.clone(), request, cancel.clone()));
+        let task = tokio::spawn(make(ports.model.clone(), request, cancel.clone()));
         self.titling = Titling::UnderWay(Making { task, _cancelled_with_us: cancel.drop_guard() });
     }
 
     /// The call came back: its title is stored and told, its cost is the session's.
-    pub(super) async fn take_title(&mut self, made: Result<Result<Made, Unmade>, JoinError>) {
+    pub(super) async fn take_title(&mut self, made: Result<Result<MadeTitle, TitleError>, JoinError>) {
         self.titling = Titling::NotDue;
         let made = match made {
             Ok(Ok(made)) => made,
@@ -145,7 +146,7 @@ impl Session {
         self.go_on().await;
     }
 
-    async fn store_title(&mut self, made: Made) -> Result<(), HubError> {
+    async fn store_title(&mut self, made: MadeTitle) -> Result<(), HubError> {
         self.take_lease().await?;
         let mut patch = self.empty_patch();
         patch.add_usage = Some(made.used.totals());
@@ -155,7 +156,7 @@ impl Session {
             said.push(Chunk::transient_data("title", json!({ "title": title })));
         }
         self.journal.record_with(&aside(), said, vec![Change::PatchSession(patch)])?;
-        self.spent.add(made.used.cost_usd);
+        self.cost.add(made.used.cost_usd);
         self.journal.settle().await?;
         if let Some(title) = made.title {
             self.row.metadata.set_title(&title);
@@ -168,17 +169,17 @@ async fn make(
     model: Arc<dyn Model>,
     request: ModelRequest,
     cancel: CancellationToken,
-) -> Result<Made, Unmade> {
+) -> Result<MadeTitle, TitleError> {
     let info = request.info.clone();
     let answered = tokio::time::timeout(TITLE_TIME, hear(model.stream(request, cancel)));
-    let (answer, tokens) = answered.await.map_err(|_| Unmade::TooLate)??;
-    Ok(Made { title: clean(&answer), used: used(&info, tokens) })
+    let (answer, tokens) = answered.await.map_err(|_| TitleError::TooLate)??;
+    Ok(MadeTitle { title: clean(&answer), used: used(&info, tokens) })
 }
 
 /// The text of the answer, as much as a title can be in, and what it used.
 async fn hear(
     mut events: BoxStream<'static, Result<StepEvent, ModelError>>,
-) -> Result<(String, Usage), Unmade> {
+) -> Result<(String, Usage), TitleError> {
     let mut answer = String::new();
     while let Some(event) = events.next().await {
         match event? {
@@ -191,16 +192,16 @@ async fn hear(
             StepEvent::End { usage, .. } => return Ok((answer, usage)),
         }
     }
-    Err(Unmade::Cut)
+    Err(TitleError::Cut)
 }
 
-fn used(info: &ModelInfo, tokens: Usage) -> Used {
+fn used(info: &ModelInfo, tokens: Usage) -> TurnUsage {
     let counted = tokens != Usage::default();
     let price = info.price.filter(|_| counted);
-    Used { tokens, cost_usd: price.map(|price| price.of(&tokens)) }
+    TurnUsage { tokens, cost_usd: price.map(|price| price.of(&tokens)) }
 }
 
-impl Excerpt {
+impl TitleExcerpt {
     /// The last prompt and what was answered, both cut.
     fn of(passages: &[Arc<Passage>]) -> Option<Self> {
         let asked = passages.iter().rposition(|passage| passage.role == Role::User)?;
@@ -238,7 +239,8 @@ pub(super) fn first_line(parts: &[Part]) -> Option<String> {
     Some(shortened(line))
 }
 
-/// What a model answered as one line without ornament. Models wrap titles in quotes, headings, labels and thoughts.
+/// What a model answered as one line without ornament. Models wrap titles in quotes, headings, labels and
+/// thoughts.
 fn clean(answer: &str) -> Option<String> {
     let spoken = match answer.rsplit_once("</think>") {
         Some((_, spoken)) => spoken,
@@ -317,10 +319,10 @@ mod tests {
             passage(Role::Assistant, &["I look."]),
             passage(Role::Assistant, &[&long, &long]),
         ];
-        let Excerpt(text) = Excerpt::of(&passages).unwrap();
+        let TitleExcerpt(text) = TitleExcerpt::of(&passages).unwrap();
         assert!(text.starts_with("<user>\nnew\nwords\n</user>\n<agent>\nI look.\nüü"), "{text}");
         assert!(!text.contains("old") && text.len() < 2 * TITLE_EXCERPT_BYTES + 200, "{}", text.len());
-        assert_eq!(Excerpt::of(&[passage(Role::User, &[])]), None);
+        assert_eq!(TitleExcerpt::of(&[passage(Role::User, &[])]), None);
     }
 
     proptest! {

@@ -1,5 +1,5 @@
-//! The messages that wait for their turn, and who waits for the end of a turn. In memory; what is stored is `queue`'s and
-//! `admit`'s business.
+//! The messages that wait for their turn, and who waits for the end of a turn. In memory; what is stored is
+//! `queue`'s and `admit`'s business.
 //!
 //! A message that was withdrawn does not wait any more, and whoever waited for it has an answer.
 
@@ -22,16 +22,16 @@ pub(crate) struct Queued {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct PromptQueue {
     waiting: VecDeque<Queued>,
-    /// Messages whose callers were told that they failed. They must not run later: they are taken from the stored queue as
-    /// soon as the store can be written again.
+    /// Messages whose callers were told that they failed. They must not run later: they are taken from the
+    /// stored queue as soon as the store can be written again.
     withdrawn: HashSet<MessageId>,
     /// Who waits for the end of a message's turn, whether it waits or runs.
     callers: HashMap<MessageId, Vec<Reply<TurnOutcome>>>,
 }
 
-impl Queue {
+impl PromptQueue {
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -49,8 +49,8 @@ impl Queue {
         self.ids().any(|waiting| waiting == id)
     }
 
-    /// The time of a message that begins to wait now. Strictly growing: ids of one millisecond, some of them minted by
-    /// clients, say nothing about who came first.
+    /// The time of a message that begins to wait now. Strictly growing: ids of one millisecond, some of them
+    /// minted by clients, say nothing about who came first.
     pub(crate) fn time_behind(&self, now: i64) -> i64 {
         now.max(self.waiting.back().map_or(i64::MIN, |last| last.queued_at + 1))
     }
@@ -137,7 +137,8 @@ impl Queue {
         &self.withdrawn
     }
 
-    /// A message that fired after all is a run to be settled; only what is still stored as waiting stays withdrawn.
+    /// A message that fired after all is a run to be settled; only what is still stored as waiting stays
+    /// withdrawn.
     pub(crate) fn keep_withdrawn(&mut self, stored: &[MessageId]) {
         self.withdrawn.retain(|id| stored.contains(id));
     }

@@ -1,21 +1,30 @@
-//! Questions of a turn to a person: made, recorded before anybody sees them, and what their answers do to the call.
+//! Questions of a turn to a person: made, recorded before anybody sees them, and what their answers do to the
+//! call.
 
 use std::sync::Arc;
 
-use super::calls::{Call, CallState, Grant, Planned};
+use super::call::{Call, CallState, Grant, Planned};
 use super::gate::Gate;
 use super::results::{approval, finished, said};
-use super::{Answered, Decision, Stop, Turn};
+use super::{StepStop, Turn};
 use crate::chunk::{Chunk, Rest};
 use crate::hub::People;
+use crate::ports::backend::{Answered, Decision};
 use crate::ports::client::{About, Ask};
 use crate::ports::tool::WriteGrant;
 use crate::watchdog::{Action, Commands, Judged};
 
+/// What a call is told whose questions stay without answers.
+const UNSAID: &str = "question: the user declined to answer. Use your judgement, say what you assumed, and go on; if you can't \
+                      go on without an answer, ask in your text and end your turn";
+const UNASKED: &str = "question: nobody was asked, because this editor can't show these questions: without forms it shows only \
+                       those with one or two options, of which one is the answer. Ask in your text and end your turn, or use \
+                       your judgement and say what you assumed";
+
 /// What a call is told that its user turned down.
 fn rejection(about: &About) -> &'static str {
     match about {
-        About::Permission { .. } => "the user rejected this call",
+        About::Permission(_) => "the user rejected this call",
         About::Questions(_) => {
             "the user chose none of the options; ask in your text and end your turn if you need an answer"
         }
@@ -23,13 +32,14 @@ fn rejection(about: &About) -> &'static str {
 }
 
 impl Turn {
-    /// A call that is for a person to answer does not run, unless there is none: its tool then says what that means.
+    /// A call that is for a person to answer does not run, unless there is none: its tool then says what that
+    /// means.
     pub(super) fn gate_of_questions(&self, call: &Call, planned: &Planned, judged: Judged) -> Gate {
         let questions = &planned.plan.questions;
-        match self.hub.parts.settings.people {
+        match self.hub.ports.settings.people {
             People::Present if !questions.is_empty() => {
                 let about = About::Questions(questions.as_slice().into());
-                Gate::Ask(self.ask_about(call, self.hub.parts.ids.approval(), about))
+                Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
             }
             People::Present | People::Absent => {
                 let Judged { grants: directories, network, writes, .. } = judged;
@@ -40,8 +50,8 @@ impl Turn {
 
     pub(super) fn ask_about(&self, call: &Call, approval_id: String, about: About) -> Arc<Ask> {
         Arc::new(Ask {
-            session_id: self.setting.workspace.session_id.clone(),
-            message_id: self.voice.message_id.clone(),
+            session_id: self.setup.workspace.session_id.clone(),
+            message_id: self.author.message_id.clone(),
             call_id: call.call_id.clone(),
             approval_id,
             tool_name: call.tool_name.clone(),
@@ -51,7 +61,7 @@ impl Turn {
         })
     }
 
-    pub(super) async fn record_ask(&self, ask: &Ask) -> Result<(), Stop> {
+    pub(super) async fn record_ask(&self, ask: &Ask) -> Result<(), StepStop> {
         self.record(Chunk::ToolApprovalRequest {
             approval_id: ask.approval_id.clone(),
             call_id: ask.call_id.clone(),
@@ -64,18 +74,18 @@ impl Turn {
     }
 
     /// Records the answer before anything is done because of it.
-    pub(super) async fn take_answer(&mut self, answered: Answered) -> Result<(), Stop> {
-        let Answered { ask, decision } = answered;
+    pub(super) async fn take_answer(&mut self, answered: Answered) -> Result<(), StepStop> {
+        let Answered { ask, decision, .. } = answered;
         let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
         let (approved, reason) = match decision {
-            Decision::Allow | Decision::Said(_) | Decision::Unsaid => (true, None),
+            Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => (true, None),
             Decision::Reject => {
                 let text = rejection(&ask.about);
                 (false, Some(index.map_or_else(|| text.to_owned(), |index| self.calls[index].warned(text))))
             }
             Decision::End(reason) => (false, Some(reason.to_owned())),
         };
-        if let (About::Permission { .. }, Some(index)) = (&ask.about, index) {
+        if let (About::Permission(_), Some(index)) = (&ask.about, index) {
             let action = if approved { Action::Allow } else { Action::Deny };
             let asked = self.calls[index].decision.take();
             self.calls[index].decision = asked.map(|asked| asked.answered(action));
@@ -86,23 +96,35 @@ impl Turn {
         if !approved {
             let denial = self.calls[index].denial(&reason.unwrap_or_default());
             self.settle(index, denial).await?;
-            return if decision == Decision::Reject { Ok(()) } else { Err(Stop::Aborted) };
+            return if decision == Decision::Reject { Ok(()) } else { Err(StepStop::Aborted) };
         }
-        if let (Decision::Said(answers), About::Questions(questions)) = (&decision, &ask.about) {
-            let call = &self.calls[index];
-            let result = finished(self, call, said(call, questions, answers)).await?;
-            return self.settle(index, result).await;
-        }
-        self.let_run(index).await
+        let call = &self.calls[index];
+        let result = match (&decision, &ask.about) {
+            (Decision::Said(answers), About::Questions(questions)) => {
+                finished(self, call, said(call, questions, answers)).await?
+            }
+            (Decision::Unsaid, About::Questions(_)) => call.failure(UNSAID),
+            (Decision::Unasked, About::Questions(_)) => call.failure(UNASKED),
+            (
+                Decision::Allow
+                | Decision::Reject
+                | Decision::Said(_)
+                | Decision::Unsaid
+                | Decision::Unasked
+                | Decision::End(_),
+                About::Permission(_) | About::Questions(_),
+            ) => return self.let_run(index).await,
+        };
+        self.settle(index, result).await
     }
 
     /// A person has allowed it.
-    async fn let_run(&mut self, index: usize) -> Result<(), Stop> {
+    async fn let_run(&mut self, index: usize) -> Result<(), StepStop> {
         let Some(planned) = self.calls[index].planned() else { return Ok(()) };
         let judged = self.judged(planned);
         // The rules may have become stricter while the question was open, above all over a restart.
         if judged.verdict.action == Action::Deny {
-            let refusal = judged.verdict.refusal();
+            let refusal = planned.untouched(&self.refusal(&judged.verdict));
             self.calls[index].decision = Some(judged.verdict);
             let failure = self.calls[index].failure(&refusal);
             return self.settle(index, failure).await;
@@ -112,7 +134,7 @@ impl Turn {
             return self.settle(index, failure).await;
         }
         let network = judged.network_once_allowed(&planned.plan.accesses);
-        let writes = match self.setting.agent.commands {
+        let writes = match self.setup.agent.commands {
             Commands::Any => WriteGrant::Granted,
             Commands::OnlyReading => judged.writes,
         };

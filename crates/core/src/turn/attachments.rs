@@ -1,14 +1,15 @@
-//! Attachments that a provider would not take: from then on they are only described, so that they brick no session.
+//! Attachments that a provider would not take: from then on they are only described, so that they brick no
+//! session.
 
 use std::collections::HashMap;
 
-use super::{Stop, Turn};
+use super::{StepStop, Turn};
 use crate::journal::replay;
 use crate::notice;
 use crate::part::{Part, Passage, Role};
 use crate::ports::store::{Change, PartRow, StoreError};
 use crate::prompt::media;
-use crate::rows::{self, Place};
+use crate::rows::{self, PartPlace};
 
 /// Whether another try could go better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +19,9 @@ pub(super) enum Remedy {
 }
 
 impl Turn {
-    /// Marks the attachments that can be to blame: those since the model last said something, what its calls gave it among
-    /// them, or else all. Each is marked once, so this comes to an end.
-    pub(super) async fn leave_out_attachments(&mut self, reason: &str) -> Result<Remedy, Stop> {
+    /// Marks the attachments that can be to blame: those since the model last said something, what its calls
+    /// gave it among them, or else all. Each is marked once, so this comes to an end.
+    pub(super) async fn leave_out_attachments(&mut self, reason: &str) -> Result<Remedy, StepStop> {
         let new = self.passages.iter().rposition(|passage| is_answer(passage)).unwrap_or(0);
         let mut marked = self.mark_from(new, reason);
         if marked.is_empty() {
@@ -39,7 +40,7 @@ impl Turn {
         }
         let title = "The provider rejected an attachment; the model gets only its description";
         let said = notice::kept("warning", title, Some(&format!("{}: {reason}", names.join(", "))));
-        self.journal.record_with(&self.voice, vec![said], changes)?;
+        self.journal.record_with(&self.author, vec![said], changes)?;
         Ok(Remedy::TryAgain)
     }
 
@@ -65,13 +66,13 @@ impl Turn {
     async fn part_changes(&self, passage: &Passage) -> Result<Vec<Change>, StoreError> {
         // The last step of this very turn may still be on its way there.
         self.journal.settle().await?;
-        let Some((_, rows)) = self.hub.parts.store.message(&passage.message_id).await? else {
+        let Some((_, rows)) = self.hub.ports.store.message(&passage.message_id).await? else {
             return Ok(Vec::new());
         };
-        let now = self.hub.parts.clock.now_ms();
+        let now = self.hub.ports.clock.now_ms();
         let put = |(row, part): (&PartRow, &Part)| {
             let index = row.index as usize;
-            let place = Place { session_id: &row.session_id, message_id: &row.message_id, index };
+            let place = PartPlace { session_id: &row.session_id, message_id: &row.message_id, index };
             Ok(Change::PutPart(rows::of_part(place, row.id.clone(), part, row.created_at, now)?))
         };
         let marked = match passage.role {

@@ -6,7 +6,7 @@ use super::{Turn, TurnEnd, repeats};
 use crate::chunk::reduce::StreamKind;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
-use crate::journal::{Journal, Voice};
+use crate::journal::{Author, Journal};
 use crate::part::{ToolPart, ToolState};
 use crate::ports::store::StoreResult;
 
@@ -14,14 +14,15 @@ impl Turn {
     /// Before the terminal chunk of a turn that did not end by itself.
     pub(crate) async fn close_everything(&mut self, end: &TurnEnd) -> StoreResult<()> {
         self.calls.clear();
-        close_message(&self.journal, &self.voice, reason_of(end), OpenApprovals::Close).await
+        close_message(&self.journal, &self.author, reason_of(end), OpenApprovals::Close).await
     }
 
     pub(crate) async fn close_streams(&self) -> StoreResult<()> {
-        close_streams(&self.journal, &self.voice).await
+        close_streams(&self.journal, &self.author).await
     }
 
-    /// Fails the calls whose arguments are still streaming; gives them with their tools, and how often each was repeated.
+    /// Fails the calls whose arguments are still streaming; gives them with their tools, and how often each was
+    /// repeated.
     pub(crate) async fn close_inputs(&mut self, reason: &str) -> StoreResult<Vec<(CallId, String, u32)>> {
         let mut closed = Vec::new();
         for open in open_calls(&self.journal) {
@@ -29,17 +30,18 @@ impl Turn {
                 let input = open.input.clone().unwrap_or_default();
                 let repeated = self.repeats.count(&open.tool_name, &input);
                 closed.push((open.call_id.clone(), open.tool_name.clone(), repeated));
-                let (text, _) = repeats::warned(reason, repeated);
+                let (text, _) = repeats::warned(reason, repeats::warning(repeated));
                 let shown = self.unreadable_shown(&open.tool_name, reason);
                 let rest = Rest::with_tool_metadata(json!({ "attache": shown }));
-                self.journal.record(&self.voice, cut_input(open, &text, rest)).await?;
+                self.journal.record(&self.author, cut_input(open, &text, rest)).await?;
             }
         }
         Ok(closed)
     }
 }
 
-fn reason_of(end: &TurnEnd) -> &str {
+/// Why a call of such a turn has no result.
+pub(crate) fn reason_of(end: &TurnEnd) -> &str {
     match end {
         TurnEnd::Aborted => "not run: the turn was cancelled",
         TurnEnd::Failed { message, .. } => message,
@@ -59,16 +61,16 @@ pub(crate) enum OpenApprovals {
 /// Closes open parts and calls of the message under the journal's fold.
 pub(crate) async fn close_message(
     journal: &Journal,
-    voice: &Voice,
+    author: &Author,
     reason: &str,
     approvals: OpenApprovals,
 ) -> StoreResult<()> {
-    close_streams(journal, voice).await?;
+    close_streams(journal, author).await?;
     for open in open_calls(journal) {
         match (open.state, approvals) {
             (ToolState::ApprovalRequested, OpenApprovals::Keep) => {}
             (ToolState::InputStreaming, _) => {
-                journal.record(voice, cut_input(open, reason, Rest::none())).await?
+                journal.record(author, cut_input(open, reason, Rest::none())).await?
             }
             (
                 ToolState::ApprovalRequested
@@ -78,7 +80,7 @@ pub(crate) async fn close_message(
                 | ToolState::OutputError
                 | ToolState::OutputDenied,
                 _,
-            ) => journal.record(voice, failed(open.call_id, reason)).await?,
+            ) => journal.record(author, failed(open.call_id, reason)).await?,
         }
     }
     Ok(())
@@ -107,14 +109,14 @@ fn open_calls(journal: &Journal) -> Vec<OpenCall> {
     open.unwrap_or_default()
 }
 
-async fn close_streams(journal: &Journal, voice: &Voice) -> StoreResult<()> {
+async fn close_streams(journal: &Journal, author: &Author) -> StoreResult<()> {
     let open = journal.with_fold(|fold| fold.reducer().open_streams()).unwrap_or_default();
     for (kind, id) in open {
         let end = match kind {
             StreamKind::Text => Chunk::TextEnd { id, rest: Rest::none() },
             StreamKind::Reasoning => Chunk::ReasoningEnd { id, rest: Rest::none() },
         };
-        journal.record(voice, end).await?;
+        journal.record(author, end).await?;
     }
     Ok(())
 }

@@ -1,15 +1,16 @@
-//! Whether a call may run and where: judged by the watchdog, a question where it asks. Answers are `answer`'s business.
+//! Whether a call may run and where: judged by the watchdog, a question where it asks. Answers are `answer`'s
+//! business.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Turn;
-use super::calls::{Call, Grant, Plan, Planned};
+use super::call::{Call, CallPlan, Grant, Planned};
 use crate::hub::People;
-use crate::ports::client::{About, Ask};
+use crate::ports::client::{About, Ask, Permission};
 use crate::ports::delegate::Offers;
-use crate::ports::tool::{Access, Site};
-use crate::watchdog::{Action, Always, Closed, Judge, Judged, Matter};
+use crate::ports::tool::{Access, Effect, Site};
+use crate::watchdog::{Action, Always, Judge, Judged, Matter, ReadRules, Reason, Scope, Verdict};
 
 /// What becomes of a call before it runs.
 pub(super) enum Gate {
@@ -22,7 +23,17 @@ pub(super) enum Gate {
 impl Planned {
     fn matter(&self) -> Matter<'_> {
         let spec = self.tool.spec();
-        Matter { tool: spec.id, effect: spec.effect, accesses: &self.plan.accesses }
+        Matter { tool: &spec.id, effect: spec.effect, accesses: &self.plan.accesses }
+    }
+
+    /// A refusal that leaves no doubt whether a part of the call was done.
+    pub(super) fn untouched(&self, refusal: &str) -> String {
+        let runs = self.plan.accesses.iter().any(|access| matches!(access, Access::Command(_)));
+        match (runs, self.tool.spec().effect) {
+            (true, _) => format!("{refusal}. Nothing was run"),
+            (false, Effect::Mutates) => format!("{refusal}. Nothing was changed"),
+            (false, Effect::ReadOnly | Effect::SessionOnly) => refusal.to_owned(),
+        }
     }
 }
 
@@ -30,10 +41,10 @@ impl Turn {
     fn judge(&self) -> Judge<'_> {
         Judge {
             rules: &self.rules,
-            commands: self.setting.agent.commands,
+            commands: self.setup.agent.commands,
             approval: self.approval.get(),
-            containment: &self.hub.parts.settings.containment,
-            workspace: &self.setting.workspace,
+            containment: &self.hub.ports.settings.containment,
+            workspace: &self.setup.workspace,
             granted: &self.granted,
         }
     }
@@ -46,72 +57,88 @@ impl Turn {
     pub(super) fn gate(&mut self, index: usize) -> Gate {
         let call = &self.calls[index];
         let planned = match &call.plan {
-            Plan::Made(planned) => planned,
-            Plan::Failed(text) => return Gate::Refused(text.clone()),
-            Plan::Later => return Gate::Refused("internal error: the call was not understood".to_owned()),
+            CallPlan::Made(planned) => planned,
+            CallPlan::Failed(text) => return Gate::Refused(text.clone()),
+            CallPlan::Later => {
+                return Gate::Refused("internal error: the call was not understood".to_owned());
+            }
         };
         let judged = self.judged(planned);
         let verdict = judged.verdict.clone();
-        let gate = match (verdict.action, self.hub.parts.settings.people) {
+        let gate = match (verdict.action, self.hub.ports.settings.people) {
             (Action::Allow, _) => match &planned.plan.problem {
                 Some(problem) => Gate::Refused(problem.clone()),
                 None => self.gate_of_questions(call, planned, judged),
             },
-            (Action::Deny, _) => Gate::Refused(verdict.refusal()),
+            (Action::Deny, _) => Gate::Refused(planned.untouched(&self.refusal(&verdict))),
             (Action::Ask, People::Absent) => {
-                Gate::Refused("no one is connected who could allow it".to_owned())
+                Gate::Refused(planned.untouched("no one is connected who could allow it"))
             }
             (Action::Ask, People::Present) => {
-                let about = self.about_permission(call, judged.outside);
-                Gate::Ask(self.ask_about(call, self.hub.parts.ids.approval(), about))
+                let about = self.about_permission(call, judged);
+                Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
             }
         };
         self.calls[index].decision = Some(verdict);
         gate
     }
 
+    /// What a call is told that may not run; an agent's own rules refuse in its own words.
+    pub(super) fn refusal(&self, verdict: &Verdict) -> String {
+        match (self.setup.agent.instead, &verdict.reason) {
+            (Some(instead), Reason::Rule { scope: Scope::Manifest, .. }) => {
+                format!("denied: nothing is changed {instead}")
+            }
+            (Some(_) | None, _) => verdict.refusal(),
+        }
+    }
+
     /// The question that an earlier process left open, about the call as it is understood now.
-    pub(crate) fn question_again(&self, call: &mut Call, approval_id: String) -> Arc<Ask> {
+    pub(super) fn question_again(&self, call: &mut Call, approval_id: String) -> Arc<Ask> {
         let judged = call.planned().map(|planned| self.judged(planned));
-        let (verdict, outside) = judged.map(|judged| (judged.verdict, judged.outside)).unzip();
-        call.decision = verdict;
-        let about = match call.planned() {
-            Some(planned) if !planned.plan.questions.is_empty() => {
+        call.decision = judged.as_ref().map(|judged| judged.verdict.clone());
+        let about = match (call.planned(), judged) {
+            (Some(planned), _) if !planned.plan.questions.is_empty() => {
                 About::Questions(planned.plan.questions.as_slice().into())
             }
-            Some(_) | None => self.about_permission(call, outside.unwrap_or_default()),
+            (_, Some(judged)) => self.about_permission(call, judged),
+            (_, None) => About::Permission(Permission {
+                why: "the call can no longer be understood".to_owned(),
+                ..Permission::default()
+            }),
         };
         self.ask_about(call, approval_id, about)
     }
 
-    fn about_permission(&self, call: &Call, outside: Vec<PathBuf>) -> About {
-        let rule_name = self.always(call).map(|always| always.name);
+    fn about_permission(&self, call: &Call, judged: Judged) -> About {
+        let rule_name = self.always_like(call).map(|always| always.name);
         let edits_name = self.always_edits(call).map(|always| always.name);
-        About::Permission { rule_name, edits_name, outside }
+        let why = judged.verdict.why_asked();
+        About::Permission(Permission { why, rule_name, edits_name, outside: judged.outside })
     }
 
     /// What an "always" answer about this call means; `None` where it would mean nothing.
-    pub(crate) fn always(&self, call: &Call) -> Option<Always> {
+    pub(super) fn always_like(&self, call: &Call) -> Option<Always> {
         self.judge().always(&call.planned()?.matter())
     }
 
     /// The same for an answer that covers all edits.
-    pub(crate) fn always_edits(&self, call: &Call) -> Option<Always> {
+    pub(super) fn always_edits(&self, call: &Call) -> Option<Always> {
         self.judge().always_edits(&call.planned()?.matter())
     }
 
-    /// Where calls are understood: the session's directories and those granted to it.
+    /// Where calls are understood: the workspace and what was granted to it.
     pub(super) fn site(&self) -> Site {
         // A client that offers nothing (any more) is as good as none.
         let client = self.client.clone().filter(|client| client.offers() != Offers::default());
-        let workspace = self.setting.workspace.clone();
-        let closed = Closed::of(&self.rules, self.approval.get());
+        let workspace = self.setup.workspace.clone();
+        let closed = ReadRules::of(&self.rules, self.approval.get());
         let (granted, seen) = (self.granted.clone(), self.seen.clone());
         Site { workspace, granted, judged: None, writes: Arc::default(), closed, client, seen }
     }
 
-    /// Where one call works: also in the directories granted to it alone. A process could write wherever it is granted
-    /// anything, so it gets of the session's only what may be changed.
+    /// Where one call works: also in the directories granted to it alone. A process could write wherever it is
+    /// granted anything, so it gets of the session's only what may be changed.
     pub(super) fn site_of(&self, planned: &Planned, to_call: &[PathBuf]) -> Site {
         let runs_commands = planned.plan.accesses.iter().any(|access| matches!(access, Access::Command(_)));
         let of_session = match runs_commands {

@@ -1,5 +1,5 @@
-//! Looks over what a model says in one step before it is recorded: its order, its calls' ids, the pieces of its long parts.
-//! Records nothing.
+//! Looks over what a model says in one step before it is recorded: its order, its calls' ids, the pieces of its
+//! long parts. Records nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(super) struct Incoming {
     names: HashMap<CallId, Named>,
     /// Bytes of text, reasoning, arguments and notices.
     said: u64,
-    /// Parts that were opened and are still silent. They are not recorded yet: a stream that breaks now can be tried again
-    /// without leaving a trace. `None` once something was said.
+    /// Parts that were opened and are still silent. They are not recorded yet: a stream that breaks now can be
+    /// tried again without leaving a trace. `None` once something was said.
     silent: Option<Vec<Chunk>>,
 }
 
@@ -60,7 +60,8 @@ impl Incoming {
         Ok(chunk)
     }
 
-    /// Keeps a chunk back as long as the answer is silent; gives back one that is to be recorded, after what was held.
+    /// Keeps a chunk back as long as the answer is silent; gives back one that is to be recorded, after what
+    /// was held.
     pub(super) fn hold_while_silent(&mut self, chunk: Chunk) -> Option<Chunk> {
         match &mut self.silent {
             Some(held) if is_silent(&chunk) && held.len() < SILENT_CHUNKS => {

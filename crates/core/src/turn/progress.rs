@@ -1,32 +1,33 @@
-//! Live progress of a call on its way to the journal. Decides nothing; a failing journal stops the turn elsewhere.
+//! Live progress of a call on its way to the journal. Decides nothing; a failing journal stops the turn
+//! elsewhere.
 
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::calls::Call;
+use super::call::Call;
 use super::results::preliminary;
 use crate::chunk::{Chunk, Rest};
 use crate::ids::CallId;
-use crate::journal::{Journal, Voice};
+use crate::journal::{Author, Journal};
 use crate::ports::tool::{Presentation, Progress};
 use crate::watchdog::Verdict;
 
 #[derive(Debug)]
 pub(super) struct Recorder {
-    voice: Voice,
+    author: Author,
     call_id: CallId,
     /// Why the call runs: it has to be in what is shown last, should this process die.
     decision: Option<Verdict>,
-    /// `None` once the call has its result. Why a lock: a tool may go on talking from another thread, and nothing of that
-    /// may come between the result and the end of the turn.
+    /// `None` once the call has its result. Why a lock: a tool may go on talking from another thread, and
+    /// nothing of that may come between the result and the end of the turn.
     journal: Mutex<Option<Journal>>,
 }
 
 impl Recorder {
-    pub(super) fn new(journal: Journal, voice: Voice, call: &Call) -> Self {
+    pub(super) fn new(journal: Journal, author: Author, call: &Call) -> Self {
         let (call_id, decision) = (call.call_id.clone(), call.decision.clone());
-        Self { voice, call_id, decision, journal: Mutex::new(Some(journal)) }
+        Self { author, call_id, decision, journal: Mutex::new(Some(journal)) }
     }
 
     /// The call is over: whatever its tool still says is lost.
@@ -37,7 +38,7 @@ impl Recorder {
     fn record(&self, chunk: Chunk) {
         let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(journal) = &*journal else { return };
-        if let Err(error) = journal.record_now(&self.voice, chunk) {
+        if let Err(error) = journal.record_now(&self.author, chunk) {
             tracing::debug!(%error, "progress not recorded");
         }
     }

@@ -1,4 +1,5 @@
-//! Identical calls in a row, whatever came of them: a model that goes round in circles is told so, then stopped.
+//! Identical calls in a row, whatever came of them: a model that goes round in circles is told so, then
+//! stopped.
 
 use serde_json::Value;
 
@@ -30,9 +31,9 @@ pub(super) fn warning(repeated: u32) -> Option<String> {
         .then(|| format!("You made this same call {repeated} times in a row. Try something else."))
 }
 
-/// An error with the word, and how many bytes of it are that word.
-pub(super) fn warned(text: &str, repeated: u32) -> (String, usize) {
-    match warning(repeated) {
+/// An error with a word to the model behind it, and how many bytes of it are that word.
+pub(super) fn warned(text: &str, warning: Option<String>) -> (String, usize) {
+    match warning {
         Some(warning) => {
             let note = format!("\n\n{warning}");
             (format!("{text}{note}"), note.len())

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Turn;
-use super::calls::Call;
+use super::call::Call;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
 use crate::metadata::only_own;
@@ -51,8 +51,8 @@ pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> 
                 Err(text) => return Ok(call.failure(&text)),
             };
             let size = found.bytes.len();
-            let session_id = &turn.setting.workspace.session_id;
-            let digest = turn.hub.parts.blobs.put(session_id, found.bytes).await?;
+            let session_id = &turn.setup.workspace.session_id;
+            let digest = turn.hub.ports.blobs.put(session_id, found.bytes).await?;
             output(call, picture::output(&found.path, found.mime, size, &digest), presentation, warning)
         }
         ToolOutcome::Error { text, presentation: Some(presentation) } => {
@@ -64,10 +64,15 @@ pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> 
 
 /// The picture as providers take it.
 async fn fitted(turn: &Turn, found: FoundPicture) -> Result<FoundPicture, String> {
-    let Some(pictures) = &turn.hub.parts.pictures else { return Ok(found) };
+    let Some(pictures) = &turn.hub.ports.pictures else { return Ok(found) };
     let path = found.path.display().to_string();
-    let fitted = pictures.fit(found.bytes.clone()).await.map_err(|reason| format!("{path}: {reason}"))?;
-    Ok(match fitted {
+    // A large one takes seconds.
+    let fitted = tokio::select! {
+        biased;
+        fitted = pictures.fit(found.bytes.clone()) => fitted,
+        () = turn.cancel.cancelled() => Err("cancelled while it was converted".to_owned()),
+    };
+    Ok(match fitted.map_err(|reason| format!("{path}: {reason}"))? {
         Some(FittedPicture { mime, bytes }) => FoundPicture { mime, bytes, ..found },
         None => found,
     })

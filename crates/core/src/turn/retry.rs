@@ -1,4 +1,5 @@
-//! Between two tries of a model call: how long, told to whom, and when it is enough. Whether one is due is `step`'s business.
+//! Between two tries of a model call: how long, told to whom, and when it is enough. Whether one is due is
+//! `step`'s business.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::PoisonError;
@@ -6,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Stop, Turn};
+use super::{StepStop, Turn};
 use crate::chunk::Chunk;
-use crate::events::{Event, EventKind, RunState, Status};
+use crate::events::{EventKind, HubEvent, RunState, Runs, SessionStatus};
 use crate::limits::{JITTER_MAX, MODEL_TRIES, RETRY_BASE, RETRY_MAX};
 use crate::ports::model::ModelError;
 
@@ -19,13 +20,14 @@ impl Turn {
         tries: u32,
         message: String,
         retry_after: Option<Duration>,
-    ) -> Result<(), Stop> {
-        let give_up = |message| Err(Stop::Model(ModelError::Transient { message, retry_after }));
+    ) -> Result<(), StepStop> {
+        let give_up = |message| Err(StepStop::Model(ModelError::Transient { message, retry_after }));
         if tries >= MODEL_TRIES {
             return give_up(format!("{message} (tried {tries} times)"));
         }
         if let Some(wait) = retry_after.filter(|wait| *wait > RETRY_MAX) {
-            // Coming back earlier than told would be refused again, and nobody watches a turn that waits for minutes.
+            // Coming back earlier than told would be refused again, and nobody watches a turn that waits for
+            // minutes.
             let (asked, most) = (wait.as_secs(), RETRY_MAX.as_secs());
             return give_up(format!(
                 "{message} (the server asks to wait {asked} s; attache waits at most {most} s)"
@@ -34,7 +36,7 @@ impl Turn {
         self.tell_retry(tries, &message, retry_after).await?;
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(Stop::Aborted),
+            () = self.cancel.cancelled() => Err(StepStop::Aborted),
             () = tokio::time::sleep(self.pause(tries, retry_after)) => {
                 self.set_retrying(None);
                 self.publish(RunState::Busy);
@@ -43,16 +45,22 @@ impl Turn {
         }
     }
 
-    /// As long as the provider says, else longer from time to time; a little more, so that two sessions don't try in step.
+    /// As long as the provider says, else longer from time to time; a little more, so that two sessions don't
+    /// try in step.
     fn pause(&self, tries: u32, retry_after: Option<Duration>) -> Duration {
         let pause = retry_after.unwrap_or(RETRY_BASE * 2u32.saturating_pow(tries - 1));
         let mut hasher = DefaultHasher::new();
-        (self.setting.workspace.session_id.as_str(), tries, self.hub.parts.clock.now_ms()).hash(&mut hasher);
+        (self.setup.workspace.session_id.as_str(), tries, self.hub.ports.clock.now_ms()).hash(&mut hasher);
         let share = (hasher.finish() % 1_000) as f64 / 1_000.0;
         pause + (pause / 4).min(JITTER_MAX).mul_f64(share)
     }
 
-    async fn tell_retry(&self, tries: u32, message: &str, retry_after: Option<Duration>) -> Result<(), Stop> {
+    async fn tell_retry(
+        &self,
+        tries: u32,
+        message: &str,
+        retry_after: Option<Duration>,
+    ) -> Result<(), StepStop> {
         let wait = retry_after.map(|wait| wait.as_secs()).filter(|seconds| *seconds > 0);
         let message = match wait {
             Some(seconds) => format!("{message} (next try in {seconds} s)"),
@@ -70,10 +78,11 @@ impl Turn {
     }
 
     fn publish(&self, state: RunState) {
-        let started_at = Some(self.hub.parts.clock.now_ms());
-        let status = Status { state, started_at, message_id: Some(self.user_message_id.clone()) };
-        let session_id = self.setting.workspace.session_id.clone();
+        let started_at = Some(self.hub.ports.clock.now_ms());
+        let message_id = Some(self.user_message_id.clone());
+        let status = SessionStatus { state, started_at, message_id, runs: Runs::Here };
+        let session_id = self.setup.workspace.session_id.clone();
         // Nobody listening is fine.
-        drop(self.hub.events.send(Event { session_id, kind: EventKind::Status(status) }));
+        drop(self.hub.events.send(HubEvent { session_id, kind: EventKind::Status(status) }));
     }
 }

@@ -1,4 +1,5 @@
-//! One model call: tries, streaming into the journal, splitting of long parts. What a call does is `calls`' business.
+//! One model call: tries, streaming into the journal, splitting of long parts. What a call does is `calls`'
+//! business.
 
 use std::pin::pin;
 
@@ -6,9 +7,9 @@ use futures_util::StreamExt;
 use serde_json::Value;
 
 use super::attachments::Remedy;
-use super::calls::Call;
+use super::call::Call;
 use super::incoming::Incoming;
-use super::{Stop, Turn, repeats};
+use super::{StepStop, Turn, repeats};
 use crate::chunk::{Chunk, FinishReason, Rest, StreamId};
 use crate::estimate;
 use crate::limits::PART_BYTES;
@@ -18,21 +19,21 @@ use crate::ports::model::{ModelError, StepEvent};
 use crate::prompt::shelf;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OpenPartKind {
     Text,
     Reasoning,
 }
 
 impl Turn {
     /// Streams one step. Tries again only while nothing has been said.
-    pub(super) async fn stream_step(&mut self) -> Result<(), Stop> {
+    pub(super) async fn stream_step(&mut self) -> Result<(), StepStop> {
         let mut tries = 0;
         self.fit_runtime_context()?;
         self.check_room().await?;
         loop {
-            let mut spoken = Spoken::Nothing;
+            let mut spoken = AnswerProgress::Nothing;
             let error = match self.stream_once(&mut spoken).await {
-                Err(Stop::Model(error)) if spoken == Spoken::Nothing => error,
+                Err(StepStop::Model(error)) if spoken == AnswerProgress::Nothing => error,
                 other => return other,
             };
             match error {
@@ -49,29 +50,29 @@ impl Turn {
                 ModelError::Overflow(reason) => self.make_room(reason).await?,
                 error @ ModelError::Unreadable(_) => return self.leave_out(error),
                 error @ (ModelError::Permanent(_) | ModelError::Auth(_) | ModelError::Refused(_)) => {
-                    return Err(Stop::Model(error));
+                    return Err(StepStop::Model(error));
                 }
             }
         }
     }
 
-    async fn stream_once(&mut self, spoken: &mut Spoken) -> Result<(), Stop> {
+    async fn stream_once(&mut self, spoken: &mut AnswerProgress) -> Result<(), StepStop> {
         let cancel = self.cancel.child_token();
-        let mut stream = self.hub.parts.model.stream(self.request(), cancel.clone());
+        let mut stream = self.hub.ports.model.stream(self.request(), cancel.clone());
         let mut incoming = Incoming::new(self.passages.call_ids().clone());
         // One for the whole answer: each new one takes a lock to be told.
         let mut aborted = pin!(self.cancel.clone().cancelled_owned());
         loop {
             let event = tokio::select! {
                 biased;
-                () = &mut aborted => return Err(Stop::Aborted),
+                () = &mut aborted => return Err(StepStop::Aborted),
                 event = stream.next() => event,
             };
             match event {
                 Some(Ok(StepEvent::Chunk(chunk))) => {
-                    let chunk = incoming.check(chunk).map_err(Stop::Model)?;
+                    let chunk = incoming.check(chunk).map_err(StepStop::Model)?;
                     let Some(chunk) = incoming.hold_while_silent(chunk) else { continue };
-                    *spoken = Spoken::Something;
+                    *spoken = AnswerProgress::Something;
                     self.take_held(&mut incoming).await?;
                     self.take_chunk(chunk, &mut incoming).await?;
                 }
@@ -87,32 +88,32 @@ impl Turn {
                     return Ok(());
                 }
                 // A cancel between the two looks ends the stream first; that is no fault of the model.
-                Some(Err(_)) | None if self.cancel.is_cancelled() => return Err(Stop::Aborted),
-                Some(Err(error)) => return Err(Stop::Model(error)),
-                None => return Err(Stop::Model(cut())),
+                Some(Err(_)) | None if self.cancel.is_cancelled() => return Err(StepStop::Aborted),
+                Some(Err(error)) => return Err(StepStop::Model(error)),
+                None => return Err(StepStop::Model(cut())),
             }
         }
     }
 
-    async fn take_held(&mut self, incoming: &mut Incoming) -> Result<(), Stop> {
+    async fn take_held(&mut self, incoming: &mut Incoming) -> Result<(), StepStop> {
         for chunk in incoming.release() {
             self.take_chunk(chunk, incoming).await?;
         }
         Ok(())
     }
 
-    async fn take_chunk(&mut self, chunk: Chunk, incoming: &mut Incoming) -> Result<(), Stop> {
+    async fn take_chunk(&mut self, chunk: Chunk, incoming: &mut Incoming) -> Result<(), StepStop> {
         match chunk {
             Chunk::TextStart { ref id, .. } | Chunk::ReasoningStart { ref id, .. } => {
                 incoming.open(id);
                 self.record(chunk).await
             }
             Chunk::TextDelta { id, delta, rest } => {
-                let ours = self.part_with_room(Kind::Text, &id, delta.len(), incoming).await?;
+                let ours = self.part_with_room(OpenPartKind::Text, &id, delta.len(), incoming).await?;
                 self.record(Chunk::TextDelta { id: ours, delta, rest }).await
             }
             Chunk::ReasoningDelta { id, delta, rest } => {
-                let ours = self.part_with_room(Kind::Reasoning, &id, delta.len(), incoming).await?;
+                let ours = self.part_with_room(OpenPartKind::Reasoning, &id, delta.len(), incoming).await?;
                 self.record(Chunk::ReasoningDelta { id: ours, delta, rest }).await
             }
             Chunk::TextEnd { id, rest } => {
@@ -137,7 +138,7 @@ impl Turn {
             Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, mut rest } => {
                 let repeated = self.repeats.count(&tool_name, &input);
                 rest.set_tool_metadata(only_own(self.unreadable_shown(&tool_name, &error_text)));
-                let (error_text, _) = repeats::warned(&error_text, repeated);
+                let (error_text, _) = repeats::warned(&error_text, repeats::warning(repeated));
                 // An answer in itself; the model has to see it, so the turn goes on.
                 let unreadable = (call_id.clone(), tool_name.clone(), error_text.clone());
                 self.calls.push(Call::unreadable(unreadable.0, unreadable.1, unreadable.2, repeated));
@@ -149,8 +150,8 @@ impl Turn {
                 self.record(chunk).await
             }
             mut file @ Chunk::File { .. } => {
-                let parts = &self.hub.parts;
-                shelf::shelve_chunk(&mut file, &self.setting.workspace.session_id, &*parts.blobs).await?;
+                let ports = &self.hub.ports;
+                shelf::shelve_chunk(&mut file, &self.setup.workspace.session_id, &*ports.blobs).await?;
                 self.record(file).await
             }
             other => self.record(other).await,
@@ -158,8 +159,8 @@ impl Turn {
     }
 
     /// Arguments that began and never became whole: such a call is never run, and the model is told.
-    async fn fail_unfinished_inputs(&mut self, reason: FinishReason) -> Result<(), Stop> {
-        let text = unfinished(reason, self.setting.model.max_output);
+    async fn fail_unfinished_inputs(&mut self, reason: FinishReason) -> Result<(), StepStop> {
+        let text = unfinished(reason, self.setup.model.max_output);
         for (call_id, tool_name, repeated) in self.close_inputs(&text).await? {
             self.calls.push(Call::unreadable(call_id, tool_name, text.clone(), repeated));
         }
@@ -169,11 +170,11 @@ impl Turn {
     /// Closes a part that would grow beyond its bound and opens the next; gives the id to write under.
     async fn part_with_room(
         &self,
-        kind: Kind,
+        kind: OpenPartKind,
         id: &StreamId,
         more: usize,
         incoming: &mut Incoming,
-    ) -> Result<StreamId, Stop> {
+    ) -> Result<StreamId, StepStop> {
         incoming.heard(more as u64);
         let Some(stream) = incoming.stream(id) else { return Ok(id.clone()) };
         if stream.bytes > 0 && stream.bytes + more > PART_BYTES {
@@ -182,11 +183,11 @@ impl Turn {
             let next: StreamId = format!("{id}~{}", stream.pieces).into();
             let before = std::mem::replace(&mut stream.ours, next.clone());
             let (end, start) = match kind {
-                Kind::Text => (
+                OpenPartKind::Text => (
                     Chunk::TextEnd { id: before, rest: Rest::none() },
                     Chunk::TextStart { id: next, rest: Rest::none() },
                 ),
-                Kind::Reasoning => (
+                OpenPartKind::Reasoning => (
                     Chunk::ReasoningEnd { id: before, rest: Rest::none() },
                     Chunk::ReasoningStart { id: next, rest: Rest::none() },
                 ),
@@ -200,14 +201,14 @@ impl Turn {
 
     /// What is known of a call before its arguments are: its kind, and that some are not shown at all.
     fn decorate(&self, tool_name: &str, rest: &mut Rest) {
-        let Some(tool) = self.tool(tool_name) else { return };
+        let Some(tool) = self.setup.tools.find(tool_name) else { return };
         rest.set_tool_metadata(only_own(tool.spec().presentation()));
     }
 }
 
 /// Whether anything of the answer is recorded. A part that was opened and is still silent is not.
 #[derive(PartialEq, Eq)]
-enum Spoken {
+enum AnswerProgress {
     Nothing,
     Something,
 }
@@ -246,11 +247,38 @@ fn unfinished(reason: FinishReason, max_output: u64) -> String {
 pub(super) fn as_object(input: &Value) -> Result<&Value, String> {
     match input {
         Value::Object(_) => Ok(input),
-        Value::String(text) => Err(format!("the arguments are not valid JSON: {}", excerpt(text))),
+        Value::String(text) => Err(not_json(text)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
             Err(format!("the arguments must be a JSON object, not {}", excerpt(&input.to_string())))
         }
     }
+}
+
+/// What is wrong with a text that had to be JSON, and where: the beginning of a long one says nothing.
+fn not_json(text: &str) -> String {
+    const BEFORE: usize = 120;
+    const BEHIND: usize = 60;
+    let error = match serde_json::from_str::<Value>(text) {
+        Err(error) => error,
+        Ok(_) => return format!("the arguments must be a JSON object, not a text: {}", excerpt(text)),
+    };
+    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    // The last byte that was read, or the end.
+    let fault = match error.is_eof() {
+        true => text.len(),
+        false => text.floor_char_boundary((before + error.column().saturating_sub(1)).min(text.len())),
+    };
+    let start = text.floor_char_boundary(fault.saturating_sub(BEFORE));
+    let end = text.ceil_char_boundary((fault + BEHIND).min(text.len()));
+    let (cut, more) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
+    let problem = error.to_string();
+    let problem = problem.split(" at line ").next().unwrap_or(&problem);
+    let all = text.len();
+    format!(
+        "the arguments are not valid JSON: {problem} at byte {fault} of {all}: {cut}{}⟨here⟩{}{more}",
+        &text[start..fault],
+        &text[fault..end]
+    )
 }
 
 fn excerpt(text: &str) -> String {
@@ -260,4 +288,23 @@ fn excerpt(text: &str) -> String {
         end -= 1;
     }
     if end < text.len() { format!("{}…", &text[..end]) } else { text.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken_json_is_shown_where_it_broke() {
+        let long = "x".repeat(5_000);
+        let text = format!("{{\"path\":\"a\",\n\"content\":\"{long}\" \"mode\":1}}");
+        let told = as_object(&Value::String(text)).unwrap_err();
+        assert!(told.contains("expected `,` or `}` at byte 5026 of 5035"), "{told}");
+        assert!(told.ends_with("x\" ⟨here⟩\"mode\":1}") && told.len() < 400, "{told}");
+        let cut = as_object(&Value::String(format!("{{\"content\":\"{long}"))).unwrap_err();
+        assert!(cut.contains("EOF while parsing a string at byte 5012 of 5012"), "{cut}");
+        for odd in ["", "é", "{\"a\":é}", "\n\n", "\"text\"", "{\"a\":\n\"é"] {
+            assert!(as_object(&Value::String(odd.to_owned())).is_err(), "{odd}");
+        }
+    }
 }

@@ -8,7 +8,11 @@ use crate::ports::tool::Presentation;
 impl Turn {
     /// How a call looks whose arguments can't be read.
     pub(super) fn unreadable_shown(&self, tool_name: &str, why: &str) -> Presentation {
-        let bare = self.tool(tool_name).map_or_else(Presentation::default, |tool| tool.spec().presentation());
+        let bare = self
+            .setup
+            .tools
+            .find(tool_name)
+            .map_or_else(Presentation::default, |tool| tool.spec().presentation());
         Presentation { title: failed_title(tool_name, why), ..bare }
     }
 }

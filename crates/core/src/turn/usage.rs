@@ -1,7 +1,7 @@
 //! What a step used: told to the client, kept on the message and summed on the session. Counts nothing itself.
 //!
-//! Cost is the sum over the steps whose price is known; it is told from the first of them on. A step that nobody counted
-//! adds nothing to any sum: only its context is estimated, and marked so.
+//! Cost is the sum over the steps whose price is known; it is told from the first of them on. A step that
+//! nobody counted adds nothing to any sum: only its context is estimated, and marked so.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,18 +11,19 @@ use super::Turn;
 use crate::chunk::{Chunk, Rest};
 use crate::estimate;
 use crate::metadata::MessageMeta;
+use crate::ports::compaction::Compacted;
 use crate::ports::model::Usage;
 use crate::ports::store::{Change, SessionPatch, StoreError, UsageTotals};
 
 /// What the answer under way has used so far, as it stands on its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Used {
+pub(crate) struct TurnUsage {
     pub(crate) tokens: Usage,
     /// `None` until a step had a price.
     pub(crate) cost_usd: Option<f64>,
 }
 
-impl Used {
+impl TurnUsage {
     pub(crate) fn metadata(&self) -> MessageMeta {
         let mut metadata = MessageMeta::default();
         metadata.set_usage(counts(&self.tokens), self.cost_usd);
@@ -55,9 +56,9 @@ impl Used {
 
 /// What a session has cost. Why shared: each turn adds to it, and one that crashes must not take the sum along.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spent(Arc<Mutex<f64>>);
+pub(crate) struct SessionCost(Arc<Mutex<f64>>);
 
-impl Spent {
+impl SessionCost {
     /// As the store has it.
     pub(crate) fn set(&self, cost_usd: f64) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cost_usd;
@@ -74,10 +75,10 @@ impl Spent {
 impl Turn {
     /// Records what a step used; `said` are the bytes it streamed.
     pub(super) fn record_usage(&mut self, tokens: Usage, said: u64) -> Result<(), StoreError> {
-        let model = &self.setting.model;
+        let model = &self.setup.model;
         let counted = tokens != Usage::default();
         let price = model.price.filter(|_| counted);
-        let step = Used { tokens, cost_usd: price.map(|price| price.of(&tokens)) };
+        let step = TurnUsage { tokens, cost_usd: price.map(|price| price.of(&tokens)) };
         self.used.add(&step);
         let mut data = counts(&tokens);
         data["context_used"] = match counted {
@@ -88,24 +89,40 @@ impl Turn {
         if !counted {
             data["estimated"] = true.into();
         }
-        if let Some(cost) = self.spent.add(step.cost_usd) {
+        if let Some(cost) = self.cost.add(step.cost_usd) {
             data["cost_usd"] = cost.into();
         }
         let crowding = data["context_used"].as_u64().and_then(|used| self.crowding(used));
         let (name, id) = ("usage".into(), Some("usage".into()));
         let mut chunks = vec![Chunk::Data { name, id, data, transient: None, rest: Rest::none() }];
         chunks.extend(crowding);
-        let now = self.hub.parts.clock.now_ms();
+        let changes = self.usage_changes(&step);
+        self.journal.record_with(&self.author, chunks, changes)
+    }
+
+    /// Records what making room used. It says nothing about the context: the next step does.
+    pub(super) fn record_compaction(&mut self, made: Chunk, used: &Compacted) -> Result<(), StoreError> {
+        let counted = used.used != Usage::default();
+        let price = used.model.as_ref().and_then(|model| model.price).filter(|_| counted);
+        let step = TurnUsage { tokens: used.used, cost_usd: price.map(|price| price.of(&used.used)) };
+        self.used.add(&step);
+        self.cost.add(step.cost_usd);
+        let changes = self.usage_changes(&step);
+        self.journal.record_with(&self.author, vec![made], changes)
+    }
+
+    /// On the session, and on the message with every step: whatever becomes of the turn, what it used is known.
+    fn usage_changes(&self, step: &TurnUsage) -> Vec<Change> {
+        let now = self.hub.ports.clock.now_ms();
         let patch =
             SessionPatch { add_usage: Some(step.totals()), updated_at: now, ..SessionPatch::default() };
-        // On the message with every step: whatever becomes of the turn, what it used is known.
         let message = Change::PatchMessage {
-            id: self.voice.message_id.clone(),
+            id: self.author.message_id.clone(),
             seq: None,
             metadata: self.used.metadata(),
             updated_at: now,
         };
-        self.journal.record_with(&self.voice, chunks, vec![Change::PatchSession(patch), message])
+        vec![Change::PatchSession(patch), message]
     }
 }
 

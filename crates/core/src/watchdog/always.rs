@@ -1,15 +1,16 @@
-//! What an "always" answer to a call means: rules as wide as what was asked for, and their name. Stores nothing.
+//! What an "always" answer to a call means: rules as wide as what was asked for, and their name. Stores
+//! nothing.
 
 use std::path::{Path, PathBuf};
 
 use super::judge::{ANY_HOST, Judge, Matter, permission, subject};
-use super::offer::Offer;
+use super::offer::AlwaysOffer;
 use super::pattern::escaped;
 use super::rule::{Action, BASH, EDIT, NETWORK, READ, Rule};
 use super::rulebook::Rulebook;
 use crate::limits::{ALWAYS_RULES, RULE_CHARACTERS};
 use crate::ports::tool::{Access, CommandAccess};
-use crate::scope::{Reach, is_grantable, reach};
+use crate::scope::{AccessReach, is_grantable, reach};
 
 /// What "always" means for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,11 +19,11 @@ pub struct Always {
     pub name: String,
     /// Granted to the session when it is allowed.
     pub directories: Vec<PathBuf>,
-    subjects: Vec<Subject>,
+    subjects: Vec<AlwaysSubject>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Subject {
+struct AlwaysSubject {
     permission: String,
     pattern: String,
     name: String,
@@ -30,22 +31,24 @@ struct Subject {
 
 impl Always {
     pub fn rules(&self, action: Action) -> Vec<Rule> {
-        let rule = |subject: &Subject| Rule::new(&subject.permission, &subject.pattern, action);
+        let rule = |subject: &AlwaysSubject| Rule::new(&subject.permission, &subject.pattern, action);
         self.subjects.iter().map(rule).collect()
     }
 }
 
 impl Judge<'_> {
-    /// `None` where it would not hold: the same call would be asked for again, or nobody could read what it means.
+    /// `None` where it would not hold: the same call would be asked for again, or nobody could read what it
+    /// means.
     pub fn always(&self, matter: &Matter<'_>) -> Option<Always> {
-        let mut subjects: Vec<Subject> = Vec::new();
+        let mut subjects: Vec<AlwaysSubject> = Vec::new();
         let asked = matter.accesses.iter().flat_map(|access| self.asked_for(access, matter.tool));
-        let whole_tool = (self.tool(matter).action == Action::Ask).then(|| Subject::of_tool(matter.tool));
+        let whole_tool =
+            (self.tool(matter).action == Action::Ask).then(|| AlwaysSubject::of_tool(matter.tool));
         for subject in asked.chain(whole_tool) {
             if !subjects.contains(&subject) {
                 subjects.push(subject);
             }
-            if subjects.len() > ALWAYS_RULES || subjects.iter().any(Subject::is_too_long) {
+            if subjects.len() > ALWAYS_RULES || subjects.iter().any(AlwaysSubject::is_too_long) {
                 return None;
             }
         }
@@ -55,22 +58,22 @@ impl Judge<'_> {
         self.would_hold(&always, matter).then_some(always)
     }
 
-    /// What "always" means when it shall cover every change to files of the session's own directories; `None` where the
+    /// What "always" means when it shall cover every change to files of the workspace; `None` where the
     /// call asks for anything else, or still would.
     pub fn always_edits(&self, matter: &Matter<'_>) -> Option<Always> {
-        let is_edit = |subject: &Subject| subject.permission == EDIT;
+        let is_edit = |subject: &AlwaysSubject| subject.permission == EDIT;
         let lies_inside = |access: &Access| match reach(access, self.workspace, self.granted) {
-            Reach::Inside => true,
-            Reach::Outside(_) | Reach::Protected(_) => false,
+            AccessReach::Inside => true,
+            AccessReach::Outside(_) | AccessReach::Protected(_) => false,
         };
-        let asked: Vec<Subject> =
+        let asked: Vec<AlwaysSubject> =
             matter.accesses.iter().flat_map(|access| self.asked_for(access, matter.tool)).collect();
         let only_edits = !asked.is_empty()
             && asked.iter().all(is_edit)
             && matter.accesses.iter().all(lies_inside)
             && self.tool(matter).action != Action::Ask;
         let roots = std::iter::once(&self.workspace.root).chain(&self.workspace.additional);
-        let subjects = roots.map(|root| Subject::below(EDIT, root)).collect();
+        let subjects = roots.map(|root| AlwaysSubject::below(EDIT, root)).collect();
         let name = "all edits in this workspace, for this session".to_owned();
         let always = Always { name, directories: Vec::new(), subjects };
         (only_edits && self.would_hold(&always, matter)).then_some(always)
@@ -92,10 +95,10 @@ impl Judge<'_> {
     }
 
     /// What of an access is asked for.
-    fn asked_for(&self, access: &Access, tool: &str) -> Vec<Subject> {
+    fn asked_for(&self, access: &Access, tool: &str) -> Vec<AlwaysSubject> {
         let outside = match reach(access, self.workspace, self.granted) {
-            Reach::Outside(directory) => Some(directory),
-            Reach::Inside | Reach::Protected(_) => None,
+            AccessReach::Outside(directory) => Some(directory),
+            AccessReach::Inside | AccessReach::Protected(_) => None,
         };
         let asks = |action| action == Action::Ask;
         let mut subjects = Vec::new();
@@ -103,29 +106,29 @@ impl Judge<'_> {
             (Access::Command(command), outside) => {
                 let directory =
                     outside.filter(|directory| asks(self.outside_path(READ, directory, directory).action));
-                subjects.extend(directory.map(|directory| Subject::below(READ, &directory)));
+                subjects.extend(directory.map(|directory| AlwaysSubject::below(READ, &directory)));
                 if asks(self.inside(access, tool).action) {
-                    subjects.push(Subject::of_command(command));
+                    subjects.push(AlwaysSubject::of_command(command));
                 }
             }
             (Access::ReadPath(path) | Access::WritePath(path), Some(directory)) => {
                 if asks(self.access(access, tool).action) {
                     // An answer about its directory is none about a secret in it.
                     subjects.push(match self.rules.asks_by_itself(permission(access), &subject(access)) {
-                        Some(_) => Subject::of_file(access, path),
-                        None if directory == *path => Subject::at(permission(access), path),
-                        None => Subject::below(permission(access), &directory),
+                        Some(_) => AlwaysSubject::of_file(access, path),
+                        None if directory == *path => AlwaysSubject::at(permission(access), path),
+                        None => AlwaysSubject::below(permission(access), &directory),
                     });
                 }
             }
             (Access::ReadPath(path) | Access::WritePath(path), None) => {
                 if asks(self.access(access, tool).action) {
-                    subjects.push(Subject::of_file(access, path));
+                    subjects.push(AlwaysSubject::of_file(access, path));
                 }
             }
             (Access::Network { host }, _) => {
                 if asks(self.access(access, tool).action) {
-                    subjects.push(Subject::of_host(host));
+                    subjects.push(AlwaysSubject::of_host(host));
                 }
             }
         }
@@ -133,9 +136,9 @@ impl Judge<'_> {
     }
 }
 
-impl Subject {
+impl AlwaysSubject {
     fn of_command(command: &CommandAccess) -> Self {
-        let Offer { pattern, name } = Offer::of(command);
+        let AlwaysOffer { pattern, name } = AlwaysOffer::of(command);
         Self { permission: BASH.to_owned(), pattern, name }
     }
 

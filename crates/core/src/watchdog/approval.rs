@@ -36,8 +36,8 @@ impl Approval {
 pub enum Containment {
     /// A sandbox with a file system and processes of its own.
     Full,
-    /// Rules of the kernel that can't except anything from a writable directory and leave processes visible: somebody
-    /// has to look at each command all the same.
+    /// Rules of the kernel that can't except anything from a writable directory and leave processes visible:
+    /// somebody has to look at each command all the same.
     Reduced,
     /// Nothing does, so somebody has to look at each of them.
     None,
@@ -64,7 +64,7 @@ impl Containment {
     }
 
     /// Why somebody has to look at every command that no rule of the user lets pass; `None`: nobody has to.
-    pub(super) fn wants_a_look(self) -> Option<&'static str> {
+    pub(crate) fn wants_a_look(self) -> Option<&'static str> {
         match self {
             Self::Full | Self::ExplicitlyOff => None,
             Self::Reduced => Some("only the reduced sandbox is available here, so every command asks"),
@@ -73,14 +73,14 @@ impl Containment {
     }
 }
 
-/// What holds commands on a host, found out when it is first asked for: looking for a sandbox starts processes, and a host has
-/// to answer before that.
+/// What holds commands on a host, found out when it is first asked for: looking for a sandbox starts processes,
+/// and a host has to answer before that.
 #[derive(Clone)]
-pub struct Hold(Arc<LazyLock<Containment, Look>>);
+pub struct HostContainment(Arc<LazyLock<Containment, Look>>);
 
 type Look = Box<dyn FnOnce() -> Containment + Send>;
 
-impl Hold {
+impl HostContainment {
     /// The first one who asks waits for `look`.
     pub fn found_by(look: impl FnOnce() -> Containment + Send + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(look))))
@@ -104,7 +104,7 @@ impl Hold {
     }
 }
 
-impl From<Containment> for Hold {
+impl From<Containment> for HostContainment {
     fn from(containment: Containment) -> Self {
         let hold = Self::found_by(move || containment);
         // There is nothing to wait for: it is known from the start.
@@ -113,7 +113,7 @@ impl From<Containment> for Hold {
     }
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for HostContainment {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Hold").finish_non_exhaustive()
     }
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn nobody_looks_for_a_sandbox_before_it_matters() {
-        let unneeded = Hold::found_by(|| panic!("looked"));
+        let unneeded = HostContainment::found_by(|| panic!("looked"));
         assert_eq!(unneeded.permit(Approval::Edits), Ok(()));
         assert_eq!(unneeded.known(), None);
-        assert_eq!(Hold::from(Containment::Full).known(), Some(Containment::Full));
-        assert!(Hold::from(Containment::None).permit(Approval::All).is_err());
+        assert_eq!(HostContainment::from(Containment::Full).known(), Some(Containment::Full));
+        assert!(HostContainment::from(Containment::None).permit(Approval::All).is_err());
     }
 
     #[test]

@@ -6,24 +6,24 @@ use std::sync::Arc;
 use super::approval::Approval;
 use super::judge::passes_under_all;
 use super::rule::{Action, READ, Scope};
-use super::rulebook::{Entry, Rulebook};
+use super::rulebook::{Rulebook, RulebookEntry};
 
 /// The rules, where one of them keeps something from being read.
 #[derive(Clone, Debug)]
-pub struct Closed {
+pub struct ReadRules {
     rules: Arc<Rulebook>,
     approval: Approval,
 }
 
-impl Closed {
+impl ReadRules {
     /// `None` where everything within reach may be read.
     pub fn of(rules: &Arc<Rulebook>, approval: Approval) -> Option<Self> {
-        let closes = |entry: &Entry| closes(entry, approval);
+        let closes = |entry: &RulebookEntry| closes(entry, approval);
         rules.has_some(READ, closes).then(|| Self { rules: Arc::clone(rules), approval })
     }
 
-    /// Whether a file must not be shown by a call that was let into `directory`: denied, or asked for by another rule than
-    /// the one under which the directory itself was.
+    /// Whether a file must not be shown by a call that was let into `directory`: denied, or asked for by
+    /// another rule than the one under which the directory itself was.
     pub fn keeps(&self, file: &Path, directory: &Path) -> bool {
         self.keeper(file, directory).is_some()
     }
@@ -34,28 +34,28 @@ impl Closed {
     }
 
     /// The same as `keeps`, and whose rule it is.
-    pub fn keeper(&self, file: &Path, directory: &Path) -> Option<Keeper> {
+    pub fn keeper(&self, file: &Path, directory: &Path) -> Option<ReadRuleOrigin> {
         let decided = |path: &Path| self.rules.decide(READ, &path.to_string_lossy());
         let entry = decided(file).filter(|entry| closes(entry, self.approval))?;
         let keeps = entry.rule.action == Action::Deny
             || !decided(directory).is_some_and(|passed| std::ptr::eq(passed, entry));
         keeps.then_some(match entry.scope {
-            Scope::BuiltIn => Keeper::BuiltIn,
-            Scope::Manifest | Scope::Configuration | Scope::Session => Keeper::Rule,
+            Scope::BuiltIn => ReadRuleOrigin::BuiltIn,
+            Scope::Manifest | Scope::Configuration | Scope::Session => ReadRuleOrigin::Rule,
         })
     }
 }
 
 /// Whose rule keeps a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub enum ReadRuleOrigin {
     /// Our own about what usually holds secrets.
     BuiltIn,
     /// One of the user or of the agent.
     Rule,
 }
 
-fn closes(entry: &Entry, approval: Approval) -> bool {
+fn closes(entry: &RulebookEntry, approval: Approval) -> bool {
     match entry.rule.action {
         Action::Allow => false,
         Action::Ask => !(approval == Approval::All && passes_under_all(entry)),
@@ -65,17 +65,17 @@ fn closes(entry: &Entry, approval: Approval) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ground, Rule, Rules};
+    use super::super::{PatternBase, Rule, Rules};
     use super::*;
 
-    fn closed(rules: &[(&str, Action)], approval: Approval) -> Option<Closed> {
+    fn closed(rules: &[(&str, Action)], approval: Approval) -> Option<ReadRules> {
         let rules: Vec<Rule> =
             rules.iter().map(|(pattern, action)| Rule::new(READ, pattern, *action)).collect();
-        let ground = Ground { root: Path::new("/w"), home: None };
-        Closed::of(&Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground)), approval)
+        let ground = PatternBase { root: Path::new("/w"), home: None };
+        ReadRules::of(&Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground)), approval)
     }
 
-    fn keeps(closed: &Closed, file: &str, directory: &str) -> bool {
+    fn keeps(closed: &ReadRules, file: &str, directory: &str) -> bool {
         closed.keeps(Path::new(file), Path::new(directory))
     }
 
@@ -85,7 +85,7 @@ mod tests {
             [("secrets/*", Action::Deny), ("secrets/public.txt", Action::Allow), ("*.env", Action::Ask)];
         let closed = closed(&rules, Approval::Edits).unwrap();
         assert!(keeps(&closed, "/w/secrets/key", "/w"));
-        assert_eq!(closed.keeper(Path::new("/w/secrets/key"), Path::new("/w")), Some(Keeper::Rule));
+        assert_eq!(closed.keeper(Path::new("/w/secrets/key"), Path::new("/w")), Some(ReadRuleOrigin::Rule));
         assert!(!keeps(&closed, "/w/secrets/public.txt", "/w"));
         assert!(keeps(&closed, "/w/a/b.env", "/w"));
         assert!(!keeps(&closed, "/w/a/b.rs", "/w"));
@@ -112,7 +112,7 @@ mod tests {
         let plain = closed(&[], Approval::Edits).unwrap();
         assert!(keeps(&plain, "/w/.env", "/w") && keeps(&plain, "/w/a/key.pem", "/w"));
         let keeper = |file: &str| plain.keeper(Path::new(file), Path::new("/w"));
-        assert_eq!(keeper("/w/.env"), Some(Keeper::BuiltIn));
+        assert_eq!(keeper("/w/.env"), Some(ReadRuleOrigin::BuiltIn));
         assert!(!keeps(&plain, "/w/.env.example", "/w") && !keeps(&plain, "/w/a.rs", "/w"));
         let allowed = closed(&[("*.pem", Action::Allow)], Approval::Ask).unwrap();
         assert!(!keeps(&allowed, "/w/a/key.pem", "/w"));

@@ -1,14 +1,18 @@
-//! Judges one call: what it touches against the grant, the rules, the approval and what holds commands. Records nothing.
+//! Judges one call: what it touches against the grant, the rules, the approval and what holds commands. Records
+//! nothing.
 
 use std::path::{Path, PathBuf};
 
-use super::approval::{Approval, Containment, Hold};
-use super::pattern::Ground;
+use super::approval::{Approval, Containment, HostContainment};
+use super::pattern::PatternBase;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Scope};
-use super::rulebook::{Entry, Rulebook};
+use super::rulebook::{Rulebook, RulebookEntry};
 use super::verdict::{Reason, Verdict};
+use crate::agents::IN_PLAN_MODE;
+use crate::legible::legible_path;
+use crate::limits::REFUSED_COMMAND_CHARACTERS;
 use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace, WriteGrant};
-use crate::scope::{Reach, is_grantable, reach};
+use crate::scope::{AccessReach, is_grantable, reach};
 
 /// Stands for a host that nobody knows before the command runs.
 pub(super) const ANY_HOST: &str = "*";
@@ -28,7 +32,7 @@ pub struct Judge<'a> {
     pub rules: &'a Rulebook,
     pub commands: Commands,
     pub approval: Approval,
-    pub containment: &'a Hold,
+    pub containment: &'a HostContainment,
     pub workspace: &'a Workspace,
     /// Directories outside the workspace that the user granted for the session.
     pub granted: &'a [PathBuf],
@@ -79,8 +83,8 @@ impl Judge<'_> {
         self.granted.iter().filter(may_change).cloned().collect()
     }
 
-    pub(super) fn ground(&self) -> Ground<'_> {
-        Ground { root: &self.workspace.root, home: self.workspace.guarded.home() }
+    pub(super) fn ground(&self) -> PatternBase<'_> {
+        PatternBase { root: &self.workspace.root, home: self.workspace.guarded.home() }
     }
 
     /// The tool itself, whatever it touches.
@@ -98,14 +102,19 @@ impl Judge<'_> {
     }
 
     pub(super) fn access(&self, access: &Access, tool: &str) -> Verdict {
-        if self.commands == Commands::OnlyReading && !only_reads(access, tool) {
-            let why = "this agent runs only commands that read; use those or the other tools, and leave changes to the user";
-            return Verdict::default(Action::Deny, why);
+        if let (Commands::OnlyReading, Some(part)) = (self.commands, more_than_reads(access, tool)) {
+            return Verdict::default(
+                Action::Deny,
+                &format!("{part}; only commands that read run {IN_PLAN_MODE}"),
+            );
+        }
+        if self.stays_in_its_sandbox(access, tool) {
+            return Verdict::approved(Approval::All);
         }
         match reach(access, self.workspace, self.granted) {
-            Reach::Protected(why) => Verdict::new(Action::Deny, Reason::Guarded { why }),
-            Reach::Inside => self.inside(access, tool),
-            Reach::Outside(directory) => match access {
+            AccessReach::Protected(why) => Verdict::new(Action::Deny, Reason::Guarded { why }),
+            AccessReach::Inside => self.inside(access, tool),
+            AccessReach::Outside(directory) => match access {
                 Access::Command(_) => {
                     self.outside_path(READ, &directory, &directory).or_stricter(self.inside(access, tool))
                 }
@@ -137,8 +146,8 @@ impl Judge<'_> {
         self.containment.get() == Containment::ExplicitlyOff
     }
 
-    /// What `all` makes of something that would be asked for. It asks for nothing, and grants nothing: a host is no more
-    /// within reach than before.
+    /// What `all` makes of something that would be asked for. It asks for nothing, and grants nothing: a host
+    /// is no more within reach than before.
     fn under_all(&self, access: &Access) -> Verdict {
         match access {
             Access::Network { host } if !self.is_unheld() => {
@@ -163,7 +172,7 @@ impl Judge<'_> {
         }
     }
 
-    fn by_rule(&self, entry: &Entry, access: &Access) -> Verdict {
+    fn by_rule(&self, entry: &RulebookEntry, access: &Access) -> Verdict {
         let as_it_says = Verdict::new(entry.rule.action, entry.reason());
         match entry.rule.action {
             Action::Deny => as_it_says,
@@ -187,7 +196,7 @@ impl Judge<'_> {
         if self.may_hide_what_is_denied(access) {
             let why = match unclear(access) {
                 Some(why) => format!("{why}; it may be what a rule denies"),
-                None => "which hosts it reaches, and a rule denies some".to_owned(),
+                None => "which hosts it reaches is not known, and a rule denies some".to_owned(),
             };
             return Verdict::new(Action::Ask, Reason::Unclear { why });
         }
@@ -201,24 +210,22 @@ impl Judge<'_> {
             return self.under_all(access);
         }
         match access {
-            Access::ReadPath(_) => {
-                Verdict::default(Action::Allow, "reading within the session's directories passes")
-            }
+            Access::ReadPath(_) => Verdict::default(Action::Allow, "reading within the workspace passes"),
             Access::WritePath(path) if path.starts_with(&self.workspace.scratch) => {
                 Verdict::default(Action::Allow, "the session's scratch directory is its own")
             }
             Access::WritePath(path) if self.approval == Approval::Edits && self.is_in_roots(path) => {
                 Verdict::approved(Approval::Edits)
             }
-            Access::WritePath(_) => Verdict::default(Action::Ask, "changes to files ask"),
+            Access::WritePath(_) => Verdict::default(Action::Ask, "it changes a file"),
             Access::Command(command) if command.nature == CommandNature::ReadOnly => {
                 Verdict::default(Action::Allow, "the command only reads")
             }
             Access::Command(command) => {
                 let why = command.why.as_deref();
-                Verdict::default(Action::Ask, why.unwrap_or("commands that may change something ask"))
+                Verdict::default(Action::Ask, why.unwrap_or("the command may change something"))
             }
-            Access::Network { .. } => Verdict::default(Action::Ask, "using the network asks"),
+            Access::Network { host } => Verdict::new(Action::Ask, Reason::Host { host: host.clone() }),
         }
     }
 
@@ -247,13 +254,13 @@ impl Judge<'_> {
         self.rules.has_some(permission, |entry| entry.rule.action == Action::Deny)
     }
 
-    /// All places outside, and those that have to be granted. Commands can read everything but secrets anyway: what they
-    /// are granted they could write with all below it, so they get no more than they say they write.
+    /// All places outside, and those that have to be granted. Commands can read everything but secrets anyway:
+    /// what they are granted they could write with all below it, so they get no more than they say they write.
     fn outside(&self, accesses: &[Access]) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let runs_commands = accesses.iter().any(|access| matches!(access, Access::Command(_)));
         let (mut outside, mut grants) = (Vec::new(), Vec::new());
         for access in accesses {
-            let Reach::Outside(place) = reach(access, self.workspace, self.granted) else { continue };
+            let AccessReach::Outside(place) = reach(access, self.workspace, self.granted) else { continue };
             let granted = match (access, runs_commands) {
                 (Access::WritePath(path), true) => {
                     Some(self.narrowed(path, &place)).filter(|place| is_grantable(place, self.workspace))
@@ -269,8 +276,8 @@ impl Judge<'_> {
         (outside, grants)
     }
 
-    /// A call whose commands pass by default alone passes as one that only reads. A rule about reading is no word for a
-    /// change.
+    /// A call whose commands pass by default alone passes as one that only reads. A rule about reading is no
+    /// word for a change.
     fn writes(&self, matter: &Matter<'_>) -> WriteGrant {
         let mut reasons = matter.accesses.iter().filter_map(|access| match access {
             Access::Command(_) | Access::WritePath(_) => Some(self.inside(access, matter.tool).reason),
@@ -322,7 +329,7 @@ fn hosts(accesses: &[Access]) -> impl Iterator<Item = &str> {
     })
 }
 
-pub(super) fn passes_under_all(entry: &Entry) -> bool {
+pub(super) fn passes_under_all(entry: &RulebookEntry) -> bool {
     entry.rule.action == Action::Ask && entry.firmness == Firmness::Plain
 }
 
@@ -344,13 +351,34 @@ pub(super) fn subject(access: &Access) -> String {
     }
 }
 
-/// Whether an agent whose commands only read may touch it by one. What other tools touch is judged as ever.
-fn only_reads(access: &Access, tool: &str) -> bool {
+/// What of a command an agent may not do whose commands only read. What other tools touch is judged as ever.
+fn more_than_reads(access: &Access, tool: &str) -> Option<String> {
     match access {
-        Access::Command(command) => command.nature == CommandNature::ReadOnly,
-        Access::WritePath(_) | Access::Network { .. } => tool != BASH,
-        Access::ReadPath(_) => true,
+        Access::Command(command) => {
+            let line = shortened(&command.line());
+            match (&command.nature, &command.why) {
+                (CommandNature::ReadOnly, _) => None,
+                (CommandNature::Unclear(why), _) => Some(format!("`{line}` is unclear: {why}")),
+                (CommandNature::Effects, Some(why)) => Some(format!("`{line}` may change something: {why}")),
+                (CommandNature::Effects, None) => Some(format!("`{line}` may change something")),
+            }
+        }
+        Access::WritePath(path) if tool == BASH => Some(format!("it writes {}", legible_path(path))),
+        Access::Network { host } if tool == BASH && host == ANY_HOST => {
+            Some("it needs the network".to_owned())
+        }
+        Access::Network { host } if tool == BASH => Some(format!("it reaches {host}")),
+        Access::WritePath(_) | Access::Network { .. } | Access::ReadPath(_) => None,
     }
+}
+
+/// The beginning of a line: what it is about, not all it says.
+fn shortened(line: &str) -> String {
+    let mut shown: String = line.chars().take(REFUSED_COMMAND_CHARACTERS).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Why nobody can say what it is.

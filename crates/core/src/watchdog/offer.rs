@@ -1,25 +1,26 @@
-//! What "always" would mean for one command, in a pattern and in words. Pure, so that the rule an answer makes and the
-//! commands it covers are found by the same words.
+//! What "always" would mean for one command, in a pattern and in words. Pure, so that the rule an answer makes
+//! and the commands it covers are found by the same words.
 
 use super::pattern::escaped;
 use crate::limits::ALWAYS_NAME_CHARACTERS;
 use crate::ports::tool::CommandAccess;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(super) struct AlwaysOffer {
     pub(super) pattern: String,
     /// `cargo test …`, or the whole line.
     pub(super) name: String,
 }
 
-impl Offer {
-    /// The words that say what a command is, with anything behind them; where none do, this line with this input only.
+impl AlwaysOffer {
+    /// The words that say what a command is, with anything behind them; where none do, this line with this
+    /// input only.
     pub(super) fn of(command: &CommandAccess) -> Self {
         match (command.prefix, &command.input) {
             (0, Some(input)) => {
                 // No command line holds a NUL: no words read like a line with an input.
                 let pattern = escaped(&format!("{}\0{input}", command.line()));
-                Self { pattern, name: this_line(&format!("{} {input}", command.line())) }
+                Self { pattern, name: this_line(&with_input(&command.line(), input)) }
             }
             (0, None) => {
                 let line = command.line();
@@ -33,7 +34,16 @@ impl Offer {
     }
 }
 
-/// The name of a rule about one line. A long one is told by its beginning: the whole of it is the title of what is asked.
+/// A line with its input as people write it: what another command prints stands before a bar.
+fn with_input(line: &str, input: &str) -> String {
+    match input.strip_prefix("< <(").and_then(|input| input.strip_suffix(')')) {
+        Some(source) => format!("{source} | {line}"),
+        None => format!("{line} {input}"),
+    }
+}
+
+/// The name of a rule about one line. A long one is told by its beginning: the whole of it is the title of what
+/// is asked.
 fn this_line(line: &str) -> String {
     let length = line.chars().count();
     if length <= ALWAYS_NAME_CHARACTERS {
@@ -59,7 +69,7 @@ mod tests {
             why: None,
         };
         let script = "print(1);".repeat(50);
-        let offer = Offer::of(&command(&["python3", "-c", &script]));
+        let offer = AlwaysOffer::of(&command(&["python3", "-c", &script]));
         assert!(offer.pattern.contains(&escaped(&script)));
         assert!(
             offer.name.starts_with("only this line of 461 characters: `python3 -c print(1);"),
@@ -67,6 +77,10 @@ mod tests {
             offer.name
         );
         assert!(offer.name.chars().count() < 150, "{}", offer.name);
-        assert_eq!(Offer::of(&command(&["make", "all"])).name, "`make all`");
+        assert_eq!(AlwaysOffer::of(&command(&["make", "all"])).name, "`make all`");
+        let fed = |input: &str| CommandAccess { input: Some(input.to_owned()), ..command(&["sh", "-s"]) };
+        assert_eq!(AlwaysOffer::of(&fed("< <(printf ls)")).name, "`printf ls | sh -s`");
+        assert_eq!(AlwaysOffer::of(&fed("<<< ls")).name, "`sh -s <<< ls`");
+        assert_ne!(AlwaysOffer::of(&fed("< <(printf ls)")).pattern, AlwaysOffer::of(&fed("<<< ls")).pattern);
     }
 }

@@ -1,8 +1,8 @@
 //! What the pattern of a rule matches, and how specific it is. Knows no rules.
 //!
-//! `*` stands for any run of characters, also for none and across blanks and slashes; `\` takes the next character literally.
-//! Where a pattern ends in ` *` (commands) or `/*` (paths), what stands before it matches by itself too: `cargo test *` is
-//! `cargo test` with or without arguments, and never `cargo testament`.
+//! `*` stands for any run of characters, also for none and across blanks and slashes; `\` takes the next
+//! character literally. Where a pattern ends in ` *` (commands) or `/*` (paths), what stands before it matches
+//! by itself too: `cargo test *` is `cargo test` with or without arguments, and never `cargo testament`.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Pattern {
 
 /// What relative patterns of paths are relative to.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct PatternBase<'a> {
     pub root: &'a Path,
     pub home: Option<&'a Path>,
 }
@@ -35,7 +35,7 @@ impl Pattern {
     }
 
     /// Of a path, absolute or relative to the ground.
-    pub fn of_path(text: &str, ground: Ground<'_>) -> Self {
+    pub fn of_path(text: &str, ground: PatternBase<'_>) -> Self {
         Self::with_optional_tail(&lifted(text, ground), '/')
     }
 
@@ -74,8 +74,8 @@ impl Pattern {
         self.pieces.len() == 1 && self.stem.is_none()
     }
 
-    /// Grows with the length of the literal beginning, then with fewer wildcards. An optional tail adds nothing to the
-    /// length, so that `git push` is more specific than `git push *`.
+    /// Grows with the length of the literal beginning, then with fewer wildcards. An optional tail adds nothing
+    /// to the length, so that `git push` is more specific than `git push *`.
     pub(super) fn specificity(&self) -> (usize, Reverse<usize>) {
         let beginning = self.stem.as_ref().or(self.pieces.first()).map_or(0, String::len);
         (beginning, Reverse(self.pieces.len().saturating_sub(1)))
@@ -112,8 +112,9 @@ fn pieces(pattern: &str) -> Vec<String> {
     pieces
 }
 
-/// The pattern as one of absolute paths. `*` alone is every path; a directory with a slash at its end is what lies below it.
-fn lifted(text: &str, ground: Ground<'_>) -> String {
+/// The pattern as one of absolute paths. `*` alone is every path; a directory with a slash at its end is what
+/// lies below it.
+fn lifted(text: &str, ground: PatternBase<'_>) -> String {
     let below = |directory: &Path, rest: &str| {
         let directory = escaped(&directory.to_string_lossy());
         match rest.is_empty() {
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     fn of_path(text: &str) -> Pattern {
-        Pattern::of_path(text, Ground { root: Path::new("/w/a*b"), home: Some(Path::new("/home/ada")) })
+        Pattern::of_path(text, PatternBase { root: Path::new("/w/a*b"), home: Some(Path::new("/home/ada")) })
     }
 
     /// Says the same as `matches` in the most obvious way.

@@ -1,4 +1,5 @@
-//! The rules that are built in: reading what usually holds a project's secrets asks. From their table; looks at no file.
+//! The rules that are built in: reading what usually holds a project's secrets asks. From their table; looks at
+//! no file.
 
 use std::sync::LazyLock;
 
@@ -9,12 +10,12 @@ use crate::scope::name_fits as fits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     name: &'static str,
-    what: What,
+    what: SecretKind,
     reason: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum SecretKind {
     Secret,
     Example,
 }
@@ -31,8 +32,8 @@ fn row(line: &'static str) -> Option<Row> {
     let (name, rest) = line.split_once(char::is_whitespace)?;
     let (what, reason) = rest.trim_start().split_once(char::is_whitespace)?;
     let what = match what {
-        "secret" => What::Secret,
-        "example" => What::Example,
+        "secret" => SecretKind::Secret,
+        "example" => SecretKind::Example,
         _ => return None,
     };
     Some(Row { name, what, reason: reason.trim_start() })
@@ -56,12 +57,12 @@ pub(super) fn rule_of(path: &str) -> Option<usize> {
         false => name,
     };
     let found = secrets().position(|row| fits(row.name, name))?;
-    let is_example = TABLE.iter().any(|row| row.what == What::Example && fits(row.name, name));
+    let is_example = TABLE.iter().any(|row| row.what == SecretKind::Example && fits(row.name, name));
     (!is_example).then_some(found)
 }
 
 fn secrets() -> impl Iterator<Item = &'static Row> {
-    TABLE.iter().filter(|row| row.what == What::Secret)
+    TABLE.iter().filter(|row| row.what == SecretKind::Secret)
 }
 
 #[cfg(test)]

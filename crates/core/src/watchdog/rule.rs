@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits::RULE_CHARACTERS;
+use crate::tool_names::BUILTIN_TOOLS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,24 +65,6 @@ pub(super) const NETWORK: &str = "network";
 /// Kinds of access. The tools of these names are judged by what they touch.
 pub(super) const ACCESSES: [&str; 4] = [READ, EDIT, BASH, NETWORK];
 
-/// Tools that a rule can name besides, whether this version has them or not.
-const TOOLS: [&str; 14] = [
-    "apply_patch",
-    "bash_background",
-    "glob",
-    "grep",
-    "plan_exit",
-    "question",
-    "skill",
-    "task",
-    "todo",
-    "tool_search",
-    "view_image",
-    "web_fetch",
-    "web_search",
-    "write",
-];
-
 /// Tools of other servers are named `mcp:SERVER:TOOL`.
 const MCP: &str = "mcp:";
 
@@ -120,7 +103,8 @@ impl Rule {
 
     /// Everything a rule can be about, as far as it has a fixed name.
     pub fn known_permissions() -> impl Iterator<Item = &'static str> {
-        ACCESSES.into_iter().chain(TOOLS)
+        let others = BUILTIN_TOOLS.into_iter().filter(|name| !ACCESSES.contains(name));
+        ACCESSES.into_iter().chain(others)
     }
 
     pub fn is_known_permission(permission: &str) -> bool {

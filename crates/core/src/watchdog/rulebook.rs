@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use super::offer::Offer;
-use super::pattern::{Ground, Pattern};
+use super::offer::AlwaysOffer;
+use super::pattern::{Pattern, PatternBase};
 use super::project_secrets;
 use super::rule::{ACCESSES, Action, BASH, Firmness, ManifestRule, READ, Rule, Rules, Scope};
 use super::verdict::Reason;
@@ -14,11 +14,11 @@ use crate::ports::tool::CommandAccess;
 /// Rules of all scopes, ready to be matched.
 #[derive(Clone, Debug, Default)]
 pub struct Rulebook {
-    entries: Vec<Entry>,
+    entries: Vec<RulebookEntry>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct RulebookEntry {
     pub(super) rule: Rule,
     pub(super) scope: Scope,
     pub(super) firmness: Firmness,
@@ -31,9 +31,9 @@ impl Rulebook {
         manifest: &[ManifestRule],
         configuration: &[Rule],
         session: &Rules,
-        ground: Ground<'_>,
+        ground: PatternBase<'_>,
     ) -> Self {
-        let entry = |rule: &Rule, scope, firmness| Entry::new(rule.clone(), scope, firmness, ground);
+        let entry = |rule: &Rule, scope, firmness| RulebookEntry::new(rule.clone(), scope, firmness, ground);
         let manifest = manifest.iter().map(|own| entry(&own.rule, Scope::Manifest, own.firmness));
         let configuration =
             configuration.iter().map(|rule| entry(rule, Scope::Configuration, Firmness::Plain));
@@ -42,33 +42,36 @@ impl Rulebook {
     }
 
     /// As if the session had these too. One of the session about the same is replaced.
-    pub(super) fn with(&self, rules: &[Rule], ground: Ground<'_>) -> Self {
-        let replaced = |entry: &Entry| {
+    pub(super) fn with(&self, rules: &[Rule], ground: PatternBase<'_>) -> Self {
+        let replaced = |entry: &RulebookEntry| {
             let same =
                 |rule: &Rule| rule.permission == entry.rule.permission && rule.pattern == entry.rule.pattern;
             entry.scope == Scope::Session && rules.iter().any(same)
         };
         let kept = self.entries.iter().filter(|entry| !replaced(entry)).cloned();
-        let new = rules.iter().map(|rule| Entry::new(rule.clone(), Scope::Session, Firmness::Plain, ground));
+        let new = rules
+            .iter()
+            .map(|rule| RulebookEntry::new(rule.clone(), Scope::Session, Firmness::Plain, ground));
         Self { entries: kept.chain(new).collect() }
     }
 
-    /// The rule that decides about this subject: the most specific of those that match, unless a pinned one is as strict.
-    pub(super) fn decide(&self, permission: &str, subject: &str) -> Option<&Entry> {
+    /// The rule that decides about this subject: the most specific of those that match, unless a pinned one is
+    /// as strict.
+    pub(super) fn decide(&self, permission: &str, subject: &str) -> Option<&RulebookEntry> {
         let decided = self.strongest(|entry| entry.matches(permission, subject));
         match built_in(permission, subject) {
-            Some(asks) if decided.is_none_or(Entry::yields_to_built_in) => Some(asks),
+            Some(asks) if decided.is_none_or(RulebookEntry::yields_to_built_in) => Some(asks),
             Some(_) | None => decided,
         }
     }
 
     /// The same for a command.
-    pub(super) fn decide_command(&self, command: &CommandAccess) -> Option<&Entry> {
-        let (line, offer) = (command.line(), Offer::of(command));
+    pub(super) fn decide_command(&self, command: &CommandAccess) -> Option<&RulebookEntry> {
+        let (line, offer) = (command.line(), AlwaysOffer::of(command));
         self.strongest(|entry| entry.covers(&line, &offer))
     }
 
-    fn strongest(&self, matches: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+    fn strongest(&self, matches: impl Fn(&RulebookEntry) -> bool) -> Option<&RulebookEntry> {
         let matching = || self.entries.iter().filter(|entry| matches(entry));
         let best = matching().max_by_key(|entry| entry.rank())?;
         let pinned = matching()
@@ -79,18 +82,18 @@ impl Rulebook {
     }
 
     /// The built-in rule, where it is what decides.
-    pub(super) fn asks_by_itself(&self, permission: &str, subject: &str) -> Option<&Entry> {
+    pub(super) fn asks_by_itself(&self, permission: &str, subject: &str) -> Option<&RulebookEntry> {
         self.decide(permission, subject).filter(|entry| entry.scope == Scope::BuiltIn)
     }
 
     /// The rule about all calls of a tool.
-    pub(super) fn decide_tool(&self, tool: &str) -> Option<&Entry> {
+    pub(super) fn decide_tool(&self, tool: &str) -> Option<&RulebookEntry> {
         // The tools `read`, `edit` and `bash` are judged by what they touch.
         if ACCESSES.contains(&tool) { None } else { self.decide(tool, "") }
     }
 
     /// Whether one of the rules about this permission is such.
-    pub(super) fn has_some(&self, permission: &str, such: impl Fn(&Entry) -> bool) -> bool {
+    pub(super) fn has_some(&self, permission: &str, such: impl Fn(&RulebookEntry) -> bool) -> bool {
         let all = self.entries.iter().chain(BUILT_IN.iter());
         all.into_iter().any(|entry| entry.permission.matches(permission) && such(entry))
     }
@@ -100,7 +103,8 @@ impl Rulebook {
         self.decide(permission, subject).is_some_and(|entry| entry.rule.action == Action::Allow)
     }
 
-    /// Whether the user has allowed exactly this. A manifest is not the user, and a wildcard may match what nobody thought of.
+    /// Whether the user has allowed exactly this. A manifest is not the user, and a wildcard may match what
+    /// nobody thought of.
     pub(super) fn allows_by_name(&self, permission: &str, subject: &str) -> bool {
         self.decide(permission, subject).is_some_and(|entry| match (entry.rule.action, entry.scope) {
             (Action::Allow, Scope::Configuration | Scope::Session) => entry.pattern.is_literal(),
@@ -110,20 +114,23 @@ impl Rulebook {
 }
 
 /// Our own rules about reading. They are compared with the names of files alone.
-static BUILT_IN: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let ground = Ground { root: Path::new("/"), home: None };
-    project_secrets::rules().map(|rule| Entry::new(rule, Scope::BuiltIn, Firmness::Plain, ground)).collect()
+static BUILT_IN: LazyLock<Vec<RulebookEntry>> = LazyLock::new(|| {
+    let ground = PatternBase { root: Path::new("/"), home: None };
+    project_secrets::rules()
+        .map(|rule| RulebookEntry::new(rule, Scope::BuiltIn, Firmness::Plain, ground))
+        .collect()
 });
 
-fn built_in(permission: &str, subject: &str) -> Option<&'static Entry> {
+fn built_in(permission: &str, subject: &str) -> Option<&'static RulebookEntry> {
     if permission != READ {
         return None;
     }
     project_secrets::rule_of(subject).and_then(|number| BUILT_IN.get(number))
 }
 
-impl Entry {
-    /// Whether a rule that allows says nothing about a secret: it is not the user's word, or an answer about a whole directory.
+impl RulebookEntry {
+    /// Whether a rule that allows says nothing about a secret: it is not the user's word, or an answer about a
+    /// whole directory.
     fn yields_to_built_in(&self) -> bool {
         self.rule.action == Action::Allow
             && match self.scope {
@@ -133,7 +140,7 @@ impl Entry {
             }
     }
 
-    fn new(rule: Rule, scope: Scope, firmness: Firmness, ground: Ground<'_>) -> Self {
+    fn new(rule: Rule, scope: Scope, firmness: Firmness, ground: PatternBase<'_>) -> Self {
         let pattern = match rule.permission.as_str() {
             BASH => Pattern::of_command(&rule.pattern),
             _ if rule.is_about_paths() => Pattern::of_path(&rule.pattern, ground),
@@ -146,10 +153,10 @@ impl Entry {
         self.permission.matches(permission) && self.pattern.matches(subject)
     }
 
-    /// Whether it speaks about a command. What an answer allowed covers only commands that would have been offered just
-    /// this: no option, input or escape of a program widens it. What somebody wrote down is a pattern, and so is what an
-    /// answer rejected.
-    fn covers(&self, line: &str, offer: &Offer) -> bool {
+    /// Whether it speaks about a command. What an answer allowed covers only commands that would have been
+    /// offered just this: no option, input or escape of a program widens it. What somebody wrote down is a
+    /// pattern, and so is what an answer rejected.
+    fn covers(&self, line: &str, offer: &AlwaysOffer) -> bool {
         let is_offered = self.rule.permission == BASH && self.rule.pattern == offer.pattern;
         match (self.scope, self.rule.action) {
             (Scope::Session, Action::Allow) => is_offered,
@@ -158,8 +165,8 @@ impl Entry {
         }
     }
 
-    /// Longest literal beginning first, then fewer wildcards, then the stricter action. What follows makes no difference to
-    /// the action; it makes the reason the same whatever the order of the rules.
+    /// Longest literal beginning first, then fewer wildcards, then the stricter action. What follows makes no
+    /// difference to the action; it makes the reason the same whatever the order of the rules.
     #[expect(clippy::type_complexity, reason = "a key to compare by, used in one place")]
     fn rank(&self) -> ((usize, Reverse<usize>), (usize, Reverse<usize>), Action, Scope, Firmness, &Rule) {
         let (name, pattern) = (self.permission.specificity(), self.pattern.specificity());
@@ -179,11 +186,11 @@ mod tests {
 
     use super::*;
 
-    const GROUND: fn() -> Ground<'static> = || Ground { root: Path::new("/w"), home: None };
+    const GROUND: fn() -> PatternBase<'static> = || PatternBase { root: Path::new("/w"), home: None };
 
     fn book(rules: &[(Scope, Firmness, &str, Action)]) -> Rulebook {
         let entries = rules.iter().map(|(scope, firmness, pattern, action)| {
-            Entry::new(Rule::new("bash", pattern, *action), *scope, *firmness, GROUND())
+            RulebookEntry::new(Rule::new("bash", pattern, *action), *scope, *firmness, GROUND())
         });
         Rulebook { entries: entries.collect() }
     }
@@ -277,7 +284,7 @@ mod tests {
             line in "[ab]( [bc]){0,2}",
         ) {
             let (one, other) = (book(&rules), book(&shuffled));
-            let reason = |book: &Rulebook| book.decide("bash", &line).map(Entry::reason);
+            let reason = |book: &Rulebook| book.decide("bash", &line).map(RulebookEntry::reason);
             prop_assert_eq!(reason(&one), reason(&other));
         }
 

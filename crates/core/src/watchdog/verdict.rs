@@ -58,7 +58,17 @@ impl Verdict {
 
     /// The answer of the user who was asked because of this verdict.
     pub fn answered(&self, action: Action) -> Self {
-        Self::new(action, Reason::Person { why: self.reason.in_words() })
+        Self::new(action, Reason::Person { why: self.why_asked() })
+    }
+
+    /// Why it asks, in words that follow "because".
+    pub fn why_asked(&self) -> String {
+        match (self.action, &self.reason) {
+            (Action::Ask, reason @ Reason::Rule { .. }) => format!("{} says so", reason.in_words()),
+            (Action::Ask, reason) => reason.in_words(),
+            // What an earlier process asked would pass or be denied by now: only an answer ends the question.
+            (Action::Allow | Action::Deny, _) => "it asked before attache was restarted".to_owned(),
+        }
     }
 
     /// The stricter of the two; of two that are alike the one that says more.
@@ -77,7 +87,7 @@ impl Verdict {
             Reason::Guarded { why } => why.clone(),
             Reason::Rule { rule, .. } => format!("denied by {}; {}", self.reason.in_words(), instead(rule)),
             Reason::Outside { directory } => format!(
-                "denied: {}, and approval `all` does not reach there; the user can add it as a directory of the session, \
+                "denied: {}, and approval `all` does not reach there; the user can add it to the workspace, \
                  allow it with a `[[permissions]]` rule (permission `read` or `edit`, pattern `{}`), or set approval to \
                  `ask`; do without it, or tell the user",
                 self.reason.in_words(),
@@ -109,13 +119,13 @@ impl Reason {
             }
             Self::Approval { approval } => format!("approval is `{approval}`"),
             Self::Outside { directory } => {
-                format!("{} is outside of the session's directories", legible_path(directory))
+                format!("{} is outside of the workspace", legible_path(directory))
             }
             Self::Host { host } if host == super::judge::ANY_HOST => {
                 "it needs the network, which is not granted".to_owned()
             }
             Self::Host { host } => format!("it reaches {host}, which is not granted"),
-            Self::Unclear { why } => format!("not understood: {why}"),
+            Self::Unclear { why } => format!("the command is unclear: {why}"),
             Self::Person { why } => format!("the user's answer (asked because: {why})"),
             Self::Default { why } | Self::Containment { why } | Self::Guarded { why } => why.clone(),
         }
@@ -179,7 +189,7 @@ mod tests {
         let outside = Reason::Outside { directory: "/opt/x".into() };
         let host = |host: &str| Reason::Host { host: host.to_owned() };
         for (reason, names) in [
-            (outside, ["/opt/x is outside", "directory of the session", "`edit`", "pattern `/opt/x`"]),
+            (outside, ["/opt/x is outside", "add it to the workspace", "`edit`", "pattern `/opt/x`"]),
             (host("a.org"), ["reaches a.org", "`[[permissions]]`", "`network`", "pattern `a.org`"]),
             (host("*"), ["needs the network", "`[[permissions]]`", "`network`", "pattern `*`"]),
         ] {

@@ -1,5 +1,5 @@
-//! The fold once more, the slow and obvious way, over plain JSON: searches instead of indexes, the whole input read at
-//! every delta. What the reducer is compared with.
+//! The fold once more, the slow and obvious way, over plain JSON: searches instead of indexes, the whole input
+//! read at every delta. What the reducer is compared with.
 
 use attache_core::chunk::Chunk;
 use attache_core::chunk::partial_json;

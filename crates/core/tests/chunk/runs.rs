@@ -1,4 +1,5 @@
-//! Whole runs in the order producers must keep: streams and calls interleave freely, everything opened is closed.
+//! Whole runs in the order producers must keep: streams and calls interleave freely, everything opened is
+//! closed.
 #![allow(dead_code)] // Each test binary takes what it needs.
 
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::strategies::{any_object, any_rest, any_text, any_value, part_chunk};
 
-/// One wish of the generator; a wish that can't be met in the run's state is passed over, so any list of wishes is a run.
+/// One wish of the generator; a wish that can't be met in the run's state is passed over, so any list of wishes
+/// is a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
     OpenText,

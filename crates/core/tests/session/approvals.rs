@@ -32,7 +32,7 @@ async fn accepted_edits_pass_within_the_roots_only() {
     let world = world();
     let (_process, session) = world.session().await;
     let client = answering(&[Answer::RejectOnce]);
-    let _seat = seat(&session, client.clone()).await;
+    let _participant = join(&session, client.clone()).await;
     assert_eq!(session.set_approval(Approval::Edits).await.unwrap().approval, Approval::Edits);
     done(&session, "inside").await;
     done(&session, "hooks").await;
@@ -83,7 +83,7 @@ async fn a_choice_is_kept_and_falls_back_on_a_host_that_may_not() {
     let process = world.process();
     let session = process.hub.open(&id).await.unwrap();
     let client = answering(&[Answer::RejectOnce]);
-    let attachment = seat(&session, client.clone()).await;
+    let attachment = join(&session, client.clone()).await;
     assert_eq!(attachment.chosen.approval, Approval::Ask);
     let (shown, _reader) = read(attachment);
     done(&session, "inside").await;
@@ -103,7 +103,7 @@ async fn a_turn_under_way_follows_at_its_next_call() {
         let world = unheld(world());
         let (_process, session) = world.session().await;
         let client = answering(&[Answer::RejectOnce]);
-        let _seat = seat(&session, client.clone()).await;
+        let _participant = join(&session, client.clone()).await;
         session.set_approval(before).await.unwrap();
         let ticket = session.prompt(prompt("slow"));
         pause(20).await;
@@ -119,7 +119,7 @@ async fn a_choice_that_could_not_be_stored_lets_nothing_pass() {
     let world = world();
     let (process, session) = world.session().await;
     let client = answering(&[Answer::RejectOnce]);
-    let _seat = seat(&session, client.clone()).await;
+    let _participant = join(&session, client.clone()).await;
     process.store.fail_commit(0);
     assert!(session.set_approval(Approval::Edits).await.is_err());
     process.store.fail_commit(u64::MAX);

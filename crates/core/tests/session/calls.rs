@@ -56,7 +56,7 @@ async fn a_tool_is_found_by_its_name_in_another_case() {
     let world = World::new(script);
     let (_process, session) = world.session().await;
     let client = answering(&[Answer::RejectOnce]);
-    let _seat = seat(&session, client.clone()).await;
+    let _participant = join(&session, client.clone()).await;
     assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
     let tools = tools_of(&world.answers(session.id())[0]);
     assert_eq!(tools[0].output, Some("look done".into()));
@@ -140,8 +140,8 @@ async fn a_call_that_a_person_rejects_again_and_again_is_warned_of() {
     let script = format!("on *\n{} text \"on\"", " call touch {\"path\":\"a\"}\n ---\n".repeat(3));
     let world = World::new(&script);
     let (_process, session) = world.session().await;
-    let _seat =
-        seat(&session, answering(&[Answer::RejectOnce, Answer::RejectOnce, Answer::RejectOnce])).await;
+    let _participant =
+        join(&session, answering(&[Answer::RejectOnce, Answer::RejectOnce, Answer::RejectOnce])).await;
     assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
     let tools = tools_of(&world.answers(session.id())[0]);
     let told: Vec<_> =
@@ -159,7 +159,7 @@ async fn a_call_is_understood_when_its_turn_comes() {
         let world = World::new(script).with_settings(|settings| settings.approval = approval);
         let (_process, session) = world.session().await;
         let client = answering(&[Answer::AllowOnce, Answer::AllowOnce]);
-        let _seat = seat(&session, client.clone()).await;
+        let _participant = join(&session, client.clone()).await;
         assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
         let tools = tools_of(&world.answers(session.id())[0]);
         assert_eq!(tools[1].output, Some("change done".into()), "{approval:?}");
@@ -249,6 +249,23 @@ async fn a_call_runs_side_by_side_with_others_that_only_read() {
     let started = tokio::time::Instant::now();
     say(&session, "go").await;
     assert!(started.elapsed().as_millis() < 900, "{:?}", started.elapsed());
+    world.check_rest(session.id());
+}
+
+/// Two that change what the session keeps for itself (its tasks, its background commands): nobody is asked, but
+/// the second begins when the first has ended.
+#[tokio::test(start_paused = true)]
+async fn calls_that_change_what_the_session_keeps_run_in_their_order() {
+    let script = "on *\n call id=one note {\"path\":\"a\",\"ms\":500}\n call id=two note {\"path\":\"b\",\"ms\":100}\n ---\n text \"x\"";
+    let world = World::new(script);
+    let (_process, session) = world.session().await;
+    let started = tokio::time::Instant::now();
+    let ticket = session.prompt(prompt("go"));
+    until_stored(&world, |_| world.runs.of("one") == 1).await;
+    pause(200).await;
+    assert_eq!(world.runs.of("two"), 0, "`one` still runs");
+    assert_eq!(end_of(ticket).await, TurnEnd::Finished(FinishReason::Stop));
+    assert!(started.elapsed().as_millis() >= 600, "{:?}", started.elapsed());
     world.check_rest(session.id());
 }
 

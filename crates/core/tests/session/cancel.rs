@@ -87,14 +87,15 @@ async fn in_the_pause_between_two_tries() {
     world.check_rest(session.id());
 }
 
-/// As when the client owes the tool the text of a file: live, behind a question, and behind a call that changes something.
+/// As when the client owes the tool the text of a file: live, behind a question, and behind a call that changes
+/// something.
 #[tokio::test(start_paused = true)]
 async fn while_a_call_is_being_understood() {
     let hangs = " call id=p hang_in_plan {\"path\":\"a\"}\n";
     for before in ["", " call touch {\"path\":\"a\"}\n"] {
         let world = World::new(&format!("on *\n{before}{hangs} ---\n text \"on\""));
         let (_process, session) = world.session().await;
-        let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+        let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
         let ticket = session.prompt(prompt("go"));
         pause(2_000).await;
         let started = tokio::time::Instant::now();

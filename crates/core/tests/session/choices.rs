@@ -34,7 +34,7 @@ async fn a_mode_holds_from_the_next_turn_on_and_after_a_restart() {
     assert!(world.runs.all().is_empty());
     let tools = &tools_of(&world.answers(session.id())[0]);
     assert!(tools[0].error_text.as_ref().unwrap().contains("plan"));
-    assert!(world.model.requests()[0].tools.iter().all(|spec| spec.id != "touch"));
+    assert!(world.model.requests()[0].tools.iter().all(|spec| &*spec.id != "touch"));
     pause(10).await;
     let told = shown.lock().unwrap().iter().filter(|(_, _, chunk)| is_mode(chunk)).count();
     assert_eq!(told, 1);
@@ -199,7 +199,7 @@ async fn without_a_model_there_are_old_sessions_only_until_a_key_is_found() {
     let world = World::with_model(keyed.clone());
     let process = world.process();
     let new = || NewSession { root: "/w".into(), additional: Vec::new() };
-    assert_eq!(process.hub.create(new()).await.unwrap_err(), HubError::NoModel);
+    assert_eq!(process.hub.create(new()).await.unwrap_err(), HubError::NoModel(Vec::new()));
     keyed.store_key();
     // No login told us: the key is looked for because there was none.
     let session = process.hub.create(new()).await.unwrap();
@@ -207,14 +207,14 @@ async fn without_a_model_there_are_old_sessions_only_until_a_key_is_found() {
     let id = session.id().clone();
     keyed.remove_key();
     process.hub.refresh_choices().await;
-    assert_eq!(answer(session.prompt(prompt("more"))).await.unwrap_err(), HubError::NoModel);
+    assert_eq!(answer(session.prompt(prompt("more"))).await.unwrap_err(), HubError::NoModel(Vec::new()));
     process.kill();
     let process = world.process();
     let session = process.hub.open(&id).await.unwrap();
     let attachment = session.attach(Some(answering(&[])), AttachFrom::Beginning).await.unwrap();
     assert_eq!(attachment.chosen.model, Some(model("default")));
     let (shown, _reader) = read(attachment);
-    assert_eq!(answer(session.prompt(prompt("more"))).await.unwrap_err(), HubError::NoModel);
+    assert_eq!(answer(session.prompt(prompt("more"))).await.unwrap_err(), HubError::NoModel(Vec::new()));
     assert_eq!(world.prompts(&id), ["go"], "a refused prompt leaves nothing behind");
     keyed.store_key();
     assert!(matches!(say(&session, "again").await, TurnEnd::Finished(_)));
@@ -238,7 +238,7 @@ async fn an_open_question_is_asked_also_without_a_model() {
     keyed.look_again().await;
     let process = world.process();
     let session = process.hub.open(&id).await.unwrap();
-    let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+    let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
     until(&session, |state| matches!(state, RunState::Error { .. })).await;
     assert_eq!(world.runs.all().len(), 1, "what was allowed was done");
     world.check_rest(&id);

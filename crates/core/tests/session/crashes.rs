@@ -79,7 +79,7 @@ async fn with_an_open_question_it_is_asked_again_and_the_turn_goes_on() {
     let session = world.process().hub.open(&id).await.unwrap();
     assert_eq!(session.status().await.unwrap().state, RunState::WaitingOnApproval);
     let client = answering(&[Answer::AllowOnce]);
-    let _seat = seat(&session, client.clone()).await;
+    let _participant = join(&session, client.clone()).await;
     until(&session, |state| *state == RunState::Idle).await;
     assert_eq!(client.asked().len(), 1);
     assert_eq!(world.runs.of("t"), 1);
@@ -104,7 +104,7 @@ async fn with_an_open_question_twice_and_then_rejected() {
     pause(50).await;
     process.kill();
     let session = world.process().hub.open(&id).await.unwrap();
-    let _seat = seat(&session, answering(&[Answer::RejectOnce])).await;
+    let _participant = join(&session, answering(&[Answer::RejectOnce])).await;
     until(&session, |state| *state == RunState::Idle).await;
     assert_eq!(world.runs.of("t"), 0);
     world.check_rest(&id);
@@ -115,11 +115,11 @@ async fn the_history_of_a_continued_turn_is_what_it_was() {
     let interrupted = World::new(SCRIPT);
     let id = killed(&interrupted, "slow", asks).await;
     let session = interrupted.process().hub.open(&id).await.unwrap();
-    let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+    let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
     until(&session, |state| *state == RunState::Idle).await;
     let world = World::new(SCRIPT);
     let (_process, session) = world.session().await;
-    let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+    let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
     assert_eq!(say(&session, "slow").await, finished());
     let request = |world: &World| {
         let request = world.model.requests().pop().unwrap();
@@ -160,7 +160,7 @@ async fn shutting_down_keeps_question_and_queue_for_the_next_owner() {
     let id = session.id().clone();
     assert_eq!(world.disk.lock().unwrap().leases[&id].owner, None);
     let session = world.process().hub.open(&id).await.unwrap();
-    let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+    let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
     until(&session, |state| *state == RunState::Idle).await;
     assert_eq!(world.runs.of("t"), 1);
     world.check_rest(&id);

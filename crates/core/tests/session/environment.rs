@@ -1,16 +1,18 @@
-//! The system prompt and its environment: the same to the byte from turn to turn, changes told with the next message.
+//! The system prompt and its environment: the same to the byte from turn to turn, changes told with the next
+//! message.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_core::hub::{AttachFrom, People, SessionHandle};
+use attache_core::instructions::{FoundInstructions, InstructionFile, ProjectInstructions};
 use attache_core::part::{Part, Role};
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::tool::Workspace;
-use attache_core::ports::{BoxFuture, Surroundings};
+use attache_core::ports::{BoxFuture, Surroundings, WorkspaceLook};
 use attache_core::prompt::digest;
-use attache_core::watchdog::{Approval, Containment};
+use attache_core::watchdog::{Approval, Containment, ReadRules};
 
 use crate::world::*;
 
@@ -30,10 +32,14 @@ impl Branch {
 }
 
 impl Surroundings for Branch {
-    fn git(&self, root: PathBuf) -> BoxFuture<'static, Option<String>> {
-        assert_eq!(root, PathBuf::from("/w"));
-        let branch = self.0.lock().unwrap().map(|branch| format!("branch {branch}"));
-        Box::pin(std::future::ready(branch))
+    fn look(
+        &self,
+        workspace: Arc<Workspace>,
+        _rules: Option<ReadRules>,
+    ) -> BoxFuture<'static, WorkspaceLook> {
+        assert_eq!(workspace.root, PathBuf::from("/w"));
+        let git = self.0.lock().unwrap().map(|branch| format!("branch {branch}"));
+        Box::pin(std::future::ready(WorkspaceLook { git, ..WorkspaceLook::default() }))
     }
 
     fn uncommitted(&self, workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>> {
@@ -46,13 +52,94 @@ impl Surroundings for Branch {
 struct Stuck;
 
 impl Surroundings for Stuck {
-    fn git(&self, _root: PathBuf) -> BoxFuture<'static, Option<String>> {
+    fn look(
+        &self,
+        _workspace: Arc<Workspace>,
+        _rules: Option<ReadRules>,
+    ) -> BoxFuture<'static, WorkspaceLook> {
         Box::pin(std::future::pending())
     }
 
     fn uncommitted(&self, _workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>> {
         Box::pin(std::future::pending())
     }
+}
+
+/// Files of instructions that change.
+#[derive(Debug)]
+struct Files(Mutex<Vec<(&'static str, String)>>);
+
+impl Files {
+    fn hold(files: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
+        files.iter().map(|(path, text)| (*path, (*text).to_owned())).collect()
+    }
+}
+
+impl Surroundings for Files {
+    fn look(
+        &self,
+        _workspace: Arc<Workspace>,
+        _rules: Option<ReadRules>,
+    ) -> BoxFuture<'static, WorkspaceLook> {
+        let files = self.0.lock().unwrap().clone();
+        let files = files.into_iter().map(|(path, text)| InstructionFile { path: path.into(), text });
+        let files = ProjectInstructions(files.collect());
+        let left_out = vec!["/w/CLAUDE.md: it leads out of its directory".to_owned()];
+        let instructions = FoundInstructions { files, left_out };
+        Box::pin(std::future::ready(WorkspaceLook { git: None, instructions }))
+    }
+
+    fn uncommitted(&self, _workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn instructions_are_captured_once_and_their_changes_told_once() {
+    let files = Arc::new(Files(Mutex::new(Files::hold(&[
+        ("/u/AGENTS.md", "be brief"),
+        ("/w/AGENTS.md", "use tabs"),
+    ]))));
+    let world = World::new(SCRIPT).with_surroundings(files.clone());
+    let (process, session) = world.session().await;
+    say(&session, "one").await;
+    *files.0.lock().unwrap() = Files::hold(&[("/w/AGENTS.md", "use blanks")]);
+    say(&session, "two").await;
+    say(&session, "three").await;
+    let id = session.id().clone();
+    process.kill();
+    let process = world.process();
+    let session = process.hub.open(&id).await.unwrap();
+    say(&session, "four").await;
+    let systems = systems(&world);
+    let (agent, rest) = systems[0].split_once("\n\n# Project instructions\n").unwrap();
+    assert!(!agent.contains("# Environment"), "only the agent's own prompt comes before");
+    let (section, _) = rest.split_once("\n\n# Environment\n").unwrap();
+    assert!(section.find("be brief").unwrap() < section.find("use tabs").unwrap(), "{section}");
+    assert!(systems.iter().all(|system| *system == systems[0]), "after a change and a kill, too");
+    let news = news(&world, &session);
+    let told = "<instructions_changed>\n<instructions file=\"/w/AGENTS.md\">\nuse blanks\n</instructions>\n\
+                /u/AGENTS.md is gone: its instructions no longer apply.\n</instructions_changed>";
+    assert_eq!(news, [None, Some(told.to_owned()), None, None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn instructions_that_are_too_long_are_cut_and_people_are_told_once() {
+    let long = "a line of instructions\n".repeat(3_000);
+    let files =
+        Arc::new(Files(Mutex::new(Files::hold(&[("/u/AGENTS.md", &long), ("/w/AGENTS.md", "near")]))));
+    let world = World::new(SCRIPT).with_surroundings(files);
+    let (_process, session) = world.session().await;
+    let (shown, _reader) = read(session.attach(None, AttachFrom::Now).await.unwrap());
+    say(&session, "one").await;
+    say(&session, "two").await;
+    let system = systems(&world).remove(0);
+    assert!(system.contains("near") && system.contains("[cut here"), "{}", system.len());
+    assert!(system.len() < 40_000, "{}", system.len());
+    let notices = notices(&shown);
+    let about = |title: &str| notices.iter().filter(|notice| notice.contains(title)).count();
+    assert_eq!(about("instructions are too long"), 1, "{notices:?}");
+    assert_eq!(about("were left out"), 1, "{notices:?}");
 }
 
 /// What each user message told beside the user's words.
@@ -154,8 +241,16 @@ async fn another_agent_has_another_prompt_and_the_same_environment() {
     say(&session, "two").await;
     let systems = systems(&world);
     assert_ne!(systems[0], systems[1]);
-    let environment = |system: &str| system.split_once("# Environment").unwrap().1.to_owned();
+    let section = |system: &str, title: &str| {
+        let behind = system.split_once(&format!("# {title}\n")).unwrap().1;
+        behind.split("\n\n# ").next().unwrap().to_owned()
+    };
+    let environment = |system: &str| section(system, "Environment");
     assert_eq!(environment(&systems[0]), environment(&systems[1]));
+    let rules = |system: &str| section(system, "Sandbox and questions");
+    assert!(rules(&systems[0]).contains("all else asks the user first"), "{}", systems[0]);
+    let planning = rules(&systems[1]);
+    assert!(planning.contains("are refused") && !planning.contains("all else asks"), "{planning}");
     assert_eq!(news(&world, &session), [None, None]);
 }
 
@@ -199,8 +294,8 @@ async fn what_was_uncommitted_at_the_beginning_is_told_once_and_never_waited_for
     let world = World::new(SCRIPT).with_surroundings(Branch::on("main"));
     let (_process, session) = world.session().await;
     // As when a client makes a session: its user still writes.
-    let _seat = session.attach(None, AttachFrom::Now).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    let _participant = session.attach(None, AttachFrom::Now).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
     say(&session, "one").await;
     say(&session, "two").await;
     for system in systems(&world) {
@@ -208,11 +303,14 @@ async fn what_was_uncommitted_at_the_beginning_is_told_once_and_never_waited_for
     }
     assert_eq!(news(&world, &session), [None, None], "the model's own edits are no news to it");
 
-    let world = World::new(SCRIPT).with_surroundings(Arc::new(Stuck));
-    let (_process, session) = world.session().await;
-    let _seat = session.attach(None, AttachFrom::Now).await.unwrap();
-    say(&session, "one").await;
-    assert_eq!(told(&systems(&world)[0]), None);
+    // A program's prompt comes at once; a repository may never answer.
+    for surroundings in [Branch::on("main") as Arc<dyn attache_core::ports::Surroundings>, Arc::new(Stuck)] {
+        let world = World::new(SCRIPT).with_surroundings(surroundings);
+        let (_process, session) = world.session().await;
+        let _participant = session.attach(None, AttachFrom::Now).await.unwrap();
+        say(&session, "one").await;
+        assert_eq!(told(&systems(&world)[0]), None);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,16 +327,16 @@ async fn what_asks_and_what_holds_commands_is_said_as_it_is_here() {
     for (containment, approval, people, said) in [
         (Containment::Full, Approval::Ask, People::Present, "Commands: run in a sandbox. "),
         (Containment::Full, Approval::Ask, People::Present, "all else asks the user first"),
-        (Containment::Reduced, Approval::Ask, People::Present, "Commands: run in a reduced sandbox: "),
-        (
-            Containment::None,
-            Approval::Edits,
-            People::Present,
-            "Commands: run without a sandbox, so each asks.",
-        ),
+        (Containment::Reduced, Approval::Ask, People::Present, "Commands: run in a reduced sandbox. "),
+        (Containment::None, Approval::Edits, People::Present, "Commands: run without a sandbox. "),
         (Containment::None, Approval::Edits, People::Present, "reading and editing the workspace"),
         (Containment::ExplicitlyOff, Approval::All, People::Present, "with all rights of the user"),
-        (Containment::ExplicitlyOff, Approval::All, People::Present, "Questions: nothing asks; "),
+        (
+            Containment::ExplicitlyOff,
+            Approval::All,
+            People::Present,
+            "Questions: nothing asks, and nothing outside",
+        ),
         (Containment::Full, Approval::Ask, People::Absent, "so everything else is refused"),
     ] {
         let system = first(containment, approval, people).await;

@@ -1,4 +1,5 @@
-//! A store that fails: whichever commit it is, everybody is answered, nothing unstored is shown, later prompts work.
+//! A store that fails: whichever commit it is, everybody is answered, nothing unstored is shown, later prompts
+//! work.
 
 use attache_core::chunk::FinishReason;
 use attache_core::hub::{AttachFrom, SessionHandle};
@@ -21,7 +22,7 @@ where
         let (process, session) = world.session().await;
         let attachment =
             session.attach(Some(answering(&vec![Answer::AllowOnce; 4])), AttachFrom::Now).await.unwrap();
-        attachment.seat.ready();
+        attachment.participant.ready();
         let (shown, _reader) = read(attachment);
         process.store.fail_commit(nth);
         let ends = story(&world, &session).await;
@@ -114,7 +115,7 @@ async fn a_session_at_rest_after_a_fault_is_free_for_others() {
     for nth in 0..12 {
         let world = World::new(SCRIPT);
         let (process, session) = world.session().await;
-        let _seat = seat(&session, answering(&vec![Answer::AllowOnce; 4])).await;
+        let _participant = join(&session, answering(&vec![Answer::AllowOnce; 4])).await;
         process.store.fail_commit(nth);
         drop(answer(session.prompt(prompt("tools"))).await);
         process.store.fail_commit(u64::MAX);

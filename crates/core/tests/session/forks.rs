@@ -16,7 +16,7 @@ fn new() -> NewSession {
 async fn a_copy_has_ids_sums_and_a_title_of_its_own() {
     let world = World::new(SCRIPT);
     let (process, session) = world.session().await;
-    let attachment = seat(&session, answering(&[Answer::AllowAlways])).await;
+    let attachment = join(&session, answering(&[Answer::AllowAlways])).await;
     say(&session, "one").await;
     say(&session, "ask").await;
     drop(attachment);

@@ -18,7 +18,7 @@ async fn last_request(restart: bool) -> Vec<Vec<Part>> {
     let id = session.id().clone();
     for text in ["one", "two", "three", "four", "five", "six"] {
         let client = answering(&[Answer::RejectOnce]);
-        let attachment = seat(&session, client).await;
+        let attachment = join(&session, client).await;
         answer(session.prompt(prompt(text))).await.unwrap();
         drop(attachment);
         if restart {
@@ -92,7 +92,7 @@ async fn a_large_step_before_an_open_question_survives_a_crash() {
     until(&session, |state| *state == attache_core::events::RunState::WaitingOnApproval).await;
     process.kill();
     let session = world.process().hub.open(&id).await.unwrap();
-    let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+    let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
     until(&session, |state| *state == attache_core::events::RunState::Idle).await;
     let request = world.model.requests().pop().unwrap();
     assert_eq!(request.passages.len(), 3);

@@ -1,4 +1,5 @@
-//! Who only asks changes nothing: status, queue and close of a session that is not open here, with a dead owner behind it.
+//! Who only asks changes nothing: status, queue and close of a session that is not open here, with a dead owner
+//! behind it.
 
 use attache_core::chunk::FinishReason;
 use attache_core::events::RunState;
@@ -59,7 +60,7 @@ async fn status_queue_and_close_leave_a_dead_owners_session_as_it_is() {
         assert_eq!(world.model.requests().len(), requests);
         // Whoever opens it goes on as if nobody had asked.
         let session = process.hub.open(&id).await.unwrap();
-        let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+        let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
         until(&session, |state| *state == RunState::Idle).await;
         until_stored(&world, |disk| disk.conversation(&id).len() == 4).await;
         assert_eq!(world.prompts(&id), [prompted, "changed"]);

@@ -1,13 +1,17 @@
-//! The core through its hub: turns, calls, questions, the queue, storage faults, crashes, several processes. Everything
-//! outside is a fake, time is paused, so that each test takes milliseconds and always comes out the same.
+//! The core through its hub: turns, calls, questions, the queue, storage faults, crashes, several processes.
+//! Everything outside is a fake, time is paused, so that each test takes milliseconds and always comes out the
+//! same.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod approvals;
 mod attachments;
+mod backends;
 mod broken_models;
 mod calls;
 mod cancel;
 mod choices;
+mod compactor;
+mod context_window;
 mod crashes;
 mod environment;
 mod faults;
@@ -23,9 +27,9 @@ mod queue;
 mod queue_property;
 mod readers;
 mod retries;
-mod room;
 mod runtime_context;
 mod scratch;
+mod slash_commands;
 mod titles;
 mod turns;
 mod usage;

@@ -1,5 +1,5 @@
-//! Images, audio and other files in prompts: what the chosen model can't take is refused before anything is stored, what is too
-//! large for a row is kept beside it, what providers would not take is converted once.
+//! Images, audio and other files in prompts: what the chosen model can't take is refused before anything is
+//! stored, what is too large for a row is kept beside it, what providers would not take is converted once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
-const SCRIPT: &str = "model one images=true\nmodel two images=true audio=true\nmodel three images=true\n\
+const SCRIPT: &str = "model one images=true context=9000000\nmodel two images=true audio=true\nmodel three images=true\n\
      model four images=true\non \"slow\"\n text \"x\"\n delay 1s\non \"ask\"\n call touch {\"path\":\"a\"}\non *\n text \"x\"";
 
 const PNG: &str = "iVBORw0KGgo=";
@@ -165,6 +165,47 @@ impl Pictures for Small {
     }
 }
 
+/// Never done.
+#[derive(Debug)]
+struct Endless;
+
+impl Pictures for Endless {
+    fn fit(&self, _bytes: Vec<u8>) -> BoxFuture<'static, Result<Option<FittedPicture>, String>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_gets_through_while_a_picture_is_converted() {
+    let world = World::new(SCRIPT).with_pictures(Arc::new(Endless));
+    let (_process, session) = world.session().await;
+    session.set_model(ModelRef::new("script", "one")).await.unwrap();
+    let taken = session.prompt(with_file("look", Some(Block::Image)));
+    let soon = std::time::Duration::from_millis(100);
+    tokio::time::sleep(soon).await;
+    let status = tokio::time::timeout(soon, session.status()).await.expect("the session answers");
+    assert_eq!(status.unwrap().state, RunState::Idle);
+    session.cancel();
+    let end = tokio::time::timeout(soon, end_of(taken)).await.expect("cancelled at once");
+    assert_eq!(end, TurnEnd::Aborted);
+    assert!(world.prompts(session.id()).is_empty() && world.model.requests().is_empty());
+    assert_eq!(say(&session, "go on").await, TurnEnd::Finished(FinishReason::Stop));
+}
+
+/// A turn that runs is not held up by what comes in behind it: its cancel gets through, and so does its end.
+#[tokio::test(start_paused = true)]
+async fn a_turn_ends_while_a_picture_is_converted() {
+    let world = World::new(SCRIPT).with_pictures(Arc::new(Endless));
+    let (_process, session) = world.session().await;
+    session.set_model(ModelRef::new("script", "one")).await.unwrap();
+    let running = session.prompt(prompt("slow"));
+    let coming = session.prompt(with_file("look", Some(Block::Image)));
+    let end = tokio::time::timeout(std::time::Duration::from_secs(3), end_of(running)).await;
+    assert_eq!(end.expect("it is answered"), TurnEnd::Finished(FinishReason::Stop));
+    session.cancel();
+    assert_eq!(end_of(coming).await, TurnEnd::Aborted);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_picture_is_fitted_once_and_kept_beside_what_was_sent() {
     let pictures = Arc::new(Small::default());
@@ -195,7 +236,7 @@ async fn a_picture_is_fitted_once_and_kept_beside_what_was_sent() {
 async fn a_large_embedded_text_leaves_its_row_and_is_told_again_whole() {
     let world = World::new(SCRIPT);
     let (process, session) = world.session().await;
-    let text = "a line of text\n".repeat(150_000);
+    let text = "a line of text\n".repeat(100_000);
     let mut prompt = prompt("read");
     let data = json!({ "uri": "file:///p/long.txt", "mime": "text/plain", "text": text });
     prompt.parts.push(Part::Data { name: "context".into(), id: None, data: data.clone() });

@@ -1,5 +1,5 @@
-//! What people are told beside the conversation: kept with the answer, never sent to a model. And what a provider would
-//! not take is left out of the next request, so that one prompt can't make a session useless.
+//! What people are told beside the conversation: kept with the answer, never sent to a model. And what a
+//! provider would not take is left out of the next request, so that one prompt can't make a session useless.
 
 use attache_core::chunk::FinishReason;
 use attache_core::export::Format;
@@ -106,6 +106,47 @@ async fn results_that_are_too_long_are_left_out_of_the_next_request() {
     // The rows keep what the call gave.
     assert_eq!(tools_of(&world.answers(session.id())[0])[1].output, Some("look done".into()));
     world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_alone_is_too_large_is_left_out_and_the_turn_goes_on() {
+    let known = "model small context=1000 max_output=100\non \"go\"\n call look {\"path\":\"a\"}\n \
+                 call look {\"path\":\"b\",\"bytes\":9000}\n usage input=100 output=1\n ---\n text \"fine\"\n\
+                 on *\n text \"more\"";
+    let said_by_the_provider = known
+        .replace("context=1000", "context=100000")
+        .replace("text \"fine\"", "error overflow \"too long\" times=1\n text \"fine\"");
+    for script in [known.to_owned(), said_by_the_provider] {
+        let mut world = World::new(&script);
+        let (process, session) = with_small_model(&world).await;
+        assert_eq!(say(&session, "go").await, finished());
+        let told = kept(&world, session.id(), 0);
+        let title = "warning: A result did not fit the model's context and is left out: look: 9011 bytes";
+        assert_eq!(told, [title], "{script}");
+        let request = last_request(&world);
+        assert!(request[1].starts_with("\"look done\"\"(left out: "), "{request:?}");
+        // The rows keep it, and the next requests go without it, also after a restart.
+        let kept = tools_of(&world.answers(session.id())[0])[1].output.clone().unwrap();
+        assert_eq!(kept.as_str().map(str::len), Some(9_009));
+        process.kill();
+        world.change_model(std::sync::Arc::new(
+            attache_models::ScriptModel::parse("script", &script).unwrap(),
+        ));
+        let session = world.process().hub.open(session.id()).await.unwrap();
+        assert_eq!(say(&session, "again").await, finished());
+        assert_eq!(last_request(&world)[1], request[1]);
+        world.check_rest(session.id());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_request_that_certainly_does_not_fit_is_not_sent() {
+    let world = World::new("model small context=1000 max_output=100\non *\n text \"x\"");
+    let (_process, session) = with_small_model(&world).await;
+    let TurnEnd::Failed { message, .. } = say(&session, &"long ".repeat(5_000)).await else { panic!() };
+    assert!(message.contains("of the 1000 that script/small takes"), "{message}");
+    assert!(world.model.requests().is_empty(), "it was sent");
+    assert_eq!(say(&session, "b").await, finished());
 }
 
 #[tokio::test(start_paused = true)]

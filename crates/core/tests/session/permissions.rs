@@ -24,7 +24,7 @@ async fn an_allowed_call_runs_once() {
     let world = World::new(TOUCH);
     let (_process, session) = world.session().await;
     let client = answering(&[Answer::AllowOnce]);
-    let _seat = seat(&session, client.clone()).await;
+    let _participant = join(&session, client.clone()).await;
     assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
     assert_eq!(world.runs.of("t"), 1);
     assert_eq!(client.asked()[0].tool_name, "touch");
@@ -35,7 +35,7 @@ async fn an_allowed_call_runs_once() {
 async fn a_rejected_call_does_not_run_and_the_turn_goes_on() {
     let world = World::new(TOUCH);
     let (_process, session) = world.session().await;
-    let _seat = seat(&session, answering(&[Answer::RejectOnce])).await;
+    let _participant = join(&session, answering(&[Answer::RejectOnce])).await;
     assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
     assert_eq!(world.runs.of("t"), 0);
     let parts = &world.answers(session.id())[0];
@@ -43,7 +43,7 @@ async fn a_rejected_call_does_not_run_and_the_turn_goes_on() {
     assert_eq!(text_of(parts), "on");
     let stored = decision(&world, session.id());
     assert_eq!((&stored["action"], &stored["by"]), (&"deny".into(), &"person".into()));
-    assert_eq!(stored["why"], "changes to files ask");
+    assert_eq!(stored["why"], "it changes a file");
     world.check_rest(session.id());
 }
 
@@ -55,7 +55,7 @@ async fn always_is_not_asked_again_not_even_after_a_restart() {
         let world = World::new(script);
         let (process, session) = world.session().await;
         let client = answering(&[answer]);
-        let attachment = seat(&session, client.clone()).await;
+        let attachment = join(&session, client.clone()).await;
         assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
         assert_eq!(client.asked().len(), 1);
         let id = session.id().clone();
@@ -75,11 +75,12 @@ async fn all_edits_of_the_workspace_can_be_allowed_with_one_answer() {
     let world = World::new(script);
     let (process, session) = world.session().await;
     let client = answering(&[Answer::AllowEdits]);
-    let attachment = seat(&session, client.clone()).await;
+    let attachment = join(&session, client.clone()).await;
     assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
     let [asked] = &client.asked()[..] else { panic!("asked once") };
-    let About::Permission { edits_name, .. } = &asked.about else { panic!("for a permission") };
-    assert_eq!(edits_name.as_deref(), Some("all edits in this workspace, for this session"));
+    let About::Permission(permission) = &asked.about else { panic!("for a permission") };
+    assert_eq!(permission.why, "it changes a file");
+    assert_eq!(permission.edits_name.as_deref(), Some("all edits in this workspace, for this session"));
     let id = session.id().clone();
     drop((attachment, session));
     process.kill();
@@ -93,7 +94,7 @@ async fn all_edits_of_the_workspace_can_be_allowed_with_one_answer() {
 async fn a_cancelled_question_ends_the_turn() {
     let world = World::new(TOUCH);
     let (_process, session) = world.session().await;
-    let _seat = seat(&session, answering(&[Answer::Cancelled])).await;
+    let _participant = join(&session, answering(&[Answer::Cancelled])).await;
     assert_eq!(say(&session, "go").await, TurnEnd::Aborted);
     assert_eq!(world.runs.of("t"), 0);
     world.check_rest(session.id());
@@ -103,12 +104,12 @@ async fn a_cancelled_question_ends_the_turn() {
 async fn a_client_that_is_gone_leaves_the_question_open_for_the_next() {
     let world = World::new(TOUCH);
     let (_process, session) = world.session().await;
-    let _seat = seat(&session, answering(&[Answer::Gone])).await;
+    let _participant = join(&session, answering(&[Answer::Gone])).await;
     let ticket = session.prompt(prompt("go"));
     until(&session, waits).await;
     pause(100).await;
     assert!(waits(&session.status().await.unwrap().state));
-    let _second = seat(&session, answering(&[Answer::AllowOnce])).await;
+    let _second = join(&session, answering(&[Answer::AllowOnce])).await;
     assert_eq!(end_of(ticket).await, TurnEnd::Finished(FinishReason::Stop));
     assert_eq!(world.runs.of("t"), 1);
     world.check_rest(session.id());
@@ -119,7 +120,7 @@ async fn a_client_that_left_can_not_allow_any_more() {
     let world = World::new(TOUCH);
     let (_process, session) = world.session().await;
     let slow = PlannedClient::new([(Duration::from_millis(200), Answer::AllowOnce)]);
-    let attachment = seat(&session, slow).await;
+    let attachment = join(&session, slow).await;
     let _ticket = session.prompt(prompt("go"));
     until(&session, waits).await;
     drop(attachment);
@@ -138,7 +139,7 @@ async fn nobody_is_asked_before_its_load_is_answered() {
     until(&session, waits).await;
     pause(100).await;
     assert!(client.asked().is_empty());
-    attachment.seat.ready();
+    attachment.participant.ready();
     assert_eq!(end_of(ticket).await, TurnEnd::Finished(FinishReason::Stop));
 }
 
@@ -146,9 +147,9 @@ async fn nobody_is_asked_before_its_load_is_answered() {
 async fn the_first_of_two_answers_wins() {
     let world = World::new(TOUCH);
     let (_process, session) = world.session().await;
-    let _fast = seat(&session, answering(&[Answer::RejectOnce])).await;
+    let _fast = join(&session, answering(&[Answer::RejectOnce])).await;
     let slow = PlannedClient::new([(Duration::from_millis(50), Answer::AllowOnce)]);
-    let _slow = seat(&session, slow).await;
+    let _slow = join(&session, slow).await;
     assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
     pause(200).await;
     assert_eq!(world.runs.of("t"), 0);
@@ -175,7 +176,7 @@ async fn a_read_outside_the_roots_asks() {
     let world = World::new("on *\n call id=l look {\"path\":\"/etc/passwd\"}\n ---\n text \"on\"");
     let (_process, session) = world.session().await;
     let client = answering(&[Answer::RejectOnce]);
-    let _seat = seat(&session, client.clone()).await;
+    let _participant = join(&session, client.clone()).await;
     say(&session, "go").await;
     assert_eq!(client.asked().len(), 1);
     assert_eq!(world.runs.of("l"), 0);
@@ -195,7 +196,7 @@ async fn why_a_call_ran_or_did_not_is_stored_with_it() {
         let world = World::new(TOUCH).with_settings(|settings| settings.rules = [rule(action)].into());
         let (_process, session) = world.session().await;
         let client = answering(&[]);
-        let _seat = seat(&session, client.clone()).await;
+        let _participant = join(&session, client.clone()).await;
         assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
         assert_eq!((client.asked().len(), world.runs.of("t")), (0, runs));
         let stored = decision(&world, session.id());
@@ -205,11 +206,11 @@ async fn why_a_call_ran_or_did_not_is_stored_with_it() {
     }
     let world = World::new(TOUCH);
     let (_process, session) = world.session().await;
-    let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+    let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
     say(&session, "go").await;
     let stored = decision(&world, session.id());
     assert_eq!((&stored["by"], &stored["action"]), (&"person".into(), &"allow".into()));
-    assert_eq!(stored["why"], "changes to files ask");
+    assert_eq!(stored["why"], "it changes a file");
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,7 +227,7 @@ async fn a_rule_that_came_while_the_question_was_open_holds_against_the_answer()
     let process = world.process();
     let session = process.hub.open(&id).await.unwrap();
     let client = answering(&[Answer::AllowOnce]);
-    let _seat = seat(&session, client.clone()).await;
+    let _participant = join(&session, client.clone()).await;
     until(&session, |state| *state == RunState::Idle).await;
     assert_eq!((client.asked().len(), world.runs.of("t")), (1, 0));
     assert_eq!(decision(&world, &id)["by"], "rule");

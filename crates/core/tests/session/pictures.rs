@@ -1,4 +1,8 @@
-//! Pictures that calls give: kept beside the rows, shown to models that take them, described once a provider would not.
+//! Pictures that calls give: kept beside the rows, shown to models that take them, described once a provider
+//! would not.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use attache_core::chunk::FinishReason;
 use attache_core::hub::{NewSession, SessionHandle};
@@ -7,6 +11,7 @@ use attache_core::part::{Part, ToolPart, ToolState};
 use attache_core::picture::Picture;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::tool::{Presentation, Shown};
+use attache_core::ports::{BoxFuture, FittedPicture, Pictures};
 use attache_core::prompt::digest;
 use attache_core::turn::TurnEnd;
 use serde_json::json;
@@ -64,7 +69,7 @@ async fn a_model_that_takes_no_images_is_not_offered_the_tool_and_told_so_if_it_
     let (_process, session) = seeing(&world).await;
     let offers = |world: &World| {
         let requests = world.model.requests();
-        requests.last().unwrap().tools.iter().any(|tool| tool.id == "show")
+        requests.last().unwrap().tools.iter().any(|tool| &*tool.id == "show")
     };
     say(&session, "hello").await;
     assert!(offers(&world));
@@ -116,4 +121,26 @@ async fn a_copy_of_the_session_keeps_the_picture_when_the_first_is_deleted() {
     let disk = world.disk.lock().unwrap();
     let (owners, _) = &disk.blobs[&digest(b"GIF89a")];
     assert!(owners.contains(copy.id()) && owners.len() == 1, "{owners:?}");
+}
+
+/// Never done.
+#[derive(Debug)]
+struct Endless;
+
+impl Pictures for Endless {
+    fn fit(&self, _bytes: Vec<u8>) -> BoxFuture<'static, Result<Option<FittedPicture>, String>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_gets_through_while_the_picture_of_a_call_is_converted() {
+    let world = World::new(SCRIPT).with_pictures(Arc::new(Endless));
+    let (_process, session) = seeing(&world).await;
+    let turn = session.prompt(prompt("look"));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    session.cancel();
+    let end = tokio::time::timeout(Duration::from_millis(500), end_of(turn)).await;
+    assert_eq!(end.expect("cancelled at once"), TurnEnd::Aborted);
+    assert_eq!(call(&world, &session).state, ToolState::OutputError);
 }

@@ -1,7 +1,8 @@
 //! Several processes on one disk: one writes, others follow, and take over when it dies.
 
 use attache_core::chunk::FinishReason;
-use attache_core::hub::{AttachFrom, HubError};
+use attache_core::events::{RunState, Runs, SessionStatus};
+use attache_core::hub::{AttachFrom, Hub, HubError};
 use attache_core::turn::TurnEnd;
 
 use crate::world::*;
@@ -22,12 +23,20 @@ async fn a_second_process_follows_and_may_not_prompt() {
     let second = world.process();
     let elsewhere = second.hub.open(&id).await.unwrap();
     let (shown, _reader) = read(elsewhere.attach(None, AttachFrom::Beginning).await.unwrap());
+    let status = |hub: &Hub| {
+        let hub = hub.clone();
+        let id = id.clone();
+        async move { hub.find(&id).await.unwrap().status().await.unwrap() }
+    };
+    let told = status(&second.hub).await;
+    assert_eq!((told.state, told.runs), (RunState::Busy, Runs::Elsewhere), "the follower is told");
     let refused = answer(elsewhere.prompt(prompt("me too"))).await;
     assert_eq!(refused, Err(HubError::RunningElsewhere(id.clone())));
     let outcome = answer(ticket).await.unwrap();
     pause(200).await;
     let indexes: Vec<u64> = shown.lock().unwrap().iter().map(|(index, ..)| *index).collect();
     assert_eq!(indexes, (0..outcome.after_index).collect::<Vec<_>>());
+    assert_eq!(status(&second.hub).await, SessionStatus::idle());
     assert_eq!(say(&elsewhere, "now").await, finished());
     assert_eq!(say(&session, "and now").await, finished());
     assert_eq!(world.prompts(&id), ["talk", "now", "and now"]);

@@ -1,5 +1,5 @@
-//! The queue against a model of it: whatever is sent, cancelled, edited and aborted in whatever order, what fires is what
-//! the model says, in its order, and each prompt is answered once.
+//! The queue against a model of it: whatever is sent, cancelled, edited and aborted in whatever order, what
+//! fires is what the model says, in its order, and each prompt is answered once.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Readers: attached in the middle, slow, far behind. Every entry once, in order, and the run never waits for them.
+//! Readers: attached in the middle, slow, far behind. Every entry once, in order, and the run never waits for
+//! them.
 
 use attache_core::chunk::FinishReason;
 use attache_core::hub::AttachFrom;

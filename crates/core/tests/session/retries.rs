@@ -1,4 +1,5 @@
-//! Tries of a model call: which errors, how often, how long between, told to whom; and streams that break at every place.
+//! Tries of a model call: which errors, how often, how long between, told to whom; and streams that break at
+//! every place.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -37,7 +37,7 @@ async fn every_request_of_the_turn_has_it_and_no_other() {
                   call touch {\"path\":\"a\"}\n ---\n text \"x\"\non *\n text \"y\"";
     let world = World::new(script);
     let (_process, session) = world.session().await;
-    let _seat = seat(&session, answering(&[Answer::AllowOnce])).await;
+    let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
     assert_eq!(end_of(session.prompt(with_context("go"))).await, TurnEnd::Finished(FinishReason::Stop));
     say(&session, "next").await;
     // A try that failed, the try after it, the step after a call, the step after a question; then another turn.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use attache_core::ids::SessionId;
 use attache_core::limits::SCRATCH_GRACE;
 use attache_core::ports::BoxFuture;
-use attache_core::ports::scratch::{Left, Scratch};
+use attache_core::ports::scratch::{Scratch, ScratchDirectory};
 
 use super::world::{World, answer, pause, prompt};
 
@@ -27,11 +27,12 @@ impl Shelf {
 }
 
 impl Scratch for Shelf {
-    fn left(&self) -> BoxFuture<'static, io::Result<Vec<Left>>> {
+    fn left(&self) -> BoxFuture<'static, io::Result<Vec<ScratchDirectory>>> {
         let left = self.0.lock().unwrap();
-        let left = left
-            .iter()
-            .map(|(session, touched_at)| Left { session: session.clone(), touched_at: *touched_at });
+        let left = left.iter().map(|(session, touched_at)| ScratchDirectory {
+            session: session.clone(),
+            touched_at: *touched_at,
+        });
         let left = left.collect();
         Box::pin(async { Ok(left) })
     }

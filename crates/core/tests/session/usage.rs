@@ -48,8 +48,8 @@ async fn cost_is_summed_over_steps_turns_and_models() {
     choose(&session, "dear").await;
     say(&session, "two").await;
     let told = told(&world, session.id());
-    // 0.001 + 0.0002 + 0.0002 + 0.001 + 0.00125, then 0.002 + 0.001; the dear one: 0.003 + 0.0015 + 0.0015 + 0.033, then
-    // 0.006 + 0.0075.
+    // 0.001 + 0.0002 + 0.0002 + 0.001 + 0.00125, then 0.002 + 0.001; the dear one: 0.003 + 0.0015 + 0.0015 +
+    // 0.033, then 0.006 + 0.0075.
     let costs: Vec<_> = told.iter().map(|data| data["cost_usd"].as_f64().unwrap()).collect();
     assert_eq!(costs, [0.00365, 0.00665, 0.04565, 0.05915]);
     let messages = metadata(&world, session.id());
@@ -167,7 +167,7 @@ async fn a_question_across_a_restart_does_not_lose_what_was_used_before() {
     drop(ticket);
     let process = world.process();
     let session = process.hub.open(&id).await.unwrap();
-    let _seat = seat(&session, answering(&[attache_core::ports::client::Answer::AllowOnce])).await;
+    let _participant = join(&session, answering(&[attache_core::ports::client::Answer::AllowOnce])).await;
     until(&session, |state| matches!(state, attache_core::events::RunState::Idle)).await;
     let message = metadata(&world, &id).remove(0);
     assert_eq!(message["usage"]["input"], 2000);

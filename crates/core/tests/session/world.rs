@@ -1,4 +1,5 @@
-//! A world for one test: a disk, a scripted model, the tool family, and processes that come and go. Decides nothing.
+//! A world for one test: a disk, a scripted model, the tool family, and processes that come and go. Decides
+//! nothing.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,15 +9,15 @@ use attache_core::chunk::order::OrderChecker;
 use attache_core::chunk::{Chunk, json};
 use attache_core::events::{EventKind, RunState};
 use attache_core::hub::{
-    AttachFrom, Attachment, Hub, HubError, NewSession, Parts, People, SessionHandle, Settings, Ticket,
+    AttachFrom, Attachment, Hub, HubError, NewSession, People, Ports, SessionHandle, Settings, Ticket,
     TurnOutcome,
 };
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::client::{Answer, Client};
-use attache_core::ports::{Clock, Compaction, Model, Pictures, Scratch, Surroundings};
+use attache_core::ports::{Backend, Clock, Compaction, Model, Pictures, Scratch, Surroundings};
 use attache_core::prompt::Prompt;
-use attache_core::turn::TurnEnd;
+use attache_core::turn::{NativeBackend, TurnEnd};
 use attache_core::watchdog::{Approval, Containment};
 use attache_models::ScriptModel;
 use attache_testkit::fakes::client::PlannedClient;
@@ -35,6 +36,7 @@ pub(crate) struct World {
     pub(crate) runs: Runs,
     clock: Arc<dyn Clock>,
     settings: Settings,
+    backend: Arc<dyn Backend>,
     compaction: Option<Arc<dyn Compaction>>,
     surroundings: Option<Arc<dyn Surroundings>>,
     pictures: Option<Arc<dyn Pictures>>,
@@ -72,12 +74,18 @@ impl World {
                 people: People::Present,
                 platform: "test".into(),
             },
+            backend: Arc::new(NativeBackend),
             compaction: None,
             surroundings: None,
             pictures: None,
             scratch: None,
             processes: Mutex::default(),
         }
+    }
+
+    pub(crate) fn with_backend(mut self, backend: impl Backend + 'static) -> Self {
+        self.backend = Arc::new(backend);
+        self
     }
 
     pub(crate) fn with_compaction(mut self, compaction: Arc<dyn Compaction>) -> Self {
@@ -122,14 +130,15 @@ impl World {
         let mut number = self.processes.lock().unwrap();
         *number += 1;
         let store = MemoryStore::open(self.disk.clone(), *number, *number);
-        let hub = Hub::new(Parts {
+        let hub = Hub::new(Ports {
             store: Arc::new(store.clone()),
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
             scratch: self.scratch.clone(),
+            backend: self.backend.clone(),
             model: self.model.clone(),
             compaction: self.compaction.clone(),
-            tools: family(&self.runs),
+            tools: family(&self.runs).into(),
             surroundings: self.surroundings.clone(),
             pictures: self.pictures.clone(),
             agents: Agents::builtin(),
@@ -257,10 +266,10 @@ pub(crate) fn answering(answers: &[Answer]) -> Arc<PlannedClient> {
     PlannedClient::new(answers.iter().map(|answer| (Duration::from_millis(5), answer.clone())))
 }
 
-/// Takes a seat with a client and is ready for questions.
-pub(crate) async fn seat(session: &SessionHandle, client: Arc<dyn Client>) -> Attachment {
+/// Takes part with a client and is ready for questions.
+pub(crate) async fn join(session: &SessionHandle, client: Arc<dyn Client>) -> Attachment {
     let attachment = session.attach(Some(client), AttachFrom::Now).await.unwrap();
-    attachment.seat.ready();
+    attachment.participant.ready();
     attachment
 }
 
@@ -321,7 +330,7 @@ pub(crate) async fn pause(milliseconds: u64) {
 
 /// The states a session went through, from events.
 pub(crate) fn states(
-    events: &mut tokio::sync::broadcast::Receiver<attache_core::events::Event>,
+    events: &mut tokio::sync::broadcast::Receiver<attache_core::events::HubEvent>,
 ) -> Vec<RunState> {
     let mut states = Vec::new();
     while let Ok(event) = events.try_recv() {

@@ -10,7 +10,7 @@ use attache_core::part::{Part, Role};
 use attache_core::ports::store::MessageRow;
 use attache_core::turn::{FailureKind, TurnEnd};
 
-use crate::observed::{Observed, Seat};
+use crate::observed::{Observed, SessionOpening};
 
 type Checked = Result<(), String>;
 
@@ -66,12 +66,13 @@ pub(crate) fn readers_saw_what_was_stored(observed: &Observed) -> Checked {
     Ok(())
 }
 
-/// Readers get every entry from their start on, once, nothing that their replay had, and in the end all their process answered.
+/// Readers get every entry from their start on, once, nothing that their replay had, and in the end all their
+/// process answered.
 pub(crate) fn readers_missed_nothing(observed: &Observed) -> Checked {
-    let mut answered: BTreeMap<(&SessionId, Seat), u64> = BTreeMap::new();
+    let mut answered: BTreeMap<(&SessionId, SessionOpening), u64> = BTreeMap::new();
     for prompt in &observed.prompts {
         for outcome in prompt.outcomes() {
-            let last = answered.entry((&prompt.session, prompt.seat)).or_default();
+            let last = answered.entry((&prompt.session, prompt.opening)).or_default();
             *last = (*last).max(outcome.after_index);
         }
     }
@@ -85,7 +86,7 @@ pub(crate) fn readers_missed_nothing(observed: &Observed) -> Checked {
             .iter()
             .find(|seen| reader.replayed.contains(&seen.message_id) && !seen.message_id.as_str().is_empty());
         demand(twice.is_none(), || format!("{}: replayed and live: {twice:?}", reader.session))?;
-        let end = answered.get(&(&reader.session, reader.seat)).copied().unwrap_or_default();
+        let end = answered.get(&(&reader.session, reader.opening)).copied().unwrap_or_default();
         demand(!reader.whole || expected.end >= end, || {
             format!("{}: a reader stopped at {} before {end}", reader.session, expected.end)
         })?;
@@ -101,7 +102,7 @@ pub(crate) fn every_prompt_was_answered_once(observed: &Observed) -> Checked {
         demand(count <= 1, || format!("{} was answered {count} times", prompt.text))?;
         demand(count == 1 || prompt.killed, || format!("{} was never answered", prompt.text))?;
         let ended = prompt.answers.contains(&Answered::Ended);
-        let closed = observed.closed.contains(&(prompt.seat.process, prompt.session.clone()));
+        let closed = observed.closed.contains(&(prompt.opening.process, prompt.session.clone()));
         demand(!ended || prompt.left || prompt.killed || closed, || format!("{} was dropped", prompt.text))?;
     }
     Ok(())
@@ -109,12 +110,12 @@ pub(crate) fn every_prompt_was_answered_once(observed: &Observed) -> Checked {
 
 /// Turns of one opening of a session run in the order of their prompts, and are answered in it.
 pub(crate) fn answers_came_in_order(observed: &Observed) -> Checked {
-    let mut last: BTreeMap<(&SessionId, Seat), (i64, u64)> = BTreeMap::new();
+    let mut last: BTreeMap<(&SessionId, SessionOpening), (i64, u64)> = BTreeMap::new();
     for prompt in observed.prompts.iter().filter(|prompt| !prompt.resent) {
         for outcome in prompt.outcomes() {
             let row = observed.disk.messages.get(&outcome.message_id);
             let Some(seq) = row.and_then(|row| row.seq) else { continue };
-            let (before, index) = last.entry((&prompt.session, prompt.seat)).or_insert((0, 0));
+            let (before, index) = last.entry((&prompt.session, prompt.opening)).or_insert((0, 0));
             demand(*before < seq && *index <= outcome.after_index, || {
                 format!("{} came out of order: {seq} after {before}", prompt.text)
             })?;

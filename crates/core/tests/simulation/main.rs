@@ -1,6 +1,6 @@
-//! A deterministic simulation of the core: a seed decides every delay, order and action; afterwards the invariants are
-//! checked over everything that was committed, shown, answered and run. `TEST_SIM_SEED=n` replays one seed and tells its
-//! story; `TEST_SIM_SEEDS=n` runs n seeds per test.
+//! A deterministic simulation of the core: a seed decides every delay, order and action; afterwards the
+//! invariants are checked over everything that was committed, shown, answered and run. `TEST_SIM_SEED=n`
+//! replays one seed and tells its story; `TEST_SIM_SEEDS=n` runs n seeds per test.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod check;

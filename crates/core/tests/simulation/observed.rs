@@ -1,5 +1,5 @@
-//! What a simulation leaves to be judged: the disk, what readers were shown, how prompts were answered, what ran. Plain data,
-//! so that faults can be put in on purpose.
+//! What a simulation leaves to be judged: the disk, what readers were shown, how prompts were answered, what
+//! ran. Plain data, so that faults can be put in on purpose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,8 @@ pub(crate) struct Observed {
     pub(crate) allowed: BTreeSet<CallId>,
     /// Paths that some client allowed for good.
     pub(crate) always: BTreeSet<(SessionId, String)>,
-    /// Sessions that were closed in a process at some time: prompts sent while it closes may find the channel ended.
+    /// Sessions that were closed in a process at some time: prompts sent while it closes may find the channel
+    /// ended.
     pub(crate) closed: BTreeSet<(u64, SessionId)>,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLog {
     pub(crate) session: SessionId,
-    pub(crate) seat: Seat,
+    pub(crate) opening: SessionOpening,
     pub(crate) start: u64,
     /// Messages that came from the rows.
     pub(crate) replayed: Vec<MessageId>,
@@ -43,15 +44,15 @@ pub(crate) struct ReaderLog {
 
 /// One opening of a session in one process: what happens within keeps its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Seat {
+pub(crate) struct SessionOpening {
     pub(crate) process: u64,
-    pub(crate) opening: u64,
+    pub(crate) number: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct PromptLog {
     pub(crate) session: SessionId,
-    pub(crate) seat: Seat,
+    pub(crate) opening: SessionOpening,
     pub(crate) text: String,
     /// The same message was sent before.
     pub(crate) resent: bool,

@@ -30,10 +30,10 @@ fn a_lost_chunk_is_seen() {
 
     let mut observed = rich();
     let reader = observed.readers.iter_mut().find(|reader| reader.whole && reader.seen.len() > 20).unwrap();
-    let (session, seat) = (reader.session.clone(), reader.seat);
+    let (session, opening) = (reader.session.clone(), reader.opening);
     reader.seen.clear();
     let answered = |prompt: &&mut crate::observed::PromptLog| {
-        prompt.session == session && prompt.seat == seat && prompt.outcomes().count() == 1
+        prompt.session == session && prompt.opening == opening && prompt.outcomes().count() == 1
     };
     let start = reader.start;
     if let Some(Answered::Outcome(outcome)) =

@@ -9,7 +9,7 @@ use attache_core::prompt::Prompt;
 use attache_testkit::fakes::random::Random;
 use tokio::task::AbortHandle;
 
-use crate::observed::{Observed, PromptLog, Seat};
+use crate::observed::{Observed, PromptLog, SessionOpening};
 use crate::world::{Open, Process, SeededClient, World};
 
 /// Longer than anything but a question takes; the store is mended within half a minute.
@@ -66,8 +66,8 @@ impl Story {
             let new = NewSession { root: "/w".into(), additional: Vec::new() };
             let handle = process.hub.create(new).await.unwrap();
             self.sessions.push(handle.id().clone());
-            let seat = next_seat(&self.world, process.number);
-            process.open.lock().unwrap().push(Some(Open { handle, seat }));
+            let opening = next_opening(&self.world, process.number);
+            process.open.lock().unwrap().push(Some(Open { handle, opening }));
         }
         self.attach(0, 0).await;
     }
@@ -146,7 +146,7 @@ impl Story {
         let ticket = open.handle.prompt(prompt);
         let log = PromptLog {
             session: id,
-            seat: open.seat,
+            opening: open.opening,
             text,
             resent: again,
             killed: false,
@@ -166,7 +166,7 @@ impl Story {
         if let Ok(attachment) = attached {
             let random = Random::new(self.random.number());
             let session = self.sessions[session].clone();
-            self.readers.push(self.world.reader(session, open.seat, attachment, random));
+            self.readers.push(self.world.reader(session, open.opening, attachment, random));
         }
     }
 
@@ -180,10 +180,10 @@ impl Story {
     fn open(&self, process: usize, session: usize) {
         let process = &self.processes[process];
         let (hub, open, id) = (process.hub.clone(), process.open.clone(), self.sessions[session].clone());
-        let seat = next_seat(&self.world, process.number);
+        let opening = next_opening(&self.world, process.number);
         tokio::spawn(async move {
             if let Ok(handle) = hub.open(&id).await {
-                open.lock().unwrap()[session].get_or_insert(Open { handle, seat });
+                open.lock().unwrap()[session].get_or_insert(Open { handle, opening });
             }
         });
     }
@@ -191,18 +191,18 @@ impl Story {
     fn close(&mut self, process: usize, session: usize) {
         let open = self.processes[process].open.lock().unwrap()[session].take();
         if let Some(open) = open {
-            self.leave(open.seat);
+            self.leave(open.opening);
             // Whoever opened it at the same time shares the task that ends now.
-            let closed = (open.seat.process, self.sessions[session].clone());
+            let closed = (open.opening.process, self.sessions[session].clone());
             self.world.records.lock().unwrap().closed.insert(closed);
             tokio::spawn(async move { drop(open.handle.close().await) });
         }
     }
 
-    fn leave(&self, seat: Seat) {
+    fn leave(&self, opening: SessionOpening) {
         let mut records = self.world.records.lock().unwrap();
-        records.prompts.iter_mut().filter(|log| log.seat == seat).for_each(|log| log.left = true);
-        records.readers.iter_mut().filter(|log| log.seat == seat).for_each(|log| log.whole = false);
+        records.prompts.iter_mut().filter(|log| log.opening == opening).for_each(|log| log.left = true);
+        records.readers.iter_mut().filter(|log| log.opening == opening).for_each(|log| log.whole = false);
     }
 
     fn kill(&mut self, process: usize) {
@@ -210,15 +210,23 @@ impl Story {
         process.store.kill();
         let mut records = self.world.records.lock().unwrap();
         let number = process.number;
-        records.prompts.iter_mut().filter(|log| log.seat.process == number).for_each(|log| log.killed = true);
-        records.readers.iter_mut().filter(|log| log.seat.process == number).for_each(|log| log.whole = false);
+        records
+            .prompts
+            .iter_mut()
+            .filter(|log| log.opening.process == number)
+            .for_each(|log| log.killed = true);
+        records
+            .readers
+            .iter_mut()
+            .filter(|log| log.opening.process == number)
+            .for_each(|log| log.whole = false);
     }
 
     async fn shut_down(&mut self, process: usize) {
         let process = self.processes.swap_remove(process);
         let open: Vec<_> = process.open.lock().unwrap().iter().flatten().cloned().collect();
         for open in open {
-            self.leave(open.seat);
+            self.leave(open.opening);
         }
         let down = tokio::time::timeout(REST, process.hub.shutdown()).await;
         assert!(down.is_ok(), "shutdown hangs");
@@ -249,7 +257,8 @@ impl Story {
         });
     }
 
-    /// Faults end, somebody opens every session, whatever hangs is cancelled; then everything has time to settle.
+    /// Faults end, somebody opens every session, whatever hangs is cancelled; then everything has time to
+    /// settle.
     async fn come_to_rest(&mut self) {
         if self.processes.is_empty() {
             self.start_process();
@@ -276,8 +285,8 @@ impl Story {
     }
 }
 
-fn next_seat(world: &World, process: u64) -> Seat {
+fn next_opening(world: &World, process: u64) -> SessionOpening {
     let mut records = world.records.lock().unwrap();
     records.openings += 1;
-    Seat { process, opening: records.openings }
+    SessionOpening { process, number: records.openings }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use attache_core::agents::Agents;
 use attache_core::chunk::json::encode_into;
-use attache_core::hub::{Attachment, Hub, Parts, People, SessionHandle, Settings, Ticket};
+use attache_core::hub::{Attachment, Hub, People, Ports, SessionHandle, Settings, Ticket};
 use attache_core::ids::{CallId, Ids, SessionId};
 use attache_core::ports::client::{Answer, Ask, Client};
 use attache_core::ports::{BoxFuture, Clock};
+use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Approval, Containment};
 use attache_testkit::fakes::clock::TokioClock;
 use attache_testkit::fakes::disk::Disk;
@@ -18,7 +19,7 @@ use attache_testkit::fakes::random::Random;
 use attache_testkit::fakes::store::MemoryStore;
 use attache_testkit::fakes::tools::{Runs, family};
 
-use crate::observed::{Answered, Observed, PromptLog, ReaderLog, Seat, Seen};
+use crate::observed::{Answered, Observed, PromptLog, ReaderLog, Seen, SessionOpening};
 
 pub(crate) struct World {
     pub(crate) disk: Arc<Mutex<Disk>>,
@@ -50,7 +51,7 @@ pub(crate) struct Process {
 #[derive(Clone)]
 pub(crate) struct Open {
     pub(crate) handle: SessionHandle,
-    pub(crate) seat: Seat,
+    pub(crate) opening: SessionOpening,
 }
 
 impl World {
@@ -65,14 +66,15 @@ impl World {
 
     pub(crate) fn start(&self, number: u64, random: &mut Random) -> Process {
         let store = MemoryStore::open(self.disk.clone(), number, random.number());
-        let hub = Hub::new(Parts {
+        let hub = Hub::new(Ports {
             store: Arc::new(store.clone()),
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
             scratch: None,
+            backend: Arc::new(NativeBackend),
             model: SeededModel::new(random.number()),
             compaction: None,
-            tools: family(&self.runs),
+            tools: family(&self.runs).into(),
             surroundings: None,
             pictures: None,
             agents: Agents::builtin(),
@@ -130,7 +132,7 @@ impl World {
     pub(crate) fn reader(
         &self,
         session: SessionId,
-        seat: Seat,
+        opening: SessionOpening,
         attachment: Attachment,
         mut random: Random,
     ) -> tokio::task::AbortHandle {
@@ -138,7 +140,7 @@ impl World {
         let place = {
             let log = ReaderLog {
                 session,
-                seat,
+                opening,
                 start: attachment.live.cursor(),
                 replayed: Vec::new(),
                 seen: Vec::new(),
@@ -151,7 +153,7 @@ impl World {
         // Made here: a task that is aborted before its first step has left too.
         let leaving = Leaving { records: records.clone(), place };
         let task = tokio::spawn(async move {
-            let Attachment { replay, mut live, seat, .. } = attachment;
+            let Attachment { replay, mut live, participant, .. } = attachment;
             if let Some(mut replay) = replay {
                 while let Ok(Some(segment)) = replay.next().await {
                     let mut records = records.lock().unwrap();
@@ -159,7 +161,7 @@ impl World {
                 }
             }
             if !random.one_in(5) {
-                seat.ready();
+                participant.ready();
             }
             while let Ok(segment) = live.next().await {
                 for entry in segment.entries() {

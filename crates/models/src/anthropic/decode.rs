@@ -1,4 +1,5 @@
-//! Reads Anthropic Messages events. What it does not know it traces and passes over; what is open it closes at the end.
+//! Reads Anthropic Messages events. What it does not know it traces and passes over; what is open it closes at
+//! the end.
 
 use attache_core::chunk::FinishReason;
 use attache_core::ports::{ModelError, ModelRequest, StepEvent, Usage};
@@ -6,11 +7,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::prefix;
-use super::thinking::Manner;
-use crate::dialect::{Decoder, Heard, author, read};
-use crate::failure::{Said, shortened};
+use super::thinking::ThinkingRules;
+use crate::dialect::{Decoder, StreamActivity, author, read};
+use crate::failure::{ProviderError, shortened};
 use crate::limits::TOKENS;
-use crate::sse::Event;
+use crate::sse::SseEvent;
 
 mod blocks;
 mod calls;
@@ -18,7 +19,7 @@ mod sources;
 mod wire;
 
 use blocks::Blocks;
-use wire::{Delta, KNOWN_DELTAS, MessageStart, Outline, Wire};
+use wire::{AnthropicDelta, AnthropicEvent, KNOWN_DELTAS, MessageStart, Outline};
 
 #[derive(Debug)]
 pub(crate) struct AnthropicDecoder {
@@ -32,7 +33,7 @@ pub(crate) struct AnthropicDecoder {
 impl AnthropicDecoder {
     pub(crate) fn new(request: &ModelRequest) -> Self {
         let model = request.model();
-        let prefix = Manner::of(&model.model_id).bound.then(|| prefix::of(request).to_string());
+        let prefix = ThinkingRules::of(&model.model_id).bound.then(|| prefix::of(request).to_string());
         Self {
             provider_id: model.provider_id.clone(),
             blocks: Blocks::new(author(request), prefix),
@@ -42,7 +43,7 @@ impl AnthropicDecoder {
         }
     }
 
-    fn known(&mut self, wire: Wire<'_>, out: &mut Vec<StepEvent>) -> Heard {
+    fn known(&mut self, wire: AnthropicEvent<'_>, out: &mut Vec<StepEvent>) -> StreamActivity {
         let index = wire.index.unwrap_or(0);
         match (&*wire.kind, wire.delta) {
             ("content_block_delta", Some(delta)) => self.blocks.delta(index, delta, out),
@@ -51,10 +52,10 @@ impl AnthropicDecoder {
             ("message_start", _) => self.message_start(wire.message),
             ("message_delta", delta) => self.message_delta(delta, wire.usage),
             ("message_stop", _) => self.end(out),
-            ("ping", _) => return Heard::KeepAlive,
+            ("ping", _) => return StreamActivity::KeepAlive,
             (kind, _) => tracing::debug!(kind, "passed over: an event of an unknown type"),
         }
-        Heard::Something
+        StreamActivity::Progress
     }
 
     fn message_start(&mut self, message: Option<&RawValue>) {
@@ -66,7 +67,7 @@ impl AnthropicDecoder {
         self.count(message.usage);
     }
 
-    fn message_delta(&mut self, delta: Option<Delta<'_>>, usage: Option<&RawValue>) {
+    fn message_delta(&mut self, delta: Option<AnthropicDelta<'_>>, usage: Option<&RawValue>) {
         self.count(usage);
         let stopped = delta.map(|delta| delta.stop_reason).filter(|stopped| !stopped.is_empty());
         if let Some(stopped) = stopped {
@@ -107,13 +108,17 @@ impl AnthropicDecoder {
         out.push(StepEvent::End { reason, usage: self.usage });
     }
 
-    /// An event that is no `Wire`: of an unknown type, or broken.
-    fn unread(&self, event: &Event<'_>) -> Result<Heard, ModelError> {
+    /// An event that is no `AnthropicEvent`: of an unknown type, or broken.
+    fn unread(&self, event: &SseEvent<'_>) -> Result<StreamActivity, ModelError> {
         let Ok(outline) = serde_json::from_slice::<Outline<'_>>(event.data) else {
             // Gateways of another tradition close with a word that is no JSON.
-            return if event.data == b"[DONE]" { Ok(Heard::Something) } else { Err(self.garbage(event)) };
+            return if event.data == b"[DONE]" {
+                Ok(StreamActivity::Progress)
+            } else {
+                Err(self.garbage(event))
+            };
         };
-        let delta = outline.delta.and_then(|raw| serde_json::from_str::<wire::Kind<'_>>(raw.get()).ok());
+        let delta = outline.delta.and_then(|raw| serde_json::from_str::<wire::TypeTag<'_>>(raw.get()).ok());
         let known = match outline.kind.as_deref().unwrap_or(event.name) {
             "content_block_delta" => delta.is_none_or(|delta| KNOWN_DELTAS.contains(&&*delta.kind)),
             "message_start"
@@ -127,31 +132,35 @@ impl AnthropicDecoder {
             return Err(self.garbage(event));
         }
         tracing::debug!(event = event.name, "passed over: an event of an unknown form");
-        Ok(Heard::Something)
+        Ok(StreamActivity::Progress)
     }
 
-    fn error(&self, event: &Event<'_>) -> ModelError {
-        let said = Said::in_body(event.data);
+    fn error(&self, event: &SseEvent<'_>) -> ModelError {
+        let said = ProviderError::in_body(event.data);
         said.error(format!("{} reported an error: {}", self.provider_id, shortened(&said.message)))
     }
 
-    fn garbage(&self, event: &Event<'_>) -> ModelError {
+    fn garbage(&self, event: &SseEvent<'_>) -> ModelError {
         let words = shortened(&String::from_utf8_lossy(event.data));
         ModelError::Permanent(format!("{} sent an event that can't be read: {words}", self.provider_id))
     }
 }
 
 impl Decoder for AnthropicDecoder {
-    fn event(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
+    fn event(
+        &mut self,
+        event: &SseEvent<'_>,
+        out: &mut Vec<StepEvent>,
+    ) -> Result<StreamActivity, ModelError> {
         if self.ended {
-            return Ok(Heard::Something);
+            return Ok(StreamActivity::Progress);
         }
-        match read::<Wire<'_>>(event.data) {
+        match read::<AnthropicEvent<'_>>(event.data) {
             Ok(wire) if wire.kind == "error" => Err(self.error(event)),
             Ok(wire) if !wire.kind.is_empty() => Ok(self.known(wire, out)),
             // Gateways that name only the event, or nothing at all.
             Ok(wire) if event.name == "error" || wire.error.is_some() => Err(self.error(event)),
-            Ok(wire) => Ok(self.known(Wire { kind: event.name.into(), ..wire }, out)),
+            Ok(wire) => Ok(self.known(AnthropicEvent { kind: event.name.into(), ..wire }, out)),
             Err(_) if event.name == "error" => Err(self.error(event)),
             Err(_) => self.unread(event),
         }
@@ -167,7 +176,8 @@ impl Decoder for AnthropicDecoder {
 
 fn reason(text: &str) -> FinishReason {
     match text {
-        // A pause is offered to whoever gives the server tools to run; what was said so far stands as an answer.
+        // A pause is offered to whoever gives the server tools to run; what was said so far counts as the
+        // answer.
         "end_turn" | "stop_sequence" | "pause_turn" => FinishReason::Stop,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "tool_use" => FinishReason::ToolCalls,

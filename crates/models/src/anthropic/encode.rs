@@ -1,5 +1,5 @@
-//! Writes Anthropic Messages requests: the settings first, the conversation last, so that a step repeats the bytes of the one
-//! before it.
+//! Writes Anthropic Messages requests: the settings first, the conversation last, so that a step repeats the
+//! bytes of the one before it.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use attache_core::ports::ModelRequest;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::prefix::{self, Thoughts};
-use super::thinking::{Thinking, Told};
+use super::prefix::{self, ThoughtReplay};
+use super::thinking::{Thinking, ThinkingSettings};
 use crate::compose::BlobBytes;
 use crate::dialect::{Dialect, Outgoing};
 use crate::vendors::Compatibility;
@@ -31,7 +31,7 @@ pub(super) struct Breakpoint {
 pub(super) const BREAKPOINT: Breakpoint = Breakpoint { kind: "ephemeral" };
 
 #[derive(Serialize)]
-struct Settings<'a> {
+struct RequestSettings<'a> {
     model: &'a str,
     max_tokens: u64,
     stream: bool,
@@ -40,7 +40,7 @@ struct Settings<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<SystemBlock<'a>>,
 }
@@ -51,7 +51,7 @@ struct OutputConfig {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
@@ -73,7 +73,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let encoded = encoded(request, outgoing.blobs);
     let (thoughts, _) = prefix::along(request, &encoded);
     let told = told(request, &encoded, &thoughts);
-    let settings = Settings {
+    let settings = RequestSettings {
         model: &request.model().model_id,
         max_tokens: request.info.max_output.max(1),
         stream: true,
@@ -91,7 +91,8 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     json
 }
 
-/// The passages as messages. Compatibility changes nothing of how one is written, and whoever reads the answer knows none.
+/// The passages as messages. Compatibility changes nothing of how one is written, and whoever reads the answer
+/// knows none.
 pub(super) fn encoded(request: &ModelRequest, blobs: &BlobBytes) -> Vec<Arc<EncodedPassage>> {
     let compatibility = Compatibility::default();
     let outgoing = Outgoing { request, blobs, compatibility: &compatibility };
@@ -100,7 +101,7 @@ pub(super) fn encoded(request: &ModelRequest, blobs: &BlobBytes) -> Vec<Arc<Enco
     })
 }
 
-/// The user's message of this turn: the turn's own context stands behind it.
+/// The user's message of this turn: the turn's own context follows it.
 pub(super) fn last_user(request: &ModelRequest) -> Option<usize> {
     request.passages.iter().rposition(|passage| passage.role == Role::User)
 }
@@ -111,12 +112,12 @@ pub(super) fn tools_json(request: &ModelRequest) -> Vec<u8> {
     json
 }
 
-fn tools(request: &ModelRequest) -> Vec<Tool<'_>> {
+fn tools(request: &ModelRequest) -> Vec<AnthropicTool<'_>> {
     let last = request.tools.len().saturating_sub(1);
     let specs = request.tools.iter().enumerate();
-    let tools = specs.map(|(index, spec)| Tool {
-        name: spec.id,
-        description: spec.description,
+    let tools = specs.map(|(index, spec)| AnthropicTool {
+        name: &spec.id,
+        description: &spec.description,
         input_schema: &spec.parameters,
         cache_control: (index == last).then_some(BREAKPOINT),
     });
@@ -129,10 +130,14 @@ fn system(request: &ModelRequest) -> Vec<SystemBlock<'_>> {
     said.then_some(block).into_iter().collect()
 }
 
-/// With a budget, the turn that is going on must begin with its thoughts. One that does not (the session changed its level
-/// while it waited for a person) goes on without.
-fn told(request: &ModelRequest, encoded: &[Arc<EncodedPassage>], thoughts: &[Thoughts]) -> Told {
-    let told = Told::by(request);
+/// With a budget, the turn that is going on must begin with its thoughts. One that does not (the session
+/// changed its level while it waited for a person) goes on without.
+fn told(
+    request: &ModelRequest,
+    encoded: &[Arc<EncodedPassage>],
+    thoughts: &[ThoughtReplay],
+) -> ThinkingSettings {
+    let told = ThinkingSettings::by(request);
     let Some(Thinking::Enabled { .. }) = told.thinking else { return told };
     let context_at = last_user(request).filter(|_| !request.runtime_context.is_empty());
     let says = |index: usize| !encoded[index].json.is_empty() || context_at == Some(index);
@@ -140,7 +145,9 @@ fn told(request: &ModelRequest, encoded: &[Arc<EncodedPassage>], thoughts: &[Tho
         (0..encoded.len()).rfind(|index| says(*index) && request.passages[*index].role != Role::Assistant);
     let first = (spoken.map_or(0, |index| index + 1)..encoded.len()).find(|index| says(*index));
     match first {
-        Some(first) if !messages::begins_with_thoughts(&encoded[first], thoughts[first]) => Told::default(),
+        Some(first) if !messages::begins_with_thoughts(&encoded[first], thoughts[first]) => {
+            ThinkingSettings::default()
+        }
         Some(_) | None => told,
     }
 }

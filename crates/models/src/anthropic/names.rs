@@ -1,4 +1,5 @@
-//! Ids of calls and names of tools as this provider takes them. The same text always becomes the same, on both sides of a call.
+//! Ids of calls and names of tools as this provider takes them. The same text always becomes the same, on both
+//! sides of a call.
 
 use std::borrow::Cow;
 

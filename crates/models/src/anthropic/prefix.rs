@@ -1,6 +1,6 @@
-//! A fingerprint of everything a request says before the answer. Newer models refuse thoughts that come back behind other
-//! words (another mode, a new tool, a turn's own context that is gone), so thoughts remember it and go back only behind the
-//! same.
+//! A fingerprint of everything a request says before the answer. Newer models refuse thoughts that come back
+//! behind other words (another mode, a new tool, a turn's own context that is gone), so thoughts remember it
+//! and go back only behind the same.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use attache_core::ports::ModelRequest;
 use serde_json::Value;
 
 use super::encode;
-use super::thinking::Manner;
+use super::thinking::ThinkingRules;
 use crate::compose::{BlobBytes, is_in_blob_store, runtime_context};
 use crate::written::{EncodedPassage, write_json};
 
-/// Stored with the conversation, so it must be the same in every build. Guards against mistakes, not against people.
+/// Stored with the conversation, so it must be the same in every build. Guards against mistakes, not against
+/// people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Prefix(u64);
 
@@ -44,7 +45,7 @@ impl fmt::Display for Prefix {
 
 /// What becomes of the thoughts within one passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thoughts {
+pub(super) enum ThoughtReplay {
     Sent,
     LeftOut,
 }
@@ -58,8 +59,8 @@ pub(super) fn of(request: &ModelRequest) -> Prefix {
 }
 
 /// Walks along the conversation as it is sent: which thoughts may go, and the fingerprint of the whole.
-pub(super) fn along(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> (Vec<Thoughts>, Prefix) {
-    let bound = Manner::of(&request.model().model_id).bound;
+pub(super) fn along(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> (Vec<ThoughtReplay>, Prefix) {
+    let bound = ThinkingRules::of(&request.model().model_id).bound;
     let mut prefix = Prefix::default();
     if bound {
         prefix.fold(request.system.as_bytes());
@@ -70,12 +71,12 @@ pub(super) fn along(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> 
     let mut thoughts = Vec::with_capacity(encoded.len());
     for (index, (passage, encoded)) in request.passages.iter().zip(encoded).enumerate() {
         if !bound {
-            thoughts.push(Thoughts::Sent);
+            thoughts.push(ThoughtReplay::Sent);
             continue;
         }
         let fate = match encoded.optional.is_empty() || remembers(passage, prefix) {
-            true => Thoughts::Sent,
-            false => Thoughts::LeftOut,
+            true => ThoughtReplay::Sent,
+            false => ThoughtReplay::LeftOut,
         };
         thoughts.push(fate);
         if is_in_blob_store(passage) {

@@ -1,4 +1,5 @@
-//! How each family of models is told to think, as data: newer ones adapt, older ones take a budget, some can't be stopped.
+//! How each family of models is told to think, as data: newer ones adapt, older ones take a budget, some can't
+//! be stopped.
 
 use attache_core::ports::ModelRequest;
 use attache_core::ports::model::ThoughtLevel;
@@ -8,9 +9,9 @@ use crate::limits::{THOUGHT_BUDGET_LEAST, THOUGHT_BUDGETS};
 
 /// How a family thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Manner {
+pub(super) struct ThinkingRules {
     style: Style,
-    /// Thinks also when nobody asks for it.
+    /// Thinks also without being asked to.
     by_itself: bool,
     off: Off,
     /// Its thoughts come without their text unless that is asked for.
@@ -37,44 +38,56 @@ enum Off {
     LowEffort,
 }
 
-struct Family {
+struct ClaudeFamily {
     /// Empty: all names.
     names: &'static [&'static str],
     from: (u16, u16),
-    manner: Manner,
+    rules: ThinkingRules,
 }
 
-const BUDGET: Manner =
-    Manner { style: Style::Budget, by_itself: false, off: Off::Unsaid, silent: false, bound: false };
-const ADAPTIVE: Manner = Manner { style: Style::Adaptive, ..BUDGET };
-/// The newest of all; what nobody knows yet is taken for one of them.
-const ALWAYS: Manner =
-    Manner { style: Style::Adaptive, by_itself: true, off: Off::LowEffort, silent: true, bound: true };
+const BUDGET: ThinkingRules =
+    ThinkingRules { style: Style::Budget, by_itself: false, off: Off::Unsaid, silent: false, bound: false };
+const ADAPTIVE: ThinkingRules = ThinkingRules { style: Style::Adaptive, ..BUDGET };
+/// The newest of all; an unknown model is taken for one of them.
+const ALWAYS: ThinkingRules =
+    ThinkingRules { style: Style::Adaptive, by_itself: true, off: Off::LowEffort, silent: true, bound: true };
 
 /// The first that fits counts.
-const FAMILIES: &[Family] = &[
-    Family { names: &[], from: (5, 6), manner: ALWAYS },
-    Family { names: &["sonnet"], from: (5, 5), manner: Manner { off: Off::BetweenTools, ..ALWAYS } },
-    Family { names: &["haiku"], from: (5, 5), manner: Manner { off: Off::Disabled, ..ALWAYS } },
-    Family { names: &["opus"], from: (5, 5), manner: ALWAYS },
-    Family { names: &["fable", "mythos"], from: (5, 1), manner: ALWAYS },
-    Family { names: &["fable", "mythos"], from: (0, 0), manner: Manner { bound: false, ..ALWAYS } },
-    Family { names: &[], from: (5, 0), manner: Manner { off: Off::Disabled, bound: false, ..ALWAYS } },
-    Family { names: &[], from: (4, 7), manner: Manner { silent: true, ..ADAPTIVE } },
-    Family { names: &[], from: (4, 6), manner: ADAPTIVE },
-    Family { names: &[], from: (0, 0), manner: BUDGET },
+const FAMILIES: &[ClaudeFamily] = &[
+    ClaudeFamily { names: &[], from: (5, 6), rules: ALWAYS },
+    ClaudeFamily {
+        names: &["sonnet"],
+        from: (5, 5),
+        rules: ThinkingRules { off: Off::BetweenTools, ..ALWAYS },
+    },
+    ClaudeFamily { names: &["haiku"], from: (5, 5), rules: ThinkingRules { off: Off::Disabled, ..ALWAYS } },
+    ClaudeFamily { names: &["opus"], from: (5, 5), rules: ALWAYS },
+    ClaudeFamily { names: &["fable", "mythos"], from: (5, 1), rules: ALWAYS },
+    ClaudeFamily {
+        names: &["fable", "mythos"],
+        from: (0, 0),
+        rules: ThinkingRules { bound: false, ..ALWAYS },
+    },
+    ClaudeFamily {
+        names: &[],
+        from: (5, 0),
+        rules: ThinkingRules { off: Off::Disabled, bound: false, ..ALWAYS },
+    },
+    ClaudeFamily { names: &[], from: (4, 7), rules: ThinkingRules { silent: true, ..ADAPTIVE } },
+    ClaudeFamily { names: &[], from: (4, 6), rules: ADAPTIVE },
+    ClaudeFamily { names: &[], from: (0, 0), rules: BUDGET },
 ];
 
 /// Models of others behind this dialect know the budget, and several think unless they are told not to.
-const OF_OTHERS: Manner = Manner { off: Off::Disabled, ..BUDGET };
+const OF_OTHERS: ThinkingRules = ThinkingRules { off: Off::Disabled, ..BUDGET };
 
-impl Manner {
+impl ThinkingRules {
     pub(super) fn of(model_id: &str) -> Self {
         let Some((name, version)) = family(model_id) else { return OF_OTHERS };
-        let fits = |family: &&Family| {
+        let fits = |family: &&ClaudeFamily| {
             (family.names.is_empty() || family.names.contains(&name)) && version >= family.from
         };
-        FAMILIES.iter().find(fits).map_or(BUDGET, |family| family.manner)
+        FAMILIES.iter().find(fits).map_or(BUDGET, |family| family.rules)
     }
 
     /// Whether the model is of the vendor this dialect comes from: its thoughts have signatures.
@@ -83,8 +96,9 @@ impl Manner {
     }
 }
 
-/// Name and version out of ids as vendors and gateways write them (`claude-opus-4-1-20250805`, `claude-3-7-sonnet-latest`,
-/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-opus-4.6`). Without a version it is the latest.
+/// Name and version out of ids as vendors and gateways write them (`claude-opus-4-1-20250805`,
+/// `claude-3-7-sonnet-latest`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-opus-4.6`).
+/// Without a version it is the latest.
 fn family(model_id: &str) -> Option<(&str, (u16, u16))> {
     let (_, rest) = model_id.rsplit_once("claude-")?;
     let words = || rest.split(['-', '.', '@', ':', '_', '/', '[']);
@@ -118,23 +132,23 @@ pub(super) enum Thinking {
 
 /// What a request says of thinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ThinkingSettings {
     pub(super) thinking: Option<Thinking>,
     pub(super) effort: Option<&'static str>,
 }
 
-impl Told {
+impl ThinkingSettings {
     pub(super) fn by(request: &ModelRequest) -> Self {
-        let manner = Manner::of(&request.model().model_id);
-        // A model that takes no levels is left alone, whatever was chosen for the one before it.
+        let rules = ThinkingRules::of(&request.model().model_id);
+        // A model without levels gets none, also if one was chosen for the model before it.
         let level = request.thought.filter(|_| !request.info.thought_levels.is_empty());
-        let adaptive = Thinking::Adaptive { display: manner.silent.then_some("summarized") };
+        let adaptive = Thinking::Adaptive { display: rules.silent.then_some("summarized") };
         let only = |thinking| Self { thinking: Some(thinking), effort: None };
-        match (level, manner.style) {
+        match (level, rules.style) {
             // It thinks anyway: this only asks for the text.
-            (None, _) if manner.by_itself && manner.silent => only(adaptive),
+            (None, _) if rules.by_itself && rules.silent => only(adaptive),
             (None, _) => Self::default(),
-            (Some(ThoughtLevel::Off), _) => match manner.off {
+            (Some(ThoughtLevel::Off), _) => match rules.off {
                 Off::Unsaid => Self::default(),
                 Off::Disabled => only(Thinking::Disabled),
                 Off::BetweenTools => only(Thinking::BetweenTools),
@@ -160,7 +174,8 @@ fn effort(level: ThoughtLevel) -> Option<&'static str> {
     }
 }
 
-/// Tokens for thinking; a quarter of the answer is left for what is said. `None` where there is no room for the least.
+/// Tokens for thinking; a quarter of the answer is left for what is said. `None` where there is no room for the
+/// least.
 fn budget(level: ThoughtLevel, max_output: u64) -> Option<u64> {
     let [low, medium, high, max] = THOUGHT_BUDGETS;
     let wanted = match level {

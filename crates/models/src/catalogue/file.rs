@@ -1,12 +1,12 @@
-//! The catalogue's own file: JSON with one model per line. Unknown keys and words are passed over, so that an older program
-//! reads a newer file.
+//! The catalogue's own file: JSON with one model per line. Unknown keys and words are passed over, so that an
+//! older program reads a newer file.
 
 use std::borrow::Cow;
 
 use attache_core::ports::model::{Price, ThoughtLevel};
 use serde::{Deserialize, Serialize};
 
-use super::{Catalogue, CatalogueError, Entry};
+use super::{Catalogue, CatalogueEntry, CatalogueError};
 
 /// Said in the file itself, because it travels alone.
 const ORIGIN: &str = "models.dev (MIT, Copyright (c) 2025 models.dev), cut down by attache";
@@ -21,13 +21,13 @@ struct Document<'a> {
 struct ShelfLine<'a> {
     #[serde(borrow)]
     id: Cow<'a, str>,
-    models: Vec<Line<'a>>,
+    models: Vec<CatalogueLine<'a>>,
 }
 
-/// Lists are words in a text and prices a row of four: half the time to read of what lists and names would take, and this is read
-/// when the program starts.
+/// Lists are words in a text and prices a row of four: half the time to read of what lists and names would
+/// take, and this is read when the program starts.
 #[derive(Serialize, Deserialize)]
-struct Line<'a> {
+struct CatalogueLine<'a> {
     #[serde(borrow)]
     id: Cow<'a, str>,
     #[serde(borrow)]
@@ -48,10 +48,10 @@ pub(super) fn read(text: &str) -> Result<Catalogue, CatalogueError> {
         true => CatalogueError::Shape(error.to_string()),
         false => CatalogueError::NoJson(error.to_string()),
     })?;
-    let shelves: Vec<(String, Vec<Entry>)> = document
+    let shelves: Vec<(String, Vec<CatalogueEntry>)> = document
         .vendors
         .into_iter()
-        .map(|shelf| (shelf.id.into_owned(), shelf.models.into_iter().map(Entry::from).collect()))
+        .map(|shelf| (shelf.id.into_owned(), shelf.models.into_iter().map(CatalogueEntry::from).collect()))
         .collect();
     match shelves.iter().all(|(_, shelf)| shelf.is_empty()) {
         true => Err(CatalogueError::Empty),
@@ -66,7 +66,7 @@ pub(super) fn written(catalogue: &Catalogue) -> String {
         text.push_str(&format!("{comma}\n{{\"id\":{},\"models\":[", in_json(id)));
         for (nth, entry) in shelf.iter().enumerate() {
             text.push_str(if nth == 0 { "\n" } else { ",\n" });
-            text.push_str(&in_json(&Line::from(entry)));
+            text.push_str(&in_json(&CatalogueLine::from(entry)));
         }
         text.push_str("]}");
     }
@@ -79,8 +79,8 @@ fn in_json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-impl From<Line<'_>> for Entry {
-    fn from(line: Line<'_>) -> Self {
+impl From<CatalogueLine<'_>> for CatalogueEntry {
+    fn from(line: CatalogueLine<'_>) -> Self {
         let takes = |kind: &str| line.takes.split(' ').any(|taken| taken == kind);
         Self {
             images: takes("images"),
@@ -101,8 +101,8 @@ impl From<Line<'_>> for Entry {
     }
 }
 
-impl<'a> From<&'a Entry> for Line<'a> {
-    fn from(entry: &'a Entry) -> Self {
+impl<'a> From<&'a CatalogueEntry> for CatalogueLine<'a> {
+    fn from(entry: &'a CatalogueEntry) -> Self {
         let takes = [("images", entry.images), ("audio", entry.audio), ("pdf", entry.pdf)];
         let takes: Vec<&str> = takes.into_iter().filter(|(_, taken)| *taken).map(|(kind, _)| kind).collect();
         let thought: Vec<&str> = entry.thought.iter().map(|level| level.as_str()).collect();

@@ -1,6 +1,8 @@
-//! Reads what models.dev publishes and keeps what an agent can use: our vendors, models that read and write text and call tools.
+//! Reads what models.dev publishes and keeps what an agent can use: our vendors, models that read and write
+//! text and call tools.
 //!
-//! A model that is described in an unknown way is left out, never an error: the data is other people's and grows.
+//! A model that is described in an unknown way is left out, never an error: the data is other people's and
+//! grows.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -9,20 +11,20 @@ use attache_core::ports::model::{Price, ThoughtLevel};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Catalogue, CatalogueError, Entry, names};
+use super::{Catalogue, CatalogueEntry, CatalogueError, names};
 use crate::limits::{
     CATALOGUE_CONTEXT, CATALOGUE_MODELS, LONGEST_ANSWER, SHARE_OF_CONTEXT, UNLIMITED_OUTPUT,
 };
 use crate::vendors::{Effort, VENDORS, Vendor};
 
 #[derive(Deserialize)]
-struct Provider<'a> {
+struct PublishedProvider<'a> {
     #[serde(borrow)]
     models: HashMap<&'a str, &'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Model {
+struct PublishedModel {
     id: String,
     name: String,
     #[serde(default)]
@@ -80,7 +82,9 @@ pub(super) fn trim(text: &str) -> Result<Catalogue, CatalogueError> {
     let mut shelves = Vec::new();
     for vendor in VENDORS {
         let raw = vendor.shelf.models_dev.and_then(|name| providers.get(name));
-        let Some(provider) = raw.and_then(|raw| serde_json::from_str::<Provider<'_>>(raw.get()).ok()) else {
+        let Some(provider) =
+            raw.and_then(|raw| serde_json::from_str::<PublishedProvider<'_>>(raw.get()).ok())
+        else {
             continue;
         };
         let shelf = shelf(vendor, &provider);
@@ -94,15 +98,15 @@ pub(super) fn trim(text: &str) -> Result<Catalogue, CatalogueError> {
     Ok(Catalogue { shelves })
 }
 
-fn shelf(vendor: &Vendor, provider: &Provider<'_>) -> Vec<Entry> {
-    let mut models: Vec<Model> = provider
+fn shelf(vendor: &Vendor, provider: &PublishedProvider<'_>) -> Vec<CatalogueEntry> {
+    let mut models: Vec<PublishedModel> = provider
         .models
         .values()
-        .filter_map(|raw| serde_json::from_str::<Model>(raw.get()).ok())
+        .filter_map(|raw| serde_json::from_str::<PublishedModel>(raw.get()).ok())
         .filter(|model| is_usable(vendor, model))
         .collect();
     let ids: HashSet<String> = models.iter().map(|model| model.id.clone()).collect();
-    // The model of a certain day is the same model as long as it stands there without the day, too.
+    // The model of a certain day is the same model as long as it is listed without the day, too.
     models.retain(|model| {
         let name = names::without_date(&model.id);
         name == model.id || !ids.contains(name)
@@ -115,7 +119,7 @@ fn shelf(vendor: &Vendor, provider: &Provider<'_>) -> Vec<Entry> {
     models.into_iter().map(|model| entry(vendor, model)).collect()
 }
 
-fn is_usable(vendor: &Vendor, model: &Model) -> bool {
+fn is_usable(vendor: &Vendor, model: &PublishedModel) -> bool {
     let families = vendor.shelf.families;
     let is_known_family = families.is_empty() || families.iter().any(|family| model.id.starts_with(family));
     // Models that also speak or draw are made for other addresses than the one for conversations.
@@ -140,9 +144,9 @@ fn is_special(id: &str) -> bool {
         .any(|purpose| id.contains(purpose))
 }
 
-fn entry(vendor: &Vendor, model: Model) -> Entry {
+fn entry(vendor: &Vendor, model: PublishedModel) -> CatalogueEntry {
     let takes = |kind: &str| model.modalities.input.iter().any(|taken| taken == kind);
-    Entry {
+    CatalogueEntry {
         images: takes("image"),
         audio: takes("audio"),
         pdf: takes("pdf"),
@@ -156,8 +160,8 @@ fn entry(vendor: &Vendor, model: Model) -> Entry {
     }
 }
 
-/// The longest answer that is asked for. Servers refuse a request whose prompt and answer together could exceed the context, so
-/// most of it is left to the conversation, unless the answer has a place of its own.
+/// The longest answer that is asked for. Servers refuse a request whose prompt and answer together could exceed
+/// the context, so most of it is left to the conversation, unless the answer has a place of its own.
 fn max_output(limit: &Limit) -> u64 {
     let share = limit.context / SHARE_OF_CONTEXT;
     let output = match limit.input {

@@ -1,7 +1,7 @@
 //! The many names of one model: gateways, clouds and vendors add makers, regions, tags and dates to them. Pure.
 
-/// What is left of an id without all of that: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-sonnet-4.5` and
-/// `claude-sonnet-4-5@20250929` are all `claude-sonnet-4-5`.
+/// What is left of an id without all of that: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`,
+/// `anthropic/claude-sonnet-4.5` and `claude-sonnet-4-5@20250929` are all `claude-sonnet-4-5`.
 pub(super) fn plain(id: &str) -> String {
     let name = id.rsplit('/').next().unwrap_or(id);
     let (name, tag) = split_tag(name);
@@ -50,7 +50,8 @@ fn without_revision(name: &str) -> &str {
     if is_revision { &name[..at] } else { name }
 }
 
-/// Leading words that end with a dot are regions and makers (`us.anthropic.`); a version before its dot has a digit.
+/// Leading words that end with a dot are regions and makers (`us.anthropic.`); a version before its dot has a
+/// digit.
 fn without_makers(name: &str) -> &str {
     let mut name = name;
     while let Some((word, rest)) = name.split_once('.') {

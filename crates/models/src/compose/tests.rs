@@ -46,7 +46,7 @@ fn embedded(uri: &str, text: &str) -> Part {
 
 fn written(part: &Part, info: &ModelInfo) -> String {
     match piece(part, info, &BlobBytes::new(), FETCHES) {
-        Some(Piece::Text(text)) => text.into_owned(),
+        Some(PromptPiece::Text(text)) => text.into_owned(),
         other => panic!("no text: {other:?}"),
     }
 }
@@ -54,10 +54,10 @@ fn written(part: &Part, info: &ModelInfo) -> String {
 /// How a medium is given: (kind, type, data or address, name).
 fn shown(part: &Part, blobs: &BlobBytes) -> (MediaKind, String, String, Option<String>) {
     match piece(part, &able(), blobs, FETCHES) {
-        Some(Piece::Media(Media { kind, mime, source, name })) => {
+        Some(PromptPiece::Media(Media { kind, mime, source, name })) => {
             let source = match source {
-                Source::Base64(data) => data.to_owned(),
-                Source::Url(url) => url.to_owned(),
+                MediaSource::Base64(data) => data.to_owned(),
+                MediaSource::Url(url) => url.to_owned(),
             };
             (kind, mime.to_owned(), source, name.map(Cow::into_owned))
         }
@@ -70,7 +70,7 @@ fn text_is_untouched() {
     for said in ["hi", "", " @rule x\n", "</context> <context ref=\"x\">", "[@a](b)", "\u{0}é🙂\r\n"] {
         let (part, none) = (text(said), BlobBytes::new());
         let piece = piece(&part, &plain(), &none, FETCHES);
-        assert!(matches!(piece, Some(Piece::Text(Cow::Borrowed(text))) if text == said), "{said:?}");
+        assert!(matches!(piece, Some(PromptPiece::Text(Cow::Borrowed(text))) if text == said), "{said:?}");
     }
 }
 
@@ -123,7 +123,7 @@ fn a_link_to_a_medium_is_an_address_where_the_provider_can_fetch_it() {
     );
     let part = link("https://example.org/a.png", "image/png");
     let unfetched = piece(&part, &able(), &none, Fetches::default());
-    assert_eq!(unfetched, Some(Piece::Text("[@n](https://example.org/a.png)".into())));
+    assert_eq!(unfetched, Some(PromptPiece::Text("[@n](https://example.org/a.png)".into())));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_large_attachment_comes_from_the_blob_store_and_is_described_when_it_is_gone
     let passage = Passage::new(MessageId::new("m"), Role::User, vec![part, rejected]);
     assert_eq!(
         wanted(std::iter::once(&passage), &able()),
-        [Wanted::Media("00ff")],
+        [NeededBlob::Media("00ff")],
         "only what is shown is fetched"
     );
     assert!(wanted(std::iter::once(&passage), &plain()).is_empty());
@@ -232,7 +232,7 @@ fn a_picture_of_a_call_is_fetched_for_models_that_are_shown_it() {
     rejected["rejected"] = "too large".into();
     let parts = vec![tool(output("attache-blob:00ff")), tool(rejected), tool(json!("attache-blob:02"))];
     let passage = Passage::new(MessageId::new("m"), Role::Assistant, parts);
-    assert_eq!(wanted(std::iter::once(&passage), &able()), [Wanted::Media("00ff")]);
+    assert_eq!(wanted(std::iter::once(&passage), &able()), [NeededBlob::Media("00ff")]);
     assert!(wanted(std::iter::once(&passage), &plain()).is_empty());
     assert!(is_in_blob_store(&passage));
     let text = Passage::new(MessageId::new("m"), Role::Assistant, vec![tool(json!("attache-blob:02"))]);
@@ -291,20 +291,20 @@ fn any_part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// Whether the piece stands for the part: nothing of what was attached is lost without a word.
-fn stands_for(piece: &Piece<'_>, part: &Part) -> bool {
+/// Whether the piece represents the part: nothing of what was attached is lost without a word.
+fn stands_for(piece: &PromptPiece<'_>, part: &Part) -> bool {
     match (part, piece) {
-        (Part::Text { text, .. }, Piece::Text(said)) => text == said,
-        (Part::File { url, .. }, Piece::Media(Media { source: Source::Base64(data), .. })) => {
+        (Part::Text { text, .. }, PromptPiece::Text(said)) => text == said,
+        (Part::File { url, .. }, PromptPiece::Media(Media { source: MediaSource::Base64(data), .. })) => {
             url.ends_with(*data)
         }
-        (Part::File { media_type, .. }, Piece::Text(said)) => {
+        (Part::File { media_type, .. }, PromptPiece::Text(said)) => {
             said.ends_with(&format!(", {media_type}, 3 bytes]"))
         }
-        (Part::Data { data, .. }, Piece::Media(Media { source: Source::Url(url), .. })) => {
+        (Part::Data { data, .. }, PromptPiece::Media(Media { source: MediaSource::Url(url), .. })) => {
             data["uri"] == *url
         }
-        (Part::Data { data, .. }, Piece::Text(said)) => said.contains(data["uri"].as_str().unwrap()),
+        (Part::Data { data, .. }, PromptPiece::Text(said)) => said.contains(data["uri"].as_str().unwrap()),
         _ => false,
     }
 }

@@ -10,14 +10,14 @@ use url::Url;
 
 use super::DiscoverError;
 use crate::endpoint::{BaseUrl, Endpoint};
-use crate::failure::Said;
+use crate::failure::ProviderError;
 use crate::http::Http;
 use crate::limits::{ERROR_BODY_BYTES, MODEL_LIST_BYTES};
-use crate::trouble::{Trouble, TroubleKind};
+use crate::transport_error::{TransportError, TransportErrorKind};
 
 /// What all questions to one server share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asking<'a> {
+pub(super) struct ServerQuery<'a> {
     http: &'a Http,
     pub(super) endpoint: &'a Endpoint,
     limits: Limits,
@@ -34,7 +34,7 @@ pub(crate) struct Limits {
 
 /// An answer that is JSON, and where it came from.
 #[derive(Clone, Debug)]
-pub(super) struct Answered {
+pub(super) struct JsonAnswer {
     pub(super) body: Value,
     url: String,
 }
@@ -45,9 +45,15 @@ impl Limits {
     }
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ServerQuery<'a> {
     pub(super) fn new(http: &'a Http, endpoint: &'a Endpoint, deadline: Duration) -> Self {
         Self { http, endpoint, limits: Limits::new(deadline, MODEL_LIST_BYTES) }
+    }
+
+    /// The same server, for no longer than this from now on.
+    pub(super) fn within(mut self, time: Duration) -> Self {
+        self.limits.until = self.limits.until.min(Instant::now() + time);
+        self
     }
 
     /// Behind the base address.
@@ -55,19 +61,19 @@ impl<'a> Asking<'a> {
         self.endpoint.base_url.join(path)
     }
 
-    /// Behind the server itself: its own questions stand beside `/v1`, not below it.
+    /// Behind the server itself: its own questions are beside `/v1`, not below it.
     pub(super) fn root_url(&self, path: &str) -> Url {
         let base = self.endpoint.base_url.as_str().trim_end_matches('/');
         let root = base.strip_suffix("/v1").and_then(|root| BaseUrl::parse(root).ok());
         root.as_ref().unwrap_or(&self.endpoint.base_url).join(path)
     }
 
-    pub(super) async fn get(&self, url: &Url) -> Result<Answered, DiscoverError> {
+    pub(super) async fn get(&self, url: &Url) -> Result<JsonAnswer, DiscoverError> {
         let client = self.client(url)?;
         self.send(client.get(url.clone()), url).await
     }
 
-    pub(super) async fn post(&self, url: &Url, body: &Value) -> Result<Answered, DiscoverError> {
+    pub(super) async fn post(&self, url: &Url, body: &Value) -> Result<JsonAnswer, DiscoverError> {
         let client = self.client(url)?;
         let request =
             client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body.to_string());
@@ -80,12 +86,12 @@ impl<'a> Asking<'a> {
             .map_err(|error| DiscoverError::Unreachable { url: url.to_string(), reason: error.to_string() })
     }
 
-    async fn send(&self, request: RequestBuilder, url: &Url) -> Result<Answered, DiscoverError> {
+    async fn send(&self, request: RequestBuilder, url: &Url) -> Result<JsonAnswer, DiscoverError> {
         let request = request.headers(self.endpoint.headers());
         let words = |text: &str| self.endpoint.words(text);
         let bytes = bounded(request, url, self.limits, &words).await?;
         match serde_json::from_slice(&bytes) {
-            Ok(body) => Ok(Answered { body, url: url.to_string() }),
+            Ok(body) => Ok(JsonAnswer { body, url: url.to_string() }),
             Err(_) => Err(DiscoverError::Nonsense {
                 url: url.to_string(),
                 words: words(&String::from_utf8_lossy(&bytes[..bytes.len().min(ERROR_BODY_BYTES)])),
@@ -94,11 +100,11 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Answered {
+impl JsonAnswer {
     pub(super) fn nonsense(&self, endpoint: &Endpoint) -> DiscoverError {
         DiscoverError::Nonsense {
             url: self.url.clone(),
-            words: endpoint.words(&Said::in_value(&self.body).message),
+            words: endpoint.words(&ProviderError::in_value(&self.body).message),
         }
     }
 }
@@ -139,11 +145,13 @@ fn unreachable(
     if error.is_timeout() {
         return DiscoverError::TooSlow { url: url.to_string(), after: limits.deadline };
     }
-    let Trouble { kind, reason } = Trouble::of(error);
+    let TransportError { kind, reason } = TransportError::of(error);
     let (url, reason) = (url.to_string(), words(&reason));
     match kind {
-        TroubleKind::Certificate => DiscoverError::Untrusted { url, reason },
-        TroubleKind::Passing | TroubleKind::Lasting => DiscoverError::Unreachable { url, reason },
+        TransportErrorKind::Certificate => DiscoverError::Untrusted { url, reason },
+        TransportErrorKind::Passing | TransportErrorKind::Lasting => {
+            DiscoverError::Unreachable { url, reason }
+        }
     }
 }
 
@@ -162,7 +170,7 @@ async fn refusal(
         }
     }
     body.truncate(ERROR_BODY_BYTES);
-    let said = Said::in_body(&body);
+    let said = ProviderError::in_body(&body);
     // A page for a browser says nothing to a person in a terminal.
     let words = if is_page { String::new() } else { words(&said.message) };
     let url = url.to_string();

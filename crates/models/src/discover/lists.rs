@@ -1,7 +1,8 @@
 //! Lists of models as servers write them, read into what we know of a model. Pure.
 //!
-//! The OpenAI list says little more than ids, so everybody adds fields of their own; all that are known are looked for, whoever
-//! answers. Models that say of themselves that they can't hold a conversation with tools are left out.
+//! The OpenAI list says little more than ids, so everybody adds fields of their own; all that are known are
+//! looked for, whoever answers. Models that say of themselves that they can't hold a conversation with tools
+//! are left out.
 
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;

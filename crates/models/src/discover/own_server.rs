@@ -1,4 +1,5 @@
-//! What servers of one's own say about themselves beside the list: above all the context they were started with.
+//! What servers of one's own say about themselves beside the list: above all the context they were started
+//! with.
 //!
 //! Every answer here is a bonus. A server that gives none keeps what its list said.
 
@@ -6,18 +7,18 @@ use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::ask::Asking;
+use super::ask::ServerQuery;
 use super::lists::{self, Listed, number, set_sizes};
 use crate::limits::{DESCRIBED_MODELS, QUESTIONS_AT_ONCE};
 
 /// The listed models with all that could be learned, what is loaded first.
-pub(super) async fn described(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<ModelInfo> {
+pub(super) async fn described(asking: &ServerQuery<'_>, listed: Vec<Listed>) -> Vec<ModelInfo> {
     let owner = listed.first().map(|first| first.owner.clone()).unwrap_or_default();
     let mut listed = match owner.as_str() {
         "llamacpp" => llama_cpp(asking, listed).await,
         "organization_owner" => lm_studio(asking, listed).await,
         "vllm" => listed,
-        // Ollama names the owner of each model there, so anybody could be it.
+        // Ollama puts the owner of each model there, which can be any name.
         _ => ollama(asking, listed).await,
     };
     listed.sort_by_key(|listed| !listed.loaded);
@@ -25,7 +26,7 @@ pub(super) async fn described(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<M
 }
 
 /// `/props` speaks of the one model that is loaded; a server of several has none.
-async fn llama_cpp(asking: &Asking<'_>, mut listed: Vec<Listed>) -> Vec<Listed> {
+async fn llama_cpp(asking: &ServerQuery<'_>, mut listed: Vec<Listed>) -> Vec<Listed> {
     let [only] = listed.as_mut_slice() else { return listed };
     let Ok(props) = asking.get(&asking.root_url("/props")).await else { return listed };
     let context = number(&props.body, &["/default_generation_settings/n_ctx", "/n_ctx"]);
@@ -36,7 +37,7 @@ async fn llama_cpp(asking: &Asking<'_>, mut listed: Vec<Listed>) -> Vec<Listed> 
 }
 
 /// Its own list knows kinds, sizes and what is loaded.
-async fn lm_studio(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
+async fn lm_studio(asking: &ServerQuery<'_>, listed: Vec<Listed>) -> Vec<Listed> {
     let Ok(own) = asking.get(&asking.root_url("/api/v0/models")).await else { return listed };
     let described = |one: &Listed| {
         let model = &one.info.model;
@@ -47,7 +48,7 @@ async fn lm_studio(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
     listed.into_iter().filter_map(|one| described(&one).unwrap_or(Some(one))).collect()
 }
 
-async fn ollama(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
+async fn ollama(asking: &ServerQuery<'_>, listed: Vec<Listed>) -> Vec<Listed> {
     let url = asking.root_url("/api/show");
     let show = |model_id: String| {
         let (asking, url) = (*asking, url.clone());
@@ -58,7 +59,8 @@ async fn ollama(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
     let Some(first) = show(first.info.model.model_id.clone()).await else { return listed };
     let running = asking.get(&asking.root_url("/api/ps")).await.ok();
     let running = running.as_ref().map(|running| &running.body["models"]);
-    // Made before the first is awaited: a lazy iterator would keep the whole question from moving between threads.
+    // Made before the first is awaited: a lazy iterator would keep the whole question from moving between
+    // threads.
     let others: Vec<_> = listed
         .iter()
         .skip(1)
@@ -68,7 +70,7 @@ async fn ollama(asking: &Asking<'_>, listed: Vec<Listed>) -> Vec<Listed> {
     let mut shown = vec![Some(first)];
     shown.extend(stream::iter(others).buffered(QUESTIONS_AT_ONCE).collect::<Vec<_>>().await);
     shown.resize_with(listed.len(), || None);
-    let described = |(mut one, shown): (Listed, Option<super::ask::Answered>)| {
+    let described = |(mut one, shown): (Listed, Option<super::ask::JsonAnswer>)| {
         let Some(shown) = shown else { return Some(one) };
         let is_running = |model: &&Value| model["model"] == one.info.model.model_id.as_str();
         let running = running.and_then(Value::as_array).and_then(|all| all.iter().find(is_running));

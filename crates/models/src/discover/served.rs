@@ -3,8 +3,8 @@
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 
-/// What the server said of the model that answers to this name: such servers take names that they do not list, and many take
-/// any name at all when they have one model only. `None`: nobody can tell.
+/// What the server said of the model that answers to this name: such servers take names that they do not list,
+/// and many take any name at all when they have one model only. `None`: unknown.
 pub fn served_as(model: &ModelRef, served: &[ModelInfo]) -> Option<ModelInfo> {
     let wanted = plain(&model.model_id);
     let same = served.iter().find(|info| info.model.model_id == model.model_id);

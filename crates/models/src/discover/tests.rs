@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::catalogue::{Catalogue, fetch};
 use crate::dialect::Dialect;
+use crate::endpoint::BaseUrl;
 use crate::secret::Secret;
+use crate::vendors::{KeyNeed, VENDORS, Vendor};
 
 /// Far more than anything here takes; a test that needs it has failed.
 const PATIENT: Duration = Duration::from_secs(20);
@@ -207,39 +209,10 @@ async fn a_server_nobody_knows_is_asked_one_question_more() {
     assert_eq!(paths(&server), ["GET /v1/models", "POST /api/show"]);
 }
 
-#[tokio::test]
-async fn all_four_are_found_at_once_and_the_rest_is_not() {
-    let servers = [
-        ("ollama", ollama().await),
-        ("llamacpp", serving(llama_cpp()).await),
-        ("vllm", serving(vllm()).await),
-        ("lmstudio", serving(lm_studio()).await),
-    ];
-    let page = HttpServer::start(|_| Answer::new(200, "text/html", "<html>a web server</html>")).await;
-    let empty = serving(vec![("GET /v1/models", json!({"data": []}))]).await;
-    let place = |id: &str, server: &HttpServer| {
-        (Vendor::find(id).unwrap(), BaseUrl::parse(&format!("{}/v1", server.url())).unwrap())
-    };
-    let mut places: Vec<_> = servers.iter().map(|(id, server)| place(id, server)).collect();
-    places.insert(1, place("vllm", &page));
-    places.insert(3, place("lmstudio", &empty));
-    places.push((Vendor::find("vllm").unwrap(), BaseUrl::parse(&unused_address().await).unwrap()));
-    let found = servers_at(&Http::default(), places, PATIENT).await;
-    let found: Vec<(&str, String)> =
-        found.iter().map(|found| (found.vendor.id, found.models[0].model.to_string())).collect();
-    let expected = [
-        ("ollama", "ollama/gpt-oss:20b"),
-        ("llamacpp", "llamacpp/qwen3-coder"),
-        ("vllm", "vllm/Qwen/Qwen3-32B"),
-        ("lmstudio", "lmstudio/openai/gpt-oss-20b"),
-    ];
-    assert_eq!(found, expected.map(|(id, model)| (id, model.to_owned())));
-}
-
 #[test]
-fn the_usual_places_are_those_of_the_table() {
-    let places: Vec<(&str, String)> =
-        usual_places().iter().map(|(vendor, base_url)| (vendor.id, base_url.as_str().to_owned())).collect();
+fn the_table_has_the_usual_places_of_local_servers() {
+    let own = VENDORS.iter().filter(|vendor| vendor.key == KeyNeed::Optional);
+    let places: Vec<(&str, String)> = own.map(|vendor| (vendor.id, vendor.base_url.to_owned())).collect();
     let expected = [
         ("ollama", "http://127.0.0.1:11434/v1"),
         ("llamacpp", "http://127.0.0.1:8080/v1"),
@@ -330,7 +303,7 @@ fn what_vendors_add_to_the_openai_list_is_understood() {
     assert_eq!(infos, expected);
 }
 
-/// An address of this machine where nobody is.
+/// An address of this machine without a server.
 async fn unused_address() -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     format!("http://{}/v1", listener.local_addr().unwrap())

@@ -2,7 +2,8 @@
 
 use super::wire::{CodeExecutionResult, ExecutableCode};
 
-/// Code the API ran by itself is part of what the model says: as text it can be read by people and by any other model.
+/// Code the API ran by itself is part of what the model says: as text it can be read by people and by any other
+/// model.
 pub(super) fn run(code: &ExecutableCode<'_>) -> String {
     let language = code.language.as_ref().map(|language| language.0.to_lowercase()).unwrap_or_default();
     fenced(&language, &code.code.0)

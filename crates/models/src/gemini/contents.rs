@@ -1,8 +1,8 @@
 //! Passages as contents: the user's parts, the model's parts, and behind the model's calls their results.
 //!
-//! The API pairs by position: the results of one step stand in one user content right behind the step's content, as many as
-//! there are calls, in their order, and nothing else beside them. So nothing is ever joined across passages, and pictures that
-//! calls gave stand in a content of their own behind the results.
+//! The API pairs by position: the results of one step are in one user content right behind the step's content,
+//! as many as there are calls, in their order, and nothing else beside them. So nothing is ever joined across
+//! passages, and pictures that calls gave go into a content of their own behind the results.
 
 use std::borrow::Cow;
 
@@ -10,9 +10,9 @@ use attache_core::part::{Part, Passage, Role, ToolPart};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::family::{Addresses, CallIds, Family, Signatures};
+use super::family::{Addresses, GeminiCallIds, GeminiFamily, Signatures};
 use super::signature;
-use crate::compose::{self, Fetches, Media, Piece, Source};
+use crate::compose::{self, Fetches, Media, MediaSource, PromptPiece};
 use crate::dialect::{Outgoing, author};
 use crate::written::{EncodedPassage, write_json};
 
@@ -24,23 +24,23 @@ const FETCHED: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/bmp"
 
 /// Writes passages for one model.
 #[derive(Debug)]
-pub(super) struct Writer<'a> {
+pub(super) struct GeminiWriter<'a> {
     outgoing: &'a Outgoing<'a>,
     author: String,
-    family: Family,
+    family: GeminiFamily,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct RequestContent<'a> {
     role: &'static str,
-    parts: Vec<WirePart<'a>>,
+    parts: Vec<RequestPart<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct WirePart<'a> {
+struct RequestPart<'a> {
     #[serde(flatten)]
-    kind: Kind<'a>,
+    kind: RequestPartKind<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thought: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ struct WirePart<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Kind<'a> {
+enum RequestPartKind<'a> {
     Text(Cow<'a, str>),
     #[serde(rename_all = "camelCase")]
     InlineData {
@@ -71,20 +71,20 @@ enum Kind<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         name: Cow<'a, str>,
-        response: Response<'a>,
+        response: FunctionResponseBody<'a>,
     },
 }
 
 /// The two keys the API knows.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Response<'a> {
+enum FunctionResponseBody<'a> {
     Output(Cow<'a, str>),
     Error(Cow<'a, str>),
 }
 
-impl<'a> From<Kind<'a>> for WirePart<'a> {
-    fn from(kind: Kind<'a>) -> Self {
+impl<'a> From<RequestPartKind<'a>> for RequestPart<'a> {
+    fn from(kind: RequestPartKind<'a>) -> Self {
         Self { kind, thought: None, thought_signature: None }
     }
 }
@@ -92,8 +92,8 @@ impl<'a> From<Kind<'a>> for WirePart<'a> {
 /// One user content with one text.
 pub(super) fn said_by_user(text: &str) -> Vec<u8> {
     let mut json = Vec::new();
-    let parts = vec![Kind::Text(Cow::Borrowed(text)).into()];
-    write_json(&mut json, &Content { role: "user", parts });
+    let parts = vec![RequestPartKind::Text(Cow::Borrowed(text)).into()];
+    write_json(&mut json, &RequestContent { role: "user", parts });
     json
 }
 
@@ -103,15 +103,16 @@ pub(super) fn calls(passage: &Passage) -> impl Iterator<Item = &ToolPart> {
     tools.filter(|tool| tool.provider_executed != Some(true))
 }
 
-impl<'a> Writer<'a> {
+impl<'a> GeminiWriter<'a> {
     pub(super) fn new(outgoing: &'a Outgoing<'a>) -> Self {
-        let family = Family::of(&outgoing.request.model().model_id);
+        let family = GeminiFamily::of(&outgoing.request.model().model_id);
         Self { outgoing, author: author(outgoing.request), family }
     }
 
     pub(super) fn write(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         match passage.role {
-            // Only the body's own instruction speaks for the system; a message of that kind is told like any other.
+            // Only the body's own instruction speaks for the system; a message of that kind is told like any
+            // other.
             Role::User | Role::System => append(encoded, "user", self.user_parts(passage)),
             Role::Assistant => {
                 append(encoded, "model", self.model_parts(passage));
@@ -125,14 +126,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn user_parts<'p>(&'p self, passage: &'p Passage) -> Vec<WirePart<'p>> {
+    fn user_parts<'p>(&'p self, passage: &'p Passage) -> Vec<RequestPart<'p>> {
         let fetched = self.family.addresses == Addresses::Fetched;
         let fetches = Fetches { images: fetched, pdf: fetched };
         let pieces = compose::pieces(passage, &self.outgoing.request.info, self.outgoing.blobs, fetches);
-        pieces.into_iter().filter_map(user_part).map(WirePart::from).collect()
+        pieces.into_iter().filter_map(user_part).map(RequestPart::from).collect()
     }
 
-    fn model_parts<'p>(&'p self, passage: &'p Passage) -> Vec<WirePart<'p>> {
+    fn model_parts<'p>(&'p self, passage: &'p Passage) -> Vec<RequestPart<'p>> {
         let mut calls = 0;
         let parts = passage.parts.iter();
         parts
@@ -140,13 +141,13 @@ impl<'a> Writer<'a> {
                 Part::Text { text, provider_metadata, .. } => {
                     let signature = signature(provider_metadata.as_ref(), &self.author);
                     let said = signature.is_some() || !text.is_empty();
-                    said.then(|| WirePart { thought_signature: signature, ..text_part(text) })
+                    said.then(|| RequestPart { thought_signature: signature, ..text_part(text) })
                 }
                 // Without a signature it is a summary for people: the model does not need it back.
                 Part::Reasoning { text, provider_metadata, .. } => {
                     let signature = signature(provider_metadata.as_ref(), &self.author)?;
                     let thought_signature = Some(signature);
-                    Some(WirePart { thought: Some(true), thought_signature, ..text_part(text) })
+                    Some(RequestPart { thought: Some(true), thought_signature, ..text_part(text) })
                 }
                 Part::Tool(tool) if tool.provider_executed == Some(true) => None,
                 Part::Tool(tool) => {
@@ -163,63 +164,69 @@ impl<'a> Writer<'a> {
     }
 
     /// The API signs the first call of a step only, and that is the one it looks at.
-    fn call<'p>(&self, tool: &'p ToolPart, number: usize) -> WirePart<'p> {
+    fn call<'p>(&self, tool: &'p ToolPart, number: usize) -> RequestPart<'p> {
         let own = signature(tool.call_provider_metadata.as_ref(), &self.author);
         let stands_in = number == 1 && self.family.signatures == Signatures::Demanded;
-        let kind = Kind::FunctionCall {
+        let kind = RequestPartKind::FunctionCall {
             id: self.call_id(tool),
             name: name(&tool.tool_name),
             args: compose::call_input(tool),
         };
-        WirePart { thought_signature: own.or(stands_in.then_some(NO_SIGNATURE)), ..kind.into() }
+        RequestPart { thought_signature: own.or(stands_in.then_some(NO_SIGNATURE)), ..kind.into() }
     }
 
-    fn result<'p>(&'p self, tool: &'p ToolPart, pictures: &mut Vec<WirePart<'p>>) -> WirePart<'p> {
+    fn result<'p>(&'p self, tool: &'p ToolPart, pictures: &mut Vec<RequestPart<'p>>) -> RequestPart<'p> {
         let mut result = compose::call_result(tool, &self.outgoing.request.info, self.outgoing.blobs);
         if let Some(media) = result.picture.take() {
             result.text.to_mut().push_str(compose::PICTURE_FOLLOWS);
-            pictures.push(Kind::Text(media.descriptor().into()).into());
-            pictures.extend(user_part(Piece::Media(media)).map(WirePart::from));
+            pictures.push(RequestPartKind::Text(media.descriptor().into()).into());
+            pictures.extend(user_part(PromptPiece::Media(media)).map(RequestPart::from));
         }
-        let response =
-            if result.failed { Response::Error(result.text) } else { Response::Output(result.text) };
-        Kind::FunctionResponse { id: self.call_id(tool), name: name(&tool.tool_name), response }.into()
+        let response = if result.failed {
+            FunctionResponseBody::Error(result.text)
+        } else {
+            FunctionResponseBody::Output(result.text)
+        };
+        RequestPartKind::FunctionResponse { id: self.call_id(tool), name: name(&tool.tool_name), response }
+            .into()
     }
 
     fn call_id<'p>(&self, tool: &'p ToolPart) -> Option<&'p str> {
-        (self.family.call_ids == CallIds::Expected).then(|| tool.call_id.as_str())
+        (self.family.call_ids == GeminiCallIds::Expected).then(|| tool.call_id.as_str())
     }
 
     /// A picture goes back to the model that made it; another is told what was there.
-    fn file<'p>(&'p self, part: &'p Part, metadata: Option<&'p Value>) -> Option<WirePart<'p>> {
+    fn file<'p>(&'p self, part: &'p Part, metadata: Option<&'p Value>) -> Option<RequestPart<'p>> {
         let signature = signature(metadata, &self.author);
         let piece =
             compose::piece(part, &self.outgoing.request.info, self.outgoing.blobs, Fetches::default())?;
         let kind = match piece {
-            Piece::Media(media) if signature.is_none() => Kind::Text(media.descriptor().into()),
+            PromptPiece::Media(media) if signature.is_none() => {
+                RequestPartKind::Text(media.descriptor().into())
+            }
             piece => user_part(piece)?,
         };
-        Some(WirePart { thought_signature: signature, ..kind.into() })
+        Some(RequestPart { thought_signature: signature, ..kind.into() })
     }
 }
 
-fn user_part(piece: Piece<'_>) -> Option<Kind<'_>> {
+fn user_part(piece: PromptPiece<'_>) -> Option<RequestPartKind<'_>> {
     match piece {
-        Piece::Text(text) => (!text.is_empty()).then_some(Kind::Text(text)),
-        Piece::Media(Media { mime, source: Source::Base64(data), .. }) => {
-            Some(Kind::InlineData { mime_type: mime, data })
+        PromptPiece::Text(text) => (!text.is_empty()).then_some(RequestPartKind::Text(text)),
+        PromptPiece::Media(Media { mime, source: MediaSource::Base64(data), .. }) => {
+            Some(RequestPartKind::InlineData { mime_type: mime, data })
         }
-        Piece::Media(Media { mime, source: Source::Url(uri), .. })
+        PromptPiece::Media(Media { mime, source: MediaSource::Url(uri), .. })
             if FETCHED.contains(&mime) && uri.starts_with("https://") =>
         {
-            Some(Kind::FileData { mime_type: mime, file_uri: uri })
+            Some(RequestPartKind::FileData { mime_type: mime, file_uri: uri })
         }
-        Piece::Media(media) => Some(Kind::Text(media.descriptor().into())),
+        PromptPiece::Media(media) => Some(RequestPartKind::Text(media.descriptor().into())),
     }
 }
 
-fn text_part(text: &str) -> WirePart<'_> {
-    Kind::Text(Cow::Borrowed(text)).into()
+fn text_part(text: &str) -> RequestPart<'_> {
+    RequestPartKind::Text(Cow::Borrowed(text)).into()
 }
 
 /// A name the API takes, also for a call of a tool that never existed.
@@ -234,12 +241,12 @@ fn name(tool_name: &str) -> Cow<'_, str> {
 }
 
 /// A content without parts is refused, so it is none.
-fn append(encoded: &mut EncodedPassage, role: &'static str, parts: Vec<WirePart<'_>>) {
+fn append(encoded: &mut EncodedPassage, role: &'static str, parts: Vec<RequestPart<'_>>) {
     if parts.is_empty() {
         return;
     }
     if !encoded.json.is_empty() {
         encoded.json.push(b',');
     }
-    write_json(&mut encoded.json, &Content { role, parts });
+    write_json(&mut encoded.json, &RequestContent { role, parts });
 }

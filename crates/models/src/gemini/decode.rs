@@ -1,5 +1,5 @@
-//! Reads Gemini generateContent events. The stream has no closing event: an answer whose `finishReason` was heard is complete
-//! when the body ends, any other was cut.
+//! Reads Gemini generateContent events. The stream has no closing event: an answer whose `finishReason` was
+//! heard is complete when the body ends, any other was cut.
 
 use std::collections::HashSet;
 
@@ -9,18 +9,21 @@ use attache_core::notice;
 use attache_core::ports::{ModelError, ModelRequest, StepEvent};
 use serde_json::{Map, Value};
 
-use super::finish::{Ending, tool_meant};
-use super::wire::{Candidate, FunctionCall, InlineData, Part, Place, Response, Text, UsageMetadata};
+use super::finish::{GeminiFinish, tool_meant};
+use super::wire::{
+    Candidate, FunctionCall, GeminiPart, GeminiResponse, GeminiText, GroundingSource, InlineData,
+    UsageMetadata,
+};
 use super::{code, signed};
-use crate::dialect::{Decoder, Heard, author, read};
-use crate::failure::{Said, shortened};
-use crate::sse::Event;
+use crate::dialect::{Decoder, StreamActivity, author, read};
+use crate::failure::{ProviderError, shortened};
+use crate::sse::SseEvent;
 
 #[derive(Debug)]
 pub(crate) struct GeminiDecoder {
     provider: String,
     author: String,
-    open: Option<Open>,
+    open: Option<GeminiOpenPart>,
     /// Text and reasoning parts so far; numbers their ids.
     streams: u32,
     /// Ids of this step's calls. Servers leave ids out or use one twice.
@@ -28,20 +31,21 @@ pub(crate) struct GeminiDecoder {
     /// Addresses that were told: grounding is repeated and grows from event to event.
     sources: HashSet<String>,
     finish: Option<FinishReason>,
-    /// What every event repeats of its usage. Cumulative, so the last one heard is the truth and the only one that is read.
+    /// What every event repeats of its usage. Cumulative, so the last one heard is the truth and the only one
+    /// that is read.
     usage: String,
 }
 
 /// The text or reasoning part that is being streamed.
 #[derive(Debug)]
-struct Open {
-    kind: Kind,
+struct GeminiOpenPart {
+    kind: GeminiPartKind,
     id: StreamId,
     signature: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum GeminiPartKind {
     Text,
     Reasoning,
 }
@@ -62,23 +66,27 @@ impl GeminiDecoder {
 }
 
 impl Decoder for GeminiDecoder {
-    fn event(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
+    fn event(
+        &mut self,
+        event: &SseEvent<'_>,
+        out: &mut Vec<StepEvent>,
+    ) -> Result<StreamActivity, ModelError> {
         let data = event.data.trim_ascii();
         // Gateways close with the mark of another dialect.
         if data.is_empty() || data == b"[DONE]" {
-            return Ok(Heard::KeepAlive);
+            return Ok(StreamActivity::KeepAlive);
         }
-        let response: Response<'_> = match read(data) {
+        let response: GeminiResponse<'_> = match read(data) {
             Ok(response) if data.starts_with(b"{") => response,
             Ok(_) | Err(_) => return Err(self.stated(data)),
         };
         if response.error.is_some() {
             return Err(self.stated(data));
         }
-        let Response { candidates, prompt_feedback, usage_metadata, response_id, error: _ } = response;
+        let GeminiResponse { candidates, prompt_feedback, usage_metadata, response_id, error: _ } = response;
         let heard = match (&candidates, &prompt_feedback, &usage_metadata) {
-            (None, None, None) => Heard::KeepAlive,
-            _ => Heard::Something,
+            (None, None, None) => StreamActivity::KeepAlive,
+            _ => StreamActivity::Progress,
         };
         if let Some(usage) = usage_metadata {
             self.usage.clear();
@@ -110,7 +118,7 @@ impl GeminiDecoder {
     fn candidate(
         &mut self,
         candidate: Candidate<'_>,
-        response_id: Option<&Text<'_>>,
+        response_id: Option<&GeminiText<'_>>,
         out: &mut Vec<StepEvent>,
     ) -> Result<(), ModelError> {
         let Candidate { content, finish_reason, finish_message, grounding_metadata, citation_metadata } =
@@ -125,14 +133,14 @@ impl GeminiDecoder {
             self.source(place, out);
         }
         let Some(reason) = finish_reason else { return Ok(()) };
-        let message = finish_message.map(Text::into_owned).unwrap_or_default();
+        let message = finish_message.map(GeminiText::into_owned).unwrap_or_default();
         self.ended(&reason.0, &message, response_id, out)
     }
 
-    fn part(&mut self, part: Part<'_>, response_id: Option<&Text<'_>>, out: &mut Vec<StepEvent>) {
-        let signature = part.thought_signature.filter(|text| !text.is_empty()).map(Text::into_owned);
+    fn part(&mut self, part: GeminiPart<'_>, response_id: Option<&GeminiText<'_>>, out: &mut Vec<StepEvent>) {
+        let signature = part.thought_signature.filter(|text| !text.is_empty()).map(GeminiText::into_owned);
         let is_thought = part.thought == Some(true);
-        let kind = if is_thought { Kind::Reasoning } else { Kind::Text };
+        let kind = if is_thought { GeminiPartKind::Reasoning } else { GeminiPartKind::Text };
         if let Some(call) = part.function_call {
             self.call(*call, signature, response_id, out);
         } else if let Some(data) = part.inline_data {
@@ -151,9 +159,16 @@ impl GeminiDecoder {
         }
     }
 
-    /// Text goes into the part that is open, and a signature onto it: it stands on any piece of a streamed text, often on an
-    /// empty last one. A part holds one signature; the next signed piece begins the next part.
-    fn text(&mut self, kind: Kind, text: String, signature: Option<String>, out: &mut Vec<StepEvent>) {
+    /// Text goes into the part that is open, and a signature onto it: it comes with any piece of a streamed
+    /// text, often on an empty last one. A part holds one signature; the next signed piece begins the next
+    /// part.
+    fn text(
+        &mut self,
+        kind: GeminiPartKind,
+        text: String,
+        signature: Option<String>,
+        out: &mut Vec<StepEvent>,
+    ) {
         if text.is_empty() && signature.is_none() {
             return;
         }
@@ -165,15 +180,15 @@ impl GeminiDecoder {
             self.close(out);
             self.streams += 1;
             let name = match kind {
-                Kind::Text => "text",
-                Kind::Reasoning => "reasoning",
+                GeminiPartKind::Text => "text",
+                GeminiPartKind::Reasoning => "reasoning",
             };
             let id: StreamId = format!("{name}-{}", self.streams).into();
-            self.open = Some(Open { kind, id: id.clone(), signature: None });
+            self.open = Some(GeminiOpenPart { kind, id: id.clone(), signature: None });
             let rest = Rest::none();
             out.push(StepEvent::Chunk(match kind {
-                Kind::Text => Chunk::TextStart { id, rest },
-                Kind::Reasoning => Chunk::ReasoningStart { id, rest },
+                GeminiPartKind::Text => Chunk::TextStart { id, rest },
+                GeminiPartKind::Reasoning => Chunk::ReasoningStart { id, rest },
             }));
         }
         let Some(open) = &mut self.open else { return };
@@ -181,18 +196,18 @@ impl GeminiDecoder {
         if !text.is_empty() {
             let (id, rest) = (open.id.clone(), Rest::none());
             out.push(StepEvent::Chunk(match kind {
-                Kind::Text => Chunk::TextDelta { id, delta: text, rest },
-                Kind::Reasoning => Chunk::ReasoningDelta { id, delta: text, rest },
+                GeminiPartKind::Text => Chunk::TextDelta { id, delta: text, rest },
+                GeminiPartKind::Reasoning => Chunk::ReasoningDelta { id, delta: text, rest },
             }));
         }
     }
 
     fn close(&mut self, out: &mut Vec<StepEvent>) {
-        let Some(Open { kind, id, signature }) = self.open.take() else { return };
+        let Some(GeminiOpenPart { kind, id, signature }) = self.open.take() else { return };
         let rest = self.rest(signature);
         out.push(StepEvent::Chunk(match kind {
-            Kind::Text => Chunk::TextEnd { id, rest },
-            Kind::Reasoning => Chunk::ReasoningEnd { id, rest },
+            GeminiPartKind::Text => Chunk::TextEnd { id, rest },
+            GeminiPartKind::Reasoning => Chunk::ReasoningEnd { id, rest },
         }));
     }
 
@@ -201,7 +216,7 @@ impl GeminiDecoder {
         &mut self,
         call: FunctionCall<'_>,
         signature: Option<String>,
-        response_id: Option<&Text<'_>>,
+        response_id: Option<&GeminiText<'_>>,
         out: &mut Vec<StepEvent>,
     ) {
         let Some(name) = call.name.filter(|name| !name.is_empty()) else {
@@ -221,7 +236,7 @@ impl GeminiDecoder {
     }
 
     /// The server's id, or one made from the answer's, so that calls of different steps have different ones.
-    fn call_id(&mut self, given: Option<Text<'_>>, response_id: Option<&Text<'_>>) -> CallId {
+    fn call_id(&mut self, given: Option<GeminiText<'_>>, response_id: Option<&GeminiText<'_>>) -> CallId {
         const LENGTH: usize = 40;
         let base = match given.filter(|id| !id.is_empty()) {
             Some(id) if !self.calls.contains(&*id.0) => id.into_owned(),
@@ -251,7 +266,7 @@ impl GeminiDecoder {
         out.push(StepEvent::Chunk(Chunk::File { url, media_type, rest }));
     }
 
-    fn source(&mut self, place: Place<'_>, out: &mut Vec<StepEvent>) {
+    fn source(&mut self, place: GroundingSource<'_>, out: &mut Vec<StepEvent>) {
         let Some(uri) = place.uri.filter(|uri| !uri.is_empty()) else { return };
         if self.sources.contains(&*uri.0) {
             return;
@@ -259,7 +274,7 @@ impl GeminiDecoder {
         let url = uri.into_owned();
         self.sources.insert(url.clone());
         let source_id = format!("source-{}", self.sources.len());
-        let title = place.title.filter(|title| !title.is_empty()).map(Text::into_owned);
+        let title = place.title.filter(|title| !title.is_empty()).map(GeminiText::into_owned);
         out.push(StepEvent::Chunk(Chunk::SourceUrl { source_id, url, title, rest: Rest::none() }));
     }
 
@@ -267,40 +282,46 @@ impl GeminiDecoder {
         &mut self,
         reason: &str,
         message: &str,
-        response_id: Option<&Text<'_>>,
+        response_id: Option<&GeminiText<'_>>,
         out: &mut Vec<StepEvent>,
     ) -> Result<(), ModelError> {
         let words = match message.is_empty() {
             true => reason.to_owned(),
             false => shortened(message),
         };
-        match Ending::of(reason) {
-            Ending::GoesOn => {}
-            Ending::Ends(finish) => {
+        match GeminiFinish::of(reason) {
+            GeminiFinish::GoesOn => {}
+            GeminiFinish::Ends(finish) => {
                 if finish == FinishReason::ContentFilter && self.finish != Some(finish) {
                     out.push(StepEvent::Chunk(notice::declined(Some(&words))));
                 }
                 self.finish = Some(finish);
             }
-            Ending::UnreadableCall if self.finish.is_none() => {
+            GeminiFinish::UnreadableCall if self.finish.is_none() => {
                 self.unreadable_call(&words, response_id, out);
                 self.finish = Some(FinishReason::ToolCalls);
             }
-            Ending::UnreadableCall => {}
-            Ending::UnreadableAnswer => {
+            GeminiFinish::UnreadableCall => {}
+            GeminiFinish::UnreadableAnswer => {
                 let message = format!("{} could not read its model's answer: {words}", self.provider);
                 return Err(ModelError::Transient { message, retry_after: None });
             }
-            Ending::BadRequest => {
+            GeminiFinish::BadRequest => {
                 return Err(ModelError::Permanent(format!("{} ended the answer: {words}", self.provider)));
             }
         }
         Ok(())
     }
 
-    /// A call that failed, so that the model reads why and tries again in the next step. An error instead would be retried only
-    /// while nothing has been said, and thoughts almost always have been; ending the turn would leave the user with nothing.
-    fn unreadable_call(&mut self, words: &str, response_id: Option<&Text<'_>>, out: &mut Vec<StepEvent>) {
+    /// A call that failed, so that the model reads why and tries again in the next step. An error instead would
+    /// be retried only while nothing has been said, and thoughts almost always have been; ending the turn would
+    /// leave the user with nothing.
+    fn unreadable_call(
+        &mut self,
+        words: &str,
+        response_id: Option<&GeminiText<'_>>,
+        out: &mut Vec<StepEvent>,
+    ) {
         self.close(out);
         let call_id = self.call_id(None, response_id);
         let tool_name = tool_meant(words).to_owned();
@@ -317,7 +338,7 @@ impl GeminiDecoder {
 
     /// An error within the stream, or something that is no answer at all: in the server's own words.
     fn stated(&self, data: &[u8]) -> ModelError {
-        let said = Said::in_body(data);
+        let said = ProviderError::in_body(data);
         let about = format!("{} broke off its answer: {}", self.provider, shortened(&said.message));
         let status = said.code.split(' ').find_map(|code| code.parse::<u16>().ok());
         match said.error(about) {

@@ -1,23 +1,24 @@
-//! Writes Gemini generateContent requests. What stays the same from step to step comes first, the conversation last.
+//! Writes Gemini generateContent requests. What stays the same from step to step comes first, the conversation
+//! last.
 
 use attache_core::part::{Passage, Role};
 use attache_core::ports::tool::ToolSpec;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::contents::{Writer, calls, said_by_user};
-use super::family::{Family, ThinkingConfig};
+use super::contents::{GeminiWriter, calls, said_by_user};
+use super::family::{GeminiFamily, ThinkingConfig};
 use crate::compose::runtime_context;
 use crate::dialect::{Dialect, Outgoing};
 use crate::written::{append, encoded, write_json};
 
-/// The API wants a user's word at the beginning, at the end, and before the model speaks. Where the conversation has none, this
-/// stands; it stays there in later requests.
+/// The API wants a user's word at the beginning, at the end, and before the model speaks. Where the
+/// conversation has none, this is; it stays there in later requests.
 const GO_ON: &str = "Continue.";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct GeminiHead<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Instruction<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,13 +63,13 @@ struct GenerationConfig {
 /// Who spoke last in the contents so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
-    Nobody,
+    None,
     User,
     Model,
 }
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let writer = Writer::new(outgoing);
+    let writer = GeminiWriter::new(outgoing);
     let written = encoded(Dialect::Gemini, outgoing, |passage, encoded| writer.write(passage, encoded));
     let length: usize = written.iter().map(|encoded| encoded.json.len() + 1).sum();
     let mut json = Vec::with_capacity(length + 4096);
@@ -79,7 +80,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let passages = &outgoing.request.passages;
     let context = runtime_context(&outgoing.request.runtime_context);
     let prompt = passages.iter().rposition(|passage| passage.role == Role::User);
-    let mut last = Last::Nobody;
+    let mut last = Last::None;
     for (index, (passage, encoded)) in passages.iter().zip(&written).enumerate() {
         if !encoded.json.is_empty() {
             if passage.role == Role::Assistant && last != Last::User {
@@ -102,11 +103,11 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     json
 }
 
-fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
+fn head<'a>(outgoing: &Outgoing<'a>) -> GeminiHead<'a> {
     let request = outgoing.request;
     let max_output_tokens = request.info.max_output;
-    let family = Family::of(&request.model().model_id);
-    Head {
+    let family = GeminiFamily::of(&request.model().model_id);
+    GeminiHead {
         system_instruction: (!request.system.trim().is_empty())
             .then(|| Instruction { parts: [InstructionPart { text: &request.system }] }),
         tools: (!request.tools.is_empty())
@@ -119,7 +120,7 @@ fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
 }
 
 fn declaration(tool: &ToolSpec) -> Declaration<'_> {
-    Declaration { name: tool.id, description: tool.description, parameters_json_schema: &tool.parameters }
+    Declaration { name: &tool.id, description: &tool.description, parameters_json_schema: &tool.parameters }
 }
 
 /// The name of the schema's language is no part of the subset the API documents.

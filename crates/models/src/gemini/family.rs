@@ -5,29 +5,30 @@ use serde::Serialize;
 
 /// Models whose names begin alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Family {
+pub(super) struct GeminiFamily {
     name: &'static str,
-    thinking: Thinking,
-    pub(super) call_ids: CallIds,
+    thinking: GeminiThinking,
+    pub(super) call_ids: GeminiCallIds,
     pub(super) signatures: Signatures,
     pub(super) addresses: Addresses,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Thinking {
+enum GeminiThinking {
     /// Any word about it is refused.
     Never,
     /// Told in tokens, within these bounds.
     Budget { least: u64, most: u64 },
-    /// Told in words: for off, low, medium, high. A level the model does not have is refused, so each family has its own.
+    /// Told in words: for off, low, medium, high. A level the model does not have is refused, so each family
+    /// has its own.
     Levels([&'static str; 4]),
-    /// Nobody knows whether it thinks; told in words if the user chose a level.
+    /// Unknown whether it thinks; told in words if the user chose a level.
     Unknown,
 }
 
 /// Whether calls and their results carry ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallIds {
+pub(super) enum GeminiCallIds {
     /// Paired by order and name; an id is an unknown field to some servers.
     Refused,
     Expected,
@@ -62,13 +63,14 @@ pub(super) struct ThinkingConfig {
 /// Tokens for low, medium and high, as Google maps efforts itself.
 const BUDGETS: [u64; 3] = [1_024, 8_192, 24_576];
 
-/// The first that fits counts. Google's aliases (`gemini-flash-latest`) and models to come are taken for the newest kind.
-const FAMILIES: [Family; 16] = [
-    second("gemini-1", Thinking::Never, Addresses::NotFetched),
-    second("gemini-2.0", Thinking::Never, Addresses::NotFetched),
-    second("gemini-2.5-flash-image", Thinking::Never, Addresses::Fetched),
-    second("gemini-2.5-pro", Thinking::Budget { least: 128, most: 32_768 }, Addresses::Fetched),
-    second("gemini-2", Thinking::Budget { least: 0, most: 24_576 }, Addresses::Fetched),
+/// The first that fits counts. Google's aliases (`gemini-flash-latest`) and models to come are taken for the
+/// newest kind.
+const FAMILIES: [GeminiFamily; 16] = [
+    second("gemini-1", GeminiThinking::Never, Addresses::NotFetched),
+    second("gemini-2.0", GeminiThinking::Never, Addresses::NotFetched),
+    second("gemini-2.5-flash-image", GeminiThinking::Never, Addresses::Fetched),
+    second("gemini-2.5-pro", GeminiThinking::Budget { least: 128, most: 32_768 }, Addresses::Fetched),
+    second("gemini-2", GeminiThinking::Budget { least: 0, most: 24_576 }, Addresses::Fetched),
     third("gemini-3-pro", ["low", "low", "high", "high"]),
     third("gemini-3-flash", ["minimal", "low", "medium", "high"]),
     third("gemini-3.1-flash-lite", ["minimal", "low", "medium", "high"]),
@@ -76,10 +78,10 @@ const FAMILIES: [Family; 16] = [
     third("gemini-3.6-flash", ["minimal", "low", "medium", "high"]),
     third("gemini-flash-lite", ["minimal", "low", "medium", "high"]),
     third("gemini", ["low", "low", "medium", "high"]),
-    Family {
+    GeminiFamily {
         name: "gemma",
-        thinking: Thinking::Unknown,
-        call_ids: CallIds::Refused,
+        thinking: GeminiThinking::Unknown,
+        call_ids: GeminiCallIds::Refused,
         signatures: Signatures::Optional,
         addresses: Addresses::NotFetched,
     },
@@ -89,31 +91,37 @@ const FAMILIES: [Family; 16] = [
     other(""),
 ];
 
-const fn second(name: &'static str, thinking: Thinking, addresses: Addresses) -> Family {
-    Family { name, thinking, call_ids: CallIds::Refused, signatures: Signatures::Optional, addresses }
+const fn second(name: &'static str, thinking: GeminiThinking, addresses: Addresses) -> GeminiFamily {
+    GeminiFamily {
+        name,
+        thinking,
+        call_ids: GeminiCallIds::Refused,
+        signatures: Signatures::Optional,
+        addresses,
+    }
 }
 
-const fn third(name: &'static str, levels: [&'static str; 4]) -> Family {
-    Family {
+const fn third(name: &'static str, levels: [&'static str; 4]) -> GeminiFamily {
+    GeminiFamily {
         name,
-        thinking: Thinking::Levels(levels),
-        call_ids: CallIds::Expected,
+        thinking: GeminiThinking::Levels(levels),
+        call_ids: GeminiCallIds::Expected,
         signatures: Signatures::Demanded,
         addresses: Addresses::Fetched,
     }
 }
 
-const fn other(name: &'static str) -> Family {
-    Family {
+const fn other(name: &'static str) -> GeminiFamily {
+    GeminiFamily {
         name,
-        thinking: Thinking::Unknown,
-        call_ids: CallIds::Expected,
+        thinking: GeminiThinking::Unknown,
+        call_ids: GeminiCallIds::Expected,
         signatures: Signatures::Optional,
         addresses: Addresses::NotFetched,
     }
 }
 
-impl Family {
+impl GeminiFamily {
     pub(super) fn of(model_id: &str) -> Self {
         // Gateways put a maker or a path before the name.
         let name = model_id.rsplit('/').next().unwrap_or(model_id);
@@ -121,21 +129,22 @@ impl Family {
         found.unwrap_or(other(""))
     }
 
-    /// What the model is told about thinking. `None` in: as it does by itself, but aloud. `None` out: nothing is said.
+    /// What the model is told about thinking. `None` in: as it does by itself, but aloud. `None` out: nothing
+    /// is said.
     pub(super) fn thinking(&self, level: Option<ThoughtLevel>, max_output: u64) -> Option<ThinkingConfig> {
         let aloud = ThinkingConfig { include_thoughts: Some(true), ..ThinkingConfig::default() };
         let Some(level) = level else {
             return match self.thinking {
-                Thinking::Budget { .. } | Thinking::Levels(_) => Some(aloud),
-                Thinking::Never | Thinking::Unknown => None,
+                GeminiThinking::Budget { .. } | GeminiThinking::Levels(_) => Some(aloud),
+                GeminiThinking::Never | GeminiThinking::Unknown => None,
             };
         };
         let base = if level == ThoughtLevel::Off { ThinkingConfig::default() } else { aloud };
         let (thinking_budget, thinking_level) = match self.thinking {
-            Thinking::Never => return None,
-            Thinking::Budget { least, most } => (Some(budget(level, least, most, max_output)), None),
-            Thinking::Levels(levels) => (None, Some(word(level, levels))),
-            Thinking::Unknown => (None, Some(word(level, ["minimal", "low", "medium", "high"]))),
+            GeminiThinking::Never => return None,
+            GeminiThinking::Budget { least, most } => (Some(budget(level, least, most, max_output)), None),
+            GeminiThinking::Levels(levels) => (None, Some(word(level, levels))),
+            GeminiThinking::Unknown => (None, Some(word(level, ["minimal", "low", "medium", "high"]))),
         };
         Some(ThinkingConfig { thinking_budget, thinking_level, ..base })
     }
@@ -168,7 +177,7 @@ mod tests {
     use super::*;
 
     fn told(model: &str, level: Option<ThoughtLevel>) -> String {
-        serde_json::to_string(&Family::of(model).thinking(level, 65_536)).unwrap()
+        serde_json::to_string(&GeminiFamily::of(model).thinking(level, 65_536)).unwrap()
     }
 
     #[test]
@@ -199,9 +208,9 @@ mod tests {
 
     #[test]
     fn a_small_answer_is_not_thought_away() {
-        let small = Family::of("gemini-2.5-flash").thinking(Some(ThoughtLevel::High), 4_096).unwrap();
+        let small = GeminiFamily::of("gemini-2.5-flash").thinking(Some(ThoughtLevel::High), 4_096).unwrap();
         assert_eq!(small.thinking_budget, Some(2_048));
-        let tiny = Family::of("gemini-2.5-pro").thinking(Some(ThoughtLevel::High), 100).unwrap();
+        let tiny = GeminiFamily::of("gemini-2.5-pro").thinking(Some(ThoughtLevel::High), 100).unwrap();
         assert_eq!(tiny.thinking_budget, Some(128));
     }
 }

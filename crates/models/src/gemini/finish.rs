@@ -4,7 +4,7 @@ use attache_core::chunk::FinishReason;
 
 /// What a `finishReason` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum GeminiFinish {
     /// The step ends so; a `Stop` after calls is `ToolCalls`.
     Ends(FinishReason),
     /// The model tried to call a tool and the API could not read the call.
@@ -17,7 +17,7 @@ pub(super) enum Ending {
     GoesOn,
 }
 
-impl Ending {
+impl GeminiFinish {
     pub(super) fn of(reason: &str) -> Self {
         match reason {
             "STOP" => Self::Ends(FinishReason::Stop),
@@ -44,8 +44,8 @@ impl Ending {
     }
 }
 
-/// The tool a call that could not be read was meant for. The API quotes such calls as Python, `print(default_api.NAME(…`;
-/// where it does not, the call still needs a name.
+/// The tool a call that could not be read was meant for. The API quotes such calls as Python,
+/// `print(default_api.NAME(…`; where it does not, the call still needs a name.
 pub(super) fn tool_meant(message: &str) -> &str {
     let name = message.split_once("default_api.").and_then(|(_, rest)| rest.split_once('('));
     let is_name = |name: &&str| {

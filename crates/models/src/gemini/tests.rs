@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::decode::GeminiDecoder;
-use crate::dialect::{Decoder, Heard};
-use crate::sse::Event;
+use crate::dialect::{Decoder, StreamActivity};
+use crate::sse::SseEvent;
 
 fn decoder() -> GeminiDecoder {
     GeminiDecoder::new(&request(ModelRef::new("acme", "model-1"), Vec::new()))
@@ -18,7 +18,7 @@ fn decoder() -> GeminiDecoder {
 
 fn hear(decoder: &mut GeminiDecoder, event: &Value) -> Result<Vec<StepEvent>, ModelError> {
     let mut out = Vec::new();
-    decoder.event(&Event { name: "", data: event.to_string().as_bytes() }, &mut out)?;
+    decoder.event(&SseEvent { name: "", data: event.to_string().as_bytes() }, &mut out)?;
     Ok(out)
 }
 
@@ -101,18 +101,18 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(data in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut out = Vec::new();
-        let heard = decoder().event(&Event { name: "", data: &data }, &mut out);
+        let heard = decoder().event(&SseEvent { name: "", data: &data }, &mut out);
         prop_assert!(heard.is_err() || out.is_empty());
     }
 }
 
 #[test]
 fn what_says_nothing_leaves_the_idle_time_out_running() {
-    let heard = |data: &str| decoder().event(&Event { name: "", data: data.as_bytes() }, &mut Vec::new());
+    let heard = |data: &str| decoder().event(&SseEvent { name: "", data: data.as_bytes() }, &mut Vec::new());
     for silent in ["", "[DONE]", " {} ", r#"{"modelVersion":"gemini-3"}"#, r#"{"candidates":[]}"#] {
-        assert_eq!(heard(silent), Ok(Heard::KeepAlive), "{silent}");
+        assert_eq!(heard(silent), Ok(StreamActivity::KeepAlive), "{silent}");
     }
-    assert_eq!(heard(r#"{"usageMetadata":{}}"#), Ok(Heard::Something));
+    assert_eq!(heard(r#"{"usageMetadata":{}}"#), Ok(StreamActivity::Progress));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! What the API sends, as far as it is read. Texts are borrowed from the event and the usual single part needs no list, so
-//! that a delta costs the one allocation that outlives it. What is rare stands in a box: everything read is moved from level to
-//! level, and most events have none of it. What is not named here is passed over.
+//! What the API sends, as far as it is read. Texts are borrowed from the event and the usual single part needs
+//! no list, so that a delta costs the one allocation that outlives it. What is rare is boxed: everything read
+//! is moved from level to level, and most events have none of it. What is not named here is passed over.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::escaped::Escaped;
 /// One event of a stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Response<'a> {
+pub(super) struct GeminiResponse<'a> {
     /// The first; more are never asked for.
     #[serde(borrow, deserialize_with = "first")]
     pub(super) candidates: Option<Candidate<'a>>,
@@ -26,7 +26,7 @@ pub(super) struct Response<'a> {
     #[serde(borrow)]
     pub(super) usage_metadata: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) response_id: Option<Text<'a>>,
+    pub(super) response_id: Option<GeminiText<'a>>,
     pub(super) error: Option<IgnoredAny>,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct Response<'a> {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Candidate<'a> {
     #[serde(borrow)]
-    pub(super) content: Option<Content<'a>>,
+    pub(super) content: Option<GeminiContent<'a>>,
     #[serde(borrow)]
-    pub(super) finish_reason: Option<Text<'a>>,
+    pub(super) finish_reason: Option<GeminiText<'a>>,
     #[serde(borrow)]
-    pub(super) finish_message: Option<Text<'a>>,
+    pub(super) finish_message: Option<GeminiText<'a>>,
     #[serde(borrow)]
     pub(super) grounding_metadata: Option<Box<Grounding<'a>>>,
     #[serde(borrow)]
@@ -47,20 +47,20 @@ pub(super) struct Candidate<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Content<'a> {
+pub(super) struct GeminiContent<'a> {
     #[serde(borrow)]
-    pub(super) parts: Parts<'a>,
+    pub(super) parts: GeminiParts<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Part<'a> {
-    /// As it stands in the event: this is what streams.
+pub(super) struct GeminiPart<'a> {
+    /// As the event has it: this is what streams.
     #[serde(borrow)]
     pub(super) text: Option<Escaped<'a>>,
     pub(super) thought: Option<bool>,
     #[serde(borrow)]
-    pub(super) thought_signature: Option<Text<'a>>,
+    pub(super) thought_signature: Option<GeminiText<'a>>,
     #[serde(borrow)]
     pub(super) function_call: Option<Box<FunctionCall<'a>>>,
     #[serde(borrow)]
@@ -75,11 +75,12 @@ pub(super) struct Part<'a> {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FunctionCall<'a> {
     #[serde(borrow)]
-    pub(super) id: Option<Text<'a>>,
+    pub(super) id: Option<GeminiText<'a>>,
     #[serde(borrow)]
-    pub(super) name: Option<Text<'a>>,
+    pub(super) name: Option<GeminiText<'a>>,
     pub(super) args: Option<Value>,
-    /// Arguments that come in pieces. Never asked for; a server that sends them all the same must not have half a call run.
+    /// Arguments that come in pieces. Never asked for; a server that sends them all the same must not have half
+    /// a call run.
     pub(super) will_continue: Option<bool>,
 }
 
@@ -87,51 +88,51 @@ pub(super) struct FunctionCall<'a> {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct InlineData<'a> {
     #[serde(borrow)]
-    pub(super) mime_type: Text<'a>,
+    pub(super) mime_type: GeminiText<'a>,
     #[serde(borrow)]
-    pub(super) data: Text<'a>,
+    pub(super) data: GeminiText<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ExecutableCode<'a> {
     #[serde(borrow)]
-    pub(super) language: Option<Text<'a>>,
+    pub(super) language: Option<GeminiText<'a>>,
     #[serde(borrow)]
-    pub(super) code: Text<'a>,
+    pub(super) code: GeminiText<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CodeExecutionResult<'a> {
     #[serde(borrow)]
-    pub(super) outcome: Option<Text<'a>>,
+    pub(super) outcome: Option<GeminiText<'a>>,
     #[serde(borrow)]
-    pub(super) output: Option<Text<'a>>,
+    pub(super) output: Option<GeminiText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PromptFeedback<'a> {
     #[serde(borrow)]
-    pub(super) block_reason: Option<Text<'a>>,
+    pub(super) block_reason: Option<GeminiText<'a>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct UsageMetadata {
-    prompt_token_count: Option<Count>,
-    cached_content_token_count: Option<Count>,
-    tool_use_prompt_token_count: Option<Count>,
-    candidates_token_count: Option<Count>,
-    thoughts_token_count: Option<Count>,
+    prompt_token_count: Option<GeminiCount>,
+    cached_content_token_count: Option<GeminiCount>,
+    tool_use_prompt_token_count: Option<GeminiCount>,
+    candidates_token_count: Option<GeminiCount>,
+    thoughts_token_count: Option<GeminiCount>,
 }
 
 impl UsageMetadata {
-    /// The prompt count holds what came from the cache, but not what tools of the API's own read; thoughts are not part of the
-    /// candidates.
+    /// The prompt count holds what came from the cache, but not what tools of the API's own read; thoughts are
+    /// not part of the candidates.
     pub(super) fn usage(&self) -> Usage {
-        let count = |count: Option<Count>| count.unwrap_or_default().0;
+        let count = |count: Option<GeminiCount>| count.unwrap_or_default().0;
         let cached = count(self.cached_content_token_count);
         let fresh = count(self.prompt_token_count).saturating_sub(cached);
         Usage {
@@ -152,7 +153,7 @@ pub(super) struct Grounding<'a> {
 }
 
 impl<'a> Grounding<'a> {
-    pub(super) fn places(self) -> impl Iterator<Item = Place<'a>> {
+    pub(super) fn places(self) -> impl Iterator<Item = GroundingSource<'a>> {
         let chunks = self.grounding_chunks.into_iter().flatten();
         chunks.filter_map(|chunk| chunk.web.or(chunk.maps).or(chunk.retrieved_context))
     }
@@ -162,11 +163,11 @@ impl<'a> Grounding<'a> {
 #[serde(rename_all = "camelCase", default)]
 struct GroundingChunk<'a> {
     #[serde(borrow)]
-    web: Option<Place<'a>>,
+    web: Option<GroundingSource<'a>>,
     #[serde(borrow)]
-    maps: Option<Place<'a>>,
+    maps: Option<GroundingSource<'a>>,
     #[serde(borrow)]
-    retrieved_context: Option<Place<'a>>,
+    retrieved_context: Option<GroundingSource<'a>>,
 }
 
 /// The same thing under two names: the Gemini API says `citationSources`, Vertex says `citations`.
@@ -174,62 +175,62 @@ struct GroundingChunk<'a> {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Citations<'a> {
     #[serde(borrow)]
-    citation_sources: Option<Vec<Place<'a>>>,
+    citation_sources: Option<Vec<GroundingSource<'a>>>,
     #[serde(borrow)]
-    citations: Option<Vec<Place<'a>>>,
+    citations: Option<Vec<GroundingSource<'a>>>,
 }
 
 impl<'a> Citations<'a> {
-    pub(super) fn places(self) -> impl Iterator<Item = Place<'a>> {
+    pub(super) fn places(self) -> impl Iterator<Item = GroundingSource<'a>> {
         self.citation_sources.into_iter().chain(self.citations).flatten()
     }
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Place<'a> {
+pub(super) struct GroundingSource<'a> {
     #[serde(borrow)]
-    pub(super) uri: Option<Text<'a>>,
+    pub(super) uri: Option<GeminiText<'a>>,
     #[serde(borrow)]
-    pub(super) title: Option<Text<'a>>,
+    pub(super) title: Option<GeminiText<'a>>,
 }
 
 /// A number of tokens. Gateways write some as text or with a point; a count is no reason to lose an answer.
 #[derive(Clone, Copy, Debug, Default)]
-struct Count(u64);
+struct GeminiCount(u64);
 
-impl<'de> Deserialize<'de> for Count {
+impl<'de> Deserialize<'de> for GeminiCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct CountVisitor;
         impl Visitor<'_> for CountVisitor {
-            type Value = Count;
+            type Value = GeminiCount;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a count")
             }
-            fn visit_u64<E>(self, count: u64) -> Result<Count, E> {
-                Ok(Count(count))
+            fn visit_u64<E>(self, count: u64) -> Result<GeminiCount, E> {
+                Ok(GeminiCount(count))
             }
-            fn visit_i64<E>(self, count: i64) -> Result<Count, E> {
-                Ok(Count(u64::try_from(count).unwrap_or_default()))
+            fn visit_i64<E>(self, count: i64) -> Result<GeminiCount, E> {
+                Ok(GeminiCount(u64::try_from(count).unwrap_or_default()))
             }
-            fn visit_f64<E>(self, count: f64) -> Result<Count, E> {
+            fn visit_f64<E>(self, count: f64) -> Result<GeminiCount, E> {
                 // Saturates, and what is no number is none.
-                Ok(Count(count as u64))
+                Ok(GeminiCount(count as u64))
             }
-            fn visit_str<E>(self, count: &str) -> Result<Count, E> {
-                Ok(Count(count.parse().unwrap_or_default()))
+            fn visit_str<E>(self, count: &str) -> Result<GeminiCount, E> {
+                Ok(GeminiCount(count.parse().unwrap_or_default()))
             }
         }
         deserializer.deserialize_any(CountVisitor)
     }
 }
 
-/// A string of the event. A type of its own because serde borrows a `Cow` only where it stands as a field by itself.
+/// A string of the event. A type of its own because serde borrows a `Cow` only where it is a field by itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct GeminiText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-impl Text<'_> {
+impl GeminiText<'_> {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -240,30 +241,30 @@ impl Text<'_> {
 
 /// Almost always one.
 #[derive(Debug, Default)]
-pub(super) struct Parts<'a> {
-    first: Option<Part<'a>>,
-    rest: Vec<Part<'a>>,
+pub(super) struct GeminiParts<'a> {
+    first: Option<GeminiPart<'a>>,
+    rest: Vec<GeminiPart<'a>>,
 }
 
-impl<'a> Parts<'a> {
-    pub(super) fn into_iter(self) -> impl Iterator<Item = Part<'a>> {
+impl<'a> GeminiParts<'a> {
+    pub(super) fn into_iter(self) -> impl Iterator<Item = GeminiPart<'a>> {
         self.first.into_iter().chain(self.rest)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for GeminiParts<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PartsVisitor<'a>(PhantomData<Parts<'a>>);
+        struct PartsVisitor<'a>(PhantomData<GeminiParts<'a>>);
         impl<'de: 'a, 'a> Visitor<'de> for PartsVisitor<'a> {
-            type Value = Parts<'a>;
+            type Value = GeminiParts<'a>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("parts")
             }
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Parts::default())
+                Ok(GeminiParts::default())
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                let mut parts = Parts { first: items.next_element()?, rest: Vec::new() };
+                let mut parts = GeminiParts { first: items.next_element()?, rest: Vec::new() };
                 while let Some(part) = items.next_element()? {
                     parts.rest.push(part);
                 }

@@ -6,18 +6,18 @@ use attache_core::part::{Part as Stored, Passage, ToolPart};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::encode::Writer;
+use super::encode::ChatWriter;
 use super::names::{call_id, tool_name};
 use super::reasoning::{Own, extra_content};
-use super::user::{Content, Part, media_part};
+use super::user::{ChatContent, ChatPart, media_part};
 use crate::compose::{CallResult, Media, PICTURE_FOLLOWS, call_input, call_result};
 use crate::vendors::{ReasoningBack, Turns};
 use crate::written::{EncodedPassage, write_json};
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct ChatAssistantMessage<'a> {
     role: &'static str,
-    content: Option<Content<'a>>,
+    content: Option<ChatContent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,20 +25,20 @@ struct Message<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     reasoning_details: &'a [&'a Value],
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<ChatToolCall<'a>>,
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct ChatToolCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
-    function: Function<'a>,
+    function: CalledFunction<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<&'a Value>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct CalledFunction<'a> {
     name: Cow<'a, str>,
     arguments: String,
 }
@@ -47,10 +47,10 @@ struct Function<'a> {
 struct ResultMessage<'a> {
     role: &'static str,
     tool_call_id: Cow<'a, str>,
-    content: Content<'a>,
+    content: ChatContent<'a>,
 }
 
-impl Writer<'_> {
+impl ChatWriter<'_> {
     /// A step that neither said nor called anything is left out.
     pub(super) fn assistant(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         let calls: Vec<&ToolPart> = calls(passage).collect();
@@ -60,9 +60,9 @@ impl Writer<'_> {
         }
         let own = Own::of(&passage.parts, &self.author);
         let thought = Some(own.text.as_ref()).filter(|text| !text.is_empty());
-        let mut message = Message {
+        let mut message = ChatAssistantMessage {
             role: "assistant",
-            content: Some(text).filter(|text| !text.is_empty()).map(Content::Text),
+            content: Some(text).filter(|text| !text.is_empty()).map(ChatContent::Text),
             reasoning_content: None,
             reasoning: None,
             reasoning_details: &[],
@@ -91,11 +91,14 @@ impl Writer<'_> {
         }
     }
 
-    fn call<'a>(&self, call: &'a ToolPart) -> Call<'a> {
-        Call {
+    fn call<'a>(&self, call: &'a ToolPart) -> ChatToolCall<'a> {
+        ChatToolCall {
             id: call_id(call.call_id.as_str(), self.compatibility.call_ids),
             r#type: "function",
-            function: Function { name: tool_name(&call.tool_name), arguments: call_input(call).to_string() },
+            function: CalledFunction {
+                name: tool_name(&call.tool_name),
+                arguments: call_input(call).to_string(),
+            },
             extra_content: extra_content(call.call_provider_metadata.as_ref(), &self.author),
         }
     }
@@ -110,9 +113,11 @@ impl Writer<'_> {
         let text = result_text(result);
         let content = match self.marks_cache() {
             // Models of Anthropic take no empty text.
-            true if text.is_empty() => Content::Parts(vec![Part::Text { text: "(no output)".into() }]),
-            true => Content::Parts(vec![Part::Text { text }]),
-            false => Content::Text(text),
+            true if text.is_empty() => {
+                ChatContent::Parts(vec![ChatPart::Text { text: "(no output)".into() }])
+            }
+            true => ChatContent::Parts(vec![ChatPart::Text { text }]),
+            false => ChatContent::Text(text),
         };
         let tool_call_id = call_id(call.call_id.as_str(), self.compatibility.call_ids);
         encoded.json.push(b',');
@@ -125,10 +130,14 @@ impl Writer<'_> {
     fn pictures(&self, pictures: &[Media<'_>], encoded: &mut EncodedPassage) {
         if self.compatibility.turns == Turns::Alternate {
             encoded.json.push(b',');
-            self.message("assistant", vec![Part::Text { text: "(waiting for the image)".into() }], encoded);
+            self.message(
+                "assistant",
+                vec![ChatPart::Text { text: "(waiting for the image)".into() }],
+                encoded,
+            );
         }
         let parts = pictures.iter().flat_map(|media| {
-            let described = Part::Text { text: media.descriptor().into() };
+            let described = ChatPart::Text { text: media.descriptor().into() };
             std::iter::once(described).chain(media_part(media))
         });
         encoded.json.push(b',');
@@ -141,7 +150,8 @@ pub(super) fn calls(passage: &Passage) -> impl Iterator<Item = &ToolPart> {
     passage.parts.iter().filter_map(Stored::tool).filter(|call| call.provider_executed != Some(true))
 }
 
-/// What was said, in one: this dialect knows no several texts of an assistant, and long ones are stored in pieces.
+/// What was said, in one: this dialect knows no several texts of an assistant, and long ones are stored in
+/// pieces.
 fn text(parts: &[Stored]) -> Cow<'_, str> {
     let mut all = Cow::Borrowed("");
     for part in parts {
@@ -154,15 +164,15 @@ fn text(parts: &[Stored]) -> Cow<'_, str> {
     all
 }
 
-fn thinking<'a>(thought: &'a str, said: Option<Content<'a>>) -> Content<'a> {
-    let thinking = vec![Part::Text { text: thought.into() }];
-    let mut parts = vec![Part::Thinking { thinking }];
+fn thinking<'a>(thought: &'a str, said: Option<ChatContent<'a>>) -> ChatContent<'a> {
+    let thinking = vec![ChatPart::Text { text: thought.into() }];
+    let mut parts = vec![ChatPart::Thinking { thinking }];
     match said {
-        Some(Content::Text(text)) => parts.push(Part::Text { text }),
-        Some(Content::Parts(more)) => parts.extend(more),
+        Some(ChatContent::Text(text)) => parts.push(ChatPart::Text { text }),
+        Some(ChatContent::Parts(more)) => parts.extend(more),
         None => {}
     }
-    Content::Parts(parts)
+    ChatContent::Parts(parts)
 }
 
 /// There is no mark for a failure in this dialect, so the text says it.

@@ -1,4 +1,5 @@
-//! Puts the calls of one answer together from their pieces. A call is whole when the answer has ended, never before.
+//! Puts the calls of one answer together from their pieces. A call is whole when the answer has ended, never
+//! before.
 
 use std::collections::HashMap;
 
@@ -9,12 +10,12 @@ use serde_json::Value;
 
 use super::lenient::Raw;
 use super::reasoning::call_marks;
-use super::wire::{Function, ToolCall};
+use super::wire::{ChatFunction, ToolCall};
 use crate::dialect::arguments;
 
 /// How an answer ended, as far as its calls are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum CallsEnd {
     /// By itself: what the calls say is all they say.
     Natural,
     /// By a limit, a filter or for reasons unknown: the last call may lack its end.
@@ -22,8 +23,8 @@ pub(super) enum Ending {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    calls: Vec<Call>,
+pub(super) struct ChatCalls {
+    calls: Vec<ChatCall>,
     /// The latest call with each index. Some servers give all calls the same, some give none.
     by_index: HashMap<u64, usize>,
     by_id: HashMap<String, usize>,
@@ -32,31 +33,31 @@ pub(super) struct Calls {
 }
 
 #[derive(Debug)]
-struct Call {
+struct ChatCall {
     /// The server's id; empty if it gave none.
     theirs: String,
     id: CallId,
     name: String,
     arguments: String,
     extra: Value,
-    stage: Stage,
+    stage: ChatCallStage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Nobody was told of it.
+enum ChatCallStage {
+    /// Not announced yet.
     Unnamed,
     Streaming,
     Whole,
 }
 
-impl Calls {
+impl ChatCalls {
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
     /// The one call of the time before there were several.
-    pub(super) fn take_function(&mut self, function: Function<'_>, out: &mut Vec<StepEvent>) {
+    pub(super) fn take_function(&mut self, function: ChatFunction<'_>, out: &mut Vec<StepEvent>) {
         let call = ToolCall { index: Some(0), function: Some(function), ..ToolCall::default() };
         self.take(&call, out);
     }
@@ -66,7 +67,7 @@ impl Calls {
         let (id, name) = (piece.id.text(), function.name.text());
         let place = self.place(piece.index, id.as_deref(), name.as_deref());
         let call = &mut self.calls[place];
-        if call.stage == Stage::Whole {
+        if call.stage == ChatCallStage::Whole {
             tracing::trace!(call = %call.id, "a piece of a call that is over");
             return;
         }
@@ -75,7 +76,7 @@ impl Calls {
         }
         let more = text_or_json(function.arguments);
         call.arguments.push_str(more.as_deref().unwrap_or_default());
-        if call.stage == Stage::Streaming {
+        if call.stage == ChatCallStage::Streaming {
             if let Some(input_text_delta) = more {
                 let call_id = call.id.clone();
                 say(out, Chunk::ToolInputDelta { call_id, input_text_delta, rest: Rest::none() });
@@ -109,13 +110,13 @@ impl Calls {
         };
         let place = held.unwrap_or(self.calls.len());
         if place == self.calls.len() {
-            self.calls.push(Call {
+            self.calls.push(ChatCall {
                 theirs: String::new(),
                 id: CallId::new(""),
                 name: String::new(),
                 arguments: String::new(),
                 extra: Value::Null,
-                stage: Stage::Unnamed,
+                stage: ChatCallStage::Unnamed,
             });
             self.by_index.extend(index.map(|index| (index, place)));
         }
@@ -129,7 +130,7 @@ impl Calls {
         let call = &mut self.calls[place];
         call.id = id;
         call.name = name;
-        call.stage = Stage::Streaming;
+        call.stage = ChatCallStage::Streaming;
         say(
             out,
             Chunk::ToolInputStart {
@@ -157,27 +158,27 @@ impl Calls {
         CallId::new(id)
     }
 
-    /// Makes the calls whole that are: after a forced end only those whose arguments are an object from brace to brace.
-    /// The others stay open, and the loop tells the model.
-    pub(super) fn finish(&mut self, ending: Ending, author: &str, out: &mut Vec<StepEvent>) {
+    /// Makes the calls whole that are: after a forced end only those whose arguments are an object from brace
+    /// to brace. The others stay open, and the loop tells the model.
+    pub(super) fn finish(&mut self, ending: CallsEnd, author: &str, out: &mut Vec<StepEvent>) {
         for place in 0..self.calls.len() {
-            if self.calls[place].stage == Stage::Whole {
+            if self.calls[place].stage == ChatCallStage::Whole {
                 continue;
             }
             let text = &self.calls[place].arguments;
             let input = match ending {
-                Ending::Natural => arguments(text),
-                Ending::Forced => match serde_json::from_str(text) {
+                CallsEnd::Natural => arguments(text),
+                CallsEnd::Forced => match serde_json::from_str(text) {
                     Ok(input @ Value::Object(_)) => input,
                     Ok(_) | Err(_) => continue,
                 },
             };
-            if self.calls[place].stage == Stage::Unnamed {
+            if self.calls[place].stage == ChatCallStage::Unnamed {
                 // The model gets to hear that there is no such tool, and can try again.
                 self.start(place, "unnamed".to_owned(), out);
             }
             let call = &mut self.calls[place];
-            call.stage = Stage::Whole;
+            call.stage = ChatCallStage::Whole;
             call.arguments = String::new();
             let rest = call_marks(std::mem::take(&mut call.extra), author);
             let (call_id, tool_name) = (call.id.clone(), call.name.clone());

@@ -6,24 +6,24 @@ use attache_core::chunk::{Chunk, FinishReason, Rest, StreamId};
 use attache_core::ports::{ModelError, ModelRequest, StepEvent, Usage};
 use serde_json::Value;
 
-use super::calls::{Calls, Ending};
+use super::calls::{CallsEnd, ChatCalls};
 use super::lenient::{Each, Raw};
 use super::reasoning::Details;
-use super::wire::{Annotation, Answer, Choice, Delta, Part, Source, Tokens};
+use super::wire::{ChatAnnotation, ChatChoice, ChatChunk, ChatDelta, ChatDeltaPart, ChatSource, Tokens};
 use super::{failure, tokens};
-use crate::dialect::{Decoder, Heard, author, read};
-use crate::sse::Event;
+use crate::dialect::{Decoder, StreamActivity, author, read};
+use crate::sse::SseEvent;
 
 #[derive(Debug)]
 pub(crate) struct ChatDecoder {
     provider_id: String,
     author: String,
     /// The text or reasoning part that is being written; one at a time.
-    open: Option<Open>,
+    open: Option<ChatOpenPart>,
     /// Parts opened so far; numbers their ids.
     opened: u32,
     details: Details,
-    calls: Calls,
+    calls: ChatCalls,
     /// Addresses that were given as sources: some vendors repeat them with every event.
     sources: HashSet<String>,
     refused: bool,
@@ -35,13 +35,13 @@ pub(crate) struct ChatDecoder {
 }
 
 #[derive(Debug)]
-struct Open {
-    kind: Kind,
+struct ChatOpenPart {
+    kind: ChatPartKind,
     id: StreamId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ChatPartKind {
     Text,
     Reasoning,
 }
@@ -54,7 +54,7 @@ impl ChatDecoder {
             open: None,
             opened: 0,
             details: Details::default(),
-            calls: Calls::default(),
+            calls: ChatCalls::default(),
             sources: HashSet::new(),
             refused: false,
             usage: Usage::default(),
@@ -63,14 +63,18 @@ impl ChatDecoder {
         }
     }
 
-    fn answer(&mut self, answer: Answer<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
+    fn answer(
+        &mut self,
+        answer: ChatChunk<'_>,
+        out: &mut Vec<StepEvent>,
+    ) -> Result<StreamActivity, ModelError> {
         let before = out.len();
-        let mut heard = Heard::KeepAlive;
+        let mut heard = StreamActivity::KeepAlive;
         let choice = answer.choices.0;
         let unknown = choice.is_none() && answer.usage.is_none() && answer.x_groq.is_none();
         for list in [answer.search_results, answer.citations] {
             for source in list.read::<Each<'_>>().0 {
-                self.source(&Source::of(source), out);
+                self.source(&ChatSource::of(source), out);
             }
         }
         let groq = answer.x_groq.and_then(|groq| groq.usage);
@@ -83,15 +87,15 @@ impl ChatDecoder {
         if unknown && out.len() == before {
             tracing::trace!(object = answer.object.json(), "an event that says nothing we know");
         }
-        Ok(if out.len() > before { Heard::Something } else { heard })
+        Ok(if out.len() > before { StreamActivity::Progress } else { heard })
     }
 
     fn choice(
         &mut self,
-        choice: Choice<'_>,
-        mut heard: Heard,
+        choice: ChatChoice<'_>,
+        mut heard: StreamActivity,
         out: &mut Vec<StepEvent>,
-    ) -> Result<Heard, ModelError> {
+    ) -> Result<StreamActivity, ModelError> {
         if let Some(error) = choice.error.json() {
             return Err(failure::in_answer(&self.provider_id, error));
         }
@@ -104,32 +108,37 @@ impl ChatDecoder {
             heard = self.delta(delta, heard, out);
         }
         if let Some(reason) = choice.finish_reason.text() {
-            heard = Heard::Something;
+            heard = StreamActivity::Progress;
             self.finish(&reason, out)?;
         }
         Ok(heard)
     }
 
-    fn delta(&mut self, delta: Delta<'_>, mut heard: Heard, out: &mut Vec<StepEvent>) -> Heard {
+    fn delta(
+        &mut self,
+        delta: ChatDelta<'_>,
+        mut heard: StreamActivity,
+        out: &mut Vec<StepEvent>,
+    ) -> StreamActivity {
         // The same thought under several names is one thought.
         let thought = [delta.reasoning_content, delta.reasoning].into_iter().find(|raw| raw.is_text());
-        self.say(Kind::Reasoning, thought.unwrap_or_default(), out);
+        self.say(ChatPartKind::Reasoning, thought.unwrap_or_default(), out);
         for detail in delta.reasoning_details.read::<Vec<serde_json::Map<String, Value>>>() {
-            heard = Heard::Something;
+            heard = StreamActivity::Progress;
             if let Some(text) = self.details.add(detail).filter(|_| thought.is_none()) {
-                self.speak(Kind::Reasoning, text, out);
+                self.speak(ChatPartKind::Reasoning, text, out);
             }
         }
         self.content(delta.content, out);
         if delta.refusal.is_text() {
             self.refused = true;
-            self.say(Kind::Text, delta.refusal, out);
+            self.say(ChatPartKind::Text, delta.refusal, out);
         }
-        for image in delta.images.read::<Vec<Part<'_>>>() {
+        for image in delta.images.read::<Vec<ChatDeltaPart<'_>>>() {
             self.picture(&image, out);
         }
-        for annotation in delta.annotations.read::<Vec<Annotation<'_>>>() {
-            self.source(&Source::of(annotation.url_citation), out);
+        for annotation in delta.annotations.read::<Vec<ChatAnnotation<'_>>>() {
+            self.source(&ChatSource::of(annotation.url_citation), out);
         }
         if delta.audio.json().is_some() {
             tracing::trace!("audio of a model is passed over");
@@ -147,26 +156,26 @@ impl ChatDecoder {
 
     /// A text, or parts.
     fn content(&mut self, content: Raw<'_>, out: &mut Vec<StepEvent>) {
-        self.say(Kind::Text, content, out);
-        for part in content.read::<Vec<Part<'_>>>() {
-            self.say(Kind::Reasoning, part.thinking, out);
-            // Thoughts hold texts only: what is nested deeper is nobody's form.
-            for thought in part.thinking.read::<Vec<Part<'_>>>() {
-                self.say(Kind::Reasoning, thought.text, out);
+        self.say(ChatPartKind::Text, content, out);
+        for part in content.read::<Vec<ChatDeltaPart<'_>>>() {
+            self.say(ChatPartKind::Reasoning, part.thinking, out);
+            // Thoughts hold texts only: what is nested deeper is no known form.
+            for thought in part.thinking.read::<Vec<ChatDeltaPart<'_>>>() {
+                self.say(ChatPartKind::Reasoning, thought.text, out);
             }
-            self.say(Kind::Text, part.text, out);
+            self.say(ChatPartKind::Text, part.text, out);
             self.picture(&part, out);
         }
     }
 
-    fn picture(&self, part: &Part<'_>, out: &mut Vec<StepEvent>) {
-        if let Some(url) = Source::of(part.image_url).url.text() {
+    fn picture(&self, part: &ChatDeltaPart<'_>, out: &mut Vec<StepEvent>) {
+        if let Some(url) = ChatSource::of(part.image_url).url.text() {
             let media_type = media_type(&url).to_owned();
             say(out, Chunk::File { url, media_type, rest: Rest::none() });
         }
     }
 
-    fn source(&mut self, source: &Source<'_>, out: &mut Vec<StepEvent>) {
+    fn source(&mut self, source: &ChatSource<'_>, out: &mut Vec<StepEvent>) {
         let Some(url) = source.url.text() else { return };
         if !self.sources.insert(url.clone()) {
             return;
@@ -175,24 +184,24 @@ impl ChatDecoder {
         say(out, Chunk::SourceUrl { source_id, url, title: source.title.text(), rest: Rest::none() });
     }
 
-    /// Counts are those of the whole answer so far: the last ones stand.
-    fn count(&mut self, counted: &Tokens, heard: Heard) -> Heard {
+    /// Counts are those of the whole answer so far: the last ones count.
+    fn count(&mut self, counted: &Tokens, heard: StreamActivity) -> StreamActivity {
         match tokens::usage(counted) {
             Some(usage) if usage != self.usage => {
                 self.usage = usage;
-                Heard::Something
+                StreamActivity::Progress
             }
             Some(_) | None => heard,
         }
     }
 
-    fn say(&mut self, kind: Kind, text: Raw<'_>, out: &mut Vec<StepEvent>) {
+    fn say(&mut self, kind: ChatPartKind, text: Raw<'_>, out: &mut Vec<StepEvent>) {
         if let Some(text) = text.text() {
             self.speak(kind, text, out);
         }
     }
 
-    fn speak(&mut self, kind: Kind, delta: String, out: &mut Vec<StepEvent>) {
+    fn speak(&mut self, kind: ChatPartKind, delta: String, out: &mut Vec<StepEvent>) {
         let id = match &self.open {
             Some(open) if open.kind == kind => open.id.clone(),
             Some(_) | None => {
@@ -202,33 +211,33 @@ impl ChatDecoder {
         };
         let rest = Rest::none();
         let chunk = match kind {
-            Kind::Text => Chunk::TextDelta { id, delta, rest },
-            Kind::Reasoning => Chunk::ReasoningDelta { id, delta, rest },
+            ChatPartKind::Text => Chunk::TextDelta { id, delta, rest },
+            ChatPartKind::Reasoning => Chunk::ReasoningDelta { id, delta, rest },
         };
         say(out, chunk);
     }
 
-    fn begin(&mut self, kind: Kind, out: &mut Vec<StepEvent>) -> StreamId {
+    fn begin(&mut self, kind: ChatPartKind, out: &mut Vec<StepEvent>) -> StreamId {
         self.opened += 1;
-        let (name, number) = (if kind == Kind::Text { "text" } else { "reasoning" }, self.opened);
+        let (name, number) = (if kind == ChatPartKind::Text { "text" } else { "reasoning" }, self.opened);
         let id: StreamId = format!("{name}-{number}").into();
         let rest = Rest::none();
         say(
             out,
             match kind {
-                Kind::Text => Chunk::TextStart { id: id.clone(), rest },
-                Kind::Reasoning => Chunk::ReasoningStart { id: id.clone(), rest },
+                ChatPartKind::Text => Chunk::TextStart { id: id.clone(), rest },
+                ChatPartKind::Reasoning => Chunk::ReasoningStart { id: id.clone(), rest },
             },
         );
-        self.open = Some(Open { kind, id: id.clone() });
+        self.open = Some(ChatOpenPart { kind, id: id.clone() });
         id
     }
 
     fn close(&mut self, out: &mut Vec<StepEvent>) {
-        let Some(Open { kind, id }) = self.open.take() else { return };
+        let Some(ChatOpenPart { kind, id }) = self.open.take() else { return };
         let chunk = match kind {
-            Kind::Text => Chunk::TextEnd { id, rest: Rest::none() },
-            Kind::Reasoning => Chunk::ReasoningEnd { id, rest: self.details.marks(&self.author) },
+            ChatPartKind::Text => Chunk::TextEnd { id, rest: Rest::none() },
+            ChatPartKind::Reasoning => Chunk::ReasoningEnd { id, rest: self.details.marks(&self.author) },
         };
         say(out, chunk);
     }
@@ -245,20 +254,21 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Closes whatever is open.
+    /// Closes the open part and all calls.
     fn complete(&mut self, reason: FinishReason, out: &mut Vec<StepEvent>) {
         self.close(out);
         if !self.details.is_empty() {
-            // Details that came behind the reasoning, or without any that could be read, have a part of their own.
-            self.begin(Kind::Reasoning, out);
+            // Details that came behind the reasoning, or without any that could be read, have a part of their
+            // own.
+            self.begin(ChatPartKind::Reasoning, out);
             self.close(out);
         }
         let ending = match reason {
-            FinishReason::Stop | FinishReason::ToolCalls => Ending::Natural,
+            FinishReason::Stop | FinishReason::ToolCalls => CallsEnd::Natural,
             FinishReason::Length
             | FinishReason::ContentFilter
             | FinishReason::Error
-            | FinishReason::Other => Ending::Forced,
+            | FinishReason::Other => CallsEnd::Forced,
         };
         self.calls.finish(ending, &self.author, out);
     }
@@ -277,20 +287,24 @@ impl ChatDecoder {
 }
 
 impl Decoder for ChatDecoder {
-    fn event(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
+    fn event(
+        &mut self,
+        event: &SseEvent<'_>,
+        out: &mut Vec<StepEvent>,
+    ) -> Result<StreamActivity, ModelError> {
         let data = event.data.trim_ascii();
         if self.over || data.is_empty() {
-            return Ok(Heard::KeepAlive);
+            return Ok(StreamActivity::KeepAlive);
         }
         if data == b"[DONE]" {
             self.end(out);
-            return Ok(Heard::Something);
+            return Ok(StreamActivity::Progress);
         }
         if event.name == "error" || data.first() != Some(&b'{') {
             return Err(failure::in_body(&self.provider_id, data));
         }
         let mended: String;
-        let answer = match read::<Answer<'_>>(data) {
+        let answer = match read::<ChatChunk<'_>>(data) {
             Ok(answer) => answer,
             Err(_) => {
                 mended = mend(data).ok_or_else(|| failure::in_body(&self.provider_id, data))?;
@@ -317,8 +331,8 @@ fn say(out: &mut Vec<StepEvent>, chunk: Chunk) {
     out.push(StepEvent::Chunk(chunk));
 }
 
-/// JSON that could not be read, as JSON that can: characters cut in half are replaced, of keys that stand there twice the last
-/// is kept. `None` for what is no JSON.
+/// JSON that could not be read, as JSON that can: characters cut in half are replaced, of keys that are there
+/// twice the last is kept. `None` for what is no JSON.
 fn mend(data: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_str(&String::from_utf8_lossy(data)).ok()?;
     Some(value.to_string())

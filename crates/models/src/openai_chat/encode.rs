@@ -1,5 +1,5 @@
-//! Writes OpenAI Chat Completions requests. The conversation stands last: a step repeats the bytes of the one before it and
-//! appends its own.
+//! Writes OpenAI Chat Completions requests. The conversation comes last: a step repeats the bytes of the one
+//! before it and appends its own.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::assistant;
-use super::user::Part;
+use super::user::ChatPart;
 use crate::compose::{BlobBytes, runtime_context};
 use crate::dialect::{Dialect, Outgoing, author};
 use crate::vendors::{AnswerLimit, Compatibility, Effort, StreamUsage, Turns};
 use crate::written::{EncodedPassage, append, encoded, write_json};
 
-/// Where the prompt cache is told to keep what stands before: beside the system prompt the last two messages that can be
-/// marked, so that the next step finds what this one wrote.
+/// Where the prompt cache is told to keep what comes before: beside the system prompt the last two messages
+/// that can be marked, so that the next step finds what this one wrote.
 const MARKED: usize = 2;
 const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let writer = Writer::new(outgoing);
+    let writer = ChatWriter::new(outgoing);
     let written = encoded(Dialect::OpenAiChat, outgoing, |passage, encoded| writer.passage(passage, encoded));
     let mut json = Vec::with_capacity(
         written.iter().map(|encoded| encoded.json.len()).sum::<usize>()
@@ -48,7 +48,7 @@ fn append_marked(json: &mut Vec<u8>, encoded: &EncodedPassage) {
 }
 
 /// Writes passages for one model of one server.
-pub(super) struct Writer<'a> {
+pub(super) struct ChatWriter<'a> {
     pub(super) author: String,
     pub(super) info: &'a ModelInfo,
     pub(super) blobs: &'a BlobBytes,
@@ -57,13 +57,13 @@ pub(super) struct Writer<'a> {
 
 /// Whose the last message of a passage is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Speaker {
+enum ChatSpeaker {
     User,
     Assistant,
     Tool,
 }
 
-impl Speaker {
+impl ChatSpeaker {
     fn of(passage: &Passage) -> Self {
         match passage.role {
             Role::User | Role::System => Self::User,
@@ -73,7 +73,7 @@ impl Speaker {
     }
 }
 
-impl<'a> Writer<'a> {
+impl<'a> ChatWriter<'a> {
     fn new(outgoing: &Outgoing<'a>) -> Self {
         let request = outgoing.request;
         Self {
@@ -102,7 +102,7 @@ impl<'a> Writer<'a> {
         let first_marked =
             written.iter().rev().filter(|encoded| encoded.mark_at.is_some()).take(MARKED).last();
         let mut marking = false;
-        let mut last = Speaker::Assistant;
+        let mut last = ChatSpeaker::Assistant;
         for (index, (passage, encoded)) in request.passages.iter().zip(written).enumerate() {
             marking |= first_marked.is_some_and(|first| Arc::ptr_eq(first, encoded));
             let context = context.as_deref().filter(|_| Some(index) == last_user);
@@ -110,8 +110,8 @@ impl<'a> Writer<'a> {
             let joined = joined.map(|context| Arc::new(self.user_with(passage, context)));
             let encoded = joined.as_ref().unwrap_or(encoded);
             if !encoded.json.is_empty() {
-                let speaker = Speaker::of(passage);
-                if alternate && speaker == Speaker::User && last != Speaker::Assistant {
+                let speaker = ChatSpeaker::of(passage);
+                if alternate && speaker == ChatSpeaker::User && last != ChatSpeaker::Assistant {
                     append(json, &self.alone("assistant", "(interrupted)").json);
                 }
                 last = speaker;
@@ -129,7 +129,7 @@ impl<'a> Writer<'a> {
     fn user_with(&self, passage: &Passage, context: &str) -> EncodedPassage {
         let mut encoded = EncodedPassage::default();
         let mut parts = self.user_parts(passage);
-        parts.push(Part::Text { text: context.into() });
+        parts.push(ChatPart::Text { text: context.into() });
         self.message("user", parts, &mut encoded);
         encoded
     }
@@ -137,11 +137,12 @@ impl<'a> Writer<'a> {
     /// A message of one text.
     fn alone(&self, role: &'static str, text: &str) -> EncodedPassage {
         let mut encoded = EncodedPassage::default();
-        self.message(role, vec![Part::Text { text: text.into() }], &mut encoded);
+        self.message(role, vec![ChatPart::Text { text: text.into() }], &mut encoded);
         encoded
     }
 
-    /// OpenRouter passes marks on to Anthropic, whose cache keeps nothing unasked. Parts can be marked, plain strings can't.
+    /// OpenRouter passes marks on to Anthropic, whose cache keeps nothing unasked. Parts can be marked, plain
+    /// strings can't.
     pub(super) fn marks_cache(&self) -> bool {
         self.compatibility.cache_marks && self.info.model.model_id.starts_with("anthropic/")
     }
@@ -156,7 +157,7 @@ impl<'a> Writer<'a> {
 
 /// Everything but the conversation.
 #[derive(Default, Serialize)]
-struct Head<'a> {
+struct ChatHead<'a> {
     model: &'a str,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,13 +169,13 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
+    reasoning: Option<ReasoningField>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
+    thinking: Option<ThinkingField>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ChatTool<'a>>,
 }
 
 #[derive(Serialize)]
@@ -184,34 +185,34 @@ struct StreamOptions {
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Reasoning {
+enum ReasoningField {
     Effort(&'static str),
     Enabled(bool),
 }
 
 #[derive(Serialize)]
-struct Thinking {
+struct ThinkingField {
     r#type: &'static str,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ChatTool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    function: FunctionSpec<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct FunctionSpec<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     parameters: &'a Value,
 }
 
-fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
+fn head<'a>(outgoing: &Outgoing<'a>) -> ChatHead<'a> {
     let (request, compatibility): (&'a ModelRequest, _) = (outgoing.request, outgoing.compatibility);
     let answer = Some(request.info.max_output).filter(|tokens| *tokens > 0);
-    let mut head = Head {
+    let mut head = ChatHead {
         model: &request.model().model_id,
         stream: true,
         stream_options: match compatibility.stream_usage {
@@ -222,16 +223,16 @@ fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
         tools: request
             .tools
             .iter()
-            .map(|spec| Tool {
+            .map(|spec| ChatTool {
                 r#type: "function",
-                function: Function {
-                    name: spec.id,
-                    description: spec.description,
+                function: FunctionSpec {
+                    name: &spec.id,
+                    description: &spec.description,
                     parameters: &spec.parameters,
                 },
             })
             .collect(),
-        ..Head::default()
+        ..ChatHead::default()
     };
     match compatibility.answer_limit {
         AnswerLimit::MaxTokens => head.max_tokens = answer,
@@ -244,7 +245,7 @@ fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
     head
 }
 
-impl Head<'_> {
+impl ChatHead<'_> {
     fn think(&mut self, level: ThoughtLevel, compatibility: &Compatibility) {
         let word = match level {
             ThoughtLevel::Off => "none",
@@ -256,14 +257,14 @@ impl Head<'_> {
         match (compatibility.effort, level) {
             (Effort::Unknown, _) => {}
             (Effort::ReasoningObject | Effort::ReasoningSwitch, ThoughtLevel::Off) => {
-                self.reasoning = Some(Reasoning::Enabled(false));
+                self.reasoning = Some(ReasoningField::Enabled(false));
             }
             (Effort::ThinkingSwitch, ThoughtLevel::Off) => {
-                self.thinking = Some(Thinking { r#type: "disabled" })
+                self.thinking = Some(ThinkingField { r#type: "disabled" })
             }
-            (Effort::ReasoningObject, _) => self.reasoning = Some(Reasoning::Effort(word)),
+            (Effort::ReasoningObject, _) => self.reasoning = Some(ReasoningField::Effort(word)),
             (Effort::ThinkingSwitch, _) => {
-                self.thinking = Some(Thinking { r#type: "enabled" });
+                self.thinking = Some(ThinkingField { r#type: "enabled" });
                 self.reasoning_effort = Some(word);
             }
             (Effort::ReasoningEffort | Effort::ReasoningSwitch, _) => self.reasoning_effort = Some(word),

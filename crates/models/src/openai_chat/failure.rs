@@ -3,14 +3,14 @@
 use attache_core::ports::ModelError;
 use serde_json::Value;
 
-use crate::failure::{Said, shortened};
+use crate::failure::{ProviderError, shortened};
 
 /// An error object, or the words themselves.
 pub(super) fn in_answer(provider_id: &str, error: &str) -> ModelError {
     let Ok(error) = serde_json::from_str::<Value>(error) else {
         return in_body(provider_id, error.as_bytes());
     };
-    let mut said = Said::in_value(&error);
+    let mut said = ProviderError::in_value(&error);
     // A gateway wraps what the provider behind it said.
     let raw = error.get("metadata").and_then(|metadata| metadata.get("raw"));
     match raw {
@@ -23,7 +23,7 @@ pub(super) fn in_answer(provider_id: &str, error: &str) -> ModelError {
 
 /// Bytes that are no chunk at all.
 pub(super) fn in_body(provider_id: &str, body: &[u8]) -> ModelError {
-    failed(provider_id, &Said::in_body(body))
+    failed(provider_id, &ProviderError::in_body(body))
 }
 
 /// The answer ended with an error and without a word about it.
@@ -32,7 +32,7 @@ pub(super) fn ended(provider_id: &str, reason: &str) -> ModelError {
     ModelError::Transient { message, retry_after: None }
 }
 
-fn failed(provider_id: &str, said: &Said) -> ModelError {
+fn failed(provider_id: &str, said: &ProviderError) -> ModelError {
     let about = format!("{provider_id} reported an error: {}", shortened(&said.message));
     match said.error(about) {
         // Gateways give the status as the code.
@@ -43,7 +43,7 @@ fn failed(provider_id: &str, said: &Said) -> ModelError {
     }
 }
 
-fn is_passing(said: &Said) -> bool {
+fn is_passing(said: &ProviderError) -> bool {
     let mut codes = said.code.split(' ').filter_map(|code| code.parse::<u16>().ok());
     let passing = codes.any(|code| matches!(code, 408 | 409 | 425 | 429 | 500..=599));
     passing && !said.code.contains("insufficient_quota")

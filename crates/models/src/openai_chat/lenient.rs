@@ -1,4 +1,4 @@
-//! Fields that are what they should be or nothing: one odd type does not spoil the event it stands in.
+//! Fields that are what they should be or nothing: one odd type does not spoil its event.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::escaped::Escaped;
 
-/// JSON as it stands in the event. Only what is used is read, and a text that serde_json would refuse is one here.
+/// JSON as the event has it. Only what is used is read, and a text that serde_json would refuse is one here.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
 #[serde(transparent)]
 pub(super) struct Raw<'a>(#[serde(borrow)] Option<&'a RawValue>);
@@ -105,30 +105,30 @@ impl<'de> Lenient<'de> for Option<u64> {
 }
 
 /// A struct of fields, or a map.
-pub(super) trait Fields<'de>: Deserialize<'de> {}
+pub(super) trait LenientStruct<'de>: Deserialize<'de> {}
 
-impl<'de, T: Fields<'de>> Lenient<'de> for Option<T> {
+impl<'de, T: LenientStruct<'de>> Lenient<'de> for Option<T> {
     fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
         T::deserialize(MapAccessDeserializer::new(object)).map(Some)
     }
 }
 
-impl<'de, T: Fields<'de>> Fields<'de> for Box<T> {}
+impl<'de, T: LenientStruct<'de>> LenientStruct<'de> for Box<T> {}
 
-impl<'de> Fields<'de> for serde_json::Map<String, serde_json::Value> {}
+impl<'de> LenientStruct<'de> for serde_json::Map<String, serde_json::Value> {}
 
 /// Items that are nothing are left out.
-impl<'de, T: Fields<'de>> Lenient<'de> for Vec<T> {
+impl<'de, T: LenientStruct<'de>> Lenient<'de> for Vec<T> {
     fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         let mut items = Self::new();
-        while let Some(Item(item)) = list.next_element::<Item<Option<T>>>()? {
+        while let Some(LenientItem(item)) = list.next_element::<LenientItem<Option<T>>>()? {
             items.extend(item);
         }
         Ok(items)
     }
 }
 
-/// Every item of a list, as it stands.
+/// Every item of a list, as it is.
 #[derive(Debug, Default)]
 pub(super) struct Each<'a>(pub(super) Vec<Raw<'a>>);
 
@@ -144,25 +144,25 @@ impl<'de: 'a, 'a> Lenient<'de> for Each<'a> {
 
 /// The first item of a list; the others are not kept.
 #[derive(Debug)]
-pub(super) struct First<T>(pub(super) Option<T>);
+pub(super) struct FirstItem<T>(pub(super) Option<T>);
 
-impl<T> Default for First<T> {
+impl<T> Default for FirstItem<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<'de, T: Fields<'de>> Lenient<'de> for First<T> {
+impl<'de, T: LenientStruct<'de>> Lenient<'de> for FirstItem<T> {
     fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
-        let first = list.next_element::<Item<Option<T>>>()?;
+        let first = list.next_element::<LenientItem<Option<T>>>()?;
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Self(first.and_then(|Item(item)| item)))
+        Ok(Self(first.and_then(|LenientItem(item)| item)))
     }
 }
 
-struct Item<T>(T);
+struct LenientItem<T>(T);
 
-impl<'de, T: Lenient<'de>> Deserialize<'de> for Item<T> {
+impl<'de, T: Lenient<'de>> Deserialize<'de> for LenientItem<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         lenient(deserializer).map(Self)
     }

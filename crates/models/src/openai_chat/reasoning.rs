@@ -1,4 +1,5 @@
-//! What rides on the parts of an answer so that the next request can send it back: reasoning details, signatures, authorship.
+//! What rides on the parts of an answer so that the next request can send it back: reasoning details,
+//! signatures, authorship.
 
 use std::borrow::Cow;
 
@@ -8,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::Dialect;
 
-/// Where details stand in the metadata, as OpenRouter's own clients keep them.
+/// The key of details in the metadata, as OpenRouter's own clients keep them.
 const OPENROUTER: &str = "openrouter";
-/// Where everything else of this dialect stands.
+/// The key of everything else of this dialect.
 const CHAT: &str = Dialect::OpenAiChat.as_str();
 const DETAILS: &str = "reasoning_details";
 const EXTRA: &str = "extra_content";
@@ -88,7 +89,7 @@ fn grow(last: &mut Map<String, Value>, piece: Map<String, Value>) {
     }
 }
 
-/// The reasoning of one step, if this author had it: nobody else understands or takes it.
+/// The reasoning of one step, if this author had it: no other understands or takes it.
 #[derive(Debug, Default)]
 pub(super) struct Own<'a> {
     pub(super) text: Cow<'a, str>,

@@ -28,7 +28,8 @@ pub(super) fn usage(tokens: &Tokens) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
 }
 
-/// Output and reasoning. Most vendors count reasoning within the completion; xAI counts it beside, which the total shows.
+/// Output and reasoning. Most vendors count reasoning within the completion; xAI counts it beside, which the
+/// total shows.
 fn spoken(tokens: &Tokens, prompt: u64, completion: u64) -> (u64, u64) {
     let beside = tokens.total_tokens.unwrap_or_default().saturating_sub(prompt.saturating_add(completion));
     let told = tokens.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);

@@ -5,63 +5,63 @@ use std::borrow::Cow;
 use attache_core::part::Passage;
 use serde::Serialize;
 
-use super::encode::Writer;
-use crate::compose::{Fetches, Media, MediaKind, Piece, Source, pieces};
-use crate::vendors::{PictureUrls, Texts};
+use super::encode::ChatWriter;
+use crate::compose::{Fetches, Media, MediaKind, MediaSource, PromptPiece, pieces};
+use crate::vendors::{PictureUrls, TextParts};
 use crate::written::{EncodedPassage, write_json};
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct ChatUserMessage<'a> {
     role: &'static str,
-    content: Content<'a>,
+    content: ChatContent<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Content<'a> {
+pub(super) enum ChatContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ChatPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Part<'a> {
+pub(super) enum ChatPart<'a> {
     Text {
         text: Cow<'a, str>,
     },
     ImageUrl {
-        image_url: Address<'a>,
+        image_url: ChatImageUrl<'a>,
     },
     InputAudio {
-        input_audio: Audio<'a>,
+        input_audio: ChatAudio<'a>,
     },
     File {
-        file: File<'a>,
+        file: ChatFile<'a>,
     },
     /// What a model of Mistral's had thought.
     Thinking {
-        thinking: Vec<Part<'a>>,
+        thinking: Vec<ChatPart<'a>>,
     },
 }
 
 #[derive(Serialize)]
-pub(super) struct Address<'a> {
+pub(super) struct ChatImageUrl<'a> {
     url: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Audio<'a> {
+pub(super) struct ChatAudio<'a> {
     data: &'a str,
     format: &'static str,
 }
 
 #[derive(Serialize)]
-pub(super) struct File<'a> {
+pub(super) struct ChatFile<'a> {
     filename: Cow<'a, str>,
     file_data: String,
 }
 
-impl Writer<'_> {
+impl ChatWriter<'_> {
     pub(super) fn user(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         let parts = self.user_parts(passage);
         if !parts.is_empty() {
@@ -69,63 +69,69 @@ impl Writer<'_> {
         }
     }
 
-    pub(super) fn user_parts<'p>(&'p self, passage: &'p Passage) -> Vec<Part<'p>> {
+    pub(super) fn user_parts<'p>(&'p self, passage: &'p Passage) -> Vec<ChatPart<'p>> {
         let pictures = self.compatibility.picture_urls == PictureUrls::Fetched;
         let fetches = Fetches { images: pictures, pdf: false };
         let pieces = pieces(passage, self.info, self.blobs, fetches);
         // A text without a letter is refused.
-        let said = |piece: &Piece<'_>| !matches!(piece, Piece::Text(text) if text.is_empty());
+        let said = |piece: &PromptPiece<'_>| !matches!(piece, PromptPiece::Text(text) if text.is_empty());
         pieces.into_iter().filter(said).map(part).collect()
     }
 
     /// The last message of an encoded passage: a plain string where that says the same as the parts.
-    pub(super) fn message<'a>(&self, role: &'static str, parts: Vec<Part<'a>>, encoded: &mut EncodedPassage) {
-        let content = if self.marks_cache() { Content::Parts(parts) } else { self.plain(parts) };
-        write_json(&mut encoded.json, &Message { role, content });
+    pub(super) fn message<'a>(
+        &self,
+        role: &'static str,
+        parts: Vec<ChatPart<'a>>,
+        encoded: &mut EncodedPassage,
+    ) {
+        let content = if self.marks_cache() { ChatContent::Parts(parts) } else { self.plain(parts) };
+        write_json(&mut encoded.json, &ChatUserMessage { role, content });
         self.remember_mark(encoded);
     }
 
-    fn plain<'a>(&self, mut parts: Vec<Part<'a>>) -> Content<'a> {
-        let all_text = parts.iter().all(|part| matches!(part, Part::Text { .. }));
-        let texts =
-            parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None });
+    fn plain<'a>(&self, mut parts: Vec<ChatPart<'a>>) -> ChatContent<'a> {
+        let all_text = parts.iter().all(|part| matches!(part, ChatPart::Text { .. }));
+        let texts = parts
+            .iter()
+            .filter_map(|part| if let ChatPart::Text { text } = part { Some(&**text) } else { None });
         match self.compatibility.texts {
-            Texts::Joined if all_text => Content::Text(texts.collect::<Vec<_>>().join("\n\n").into()),
-            Texts::Joined | Texts::Parts => match parts.as_mut_slice() {
-                [Part::Text { text }] => Content::Text(std::mem::take(text)),
-                _ => Content::Parts(parts),
+            TextParts::Joined if all_text => ChatContent::Text(texts.collect::<Vec<_>>().join("\n\n").into()),
+            TextParts::Joined | TextParts::Parts => match parts.as_mut_slice() {
+                [ChatPart::Text { text }] => ChatContent::Text(std::mem::take(text)),
+                _ => ChatContent::Parts(parts),
             },
         }
     }
 }
 
-fn part(piece: Piece<'_>) -> Part<'_> {
+fn part(piece: PromptPiece<'_>) -> ChatPart<'_> {
     match piece {
-        Piece::Text(text) => Part::Text { text },
-        Piece::Media(media) => {
-            media_part(&media).unwrap_or_else(|| Part::Text { text: media.descriptor().into() })
+        PromptPiece::Text(text) => ChatPart::Text { text },
+        PromptPiece::Media(media) => {
+            media_part(&media).unwrap_or_else(|| ChatPart::Text { text: media.descriptor().into() })
         }
     }
 }
 
 /// `None` for what this dialect has no form for.
-pub(super) fn media_part<'a>(media: &Media<'a>) -> Option<Part<'a>> {
+pub(super) fn media_part<'a>(media: &Media<'a>) -> Option<ChatPart<'a>> {
     match (media.kind, media.source) {
-        (MediaKind::Image, Source::Url(url)) => {
-            Some(Part::ImageUrl { image_url: Address { url: url.into() } })
+        (MediaKind::Image, MediaSource::Url(url)) => {
+            Some(ChatPart::ImageUrl { image_url: ChatImageUrl { url: url.into() } })
         }
-        (MediaKind::Image, Source::Base64(data)) => {
-            Some(Part::ImageUrl { image_url: Address { url: data_url(media.mime, data).into() } })
+        (MediaKind::Image, MediaSource::Base64(data)) => {
+            Some(ChatPart::ImageUrl { image_url: ChatImageUrl { url: data_url(media.mime, data).into() } })
         }
-        (MediaKind::Audio, Source::Base64(data)) => {
+        (MediaKind::Audio, MediaSource::Base64(data)) => {
             let format = audio_format(media.mime)?;
-            Some(Part::InputAudio { input_audio: Audio { data, format } })
+            Some(ChatPart::InputAudio { input_audio: ChatAudio { data, format } })
         }
-        (MediaKind::Pdf, Source::Base64(data)) => {
+        (MediaKind::Pdf, MediaSource::Base64(data)) => {
             let filename = media.name.clone().unwrap_or(Cow::Borrowed("document.pdf"));
-            Some(Part::File { file: File { filename, file_data: data_url(media.mime, data) } })
+            Some(ChatPart::File { file: ChatFile { filename, file_data: data_url(media.mime, data) } })
         }
-        (MediaKind::Audio | MediaKind::Pdf, Source::Url(_)) => None,
+        (MediaKind::Audio | MediaKind::Pdf, MediaSource::Url(_)) => None,
     }
 }
 

@@ -1,19 +1,19 @@
-//! Chat completion chunks with all that vendors put into them. Every field may be missing, null or of another type. What is
-//! large and rare stands in a box: all that is read is moved from level to level.
+//! Chat completion chunks with all that vendors put into them. Every field may be missing, null or of another
+//! type. What is large and rare is boxed: all that is read is moved from level to level.
 
 use serde::Deserialize;
 
-use super::lenient::{Fields, First, Raw, lenient};
+use super::lenient::{FirstItem, LenientStruct, Raw, lenient};
 
 /// One event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Answer<'a> {
+pub(super) struct ChatChunk<'a> {
     #[serde(borrow)]
     pub(super) object: Raw<'a>,
     /// We never ask for more than one.
     #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) choices: First<Choice<'a>>,
+    pub(super) choices: FirstItem<ChatChoice<'a>>,
     #[serde(deserialize_with = "lenient")]
     pub(super) usage: Option<Box<Tokens>>,
     #[serde(deserialize_with = "lenient")]
@@ -29,12 +29,12 @@ pub(super) struct Answer<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChatChoice<'a> {
     #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Option<ChatDelta<'a>>,
     /// A whole answer in one event, from servers that don't stream. Beside a delta it repeats what was said.
     #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) message: Option<Box<Delta<'a>>>,
+    pub(super) message: Option<Box<ChatDelta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Raw<'a>,
     /// Moonshot's place for it.
@@ -46,7 +46,7 @@ pub(super) struct Choice<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Delta<'a> {
+pub(super) struct ChatDelta<'a> {
     /// A text, or a list of parts (Mistral).
     #[serde(borrow)]
     pub(super) content: Raw<'a>,
@@ -62,7 +62,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, deserialize_with = "lenient")]
     pub(super) tool_calls: Vec<ToolCall<'a>>,
     #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) function_call: Option<Function<'a>>,
+    pub(super) function_call: Option<ChatFunction<'a>>,
     /// A list of annotations.
     #[serde(borrow)]
     pub(super) annotations: Raw<'a>,
@@ -75,7 +75,7 @@ pub(super) struct Delta<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Part<'a> {
+pub(super) struct ChatDeltaPart<'a> {
     #[serde(borrow)]
     pub(super) text: Raw<'a>,
     /// A text, or a list of parts.
@@ -94,7 +94,7 @@ pub(super) struct ToolCall<'a> {
     #[serde(borrow)]
     pub(super) id: Raw<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
-    pub(super) function: Option<Function<'a>>,
+    pub(super) function: Option<ChatFunction<'a>>,
     /// Where Gemini keeps the signature of its thoughts; a call without it is refused later.
     #[serde(borrow)]
     pub(super) extra_content: Raw<'a>,
@@ -102,7 +102,7 @@ pub(super) struct ToolCall<'a> {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Function<'a> {
+pub(super) struct ChatFunction<'a> {
     #[serde(borrow)]
     pub(super) name: Raw<'a>,
     /// JSON in a text, or the JSON itself.
@@ -112,14 +112,14 @@ pub(super) struct Function<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Annotation<'a> {
+pub(super) struct ChatAnnotation<'a> {
     #[serde(borrow)]
     pub(super) url_citation: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Source<'a> {
+pub(super) struct ChatSource<'a> {
     #[serde(borrow)]
     pub(super) url: Raw<'a>,
     #[serde(borrow)]
@@ -175,19 +175,19 @@ pub(super) struct CompletionTokens {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-impl<'de: 'a, 'a> Fields<'de> for Choice<'a> {}
-impl<'de: 'a, 'a> Fields<'de> for Delta<'a> {}
-impl<'de: 'a, 'a> Fields<'de> for Part<'a> {}
-impl<'de: 'a, 'a> Fields<'de> for ToolCall<'a> {}
-impl<'de: 'a, 'a> Fields<'de> for Function<'a> {}
-impl<'de: 'a, 'a> Fields<'de> for Annotation<'a> {}
-impl<'de: 'a, 'a> Fields<'de> for Source<'a> {}
-impl Fields<'_> for Groq {}
-impl Fields<'_> for Tokens {}
-impl Fields<'_> for PromptTokens {}
-impl Fields<'_> for CompletionTokens {}
+impl<'de: 'a, 'a> LenientStruct<'de> for ChatChoice<'a> {}
+impl<'de: 'a, 'a> LenientStruct<'de> for ChatDelta<'a> {}
+impl<'de: 'a, 'a> LenientStruct<'de> for ChatDeltaPart<'a> {}
+impl<'de: 'a, 'a> LenientStruct<'de> for ToolCall<'a> {}
+impl<'de: 'a, 'a> LenientStruct<'de> for ChatFunction<'a> {}
+impl<'de: 'a, 'a> LenientStruct<'de> for ChatAnnotation<'a> {}
+impl<'de: 'a, 'a> LenientStruct<'de> for ChatSource<'a> {}
+impl LenientStruct<'_> for Groq {}
+impl LenientStruct<'_> for Tokens {}
+impl LenientStruct<'_> for PromptTokens {}
+impl LenientStruct<'_> for CompletionTokens {}
 
-impl<'a> Source<'a> {
+impl<'a> ChatSource<'a> {
     /// An object, or the address alone.
     pub(super) fn of(raw: Raw<'a>) -> Self {
         if raw.is_text() {

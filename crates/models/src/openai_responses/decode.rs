@@ -1,6 +1,6 @@
-//! Reads OpenAI Responses events. An item is known by its place in the output, not by its id: some servers give it another id
-//! in every event. What items become is in `items`, `executed` and
-//! `sources`, what a failure means in `broken`.
+//! Reads OpenAI Responses events. An item is known by its place in the output, not by its id: some servers give
+//! it another id in every event. What items become is in `items`, `ends`, `executed` and `sources`,
+//! what a failure means in `broken`.
 
 use std::collections::HashSet;
 
@@ -10,24 +10,27 @@ use attache_core::ports::{ModelError, ModelRequest, StepEvent, Usage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::wire::{Count, Fields, Item, Response, Text, Used};
-use crate::dialect::{Decoder, Heard, author, read};
+use super::wire::{
+    OutputItem, ResponseObject, ResponsesCount, ResponsesEvent, ResponsesText, ResponsesUsage,
+};
+use crate::dialect::{Decoder, StreamActivity, author, read};
 use crate::limits::TOKENS;
-use crate::sse::Event;
+use crate::sse::SseEvent;
 
 mod broken;
+mod ends;
 mod executed;
 mod items;
 mod sources;
 
-use items::{Ended, Open, Streams, Thought};
+use items::{ItemEnd, OpenItems, Streams, Thought};
 
 #[derive(Debug)]
 pub(crate) struct ResponsesDecoder {
     provider_id: String,
     /// Goes with everything only this model understands again.
     author: String,
-    open: Open,
+    open: OpenItems,
     /// Items that have ended, by id: a second end says nothing new.
     ended_items: HashSet<String>,
     /// Ids of this answer's calls; a repeated one gets a name of its own.
@@ -35,7 +38,7 @@ pub(crate) struct ResponsesDecoder {
     streams: Streams,
     called: Called,
     refused: Refused,
-    state: State,
+    state: ResponsesState,
 }
 
 /// Whether a call of ours became whole: then it is our turn.
@@ -53,7 +56,7 @@ enum Refused {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ResponsesState {
     /// No item so far.
     Waiting,
     Speaking,
@@ -65,23 +68,27 @@ impl ResponsesDecoder {
         Self {
             provider_id: request.model().provider_id.clone(),
             author: author(request),
-            open: Open::default(),
+            open: OpenItems::default(),
             ended_items: HashSet::new(),
             call_ids: HashSet::new(),
             streams: Streams::default(),
             called: Called::No,
             refused: Refused::No,
-            state: State::Waiting,
+            state: ResponsesState::Waiting,
         }
     }
 }
 
 impl Decoder for ResponsesDecoder {
-    fn event(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
-        if self.state == State::Over {
-            return Ok(Heard::Something);
+    fn event(
+        &mut self,
+        event: &SseEvent<'_>,
+        out: &mut Vec<StepEvent>,
+    ) -> Result<StreamActivity, ModelError> {
+        if self.state == ResponsesState::Over {
+            return Ok(StreamActivity::Progress);
         }
-        match read::<Fields<'_>>(event.data) {
+        match read::<ResponsesEvent<'_>>(event.data) {
             Ok(fields) => self.fields(event, fields, out),
             Err(_) => self.unreadable(event, out),
         }
@@ -95,10 +102,10 @@ impl ResponsesDecoder {
     /// A flat catalogue: one arm per event, the frequent ones first.
     fn fields(
         &mut self,
-        event: &Event<'_>,
-        fields: Fields<'_>,
+        event: &SseEvent<'_>,
+        fields: ResponsesEvent<'_>,
         out: &mut Vec<StepEvent>,
-    ) -> Result<Heard, ModelError> {
+    ) -> Result<StreamActivity, ModelError> {
         let kind = if fields.kind.is_empty() { event.name } else { &*fields.kind };
         let (index, content) = (fields.output_index.0, fields.content_index.0);
         match kind {
@@ -130,13 +137,13 @@ impl ResponsesDecoder {
                 self.think_once(index, Thought::Text(content), fields.text, out)
             }
             "response.function_call_arguments.done" => self.argue_once(index, fields.arguments, out),
-            "response.completed" => self.finish(Ended::Whole, fields.response, out),
-            "response.incomplete" => self.finish(Ended::Cut, fields.response, out),
+            "response.completed" => self.finish(ItemEnd::Whole, fields.response, out),
+            "response.incomplete" => self.finish(ItemEnd::Cut, fields.response, out),
             "response.failed" | "response.cancelled" | "response.error" | "error" => {
                 return Err(self.failed(event.data));
             }
             "" if fields.error.is_some() => return Err(self.failed(event.data)),
-            "keepalive" | "response.keepalive" | "ping" => return Ok(Heard::KeepAlive),
+            "keepalive" | "response.keepalive" | "ping" => return Ok(StreamActivity::KeepAlive),
             "response.created"
             | "response.in_progress"
             | "response.queued"
@@ -148,15 +155,20 @@ impl ResponsesDecoder {
             _ if kind.starts_with("response.") && kind.contains("_call") => {}
             _ => tracing::debug!(kind, "an unknown event of OpenAI Responses was passed over"),
         }
-        Ok(Heard::Something)
+        Ok(StreamActivity::Progress)
     }
 
-    /// An event that is no JSON object of ours: a mark of the end, an unknown shape, or no event of this dialect at all.
-    fn unreadable(&mut self, event: &Event<'_>, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
+    /// An event that is no JSON object of ours: a mark of the end, an unknown shape, or no event of this
+    /// dialect at all.
+    fn unreadable(
+        &mut self,
+        event: &SseEvent<'_>,
+        out: &mut Vec<StepEvent>,
+    ) -> Result<StreamActivity, ModelError> {
         if event.data.trim_ascii() == b"[DONE]" {
             // Servers that borrow this mark from chat completions have nothing more to say.
-            self.finish(Ended::Whole, None, out);
-            return Ok(Heard::Something);
+            self.finish(ItemEnd::Whole, None, out);
+            return Ok(StreamActivity::Progress);
         }
         if serde_json::from_slice::<serde::de::IgnoredAny>(event.data).is_err() {
             return Err(self.garbage(event.data));
@@ -165,7 +177,7 @@ impl ResponsesDecoder {
             name = event.name,
             "an event of OpenAI Responses in an unknown shape was passed over"
         );
-        Ok(Heard::Something)
+        Ok(StreamActivity::Progress)
     }
 
     fn item_added(&mut self, index: u64, raw: Option<&RawValue>, out: &mut Vec<StepEvent>) {
@@ -180,20 +192,20 @@ impl ResponsesDecoder {
             return;
         }
         let ended = match &*item.status {
-            "incomplete" | "in_progress" => Ended::Cut,
-            _ => Ended::Whole,
+            "incomplete" | "in_progress" => ItemEnd::Cut,
+            _ => ItemEnd::Whole,
         };
         self.end(index, &item, raw, ended, out);
     }
 
-    fn finish(&mut self, ended: Ended, raw: Option<&RawValue>, out: &mut Vec<StepEvent>) {
-        let response = raw.and_then(|raw| serde_json::from_str::<Response<'_>>(raw.get()).ok());
+    fn finish(&mut self, ended: ItemEnd, raw: Option<&RawValue>, out: &mut Vec<StepEvent>) {
+        let response = raw.and_then(|raw| serde_json::from_str::<ResponseObject<'_>>(raw.get()).ok());
         let response = response.unwrap_or_default();
         let reason = response.incomplete_details.map(|details| details.reason).unwrap_or_default();
         // Some servers call every end complete and say in the response that it was not.
         let cut = &*response.status == "incomplete" || !reason.is_empty();
-        let ended = if cut { Ended::Cut } else { ended };
-        if self.state == State::Waiting {
+        let ended = if cut { ItemEnd::Cut } else { ended };
+        if self.state == ResponsesState::Waiting {
             // A server that streams nothing says everything at its end.
             for (index, raw) in (0..).zip(response.output.unwrap_or_default()) {
                 self.item_done(index, Some(raw), out);
@@ -202,15 +214,15 @@ impl ResponsesDecoder {
         self.end_all(ended, out);
         let usage = response.usage.map(|used| usage(&used)).unwrap_or_default();
         out.push(StepEvent::End { reason: self.finish_reason(ended, &reason), usage });
-        self.state = State::Over;
+        self.state = ResponsesState::Over;
     }
 
-    fn finish_reason(&self, ended: Ended, reason: &Text<'_>) -> FinishReason {
+    fn finish_reason(&self, ended: ItemEnd, reason: &ResponsesText<'_>) -> FinishReason {
         match (self.refused, ended) {
             (Refused::Yes, _) => FinishReason::ContentFilter,
-            (Refused::No, Ended::Whole) if self.called == Called::Yes => FinishReason::ToolCalls,
-            (Refused::No, Ended::Whole) => FinishReason::Stop,
-            (Refused::No, Ended::Cut) => match &**reason {
+            (Refused::No, ItemEnd::Whole) if self.called == Called::Yes => FinishReason::ToolCalls,
+            (Refused::No, ItemEnd::Whole) => FinishReason::Stop,
+            (Refused::No, ItemEnd::Cut) => match &**reason {
                 // Without a reason it is the usual one.
                 "max_output_tokens" | "max_tokens" | "" => FinishReason::Length,
                 "content_filter" => FinishReason::ContentFilter,
@@ -219,7 +231,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// What goes back to the same model with the item, and to nobody else.
+    /// What goes back with the item, to the same model only.
     fn mark<'m>(&self, id: Option<&str>, more: impl IntoIterator<Item = (&'m str, &'m str)>) -> Rest {
         let mut ours = Map::new();
         if let Some(id) = id {
@@ -233,7 +245,7 @@ impl ResponsesDecoder {
     }
 }
 
-fn read_item(raw: Option<&RawValue>) -> Option<(Item<'_>, &RawValue)> {
+fn read_item(raw: Option<&RawValue>) -> Option<(OutputItem<'_>, &RawValue)> {
     let raw = raw?;
     match serde_json::from_str(raw.get()) {
         Ok(item) => Some((item, raw)),
@@ -248,9 +260,10 @@ fn push(out: &mut Vec<StepEvent>, chunk: Chunk) {
     out.push(StepEvent::Chunk(chunk));
 }
 
-/// The five disjoint counts: on the wire input includes what the cache gave and took, output includes reasoning.
-fn usage(used: &Used) -> Usage {
-    let believed = |count: Count| count.0.min(TOKENS);
+/// The five disjoint counts: on the wire input includes what the cache gave and took, output includes
+/// reasoning.
+fn usage(used: &ResponsesUsage) -> Usage {
+    let believed = |count: ResponsesCount| count.0.min(TOKENS);
     let (cache_read, cache_write) = match &used.input_tokens_details {
         Some(details) => (believed(details.cached_tokens), believed(details.cache_write_tokens)),
         None => (0, 0),

@@ -1,4 +1,5 @@
-//! How much a model can be told to think, as data: families differ in the words they take, and refuse the others.
+//! How much a model can be told to think, as data: families differ in the words they take, and refuse the
+//! others.
 
 use attache_core::ports::model::ThoughtLevel;
 
@@ -32,7 +33,8 @@ const FAMILIES: [(&str, &str, &str); 22] = [
     ("", "low", "high"),
 ];
 
-/// The word for a level, within what the model's family takes. A name in front of the model's (`openai/`) does not count.
+/// The word for a level, within what the model's family takes. A name in front of the model's (`openai/`) does
+/// not count.
 pub(super) fn effort(model_id: &str, level: ThoughtLevel) -> &'static str {
     let name = model_id.rsplit('/').next().unwrap_or(model_id).to_ascii_lowercase();
     let family = FAMILIES.iter().find(|(begins, ..)| name.starts_with(begins));

@@ -1,5 +1,5 @@
-//! Writes OpenAI Responses requests. What changes from step to step stands last: everything before it is the same, byte for
-//! byte, and found in the provider's cache.
+//! Writes OpenAI Responses requests. What changes from step to step comes last: everything before it is the
+//! same, byte for byte, and found in the provider's cache.
 
 use attache_core::part::Role;
 use attache_core::ports::model::{ModelInfo, ModelRequest};
@@ -16,7 +16,7 @@ mod step;
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let request = outgoing.request;
-    let writer = items::Writer {
+    let writer = items::ResponsesWriter {
         author: author(request),
         // No model takes audio in this dialect; it is described.
         info: ModelInfo { audio: false, ..(*request.info).clone() },
@@ -45,7 +45,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
 
 /// Everything but the conversation.
 #[derive(Serialize)]
-struct Head<'a> {
+struct ResponsesHead<'a> {
     model: &'a str,
     stream: bool,
     /// Nothing of the conversation stays with the provider.
@@ -53,30 +53,30 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<[&'static str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
+    reasoning: Option<ReasoningSettings>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
-    /// A field of its own, not a message: servers that put the request into a template of a model know this one, but not every
-    /// role a message can have.
+    /// A field of its own, not a message: servers that put the request into a template of a model know this
+    /// one, but not every role a message can have.
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ResponsesTool<'a>>,
 }
 
 #[derive(Serialize)]
-struct Reasoning {
+struct ReasoningSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<&'static str>,
     summary: &'static str,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ResponsesTool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
@@ -85,24 +85,24 @@ struct Tool<'a> {
     strict: bool,
 }
 
-fn head<'a>(outgoing: &Outgoing<'a>) -> Head<'a> {
+fn head<'a>(outgoing: &Outgoing<'a>) -> ResponsesHead<'a> {
     let request: &'a ModelRequest = outgoing.request;
     let info = &request.info;
     // A model that does not reason refuses both fields.
     let reasons = !info.thought_levels.is_empty();
-    let tool = |spec: &'a attache_core::ports::tool::ToolSpec| Tool {
+    let tool = |spec: &'a attache_core::ports::tool::ToolSpec| ResponsesTool {
         r#type: "function",
-        name: spec.id,
-        description: spec.description,
+        name: &spec.id,
+        description: &spec.description,
         parameters: &spec.parameters,
         strict: false,
     };
-    Head {
+    ResponsesHead {
         model: &request.model().model_id,
         stream: true,
         store: false,
         include: reasons.then_some(["reasoning.encrypted_content"]),
-        reasoning: reasons.then(|| Reasoning {
+        reasoning: reasons.then(|| ReasoningSettings {
             effort: request.thought.map(|level| effort(&request.model().model_id, level)),
             summary: "auto",
         }),

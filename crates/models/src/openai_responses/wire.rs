@@ -1,5 +1,5 @@
-//! The JSON of OpenAI Responses events as types: borrowed where it can be, and forgiving, because servers that only resemble
-//! the original leave fields out or send null. Knows no chunks.
+//! The JSON of OpenAI Responses events as types: borrowed where it can be, and forgiving, because servers that
+//! only resemble the original leave fields out or send null. Knows no chunks.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,26 +10,26 @@ use serde_json::value::RawValue;
 
 use crate::escaped::Escaped;
 
-/// The fields of every event at once: an event is read in one pass, whether its type stands first or last.
+/// The fields of every event at once: an event is read in one pass, whether its type comes first or last.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct Fields<'a> {
+pub(super) struct ResponsesEvent<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Text<'a>,
-    pub(super) output_index: Count,
-    pub(super) content_index: Count,
-    pub(super) summary_index: Count,
-    pub(super) annotation_index: Count,
+    pub(super) kind: ResponsesText<'a>,
+    pub(super) output_index: ResponsesCount,
+    pub(super) content_index: ResponsesCount,
+    pub(super) summary_index: ResponsesCount,
+    pub(super) annotation_index: ResponsesCount,
     #[serde(borrow)]
-    pub(super) item_id: Text<'a>,
+    pub(super) item_id: ResponsesText<'a>,
     #[serde(borrow)]
     pub(super) delta: Escaped<'a>,
     #[serde(borrow)]
-    pub(super) text: Text<'a>,
+    pub(super) text: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) refusal: Text<'a>,
+    pub(super) refusal: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) arguments: Text<'a>,
+    pub(super) arguments: ResponsesText<'a>,
     #[serde(borrow)]
     pub(super) item: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -43,70 +43,70 @@ pub(super) struct Fields<'a> {
 /// One item of the output, when it begins or as it ended.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct Item<'a> {
+pub(super) struct OutputItem<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Text<'a>,
+    pub(super) kind: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) id: Text<'a>,
+    pub(super) id: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) status: Text<'a>,
+    pub(super) status: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) phase: Text<'a>,
+    pub(super) phase: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) call_id: Text<'a>,
+    pub(super) call_id: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) name: Text<'a>,
+    pub(super) name: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) arguments: Text<'a>,
+    pub(super) arguments: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) encrypted_content: Text<'a>,
+    pub(super) encrypted_content: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) content: Option<Vec<Content<'a>>>,
+    pub(super) content: Option<Vec<OutputContent<'a>>>,
     #[serde(borrow)]
-    pub(super) summary: Option<Vec<Content<'a>>>,
+    pub(super) summary: Option<Vec<OutputContent<'a>>>,
     #[serde(borrow)]
-    pub(super) result: Text<'a>,
+    pub(super) result: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) output_format: Text<'a>,
+    pub(super) output_format: ResponsesText<'a>,
 }
 
 /// A piece of a message or of reasoning.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct Content<'a> {
+pub(super) struct OutputContent<'a> {
     #[serde(borrow)]
-    pub(super) text: Text<'a>,
+    pub(super) text: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) refusal: Text<'a>,
+    pub(super) refusal: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) annotations: Option<Vec<Annotation<'a>>>,
+    pub(super) annotations: Option<Vec<ResponsesAnnotation<'a>>>,
 }
 
 /// Where something was found.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct Annotation<'a> {
+pub(super) struct ResponsesAnnotation<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Text<'a>,
+    pub(super) kind: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) url: Text<'a>,
+    pub(super) url: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) title: Text<'a>,
+    pub(super) title: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) file_id: Text<'a>,
+    pub(super) file_id: ResponsesText<'a>,
     #[serde(borrow)]
-    pub(super) filename: Text<'a>,
+    pub(super) filename: ResponsesText<'a>,
 }
 
 /// The whole response, as the closing event carries it.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct Response<'a> {
+pub(super) struct ResponseObject<'a> {
     #[serde(borrow)]
-    pub(super) status: Text<'a>,
+    pub(super) status: ResponsesText<'a>,
     #[serde(borrow)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
-    pub(super) usage: Option<Used>,
+    pub(super) usage: Option<ResponsesUsage>,
     #[serde(borrow)]
     pub(super) output: Option<Vec<&'a RawValue>>,
 }
@@ -115,36 +115,36 @@ pub(super) struct Response<'a> {
 #[serde(default)]
 pub(super) struct Incomplete<'a> {
     #[serde(borrow)]
-    pub(super) reason: Text<'a>,
+    pub(super) reason: ResponsesText<'a>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct Used {
-    pub(super) input_tokens: Count,
+pub(super) struct ResponsesUsage {
+    pub(super) input_tokens: ResponsesCount,
     pub(super) input_tokens_details: Option<InputDetails>,
-    pub(super) output_tokens: Count,
+    pub(super) output_tokens: ResponsesCount,
     pub(super) output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct InputDetails {
-    pub(super) cached_tokens: Count,
-    pub(super) cache_write_tokens: Count,
+    pub(super) cached_tokens: ResponsesCount,
+    pub(super) cache_write_tokens: ResponsesCount,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct OutputDetails {
-    pub(super) reasoning_tokens: Count,
+    pub(super) reasoning_tokens: ResponsesCount,
 }
 
 /// A text that is borrowed unless it has escapes; what is no text is empty.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+pub(super) struct ResponsesText<'a>(pub(super) Cow<'a, str>);
 
-impl Deref for Text<'_> {
+impl Deref for ResponsesText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -154,15 +154,15 @@ impl Deref for Text<'_> {
 
 /// A number that counts; what is none is zero.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count(pub(super) u64);
+pub(super) struct ResponsesCount(pub(super) u64);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ResponsesText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextVisitor).map(Self)
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
+impl<'de> Deserialize<'de> for ResponsesCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(CountVisitor).map(Self)
     }

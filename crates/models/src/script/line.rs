@@ -21,12 +21,12 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 }
 
 /// One line, eaten from the front. `rest` never starts with a blank, except right behind a JSON string.
-pub(super) struct Line<'a> {
+pub(super) struct ScriptLine<'a> {
     pub(super) number: usize,
     pub(super) rest: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ScriptLine<'a> {
     pub(super) fn at_end(&self) -> bool {
         let rest = self.rest.trim_start();
         rest.is_empty() || rest.starts_with('#')
@@ -51,7 +51,7 @@ impl<'a> Line<'a> {
 
     /// Takes the word if it comes next.
     pub(super) fn take(&mut self, word: &str) -> bool {
-        let mut ahead = Line { number: self.number, rest: self.rest };
+        let mut ahead = ScriptLine { number: self.number, rest: self.rest };
         let comes = ahead.word() == word;
         if comes {
             self.rest = ahead.rest;
@@ -95,7 +95,7 @@ impl<'a> Line<'a> {
         text.parse().map_err(|_| self.error_at(expected, text))
     }
 
-    /// The rest as tool arguments: JSON if it is JSON, nothing as `{}`, else the text as it stands.
+    /// The rest as tool arguments: JSON if it is JSON, nothing as `{}`, else the text as it is.
     pub(super) fn arguments(&mut self) -> (String, Value) {
         let rest = std::mem::take(&mut self.rest).trim();
         if rest.is_empty() || rest.starts_with('#') {
@@ -104,7 +104,7 @@ impl<'a> Line<'a> {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
         if let Some(Ok(input)) = values.next() {
             let (arguments, behind) = rest.split_at(values.byte_offset());
-            if (Line { number: self.number, rest: behind }).at_end() {
+            if (ScriptLine { number: self.number, rest: behind }).at_end() {
                 return (arguments.trim_end().to_owned(), input);
             }
         }

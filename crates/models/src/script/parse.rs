@@ -1,4 +1,5 @@
-//! Reads the text of a script, line by line; the first line that is wrong is the error. Says nothing about playing it.
+//! Reads the text of a script, line by line; the first line that is wrong is the error. Says nothing about
+//! playing it.
 
 use std::sync::Arc;
 
@@ -6,10 +7,10 @@ use attache_core::chunk::FinishReason;
 use attache_core::ports::Usage;
 use attache_core::ports::model::{Price, ThoughtLevel};
 
-use super::line::{Line, duration};
+use super::line::{ScriptLine, duration};
 use super::{
-    Directive, ErrorKind, Prompt, Script, ScriptError, ScriptedCall, ScriptedError, ScriptedModel, Section,
-    Step,
+    Directive, ErrorKind, PromptPattern, Script, ScriptError, ScriptStep, ScriptedCall, ScriptedError,
+    ScriptedModel, Section,
 };
 use crate::limits::{SCRIPT_CONTEXT, SCRIPT_MAX_OUTPUT};
 use crate::script_model::ScriptModel;
@@ -18,9 +19,9 @@ const DIRECTIVES: &str =
     "on, reasoning, text, stream, delay, call, file, source, usage, finish, error, cut, panic, model or ---";
 
 pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
-    let mut reader = Reader::default();
+    let mut reader = ScriptReader::default();
     for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-        let mut line = Line { number: index + 1, rest: text.trim_start() };
+        let mut line = ScriptLine { number: index + 1, rest: text.trim_start() };
         if !line.at_end() {
             reader.line(&mut line)?;
         }
@@ -31,21 +32,21 @@ pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
 
 /// What has been read so far; `open` is the section the next directive belongs to.
 #[derive(Default)]
-struct Reader {
+struct ScriptReader {
     script: Script,
     open: Option<OpenSection>,
 }
 
 struct OpenSection {
-    prompt: Prompt,
-    steps: Vec<Arc<Step>>,
-    step: Step,
+    prompt: PromptPattern,
+    steps: Vec<Arc<ScriptStep>>,
+    step: ScriptStep,
     /// The directive after which nothing of this step can be reached.
     last_word: Option<&'static str>,
 }
 
-impl Reader {
-    fn line(&mut self, line: &mut Line<'_>) -> Result<(), ScriptError> {
+impl ScriptReader {
+    fn line(&mut self, line: &mut ScriptLine<'_>) -> Result<(), ScriptError> {
         let start = line.rest;
         match line.word() {
             "on" => self.open_section(line)?,
@@ -75,19 +76,20 @@ impl Reader {
         line.end()
     }
 
-    fn open_section(&mut self, line: &mut Line<'_>) -> Result<(), ScriptError> {
+    fn open_section(&mut self, line: &mut ScriptLine<'_>) -> Result<(), ScriptError> {
         let prompt = if line.take("*") {
-            Prompt::Any
+            PromptPattern::Any
         } else {
             let text = line.string("a JSON string or * after `on`")?;
             if line.rest.starts_with('*') && line.take("*") {
-                Prompt::StartingWith(text)
+                PromptPattern::StartingWith(text)
             } else {
-                Prompt::Exactly(text)
+                PromptPattern::Exactly(text)
             }
         };
         self.close_section();
-        self.open = Some(OpenSection { prompt, steps: Vec::new(), step: Step::default(), last_word: None });
+        self.open =
+            Some(OpenSection { prompt, steps: Vec::new(), step: ScriptStep::default(), last_word: None });
         Ok(())
     }
 
@@ -98,11 +100,15 @@ impl Reader {
         }
     }
 
-    fn section(&mut self, line: &Line<'_>, found: &str) -> Result<&mut OpenSection, ScriptError> {
+    fn section(&mut self, line: &ScriptLine<'_>, found: &str) -> Result<&mut OpenSection, ScriptError> {
         self.open.as_mut().ok_or_else(|| line.error_at("`on` or `model` before any other directive", found))
     }
 
-    fn reachable_section(&mut self, line: &Line<'_>, found: &str) -> Result<&mut OpenSection, ScriptError> {
+    fn reachable_section(
+        &mut self,
+        line: &ScriptLine<'_>,
+        found: &str,
+    ) -> Result<&mut OpenSection, ScriptError> {
         let section = self.section(line, found)?;
         match section.last_word {
             None => Ok(section),
@@ -112,7 +118,7 @@ impl Reader {
         }
     }
 
-    fn declare_model(&mut self, line: &mut Line<'_>) -> Result<(), ScriptError> {
+    fn declare_model(&mut self, line: &mut ScriptLine<'_>) -> Result<(), ScriptError> {
         if self.open.is_some() {
             return Err(line.error_at("`model` lines only before the first `on`", "model"));
         }
@@ -162,7 +168,7 @@ struct Prices {
 }
 
 impl Prices {
-    fn set(&mut self, line: &Line<'_>, key: &str, value: &str) -> Result<(), ScriptError> {
+    fn set(&mut self, line: &ScriptLine<'_>, key: &str, value: &str) -> Result<(), ScriptError> {
         let slot = match key {
             "price_input" => &mut self.input,
             "price_output" => &mut self.output,
@@ -197,7 +203,7 @@ impl Prices {
     }
 }
 
-/// Directives that end their step whatever follows; an error with `times=` lets a later attempt pass.
+/// Directives after which nothing of a step is reached; an error with `times=` lets a later attempt pass.
 fn last_word(directive: &Directive) -> Option<&'static str> {
     match directive {
         Directive::Cut => Some("cut"),
@@ -214,7 +220,7 @@ fn last_word(directive: &Directive) -> Option<&'static str> {
     }
 }
 
-fn directive(word: &str, start: &str, line: &mut Line<'_>) -> Result<Directive, ScriptError> {
+fn directive(word: &str, start: &str, line: &mut ScriptLine<'_>) -> Result<Directive, ScriptError> {
     Ok(match word {
         "reasoning" => Directive::Reasoning(line.string("a JSON string after `reasoning`")?),
         "text" => Directive::Text(line.string("a JSON string after `text`")?),
@@ -243,7 +249,7 @@ fn directive(word: &str, start: &str, line: &mut Line<'_>) -> Result<Directive, 
     })
 }
 
-fn call(line: &mut Line<'_>) -> Result<ScriptedCall, ScriptError> {
+fn call(line: &mut ScriptLine<'_>) -> Result<ScriptedCall, ScriptError> {
     let mut tool_name = line.required_word("a tool name after `call`")?;
     let mut id = None;
     if let Some(given) = tool_name.strip_prefix("id=") {
@@ -257,7 +263,7 @@ fn call(line: &mut Line<'_>) -> Result<ScriptedCall, ScriptError> {
     Ok(ScriptedCall { id, tool_name: tool_name.to_owned(), arguments, input })
 }
 
-fn error(line: &mut Line<'_>) -> Result<ScriptedError, ScriptError> {
+fn error(line: &mut ScriptLine<'_>) -> Result<ScriptedError, ScriptError> {
     const KINDS: &str = "transient, permanent, auth, refused, overflow or attachment after `error`";
     let kind = match line.required_word(KINDS)? {
         "transient" => ErrorKind::Transient,
@@ -285,13 +291,13 @@ fn error(line: &mut Line<'_>) -> Result<ScriptedError, ScriptError> {
     Ok(error)
 }
 
-fn thought_levels(line: &Line<'_>, value: &str) -> Result<Vec<ThoughtLevel>, ScriptError> {
+fn thought_levels(line: &ScriptLine<'_>, value: &str) -> Result<Vec<ThoughtLevel>, ScriptError> {
     let level =
         |text| ThoughtLevel::parse(text).ok_or_else(|| line.error_at("off, low, medium, high or max", text));
     value.split(',').map(level).collect()
 }
 
-fn usage(line: &mut Line<'_>) -> Result<Usage, ScriptError> {
+fn usage(line: &mut ScriptLine<'_>) -> Result<Usage, ScriptError> {
     let mut usage = Usage::default();
     while let Some((key, value)) = line.option()? {
         let tokens = match key {
@@ -308,7 +314,7 @@ fn usage(line: &mut Line<'_>) -> Result<Usage, ScriptError> {
     Ok(usage)
 }
 
-fn finish(line: &mut Line<'_>) -> Result<FinishReason, ScriptError> {
+fn finish(line: &mut ScriptLine<'_>) -> Result<FinishReason, ScriptError> {
     const REASONS: &str = "stop, length, content-filter, tool-calls or other after `finish`";
     Ok(match line.required_word(REASONS)? {
         "stop" => FinishReason::Stop,

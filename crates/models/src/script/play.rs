@@ -1,4 +1,5 @@
-//! Streams one step of a script as chunks: lazily, cancellable between any two of them. Decides nothing about which step.
+//! Streams one step of a script as chunks: lazily, cancellable between any two of them. Decides nothing about
+//! which step.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -14,22 +15,19 @@ use tokio::task::coop;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{Directive, ErrorKind, ScriptedCall, ScriptedError, Step};
+use super::{Directive, ErrorKind, ScriptStep, ScriptedCall, ScriptedError};
 use crate::limits::{ARGUMENT_DELTA_BYTES, ARGUMENT_DELTAS, BYTES_PER_TOKEN};
-
-/// What a script answers when it has nothing (more) to say.
-pub(crate) const END_OF_SCRIPT: &str = "(end of script)";
 
 /// One step under way. Ends after `End`, an error, a cut or cancellation.
 pub(crate) struct Playback {
-    step: Arc<Step>,
+    step: Arc<ScriptStep>,
     next_directive: usize,
     /// Which attempt at this step this is, from 1; `times=` compares with it.
     attempt: u64,
     /// Passages in the request: makes ids unique within the session and the same on every replay.
     passages: usize,
     input_bytes: u64,
-    open: Open,
+    open: OpenPart,
     parts_opened: usize,
     calls_made: usize,
     output_bytes: u64,
@@ -42,17 +40,17 @@ pub(crate) struct Playback {
     cancel: CancellationToken,
     /// Why beside the token: it holds the waker while a delay runs, and is made only then.
     cancelled: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    state: State,
+    state: PlaybackState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PlaybackState {
     Playing,
     Over,
 }
 
 /// The part that deltas go to.
-enum Open {
+enum OpenPart {
     Nothing,
     Text(StreamId),
     Reasoning(StreamId),
@@ -60,7 +58,7 @@ enum Open {
 
 impl Playback {
     pub(crate) fn new(
-        step: Arc<Step>,
+        step: Arc<ScriptStep>,
         attempt: u64,
         passages: usize,
         input_bytes: u64,
@@ -72,7 +70,7 @@ impl Playback {
             attempt,
             passages,
             input_bytes,
-            open: Open::Nothing,
+            open: OpenPart::Nothing,
             parts_opened: 0,
             calls_made: 0,
             output_bytes: 0,
@@ -82,11 +80,12 @@ impl Playback {
             waiting: None,
             cancel,
             cancelled: None,
-            state: State::Playing,
+            state: PlaybackState::Playing,
         }
     }
 
-    /// Plays the next directive into `ready` and the waiting fields; an error or the end of the stream comes back.
+    /// Plays the next directive into `ready` and the waiting fields; an error or the end of the stream comes
+    /// back.
     fn advance(&mut self) -> Option<Option<Result<StepEvent, ModelError>>> {
         let step = self.step.clone();
         let Some(directive) = step.directives.get(self.next_directive) else {
@@ -141,7 +140,7 @@ impl Playback {
     fn burst(&mut self) -> Option<StepEvent> {
         let step = self.step.clone();
         let directive = step.directives.get(self.next_directive.checked_sub(1)?)?;
-        let (Directive::Stream { text, every, .. }, Open::Text(id)) = (directive, &self.open) else {
+        let (Directive::Stream { text, every, .. }, OpenPart::Text(id)) = (directive, &self.open) else {
             return None;
         };
         let delta = Chunk::text_delta(id, text.as_str());
@@ -154,7 +153,8 @@ impl Playback {
     }
 
     fn wait(&mut self, duration: Duration) {
-        // A deadline beyond what the clock can hold is a wait without end; a day is as good and keeps it a timer.
+        // A deadline beyond what the clock can hold is a wait without end; a day is as good and keeps it a
+        // timer.
         let day = Duration::from_secs(24 * 60 * 60);
         let deadline = Instant::now() + duration.min(day);
         match &mut self.waiting {
@@ -173,21 +173,21 @@ impl Playback {
     }
 
     fn text_part(&mut self) -> StreamId {
-        if let Open::Text(id) = &self.open {
+        if let OpenPart::Text(id) = &self.open {
             return id.clone();
         }
         let id = self.new_part("text");
-        self.open = Open::Text(id.clone());
+        self.open = OpenPart::Text(id.clone());
         self.say(Chunk::TextStart { id: id.clone(), rest: Rest::none() });
         id
     }
 
     fn reasoning_part(&mut self) -> StreamId {
-        if let Open::Reasoning(id) = &self.open {
+        if let OpenPart::Reasoning(id) = &self.open {
             return id.clone();
         }
         let id = self.new_part("reasoning");
-        self.open = Open::Reasoning(id.clone());
+        self.open = OpenPart::Reasoning(id.clone());
         self.say(Chunk::ReasoningStart { id: id.clone(), rest: Rest::none() });
         id
     }
@@ -199,10 +199,10 @@ impl Playback {
     }
 
     fn close_part(&mut self) {
-        match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Nothing => {}
-            Open::Text(id) => self.say(Chunk::TextEnd { id, rest: Rest::none() }),
-            Open::Reasoning(id) => self.say(Chunk::ReasoningEnd { id, rest: Rest::none() }),
+        match std::mem::replace(&mut self.open, OpenPart::Nothing) {
+            OpenPart::Nothing => {}
+            OpenPart::Text(id) => self.say(Chunk::TextEnd { id, rest: Rest::none() }),
+            OpenPart::Reasoning(id) => self.say(Chunk::ReasoningEnd { id, rest: Rest::none() }),
         }
     }
 
@@ -242,7 +242,7 @@ impl Playback {
         });
     }
 
-    fn end_step(&mut self, step: &Step) {
+    fn end_step(&mut self, step: &ScriptStep) {
         self.close_part();
         let by_calls = if self.calls_made > 0 { FinishReason::ToolCalls } else { FinishReason::Stop };
         let usage = step.usage.unwrap_or_else(|| Usage {
@@ -274,20 +274,20 @@ impl Stream for Playback {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        if this.state == State::Over {
+        if this.state == PlaybackState::Over {
             return Poll::Ready(None);
         }
         // The budget makes a reader that never waits give way to its neighbours every hundred chunks or so.
         let budget = ready!(coop::poll_proceed(context));
         loop {
             if this.cancel.is_cancelled() {
-                this.state = State::Over;
+                this.state = PlaybackState::Over;
                 budget.made_progress();
                 return Poll::Ready(None);
             }
             if let Some(event) = this.ready.pop_front() {
                 if matches!(event, StepEvent::End { .. }) {
-                    this.state = State::Over;
+                    this.state = PlaybackState::Over;
                 }
                 budget.made_progress();
                 return Poll::Ready(Some(Ok(event)));
@@ -303,7 +303,7 @@ impl Stream for Playback {
                 return Poll::Ready(Some(Ok(event)));
             }
             if let Some(last) = this.advance() {
-                this.state = State::Over;
+                this.state = PlaybackState::Over;
                 budget.made_progress();
                 return Poll::Ready(last);
             }

@@ -4,7 +4,7 @@
 
 use super::{
     AnswerLimit, AuthHeader, CallIds, Compatibility, Effort, KeyNeed, PictureUrls, ReasoningBack, Shelf,
-    StreamUsage, Texts, TopEffort, Turns, Vendor,
+    StreamUsage, TextParts, TopEffort, Turns, Vendor,
 };
 use crate::dialect::Dialect;
 
@@ -16,7 +16,7 @@ const PLAIN: Compatibility = Compatibility {
     stream_usage: StreamUsage::Asked,
     reasoning_back: ReasoningBack::Nothing,
     call_ids: CallIds::Visible,
-    texts: Texts::Parts,
+    texts: TextParts::Parts,
     picture_urls: PictureUrls::Fetched,
     turns: Turns::Free,
     cache_marks: false,
@@ -160,7 +160,7 @@ pub static VENDORS: &[Vendor] = &[
             stream_usage: StreamUsage::Asked,
             // A call in thinking mode without its reasoning is refused, and so are texts in parts.
             reasoning_back: ReasoningBack::ReasoningContentAlways,
-            texts: Texts::Joined,
+            texts: TextParts::Joined,
             turns: Turns::Alternate,
             top_effort: TopEffort::Max,
             ..PLAIN
@@ -217,7 +217,8 @@ pub static VENDORS: &[Vendor] = &[
         key_page: "https://console.mistral.ai/api-keys",
         small_model: Some("mistral-small-latest"),
         auth: AuthHeader::Bearer,
-        // It answers 422 to every field it does not know, `max_completion_tokens` and `include_usage` among them.
+        // It answers 422 to every field it does not know, `max_completion_tokens` and `include_usage` among
+        // them.
         compatibility: Compatibility {
             answer_limit: AnswerLimit::MaxTokens,
             effort: Effort::ReasoningEffort,
@@ -294,7 +295,7 @@ pub static VENDORS: &[Vendor] = &[
         shelf: ASKED,
     },
     Vendor {
-        // Not `llama.cpp`: a dot would have to be quoted in a table's name and can't stand in a variable's.
+        // Not `llama.cpp`: a dot would have to be quoted in a table's name and is not allowed in a variable's.
         id: "llamacpp",
         name: "llama.cpp",
         dialect: Dialect::OpenAiChat,

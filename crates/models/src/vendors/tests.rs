@@ -1,4 +1,4 @@
-//! Every entry of the table is usable as it stands, so a new one needs no code.
+//! Every entry of the table is usable as it is, so a new one needs no code.
 
 use std::collections::HashSet;
 

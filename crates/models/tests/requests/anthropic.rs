@@ -1,5 +1,5 @@
-//! Anthropic: the prefix stays the same from step to step, breakpoints stand where it ends, thoughts go back to their author
-//! only, and only behind the words they were thought behind.
+//! Anthropic: the prefix stays the same from step to step, breakpoints are where it ends, thoughts go back to
+//! their author only, and only behind the words they were thought behind.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ fn tool(part: ToolPart) -> Part {
     Part::Tool(Box::new(part))
 }
 
-/// Every place where a key stands.
+/// Every place of a key.
 fn places(value: &Value, key: &str, at: &str) -> Vec<String> {
     match value {
         Value::Object(fields) => {
@@ -184,7 +184,8 @@ fn bound_thoughts_are_left_out_when_anything_before_them_has_changed() {
 
 #[test]
 fn bound_thoughts_of_later_turns_hold_without_those_that_were_left_out() {
-    // The first turn has a context of its own, which is gone in the second: its thought is left out there, and stays out.
+    // The first turn has a context of its own, which is gone in the second: its thought is left out there, and
+    // stays out.
     let [first, second, _] = conversation(BOUND);
     let mut passages = second.passages.to_vec();
     passages.push(passage("msg_3", Role::User, vec![user_text("And now?")]));

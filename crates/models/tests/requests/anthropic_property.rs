@@ -1,4 +1,5 @@
-//! Anthropic: whatever a history holds, the request keeps the provider's rules, and what is said later changes nothing before it.
+//! Anthropic: whatever a history holds, the request keeps the provider's rules, and what is said later changes
+//! nothing before it.
 
 use std::sync::Arc;
 
@@ -127,7 +128,7 @@ proptest! {
 
     #[test]
     fn what_is_said_later_changes_nothing_before(mut passages in turns(), id in select(MODELS.to_vec()), more in step()) {
-        // A user's message ends the part that must not change, because the context of a turn stands behind it.
+        // A user's message ends the part that must not change, because the context of a turn follows it.
         passages.push(passage("msg_last", Role::User, vec![user_text("go")]));
         let before = conversation(&asked(id, None, passages.clone()));
         passages.push(passage("msg_more", more.0, more.1));

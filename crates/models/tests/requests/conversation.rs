@@ -1,5 +1,5 @@
-//! A conversation of three steps, the same for every dialect: a prompt with a picture and a context, two calls side by side of
-//! which one fails, a text with a call, and the request for the last word.
+//! A conversation of three steps, the same for every dialect: a prompt with a picture and a context, two calls
+//! side by side of which one fails, a text with a call, and the request for the last word.
 
 use std::sync::Arc;
 
@@ -126,9 +126,9 @@ fn second_step(stored: &Stored) -> Vec<Part> {
     ]
 }
 
-fn tool(id: &'static str, effect: Effect) -> ToolSpec {
+fn tool(id: &str, effect: Effect) -> ToolSpec {
     let (description, kind) = match effect {
-        Effect::ReadOnly => ("Reads a file.", ToolKind::Read),
+        Effect::ReadOnly | Effect::SessionOnly => ("Reads a file.", ToolKind::Read),
         Effect::Mutates => ("Changes a file.", ToolKind::Edit),
     };
     let parameters = json!({
@@ -140,5 +140,12 @@ fn tool(id: &'static str, effect: Effect) -> ToolSpec {
         "required": ["path"],
         "additionalProperties": false,
     });
-    ToolSpec { id, description, parameters: parameters.into(), kind, effect, hidden: false }
+    ToolSpec {
+        id: id.into(),
+        description: description.into(),
+        parameters: parameters.into(),
+        kind,
+        effect,
+        hidden: false,
+    }
 }

@@ -1,4 +1,4 @@
-//! Gemini: signatures go back to their author and to nobody else, results stand right behind their calls.
+//! Gemini: signatures go back to their author only, results come right behind their calls.
 
 use attache_core::chunk::reduce::Reducer;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
@@ -51,7 +51,7 @@ fn after(passages: Vec<Vec<Part>>) -> Value {
     sent(&ModelRequest { runtime_context: [].into(), ..request })["contents"].take()
 }
 
-/// All values of a key, wherever it stands, in order.
+/// All values of a key, wherever it is, in order.
 fn all<'a>(value: &'a Value, key: &str) -> Vec<&'a Value> {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,5 @@
-//! Gemini over HTTP: the model stands in the path, the key in Google's header, and Google's refusals are understood.
+//! Gemini over HTTP: the model is in the path, the key in Google's header, and Google's refusals are
+//! understood.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! Request bodies: what each dialect sends for the same conversation of three steps.
 //!
-//! `requests/DIALECT/NAME.json` is a body, laid out for reading. `UPDATE_EXPECT=1` rewrites them; read them before you commit them.
+//! `requests/DIALECT/NAME.json` is a body, laid out for reading. `UPDATE_EXPECT=1` rewrites them; read them
+//! before you commit them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

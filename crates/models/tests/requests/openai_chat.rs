@@ -1,5 +1,5 @@
-//! Chat completions: plain strings where one text is said, results right behind their calls, reasoning only to its author, and
-//! what each field of `Compatibility` changes.
+//! Chat completions: plain strings where one text is said, results right behind their calls, reasoning only to
+//! its author, and what each field of `Compatibility` changes.
 
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::ModelRequest;
@@ -7,7 +7,7 @@ use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
 use attache_models::{
     AnswerLimit, BlobBytes, CallIds, Compatibility, Dialect, Effort, Outgoing, PictureUrls, ReasoningBack,
-    StreamUsage, Texts, TopEffort, Turns, Vendor,
+    StreamUsage, TextParts, TopEffort, Turns, Vendor,
 };
 use attache_testkit::provider_rules;
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ fn one_text_is_a_plain_string_and_several_are_parts() {
     let said = |compatibility: Compatibility, texts: &[&str]| {
         after(&compatibility, vec![texts.iter().map(|text| user_text(text)).collect()])[0]["content"].take()
     };
-    let joined = Compatibility { texts: Texts::Joined, ..Compatibility::default() };
+    let joined = Compatibility { texts: TextParts::Joined, ..Compatibility::default() };
     assert_eq!(said(Compatibility::default(), &["@rule  one\n"]), "@rule  one\n");
     assert_eq!(said(Compatibility::default(), &["", "one"]), "one", "an empty text is none");
     assert_eq!(said(Compatibility::default(), &["one", "two"]), parts(&["one", "two"]));
@@ -180,7 +180,7 @@ fn attachments_have_their_forms_and_what_has_none_is_described() {
     ]);
     assert_eq!(sent(&Compatibility::default()), expected);
     // Pictures can't be joined with texts.
-    assert_eq!(sent(&Compatibility { texts: Texts::Joined, ..Compatibility::default() }), expected);
+    assert_eq!(sent(&Compatibility { texts: TextParts::Joined, ..Compatibility::default() }), expected);
     let refused = Compatibility { picture_urls: PictureUrls::Refused, ..Compatibility::default() };
     assert_eq!(sent(&refused)[7], json!({ "type": "text", "text": "[@x](https://a.example/x.png)" }));
 }
@@ -354,7 +354,7 @@ fn the_context_of_a_turn_stands_behind_the_users_message() {
     let parts = json!([{ "type": "text", "text": "hi" }, { "type": "text", "text": context }]);
     assert_eq!(said(&strict, vec![user_text("hi")]), json!([parts, "ok"]));
     assert_eq!(said(&strict, vec![]), json!([context, "ok"]));
-    let joined = Compatibility { texts: Texts::Joined, ..strict };
+    let joined = Compatibility { texts: TextParts::Joined, ..strict };
     assert_eq!(said(&joined, vec![user_text("hi")]), json!([format!("hi\n\n{context}"), "ok"]));
 }
 

@@ -1,4 +1,4 @@
-//! OpenAI Responses: reasoning and item ids go back to their author and to nobody else, in whole or not at all.
+//! OpenAI Responses: reasoning and item ids go back to their author only, in whole or not at all.
 
 use std::sync::Arc;
 
@@ -167,7 +167,7 @@ fn reasoning_goes_back_only_with_the_item_it_led_to() {
     let whole = led_to(vec![text("Done.", item("msg_1", AUTHOR))]);
     assert_eq!(kinds(&whole), ["message", "reasoning", "message", "message"]);
     assert_eq!(ids(&whole), ["rs_1", "msg_1"]);
-    // A stream that broke: the text is whoever's, the reasoning nobody's.
+    // A stream that broke: any model takes the text, none the reasoning.
     let cut = led_to(vec![text("Do", None)]);
     assert_eq!((kinds(&cut), ids(&cut)), (vec!["message", "message", "message"], vec![]));
     assert_eq!(kinds(&led_to(vec![])), ["message", "message"]);

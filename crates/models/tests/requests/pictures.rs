@@ -1,5 +1,5 @@
-//! Pictures that calls gave: shown natively where the dialect has a place for them, right behind the results elsewhere, and
-//! described to models that are not shown them.
+//! Pictures that calls gave: shown natively where the dialect has a place for them, right behind the results
+//! elsewhere, and described to models that are not shown them.
 
 use std::sync::Arc;
 

@@ -57,7 +57,7 @@ impl Fixture {
         }
     }
 
-    /// Cut after every byte: what was said stands in order, nothing is made up, no call is whole that was not.
+    /// Cut after every byte: what was said is in order, nothing is made up, no call is whole that was not.
     pub(crate) fn may_be_cut_anywhere(&self) {
         let whole = self.decode(&self.body, usize::MAX);
         for length in 0..self.body.len() {
@@ -118,7 +118,7 @@ fn feed(
     Ok(())
 }
 
-/// The chunks of a step stand in an order the loop takes, and nothing follows the end.
+/// The chunks of a step come in an order the loop takes, and nothing follows the end.
 fn in_order(events: &[StepEvent], at: &str) {
     let mut order = OrderChecker::default();
     let begun = [

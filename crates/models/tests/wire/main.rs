@@ -1,7 +1,7 @@
 //! Recorded wires: each fixture is the body of one answer, byte for byte, beside the events it must become.
 //!
-//! `fixtures/DIALECT/NAME.sse` is the body, `NAME.events` what comes out, one line per event. `UPDATE_EXPECT=1` rewrites the
-//! expected lines; read them before you commit them.
+//! `fixtures/DIALECT/NAME.sse` is the body, `NAME.events` what comes out, one line per event. `UPDATE_EXPECT=1`
+//! rewrites the expected lines; read them before you commit them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 fn refused(line: &[u8]) -> (Option<String>, i32, String) {
     match read(Cow::Borrowed(line)) {
-        Err(Refusal::Answer(id, error)) => (id.map(|id| id.to_string()), error.code, error.message),
+        Err(EnvelopeRefusal::Answer(id, error)) => (id.map(|id| id.to_string()), error.code, error.message),
         other => panic!("expected an error for {:?}, got {other:?}", String::from_utf8_lossy(line)),
     }
 }
@@ -87,7 +87,8 @@ fn deep_nesting_is_refused_before_it_costs_anything() {
 
 #[test]
 fn accepted_nesting_is_always_decodable() {
-    let Ok(Message::Request { params: Some(params), .. }) = read(Cow::Owned(nested(MAX_DEPTH - 1))) else {
+    let Ok(EnvelopeMessage::Request { params: Some(params), .. }) = read(Cow::Owned(nested(MAX_DEPTH - 1)))
+    else {
         panic!("refused");
     };
     assert!(serde_json::from_str::<serde_json::Value>(params.get()).is_ok());
@@ -106,7 +107,7 @@ fn brackets_in_strings_are_no_nesting() {
 #[test]
 fn null_id_is_a_request_and_null_params_are_none() {
     match read(Cow::Borrowed(br#"{"jsonrpc":"2.0","id":null,"method":"m","params":null}"#)) {
-        Ok(Message::Request { id, params: None, .. }) => assert_eq!(id.as_json(), "null"),
+        Ok(EnvelopeMessage::Request { id, params: None, .. }) => assert_eq!(id.as_json(), "null"),
         other => panic!("{other:?}"),
     }
 }
@@ -119,12 +120,14 @@ fn broken_answers_are_ignored_and_broken_errors_still_fail() {
         r#"{"jsonrpc":"2.0","id":{},"result":1}"#,
         r#"{"id":1,"result":1}"#,
     ] {
-        assert!(matches!(read(Cow::Borrowed(line.as_bytes())), Err(Refusal::Ignore(_))), "{line}");
+        assert!(matches!(read(Cow::Borrowed(line.as_bytes())), Err(EnvelopeRefusal::Ignore(_))), "{line}");
     }
     for error in ["null", "5", r#"{"code":"x"}"#, r#"{"code":99999999999,"message":""}"#] {
         let line = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
         match read(Cow::Borrowed(line.as_bytes())) {
-            Ok(Message::Response { outcome: Err(error), .. }) => assert_eq!(error.code, code::INTERNAL),
+            Ok(EnvelopeMessage::Response { outcome: Err(error), .. }) => {
+                assert_eq!(error.code, code::INTERNAL)
+            }
             other => panic!("{error}: {other:?}"),
         }
     }
@@ -136,7 +139,7 @@ fn a_large_owned_line_is_carved_in_place() {
     let params = format!(r#"{{"blob":"{blob}"}}"#);
     let line = format!(r#"{{"jsonrpc":"2.0","id":1,"params": {params} ,"method":"m"}}"#).into_bytes();
     match read(Cow::Owned(line)) {
-        Ok(Message::Request { params: Some(found), method, .. }) => {
+        Ok(EnvelopeMessage::Request { params: Some(found), method, .. }) => {
             assert_eq!(found.get(), params);
             assert_eq!(method, "m");
         }
@@ -176,7 +179,7 @@ proptest! {
     #[test]
     fn what_passes_is_valid_json_with_text_that_decodes(text in "[a-f\\\\u0-9\"{}\\[\\],:d8]{0,40}") {
         let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":"{text}"}}}}"#);
-        if let Ok(Message::Request { params: Some(params), .. }) = read(Cow::Borrowed(line.as_bytes())) {
+        if let Ok(EnvelopeMessage::Request { params: Some(params), .. }) = read(Cow::Borrowed(line.as_bytes())) {
             prop_assert!(serde_json::from_str::<serde_json::Value>(params.get()).is_ok());
         }
     }

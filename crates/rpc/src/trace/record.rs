@@ -1,6 +1,6 @@
 //! The trace's thread: puts pieces together to lines and writes records. Knows nothing of the connection.
 
-use super::{Direction, Entry, PIECE_OVERHEAD_BYTES, Piece};
+use super::{PIECE_OVERHEAD_BYTES, TraceEntry, TracePiece, TrafficDirection};
 use crate::limits::{KEEP_BUFFER_BYTES, TRACE_RECORD_BYTES};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(super) struct Recorder<W: Write> {
+pub(super) struct TraceRecorder<W: Write> {
     output: BufWriter<W>,
     queued: Arc<AtomicUsize>,
     lanes: HashMap<u64, Unended>,
@@ -36,18 +36,18 @@ enum Health {
 #[derive(Serialize)]
 struct Record<'a> {
     at: u64,
-    dir: Direction,
+    dir: TrafficDirection,
     #[serde(skip_serializing_if = "Option::is_none")]
     peer: Option<u64>,
     #[serde(flatten)]
-    content: Content<'a>,
+    content: RecordContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     more: Option<bool>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Content<'a> {
+enum RecordContent<'a> {
     Line(&'a str),
     Base64(String),
     LostBytes(u64),
@@ -55,7 +55,7 @@ enum Content<'a> {
 
 /// Whether a newline stood behind the bytes of a record.
 #[derive(Clone, Copy)]
-enum End {
+enum RecordEnd {
     Newline,
     More,
 }
@@ -64,16 +64,16 @@ enum End {
 struct Stamp {
     at: u64,
     lane: u64,
-    direction: Direction,
+    direction: TrafficDirection,
 }
 
-impl<W: Write> Recorder<W> {
+impl<W: Write> TraceRecorder<W> {
     pub(super) fn new(output: W, queued: Arc<AtomicUsize>) -> Self {
         let output = BufWriter::with_capacity(64 * 1024, output);
         Self { output, queued, lanes: HashMap::new(), health: Health::Writing }
     }
 
-    pub(super) fn run(mut self, entries: &Receiver<Entry>) {
+    pub(super) fn run(mut self, entries: &Receiver<TraceEntry>) {
         loop {
             let entry = match entries.try_recv() {
                 Ok(entry) => entry,
@@ -94,31 +94,31 @@ impl<W: Write> Recorder<W> {
         self.note(flushed);
     }
 
-    fn entry(&mut self, entry: Entry) -> io::Result<()> {
+    fn entry(&mut self, entry: TraceEntry) -> io::Result<()> {
         match entry {
-            Entry::Piece(piece) => {
+            TraceEntry::Piece(piece) => {
                 self.queued.fetch_sub(piece.bytes.len() + PIECE_OVERHEAD_BYTES, Ordering::Relaxed);
                 self.piece(&piece)
             }
-            Entry::LaneEnded { lane, lost_in, lost_out } => {
+            TraceEntry::LaneEnded { lane, lost_in, lost_out } => {
                 let at = milliseconds(SystemTime::now());
-                self.gap(Stamp { at, lane, direction: Direction::In }, lost_in)?;
-                self.gap(Stamp { at, lane, direction: Direction::Out }, lost_out)?;
+                self.gap(Stamp { at, lane, direction: TrafficDirection::In }, lost_in)?;
+                self.gap(Stamp { at, lane, direction: TrafficDirection::Out }, lost_out)?;
                 self.lanes.remove(&lane);
                 Ok(())
             }
-            Entry::Flush(done) => {
+            TraceEntry::Flush(done) => {
                 let flushed = self.output.flush();
                 // Whoever asked may have stopped waiting.
                 if done.send(()).is_err() {
-                    tracing::debug!("nobody waits for the trace any more");
+                    tracing::debug!("the trace is no longer waited for");
                 }
                 flushed
             }
         }
     }
 
-    fn piece(&mut self, piece: &Piece) -> io::Result<()> {
+    fn piece(&mut self, piece: &TracePiece) -> io::Result<()> {
         let stamp = Stamp { at: milliseconds(piece.at), lane: piece.lane, direction: piece.direction };
         if piece.lost_before > 0 {
             self.gap(stamp, piece.lost_before)?;
@@ -128,7 +128,7 @@ impl<W: Write> Recorder<W> {
             let mut line = std::mem::take(self.unended(stamp));
             line.extend_from_slice(&rest[..newline]);
             rest = &rest[newline + 1..];
-            self.record(stamp, &line, End::Newline)?;
+            self.record(stamp, &line, RecordEnd::Newline)?;
             line.clear();
             line.shrink_to(KEEP_BUFFER_BYTES);
             *self.unended(stamp) = line;
@@ -138,36 +138,36 @@ impl<W: Write> Recorder<W> {
             let mut part = std::mem::take(self.unended(stamp));
             let split = whole_characters(&part);
             *self.unended(stamp) = part.split_off(split);
-            self.record(stamp, &part, End::More)?;
+            self.record(stamp, &part, RecordEnd::More)?;
         }
         Ok(())
     }
 
-    /// Writes what stands before a gap, then the gap.
+    /// Writes what comes before a gap, then the gap.
     fn gap(&mut self, stamp: Stamp, lost: u64) -> io::Result<()> {
         let unended = std::mem::take(self.unended(stamp));
         if !unended.is_empty() {
-            self.record(stamp, &unended, End::More)?;
+            self.record(stamp, &unended, RecordEnd::More)?;
         }
         match lost {
             0 => Ok(()),
-            lost => self.write(stamp, Content::LostBytes(lost), None),
+            lost => self.write(stamp, RecordContent::LostBytes(lost), None),
         }
     }
 
-    fn record(&mut self, stamp: Stamp, bytes: &[u8], end: End) -> io::Result<()> {
+    fn record(&mut self, stamp: Stamp, bytes: &[u8], end: RecordEnd) -> io::Result<()> {
         let content = match std::str::from_utf8(bytes) {
-            Ok(text) => Content::Line(text),
-            Err(_) => Content::Base64(STANDARD.encode(bytes)),
+            Ok(text) => RecordContent::Line(text),
+            Err(_) => RecordContent::Base64(STANDARD.encode(bytes)),
         };
         let more = match end {
-            End::Newline => None,
-            End::More => Some(true),
+            RecordEnd::Newline => None,
+            RecordEnd::More => Some(true),
         };
         self.write(stamp, content, more)
     }
 
-    fn write(&mut self, stamp: Stamp, content: Content<'_>, more: Option<bool>) -> io::Result<()> {
+    fn write(&mut self, stamp: Stamp, content: RecordContent<'_>, more: Option<bool>) -> io::Result<()> {
         if self.health == Health::Failed {
             return Ok(());
         }
@@ -182,8 +182,8 @@ impl<W: Write> Recorder<W> {
     fn unended(&mut self, stamp: Stamp) -> &mut Vec<u8> {
         let lane = self.lanes.entry(stamp.lane).or_default();
         match stamp.direction {
-            Direction::In => &mut lane.incoming,
-            Direction::Out => &mut lane.outgoing,
+            TrafficDirection::In => &mut lane.incoming,
+            TrafficDirection::Out => &mut lane.outgoing,
         }
     }
 

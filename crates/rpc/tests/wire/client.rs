@@ -1,7 +1,9 @@
 //! A client that speaks bytes, and a handler that hands everything to the test. Judges nothing.
 
+use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{
-    Connection, Handler, Notification, Options, Peer, PipeReader, PipeWriter, Request, duplex,
+    Connection, Handler, IncomingRequest, Notification, Options, Peer, PipeReader, PipeWriter, duplex,
+    json_lines,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -19,19 +21,19 @@ pub(crate) struct Client {
 pub(crate) struct Server {
     pub(crate) peer: Peer,
     pub(crate) connection: Connection,
-    pub(crate) requests: UnboundedReceiver<Request>,
+    pub(crate) requests: UnboundedReceiver<IncomingRequest>,
     pub(crate) notifications: UnboundedReceiver<Notification>,
     pub(crate) closed: Arc<AtomicUsize>,
 }
 
 struct Collector {
-    requests: UnboundedSender<Request>,
+    requests: UnboundedSender<IncomingRequest>,
     notifications: UnboundedSender<Notification>,
     closed: Arc<AtomicUsize>,
 }
 
 impl Handler for Collector {
-    fn request(&self, request: Request) {
+    fn request(&self, request: IncomingRequest) {
         match request.method.as_str() {
             "panic" => panic!("asked to"),
             "echo" => match request.params {
@@ -55,13 +57,18 @@ impl Handler for Collector {
 pub(crate) const PIPE_BYTES: usize = 64 * 1024;
 
 pub(crate) fn start(options: Options) -> (Client, Server) {
-    let ((reader, writer), (client_reader, client_writer)) = duplex(PIPE_BYTES);
+    start_capped(MAX_LINE_BYTES, options)
+}
+
+pub(crate) fn start_capped(max_line_bytes: usize, options: Options) -> (Client, Server) {
+    let (ours, (client_reader, client_writer)) = duplex(PIPE_BYTES);
+    let (source, sink) = json_lines(ours, max_line_bytes);
     let (requests_in, requests) = unbounded_channel();
     let (notifications_in, notifications) = unbounded_channel();
     let closed = Arc::new(AtomicUsize::new(0));
     let collector =
         Collector { requests: requests_in, notifications: notifications_in, closed: Arc::clone(&closed) };
-    let (peer, connection) = Peer::start(reader, writer, options, |_| Arc::new(collector));
+    let (peer, connection) = Peer::start(source, sink, options, |_| Arc::new(collector));
     let client = Client { reader: BufReader::new(client_reader), writer: client_writer };
     (client, Server { peer, connection, requests, notifications, closed })
 }

@@ -1,7 +1,7 @@
 //! Order, bounds and the end of a connection.
 
 use crate::client::{Client, PIPE_BYTES, Server, start};
-use attache_rpc::{Closed, Drained, Options, encode_notification};
+use attache_rpc::{ConnectionClosed, Drained, Options, encode_notification};
 use serde_json::json;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -125,7 +125,7 @@ async fn the_end_of_input_is_told_once_and_answers_still_go_out() {
     let rest = client.rest().await;
     assert_eq!(rest.lines().count(), 2, "{rest}");
     assert!(rest.ends_with("\"result\":\"late\"}\n"), "{rest}");
-    assert_eq!(server.peer.send_lines(note(2)).await, Err(Closed));
+    assert_eq!(server.peer.send_lines(note(2)).await, Err(ConnectionClosed));
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_broken_output_closes_everything_that_waits() {
     let Client { reader, writer } = client;
     drop(reader);
     for task in waiting {
-        assert_eq!(task.await.unwrap(), Err(Closed));
+        assert_eq!(task.await.unwrap(), Err(ConnectionClosed));
     }
     // The input is still open: the broken output alone ends the connection.
     server.connection.wait_closed().await;
@@ -186,7 +186,7 @@ async fn draining_towards_a_stalled_reader_ends_at_the_time_out() {
         Drained::Whole => panic!("nobody read"),
     }
     assert_eq!(server.closed.load(Ordering::SeqCst), 1);
-    assert_eq!(server.peer.send_lines(note(1)).await, Err(Closed));
+    assert_eq!(server.peer.send_lines(note(1)).await, Err(ConnectionClosed));
 }
 
 #[tokio::test]

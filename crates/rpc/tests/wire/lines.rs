@@ -1,6 +1,6 @@
 //! Framing does not depend on how the bytes were cut into pieces, and its memory is bounded.
 
-use attache_rpc::framing::{Line, Lines};
+use attache_rpc::framing::{FramedLine, LineFramer};
 use proptest::prelude::*;
 
 #[derive(Debug, PartialEq)]
@@ -9,21 +9,22 @@ enum Seen {
     TooLong,
 }
 
-fn seen(line: Line<'_>) -> Seen {
+fn seen(line: FramedLine<'_>) -> Seen {
     match line {
-        Line::Text(text) => Seen::Text(text.into_owned()),
-        Line::TooLong => Seen::TooLong,
+        FramedLine::Text(text) => Seen::Text(text.into_owned()),
+        FramedLine::TooLong => Seen::TooLong,
     }
 }
 
 fn framed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, cap: usize) -> Vec<Seen> {
-    let mut lines = Lines::new(cap);
+    let mut lines = LineFramer::new(cap);
     let mut found = Vec::new();
     for piece in pieces {
         lines.push(piece);
-        while let Some(line) = lines.next() {
-            found.push(seen(line));
+        while lines.has_next() {
+            found.extend(lines.next().map(seen));
         }
+        assert!(lines.next().is_none(), "it said that there was nothing");
     }
     found.extend(lines.finish().map(seen));
     found
@@ -88,14 +89,14 @@ proptest! {
 
 #[test]
 fn an_endless_line_is_told_once_and_held_never() {
-    let mut lines = Lines::new(1_000_000);
+    let mut lines = LineFramer::new(1_000_000);
     let piece = [b'x'; 65_536];
     let (mut told, mut most) = (0, 0);
     for _ in 0..2000 {
         lines.push(&piece);
         most = most.max(lines.capacity());
         while let Some(line) = lines.next() {
-            assert_eq!(line, Line::TooLong);
+            assert_eq!(line, FramedLine::TooLong);
             told += 1;
         }
     }
@@ -103,12 +104,12 @@ fn an_endless_line_is_told_once_and_held_never() {
     assert!(most <= 1_000_000 + 65_536 + 65_536, "{most}");
     assert!(lines.capacity() <= 256 * 1024, "{}", lines.capacity());
     lines.push(b"\nok\n");
-    assert_eq!(lines.next(), Some(Line::Text(b"ok".as_slice().into())));
+    assert_eq!(lines.next(), Some(FramedLine::Text(b"ok".as_slice().into())));
 }
 
 #[test]
 fn the_buffer_of_a_large_line_is_given_back() {
-    let mut lines = Lines::new(32 * 1024 * 1024);
+    let mut lines = LineFramer::new(32 * 1024 * 1024);
     let large = vec![b'x'; 10 * 1024 * 1024];
     for piece in large.chunks(65_536) {
         lines.push(piece);
@@ -116,9 +117,9 @@ fn the_buffer_of_a_large_line_is_given_back() {
     }
     lines.push(b"\nnext\n");
     match lines.next() {
-        Some(Line::Text(text)) => assert_eq!(text.len(), large.len()),
+        Some(FramedLine::Text(text)) => assert_eq!(text.len(), large.len()),
         other => panic!("{other:?}"),
     }
     assert!(lines.capacity() <= 256 * 1024, "{}", lines.capacity());
-    assert_eq!(lines.next(), Some(Line::Text(b"next".as_slice().into())));
+    assert_eq!(lines.next(), Some(FramedLine::Text(b"next".as_slice().into())));
 }

@@ -1,6 +1,6 @@
 //! Bad input of every class: one error for the line, the connection lives.
 
-use crate::client::start;
+use crate::client::{start, start_capped};
 use attache_rpc::{ErrorObject, Options};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -48,7 +48,7 @@ async fn an_error_repeats_at_most_200_bytes_of_the_input() {
 
 #[tokio::test]
 async fn a_line_above_the_cap_is_one_error_and_the_rest_is_skipped() {
-    let (mut client, _server) = start(Options { max_line_bytes: 1000, ..Options::default() });
+    let (mut client, _server) = start_capped(1000, Options::default());
     let (id, code, message) = client.refused("y".repeat(200_000)).await;
     assert!(id.is_null());
     assert_eq!((code, message.as_str()), (-32600, "line above 1000 bytes"));
@@ -62,7 +62,7 @@ async fn a_line_above_the_cap_is_one_error_and_the_rest_is_skipped() {
 
 #[tokio::test]
 async fn a_line_at_the_cap_is_served() {
-    let (mut client, _server) = start(Options { max_line_bytes: 300_000, ..Options::default() });
+    let (mut client, _server) = start_capped(300_000, Options::default());
     let frame = r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[""]}"#.len();
     let text = "a".repeat(300_000 - frame);
     client
@@ -155,7 +155,7 @@ async fn requests_beyond_the_limit_are_refused_at_once_while_answers_and_notific
     }
     let (id, code, message) = client.refused(r#"{"jsonrpc":"2.0","id":3,"method":"slow"}"#).await;
     assert_eq!((id, code), (3.into(), -32603));
-    assert_eq!(message, "too many requests in flight (limit 3)");
+    assert_eq!(message, "too many requests in flight (limit 3); wait for an answer first");
 
     let peer = server.peer.clone();
     let asking = tokio::spawn(async move { peer.request("ask", &[1], None).await });
@@ -216,7 +216,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (mut client, _server) = start(Options { max_line_bytes: 100, ..Options::default() });
+            let (mut client, _server) = start_capped(100, Options::default());
             for piece in noise {
                 client.send(&piece).await;
                 client.send("\n").await;

@@ -169,7 +169,8 @@ async fn a_quiet_store_folds_its_log_into_the_database() {
     fenced(&store, "a", epoch, vec![Change::AppendLog(segment(300, 300))]).await.unwrap();
 }
 
-/// Every byte that was said is gone from the files, those that an earlier run's log left in freed pages included.
+/// Every byte that was said is gone from the files, those that an earlier run's log left in freed pages
+/// included.
 #[tokio::test]
 async fn a_deleted_session_leaves_no_text_behind() {
     let home = Home::new();

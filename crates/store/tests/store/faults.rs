@@ -1,5 +1,5 @@
-//! The n-th operation on the disk fails, for every n until a run meets no fault: nothing acknowledged is lost, errors are
-//! clear, and the store goes on without a restart.
+//! The n-th operation on the disk fails, for every n until a run meets no fault: nothing acknowledged is lost,
+//! errors are clear, and the store goes on without a restart.
 
 use attache_core::ports::store::{Change, LeaseGrant, Leases, Store, StoreError, StoreResult};
 use attache_store::{Durability, OpenError, SqliteStore};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use attache_store::{Durability, FileBlobs, Location, SqliteStore};
+use attache_store::{Durability, FileBlobs, SqliteStore, StoreLocation};
 use attache_testkit::store_suite::Storage;
 pub(crate) use attache_testkit::store_suite::rows::*;
 
@@ -19,7 +19,7 @@ impl Home {
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         Self { directory: directory.unwrap() }
     }
-    pub(crate) fn location(&self) -> Location {
+    pub(crate) fn location(&self) -> StoreLocation {
         location(self.directory.path())
     }
     pub(crate) fn open(&self) -> SqliteStore {
@@ -31,8 +31,8 @@ impl Home {
     }
 }
 
-pub(crate) fn location(home: &Path) -> Location {
-    Location { database: home.join("sessions.db"), locks: home.join("locks"), blobs: home.join("blobs") }
+pub(crate) fn location(home: &Path) -> StoreLocation {
+    StoreLocation { database: home.join("sessions.db"), locks: home.join("locks"), blobs: home.join("blobs") }
 }
 
 impl Storage for Home {

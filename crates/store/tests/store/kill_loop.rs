@@ -1,4 +1,5 @@
-//! A process that streams is killed at random moments, hundreds of times; nothing it has said to be stored is lost.
+//! A process that streams is killed at random moments, hundreds of times; nothing it has said to be stored is
+//! lost.
 
 use std::path::Path;
 use std::time::Duration;
@@ -118,7 +119,8 @@ async fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
         for kill in 0..20 {
             let seed = home_number * 1_000 + kill * 37;
             let mut child = children::start("stream", home.directory.path(), seed);
-            // Every fifth is killed blindly, which meets the opening, the migration and the taking of the lease.
+            // Every fifth is killed blindly, which meets the opening, the migration and the taking of the
+            // lease.
             if kill % 5 != 0
                 && let Some(first) = child.line("stored")
             {

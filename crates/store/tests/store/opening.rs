@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use attache_core::ports::store::{Change, Store, StoreError};
-use attache_store::{Diagnosis, Durability, OpenError, Opened, ReadOnlyStore, SqliteStore, diagnose};
+use attache_store::{Diagnosis, Durability, OpenError, OpenedStore, ReadOnlyStore, SqliteStore, diagnose};
 
 use crate::fixture::*;
 
@@ -19,7 +19,7 @@ async fn home_with_a_session() -> Home {
     home
 }
 
-fn open(home: &Home) -> Result<Opened, OpenError> {
+fn open(home: &Home) -> Result<OpenedStore, OpenError> {
     SqliteStore::open(&home.location(), Durability::Normal)
 }
 
@@ -75,7 +75,7 @@ async fn a_newer_database_is_refused_and_not_touched() {
     assert_eq!(fs::read(home.location().database).unwrap(), before);
 }
 
-/// The newer version was killed: its number stands in the write-ahead log only.
+/// The newer version was killed: its number is in the write-ahead log only.
 #[tokio::test]
 async fn a_newer_database_known_from_its_log_only_is_not_touched_either() {
     let home = home_with_a_session().await;
@@ -219,7 +219,7 @@ async fn several_who_find_the_same_damaged_file_set_it_aside_once() {
             std::thread::spawn(move || SqliteStore::open(&location, Durability::Normal).unwrap())
         })
         .collect();
-    let opened: Vec<Opened> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let opened: Vec<OpenedStore> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     assert_eq!(opened.iter().filter(|opened| opened.set_aside.is_some()).count(), 1);
     create(&opened[0].store, "a").await;
     assert!(opened[5].store.session(&session_id("a")).await.unwrap().is_some());

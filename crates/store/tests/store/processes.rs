@@ -1,4 +1,5 @@
-//! Several processes on one database: takeover from a killed owner, and eight at once without a lock in the way.
+//! Several processes on one database: takeover from a killed owner, and eight at once without a lock in the
+//! way.
 
 use std::path::Path;
 use std::process::Command;
@@ -53,7 +54,8 @@ async fn the_lease_of_a_killed_process_is_taken_over_and_its_state_is_known_to_h
     );
 }
 
-/// Works on a session of its own and takes turns with the others on "shared"; opens and closes the store in between.
+/// Works on a session of its own and takes turns with the others on "shared"; opens and closes the store in
+/// between.
 pub(crate) async fn share(home: &Path, number: usize) {
     let own = format!("own{number}");
     let mut appended = 0;

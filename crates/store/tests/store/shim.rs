@@ -40,8 +40,9 @@ impl Disk {
             operations: AtomicU64::new(0),
             failed: Mutex::default(),
         });
-        // SAFETY: the default layer exists for the life of the process; ours is leaked, so it does too. The table is
-        // copied and only `xOpen`, `xDelete` and `xAccess` replaced; the others of the Unix layer ignore their layer.
+        // SAFETY: the default layer exists for the life of the process; ours is leaked, so it does too. The
+        // table is copied and only `xOpen`, `xDelete` and `xAccess` replaced; the others of the Unix layer
+        // ignore their layer.
         unsafe {
             let real = ffi::sqlite3_vfs_find(std::ptr::null());
             let mut layer = *real;

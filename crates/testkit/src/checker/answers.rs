@@ -12,7 +12,8 @@ const INVALID_REQUEST: i64 = -32600;
 
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// Requests of the client that wait, oldest first. More than one under an id: the client reused it in flight.
+    /// Requests of the client that wait, oldest first. More than one under an id: the client reused it in
+    /// flight.
     open: HashMap<RequestKey, VecDeque<Asked>>,
     answered: HashSet<RequestKey>,
     /// Lines of the client that no one can answer under an id; each may cost one error with a null id.

@@ -1,4 +1,5 @@
-//! I4 and the life of a session: no update before it exists, after it is closed, or for a turn that was answered.
+//! I4 and the life of a session: no update before it exists, after it is closed, or for a turn that was
+//! answered.
 
 use std::collections::{HashMap, HashSet};
 
@@ -168,7 +169,8 @@ impl Session {
         }
     }
 
-    /// The last one under that id: a client that reuses an id in flight is refused at once, its first prompt goes on.
+    /// The last one under that id: a client that reuses an id in flight is refused at once, its first prompt
+    /// goes on.
     fn drop_prompt(&mut self, request: &RequestKey) {
         if let Some(index) = self.prompts.iter().rposition(|prompt| prompt.request == *request) {
             self.over.extend(self.prompts.remove(index).ids);

@@ -94,7 +94,8 @@ async fn a_client_that_stops_reading_stalls_the_pipe() {
     agent.say(json!({"method": "_a", "params": {}})).await;
     client.wait_for("the first", |message| message["method"] == "_a").await;
     client.stop_reading();
-    // One line may still slip through the read that was under way; the pipe takes the rest and then nothing more.
+    // One line may still slip through the read that was under way; the pipe takes the rest and then nothing
+    // more.
     let flood = tokio::spawn(async move {
         for _ in 0..10_000 {
             agent.say(json!({"method": "_b", "params": {}})).await;

@@ -1,4 +1,5 @@
-//! A client that keeps texts in memory: what its editor has open, what it was asked, and how it misbehaves. No terminals.
+//! A client that keeps texts in memory: what its editor has open, what it was asked, and how it misbehaves. No
+//! terminals.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

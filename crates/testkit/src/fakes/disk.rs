@@ -1,4 +1,5 @@
-//! The tables of a store in memory. They outlive the processes that use them: a killed one loses only what it had not committed.
+//! The tables of a store in memory. They outlive the processes that use them: a killed one loses only what it
+//! had not committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -55,6 +55,10 @@ impl Model for Remembering {
         self.inner.look_again()
     }
 
+    fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
+        self.inner.late_answers()
+    }
+
     fn stream(
         &self,
         request: ModelRequest,

@@ -1,4 +1,5 @@
-//! One process's view of a `Disk`: commits come back in order after a time the seed decides, until the process is killed.
+//! One process's view of a `Disk`: commits come back in order after a time the seed decides, until the process
+//! is killed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,5 +1,6 @@
-//! A small family of tools that act on nothing but a counter: one that looks, one that changes, one that hangs, one that
-//! panics, one that gives a picture. Arguments: `{"path": "a", "ms": 3}`; a path that starts with `/` is taken as it is.
+//! A small family of tools that act on nothing but a counter: one that looks, one that changes, one that hangs,
+//! one that panics, one that gives a picture. Arguments: `{"path": "a", "ms": 3}`; a path that starts with `/`
+//! is taken as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -48,10 +49,10 @@ impl Runs {
     }
 }
 
-/// The family: `look` (reads), `touch` (writes, asks), `hang` (until cancelled), `deaf` (ignores cancel), `boom` (panics),
-/// `show` (gives a picture; only for models that take some), `change` (understands only a path that was touched),
-/// `hang_in_plan` (is never understood).
-pub fn family(runs: &Runs) -> Arc<[Arc<dyn Tool>]> {
+/// The family: `look` (reads), `touch` (writes, asks), `hang` (until cancelled), `deaf` (ignores cancel),
+/// `boom` (panics), `show` (gives a picture; only for models that take some), `change` (understands only a path
+/// that was touched), `hang_in_plan` (is never understood), `note` (changes what the session keeps for itself).
+pub fn family(runs: &Runs) -> Vec<Arc<dyn Tool>> {
     let behaviours = [
         Behaviour::Look,
         Behaviour::Touch,
@@ -62,6 +63,7 @@ pub fn family(runs: &Runs) -> Arc<[Arc<dyn Tool>]> {
         Behaviour::Show,
         Behaviour::Change,
         Behaviour::HangInPlan,
+        Behaviour::Note,
     ];
     behaviours.into_iter().map(|does| Arc::new(Fake { does, runs: runs.clone() }) as Arc<dyn Tool>).collect()
 }
@@ -77,6 +79,7 @@ enum Behaviour {
     Show,
     Change,
     HangInPlan,
+    Note,
 }
 
 #[derive(Debug)]
@@ -85,11 +88,11 @@ struct Fake {
     runs: Runs,
 }
 
-fn specs() -> &'static [ToolSpec; 9] {
-    static SPECS: OnceLock<[ToolSpec; 9]> = OnceLock::new();
-    let spec = |id, kind, effect| ToolSpec {
-        id,
-        description: "A tool for tests.",
+fn specs() -> &'static [ToolSpec; 10] {
+    static SPECS: OnceLock<[ToolSpec; 10]> = OnceLock::new();
+    let spec = |id: &str, kind, effect| ToolSpec {
+        id: id.into(),
+        description: "A tool for tests.".into(),
         parameters: json!({ "type": "object" }).into(),
         kind,
         effect,
@@ -106,6 +109,7 @@ fn specs() -> &'static [ToolSpec; 9] {
             spec("show", ToolKind::Read, Effect::ReadOnly),
             spec("change", ToolKind::Edit, Effect::Mutates),
             spec("hang_in_plan", ToolKind::Read, Effect::ReadOnly),
+            spec("note", ToolKind::Other, Effect::SessionOnly),
         ]
     })
 }
@@ -135,10 +139,10 @@ impl Tool for Fake {
                 }
                 Behaviour::Change => return Err(format!("{name} does not exist")),
                 Behaviour::HangInPlan => std::future::pending().await,
-                Behaviour::Hang | Behaviour::Deaf | Behaviour::Boom => Vec::new(),
+                Behaviour::Hang | Behaviour::Deaf | Behaviour::Boom | Behaviour::Note => Vec::new(),
                 Behaviour::BoomInPlan => panic!("the tool panics while it plans, as the test wants"),
             };
-            let presentation = Presentation { title: self.spec().id.into(), ..Presentation::default() };
+            let presentation = Presentation { title: self.spec().id.to_string(), ..Presentation::default() };
             Ok(ToolPlan::new(accesses, presentation))
         })
     }
@@ -154,9 +158,13 @@ impl Tool for Fake {
         Box::pin(async move {
             self.runs.count(&runtime.call_id);
             let pause = Duration::from_millis(input.get("ms").and_then(Value::as_u64).unwrap_or_default());
-            let shown = Presentation { title: self.spec().id.into(), ..Presentation::default() };
+            let shown = Presentation { title: self.spec().id.to_string(), ..Presentation::default() };
             match self.does {
-                Behaviour::Look | Behaviour::Touch | Behaviour::Change | Behaviour::HangInPlan => {
+                Behaviour::Look
+                | Behaviour::Touch
+                | Behaviour::Change
+                | Behaviour::HangInPlan
+                | Behaviour::Note => {
                     if !pause.is_zero() {
                         runtime.progress.show(shown.clone());
                     }
@@ -183,7 +191,10 @@ impl Tool for Fake {
                 }
                 Behaviour::Boom | Behaviour::BoomInPlan => panic!("the tool panics, as the test wants"),
             }
-            ToolOutcome::Output { data: json!(format!("{} done", self.spec().id)), presentation: shown }
+            // As large as the test wants it.
+            let filler = input.get("bytes").and_then(Value::as_u64).unwrap_or_default();
+            let data = format!("{} done{}", self.spec().id, "x".repeat(filler as usize));
+            ToolOutcome::Output { data: json!(data), presentation: shown }
         })
     }
 }

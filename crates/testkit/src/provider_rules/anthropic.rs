@@ -171,7 +171,8 @@ fn pairing(turns: &[Turn<'_>], rules: &mut Rules) {
     }
 }
 
-/// Calls and their results are one turn of the assistant, however many steps it takes: it begins with what it thought.
+/// Calls and their results are one turn of the assistant, however many steps it takes: it begins with what it
+/// thought.
 fn thinking_first(turns: &[Turn<'_>], rules: &mut Rules) {
     let only_results = |turn: &Turn<'_>| {
         !turn.blocks.is_empty() && turn.blocks.iter().all(|block| block["type"] == "tool_result")

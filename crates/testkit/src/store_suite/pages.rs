@@ -23,7 +23,8 @@ enum Hidden {
     Null,
 }
 
-/// Up to twelve messages with up to six parts each; some are queued, some hidden, some empty, and numbers have holes.
+/// Up to twelve messages with up to six parts each; some are queued, some hidden, some empty, and numbers have
+/// holes.
 fn shapes(random: &mut Random) -> Vec<Shape> {
     let mut seq = 0;
     let count = random.below(12);

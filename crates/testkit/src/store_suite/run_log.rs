@@ -80,7 +80,8 @@ pub async fn batches_of_a_session_are_committed_in_the_order_given<S: Storage>()
     assert!(matches!(late, Err(StoreError::Conflict(_))), "an empty log begins at 0: {late:?}");
 }
 
-/// Whatever is wrong with a batch, and wherever in it: nothing of it is seen, and the batches around it are stored.
+/// Whatever is wrong with a batch, and wherever in it: nothing of it is seen, and the batches around it are
+/// stored.
 pub async fn a_batch_is_written_whole_or_not_at_all<S: Storage>() {
     let storage = S::create();
     let store = storage.open();

@@ -1,14 +1,17 @@
 //! What models call arguments when they have the tools of another agent in mind. Data, and how it is looked up.
 
-/// What the number behind an alias counts, where the field counts milliseconds.
+/// How the value behind an alias becomes the field's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
-    /// The field's own.
+    /// As it is.
     Same,
+    /// Where the field counts milliseconds.
     Seconds,
-    /// Below 1,000 seconds, else milliseconds: a command that gets less than a second is never meant, and one that gets
-    /// more than 600 seconds is not allowed.
+    /// Below 1,000 seconds, else milliseconds: a command that gets less than a second is never meant, and one
+    /// that gets more than 600 seconds is not allowed.
     Either,
+    /// Yes means no.
+    Opposite,
 }
 
 /// Field, unit, and other names for it. A name may stand at several fields: a tool has only one of them.
@@ -24,6 +27,8 @@ const ALIASES: &[(&str, Unit, &[&str])] = &[
             "target_path",
             "absolute_path",
             "relative_path",
+            "relative_workspace_path",
+            "source_path",
             "dir",
             "directory",
             "dir_path",
@@ -32,28 +37,41 @@ const ALIASES: &[(&str, Unit, &[&str])] = &[
             "cwd",
             "image",
             "image_path",
+            "search_path",
         ],
     ),
     ("offset", Unit::Same, &["skip", "skip_lines"]),
     (
         "limit",
         Unit::Same,
-        &["lines", "num_lines", "line_count", "count", "max_lines", "head_limit", "max_results"],
+        &[
+            "lines",
+            "num_lines",
+            "line_count",
+            "count",
+            "max_lines",
+            "head_limit",
+            "max_results",
+            "max_matches",
+            "max_count",
+            "total_max_matches",
+        ],
     ),
-    (
-        "content",
-        Unit::Same,
-        &["contents", "text", "file_text", "file_content", "new_content", "data", "task"],
-    ),
+    ("content", Unit::Same, &["contents", "text", "file_text", "file_content", "new_content", "data"]),
     ("old_string", Unit::Same, &["old", "old_str", "old_text", "search", "find", "before"]),
     ("new_string", Unit::Same, &["new", "new_str", "new_text", "replace", "replacement", "after"]),
-    ("replace_all", Unit::Same, &["all", "global", "replace_all_occurrences"]),
+    ("replace_all", Unit::Same, &["all", "global", "replace_all_occurrences", "allow_multiple"]),
     ("edits", Unit::Same, &["replacements", "changes"]),
     ("patch", Unit::Same, &["diff", "input", "patch_text", "content"]),
     ("pattern", Unit::Same, &["query", "regex", "search", "glob", "search_pattern", "regexp"]),
-    ("glob", Unit::Same, &["include", "includes", "include_pattern", "file_pattern", "glob_pattern"]),
+    (
+        "glob",
+        Unit::Same,
+        &["include", "includes", "include_pattern", "file_pattern", "glob_pattern", "file_glob"],
+    ),
     ("ignore_case", Unit::Same, &["case_insensitive", "i"]),
-    ("context", Unit::Same, &["context_lines", "A", "B", "C"]),
+    ("ignore_case", Unit::Opposite, &["case_sensitive"]),
+    ("context", Unit::Same, &["context_lines", "A", "B", "C", "before_context", "after_context"]),
     ("command", Unit::Same, &["cmd", "script", "code", "shell_command", "bash_command", "command_line"]),
     ("timeout_ms", Unit::Same, &["timeout_millis", "timeout_milliseconds"]),
     ("timeout_ms", Unit::Seconds, &["timeout_s", "timeout_sec", "timeout_secs", "timeout_seconds"]),
@@ -61,11 +79,16 @@ const ALIASES: &[(&str, Unit, &[&str])] = &[
     ("wait_ms", Unit::Same, &["wait_millis", "timeout_ms"]),
     ("wait_ms", Unit::Seconds, &["wait_s", "wait_seconds", "timeout_s", "timeout_seconds"]),
     ("wait_ms", Unit::Either, &["wait", "timeout"]),
-    ("description", Unit::Same, &["desc", "purpose", "reason", "explanation"]),
+    (
+        "description",
+        Unit::Same,
+        &["desc", "purpose", "reason", "explanation", "justification", "display_description"],
+    ),
     ("background", Unit::Same, &["run_in_background", "is_background", "in_background", "detach"]),
-    ("name", Unit::Same, &["id", "bash_id", "shell_id", "task_id", "process_id"]),
+    ("name", Unit::Same, &["id", "bash_id", "shell_id", "task_id", "process_id", "session_id"]),
     ("todos", Unit::Same, &["tasks", "items", "list", "plan"]),
     ("status", Unit::Same, &["state"]),
+    ("action", Unit::Same, &["operation", "command"]),
     ("url", Unit::Same, &["uri", "link", "address"]),
     ("query", Unit::Same, &["q", "search", "search_query", "search_term"]),
     ("max_results", Unit::Same, &["count", "limit", "num_results"]),
@@ -76,31 +99,54 @@ const ALIASES: &[(&str, Unit, &[&str])] = &[
     ("label", Unit::Same, &["value", "option"]),
 ];
 
+/// What others call the `content` of a task.
+const TASK: &[&str] = &["task", "step", "description", "title"];
+
+/// A value of a list of values, and what others call it.
+const VALUES: &[(&str, &[&str])] = &[
+    ("stop", &["kill", "terminate", "cancel", "end", "interrupt"]),
+    ("output", &["read", "get", "poll", "log", "logs", "tail", "wait", "check", "status", "view"]),
+    ("list", &["ls", "all", "show"]),
+    ("pending", &["todo", "open", "not_started", "planned", "queued", "new"]),
+    ("in_progress", &["doing", "active", "started", "current", "working", "ongoing", "wip"]),
+    ("completed", &["done", "complete", "finished", "closed", "resolved"]),
+    ("high", &["critical", "urgent", "important"]),
+    ("medium", &["normal", "moderate", "default"]),
+    ("low", &["minor"]),
+];
+
+/// Words about a call, for people: what is done is the same without them.
+const REMARKS: &[&str] = &[
+    "description",
+    "desc",
+    "display_description",
+    "explanation",
+    "justification",
+    "purpose",
+    "reason",
+    "reasoning",
+    "thought",
+    "instruction",
+    "instructions",
+    "summary",
+    "title",
+    "comment",
+];
+
 /// What to do instead of giving an argument that no field takes, for tools that have the first field.
 const ADVICE: &[(&str, &[&str], &str)] = &[
-    (
-        "command",
-        &["cwd", "dir", "directory", "workdir", "working_dir", "working_directory"],
-        "begin it with `cd DIR &&`",
-    ),
     ("command", &["stdin", "input"], "give it with `<<'EOF'` in the command"),
     ("command", &["env", "environment"], "set variables in the command: `A=1 program`"),
-    (
-        "offset",
-        &[
-            "start_line",
-            "end_line",
-            "start",
-            "end",
-            "line_start",
-            "line_end",
-            "from_line",
-            "to_line",
-            "view_range",
-        ],
-        "lines 10 to 20 are `offset` 9, `limit` 11",
-    ),
     ("ignore_case", &["n", "line_numbers"], "lines are always numbered"),
+    ("ignore_case", &["type", "file_type"], "give `glob`, like `*.py`"),
+    ("ignore_case", &["multiline"], "a match never spans lines"),
+    (
+        "ignore_case",
+        &["output_mode", "files_with_matches", "names_only"],
+        "matches are always listed below their file",
+    ),
+    ("replace_all", &["expected_replacements", "count"], "`replace_all` replaces all"),
+    ("todos", &["merge"], "the list is always replaced as a whole"),
 ];
 
 /// The one field of those known that a name means, and the unit of its number.
@@ -110,6 +156,11 @@ pub(super) fn meant<'a>(
 ) -> Option<(&'a String, Unit)> {
     let name = plain(name);
     if let Some(field) = only(known.clone().filter(|field| plain(field) == name)) {
+        return Some((field, Unit::Same));
+    }
+    let is_task =
+        known.clone().any(|field| field == "status") && TASK.iter().any(|other| plain(other) == name);
+    if let Some(field) = known.clone().find(|field| is_task && *field == "content") {
         return Some((field, Unit::Same));
     }
     only(known.flat_map(|field| {
@@ -131,6 +182,16 @@ pub(super) fn advice<'a>(
     ADVICE.iter().find(fits).map(|row| row.2)
 }
 
+/// Whether another name, plain already, is one for this value.
+pub(super) fn is_value(value: &str, name: &str) -> bool {
+    VALUES.iter().any(|row| row.0 == value && row.1.iter().any(|other| plain(other) == name))
+}
+
+/// Whether a field only says something about its call.
+pub(super) fn is_remark(name: &str) -> bool {
+    REMARKS.iter().any(|remark| plain(remark) == plain(name))
+}
+
 /// A name without what people write differently: case, `_`, `-`.
 pub(super) fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -141,6 +202,12 @@ fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
 }
 
 #[cfg(test)]
+pub(super) fn all_values() -> impl Iterator<Item = (&'static str, &'static str)> {
+    VALUES.iter().flat_map(|row| row.1.iter().map(move |other| (row.0, *other)))
+}
+
+#[cfg(test)]
 pub(super) fn all() -> impl Iterator<Item = (&'static str, Unit, &'static str)> {
-    ALIASES.iter().flat_map(|row| row.2.iter().map(move |alias| (row.0, row.1, *alias)))
+    let of_tasks = TASK.iter().map(|alias| ("content", Unit::Same, *alias));
+    ALIASES.iter().flat_map(|row| row.2.iter().map(move |alias| (row.0, row.1, *alias))).chain(of_tasks)
 }

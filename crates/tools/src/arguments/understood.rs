@@ -1,62 +1,126 @@
-//! What a call's arguments mean under a schema: near misses of names and types become what they are plainly meant as, anything
-//! else is an error. What fits the schema already stays as it is.
+//! What a call's arguments mean under a schema: near misses of names and types become what they are plainly
+//! meant as. What fits the schema already stays as it is. Whether a call may go without what is unknown is for
+//! `unknown` to say.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::aliases::{self, Unit, plain};
-
-/// How alike a name must be to be offered in an error.
-const SIMILAR: f64 = 0.8;
+use super::unknown::Unknown;
+use super::{command_line, ranges};
 
 /// The arguments by the names and types of the schema, without nulls. Whether they fit is for `check` to say.
-pub(super) fn understood(schema: &Value, input: &Value) -> Result<Value, String> {
-    value(schema, input, "")
+#[derive(Debug, PartialEq)]
+pub(super) struct Understood {
+    pub(super) arguments: Value,
+    /// Fields that mean nothing here, each once.
+    pub(super) unknown: Vec<Unknown>,
 }
 
-fn value(schema: &Value, input: &Value, place: &str) -> Result<Value, String> {
+pub(super) fn understood(schema: &Value, input: &Value) -> Result<Understood, String> {
+    let mut unknown = Vec::new();
+    let arguments = value(schema, input, &ArgumentPlace::default(), &mut unknown)?;
+    Ok(Understood { arguments, unknown })
+}
+
+/// Where in the arguments something is: by its number for errors, and for all items of a list alike.
+#[derive(Clone, Debug, Default)]
+struct ArgumentPlace {
+    exact: String,
+    general: String,
+}
+
+impl ArgumentPlace {
+    fn field(&self, name: &str) -> Self {
+        let below = |place: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
+        Self { exact: below(&self.exact), general: below(&self.general) }
+    }
+
+    fn item(&self, index: usize) -> Self {
+        Self { exact: format!("{}[{index}]", self.exact), general: format!("{}[]", self.general) }
+    }
+}
+
+fn value(
+    schema: &Value,
+    input: &Value,
+    place: &ArgumentPlace,
+    unknown: &mut Vec<Unknown>,
+) -> Result<Value, String> {
     match retyped(schema, input) {
-        Value::Object(fields) => object(schema, &fields, place).map(Value::Object),
-        Value::Array(items) => {
-            let item = |(index, item)| value(&schema["items"], item, &format!("{place}[{index}]"));
-            items.iter().enumerate().map(item).collect()
+        Value::Object(fields) => object(schema, &fields, place, unknown).map(Value::Object),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| value(&schema["items"], item, &place.item(index), unknown))
+            .collect(),
+        Value::String(text) if !place.exact.is_empty() => {
+            Ok(only_field(schema, &text).unwrap_or(Value::String(text)))
         }
         other => Ok(other),
     }
 }
 
-fn object(schema: &Value, fields: &Map<String, Value>, place: &str) -> Result<Map<String, Value>, String> {
+fn object(
+    schema: &Value,
+    fields: &Map<String, Value>,
+    place: &ArgumentPlace,
+    unknown: &mut Vec<Unknown>,
+) -> Result<Map<String, Value>, String> {
     let Some(known) = schema["properties"].as_object() else { return Ok(fields.clone()) };
-    let full = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
+    // Models write `null` for what they leave out.
+    let given: Map<String, Value> = fields
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let (given, directory) =
+        command_line::without_directory(known, ranges::as_offset_and_limit(known, given)?);
     let mut result = Map::new();
     let mut said: Vec<(&String, &String)> = Vec::new();
-    // Models write `null` for what they leave out.
-    for (name, given) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        let (field, unit) = match known.contains_key(name) {
-            true => (name, Unit::Same),
-            false => aliases::meant(name, known.keys()).ok_or_else(|| unknown(&full(name), name, known))?,
+    for (name, given) in &given {
+        let meant = match known.contains_key(name) {
+            true => Some((name, Unit::Same)),
+            false => aliases::meant(name, known.keys()),
         };
-        if let Some((_, other)) = said.iter().find(|(other, _)| *other == field) {
-            let (one, other, field) = (full(other), full(name), full(field));
-            return Err(format!("fields `{one}` and `{other}` both mean `{field}`; give one of them"));
-        }
+        let before = said.iter().find(|(field, _)| meant.is_some_and(|meant| meant.0 == *field));
+        let (field, unit) = match (meant, before) {
+            (Some(meant), None) => meant,
+            (Some(_), Some(_)) if aliases::is_remark(name) => {
+                Unknown::add(unknown, &place.general, name, known);
+                continue;
+            }
+            (Some((field, unit)), Some((_, other))) => {
+                let given = converted(value(&known[field], given, &place.field(field), unknown)?, unit);
+                let both = result.get(field).and_then(|before| together(field, before, &given));
+                result.insert(field.clone(), both.ok_or_else(|| contradiction(place, other, name, field))?);
+                continue;
+            }
+            (None, _) => {
+                Unknown::add(unknown, &place.general, name, known);
+                continue;
+            }
+        };
         said.push((field, name));
-        let given = value(&known[field], given, &full(field))?;
-        result.insert(field.clone(), in_milliseconds(given, unit));
+        let given = if field == command_line::FIELD { &command_line::as_line(given) } else { given };
+        let given = value(&known[field], given, &place.field(field), unknown)?;
+        result.insert(field.clone(), converted(given, unit));
     }
+    command_line::go_to(directory, &mut result);
     Ok(result)
 }
 
-/// No argument is passed over: it may be what the call is about.
-fn unknown(full: &str, name: &str, known: &Map<String, Value>) -> String {
-    let alike = |field: &&String| strsim::jaro_winkler(&plain(field), &plain(name));
-    let nearest = known.keys().max_by(|one, other| alike(one).total_cmp(&alike(other)));
-    let aside = match (nearest.filter(|field| alike(field) >= SIMILAR), aliases::advice(name, known.keys())) {
-        (Some(field), _) => format!(" (did you mean `{field}`?)"),
-        (None, Some(advice)) => format!(" ({advice})"),
-        (None, None) => String::new(),
-    };
-    let allowed: Vec<_> = known.keys().map(|name| format!("`{name}`")).collect();
-    format!("field `{full}` is unknown{aside}; allowed are {}", allowed.join(", "))
+/// One value for a field that was given twice; `None` where the two contradict each other.
+fn together(field: &str, one: &Value, other: &Value) -> Option<Value> {
+    match (one.as_u64(), other.as_u64()) {
+        // So many lines before a match and so many behind it: the larger shows both.
+        (Some(one), Some(other)) if field == "context" => Some(one.max(other).into()),
+        _ => (one == other).then(|| one.clone()),
+    }
+}
+
+fn contradiction(place: &ArgumentPlace, one: &str, other: &str, field: &str) -> String {
+    let full = |name: &str| place.field(name).exact;
+    format!("fields `{}` and `{}` both mean `{}`; give one of them", full(one), full(other), full(field))
 }
 
 /// A value of another type that can only mean one of the wanted type.
@@ -86,25 +150,39 @@ fn whole(number: f64) -> bool {
     number.fract() == 0.0 && (0.0..=EXACT).contains(&number)
 }
 
+/// A text in the place of an object that needs nothing but one text.
+fn only_field(schema: &Value, text: &str) -> Option<Value> {
+    if schema["type"] != "object" {
+        return None;
+    }
+    let [name] = schema["required"].as_array()?.as_slice() else { return None };
+    let name = name.as_str().filter(|name| schema["properties"][*name]["type"] == "string")?;
+    Some(json!({ name: text }))
+}
+
 fn written(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// The one of an enum's values that differs by case or separators at most.
+/// The one of an enum's values that differs by case or separators at most, or that another agent calls so.
 fn listed(schema: &Value, text: &str) -> Option<Value> {
     let values = schema["enum"].as_array()?;
     if values.iter().any(|value| value == text) {
         return None;
     }
-    let mut alike =
-        values.iter().filter(|value| value.as_str().is_some_and(|value| plain(value) == plain(text)));
-    alike.next().filter(|_| alike.next().is_none()).cloned()
+    let text = plain(text);
+    let means = |value: &&Value| {
+        value.as_str().is_some_and(|value| plain(value) == text || aliases::is_value(value, &text))
+    };
+    let mut meant = values.iter().filter(means);
+    meant.next().filter(|_| meant.next().is_none()).cloned()
 }
 
-fn in_milliseconds(value: Value, unit: Unit) -> Value {
-    match (unit, value.as_u64()) {
-        (Unit::Seconds, Some(number)) => number.saturating_mul(1000).into(),
-        (Unit::Either, Some(number)) if number < 1000 => (number * 1000).into(),
-        (Unit::Same | Unit::Seconds | Unit::Either, _) => value,
+fn converted(value: Value, unit: Unit) -> Value {
+    match (unit, value.as_u64(), value.as_bool()) {
+        (Unit::Seconds, Some(number), _) => number.saturating_mul(1000).into(),
+        (Unit::Either, Some(number), _) if number < 1000 => (number * 1000).into(),
+        (Unit::Opposite, _, Some(said)) => (!said).into(),
+        (Unit::Same | Unit::Seconds | Unit::Either | Unit::Opposite, _, _) => value,
     }
 }

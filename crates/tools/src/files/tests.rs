@@ -12,13 +12,13 @@ struct Ground {
     base: PathBuf,
     root: PathBuf,
     workspace: Workspace,
-    reach: Reach,
+    reach: OpenRoots,
 }
 
 impl Ground {
     /// A mount covers what was opened before it.
     fn look_again(&mut self) {
-        self.reach = Reach::new(&self.workspace, &[]);
+        self.reach = OpenRoots::new(&self.workspace, &[]);
     }
 }
 
@@ -37,7 +37,7 @@ fn place_in(directory: tempfile::TempDir) -> Ground {
         scratch: base.join("scratch"),
         guarded: Default::default(),
     };
-    Ground { _directory: directory, reach: Reach::new(&workspace, &[]), workspace, base, root }
+    Ground { _directory: directory, reach: OpenRoots::new(&workspace, &[]), workspace, base, root }
 }
 
 fn write(place: &Ground, path: &Path, content: &str) -> Result<(), FileError> {
@@ -167,8 +167,8 @@ fn a_file_too_large_to_edit_is_refused() {
     assert!(matches!(load(file, &path), Err(FileError::TooLarge { .. })));
 }
 
-/// A directory swapped for a link out of the root, over and over, while `write` is called `times` times on files in it.
-/// Gives how often it succeeded, how often it was refused, and what ended up outside.
+/// A directory swapped for a link out of the root, over and over, while `write` is called `times` times on
+/// files in it. Gives how often it succeeded, how often it was refused, and what ended up outside.
 fn race(place: &Ground, times: usize, write: impl Fn(&Path) -> bool) -> (usize, usize, Vec<String>) {
     let (inner, link, outside) =
         (place.root.join("inner"), place.root.join("link"), place.base.join("outside"));

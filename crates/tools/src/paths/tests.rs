@@ -54,6 +54,38 @@ fn the_home_and_addresses_are_understood() {
 }
 
 #[test]
+fn the_variables_of_every_command_are_understood_and_no_others() {
+    for (written, meant) in [
+        ("$TMPDIR", "/scratch"),
+        ("$TMPDIR/x/y", "/scratch/x/y"),
+        ("${TMPDIR}/x", "/scratch/x"),
+        ("${TMPDIR}//x", "/scratch/x"),
+        ("$HOME/x", "/home/me/x"),
+        ("${HOME}", "/home/me"),
+        ("$PWD/src/a.rs", "/p/src/a.rs"),
+        ("./$TMPDIR/x", "/p/$TMPDIR/x"),
+        ("src/$id/x.tsx", "/p/src/$id/x.tsx"),
+        ("$id.tsx", "/p/$id.tsx"),
+        ("$id", "/p/$id"),
+        ("$TMPDIRS", "/p/$TMPDIRS"),
+        ("$1/x", "/p/$1/x"),
+        ("$/x", "/p/$/x"),
+        ("${TMPDIR/x", "/p/${TMPDIR/x"),
+    ] {
+        assert_eq!(read(written), Path::new(meant), "{written}");
+    }
+    for unknown in ["$OUT/x", "${OUT}/x", "$dir/x", "$TMPDIRS/x"] {
+        let problem = absolute(&workspace("/p", Some("/home/me")), unknown).unwrap_err();
+        assert!(problem.contains("$TMPDIR, $HOME and $PWD"), "{unknown}: {problem}");
+    }
+    assert!(absolute(&workspace("/p", None), "$HOME/x").unwrap_err().contains("home"));
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("$OUT")).unwrap();
+    let space = workspace(place.path().to_str().unwrap(), None);
+    assert_eq!(absolute(&space, "$OUT/x").unwrap(), place.path().join("$OUT/x"));
+}
+
+#[test]
 fn the_name_as_it_is_written_wins_where_it_exists() {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().to_str().unwrap();
@@ -98,6 +130,8 @@ fn titles_are_relative_and_quoted() {
 fn the_most_similar_names_come_first() {
     let names = ["main.rs", "zzz", "domain.rs"].map(str::to_owned);
     assert_eq!(nearest_names("mian.rs", names.into_iter()), "; nearest names there: main.rs, domain.rs");
+    let names = ["Cargo.toml", "src", "tests"].map(str::to_owned);
+    assert_eq!(most_similar("scr", names.into_iter()).next().as_deref(), Some("src"));
     assert_eq!(nearest_names("q", std::iter::empty()), "");
 }
 

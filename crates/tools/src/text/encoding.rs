@@ -8,15 +8,15 @@ pub(super) const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    Utf8(Mark),
-    Utf16(Endian, Mark),
+    Utf8(ByteOrderMark),
+    Utf16(Endian, ByteOrderMark),
     /// And with it Latin-1, which differs from it in control characters only.
     Windows1252,
 }
 
 /// The byte order mark at the beginning of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum ByteOrderMark {
     Present,
     Absent,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Unencodable {
 }
 
 impl Encoding {
-    pub(crate) const UTF_8: Self = Self::Utf8(Mark::Absent);
+    pub(crate) const UTF_8: Self = Self::Utf8(ByteOrderMark::Absent);
 
     fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Encoding {
     pub(super) fn decode(self, mut bytes: Vec<u8>) -> Result<String, NotText> {
         match self {
             Self::Utf8(mark) => {
-                if mark == Mark::Present {
+                if mark == ByteOrderMark::Present {
                     bytes.drain(..UTF_8_MARK.len());
                 }
                 let undecodable =
@@ -69,11 +69,11 @@ impl Encoding {
     pub(crate) fn encode(self, body: &str) -> Result<Vec<u8>, Unencodable> {
         match self {
             Self::Utf8(mark) => {
-                let start = if mark == Mark::Present { UTF_8_MARK } else { &[] };
+                let start = if mark == ByteOrderMark::Present { UTF_8_MARK } else { &[] };
                 Ok([start, body.as_bytes()].concat())
             }
             Self::Utf16(endian, mark) => {
-                let start = if mark == Mark::Present { endian.mark() } else { &[] };
+                let start = if mark == ByteOrderMark::Present { endian.mark() } else { &[] };
                 let units = body.encode_utf16().flat_map(|unit| endian.bytes(unit));
                 Ok(start.iter().copied().chain(units).collect())
             }
@@ -92,7 +92,7 @@ impl Encoding {
     }
 }
 
-impl Mark {
+impl ByteOrderMark {
     fn length(self, mark: &[u8]) -> usize {
         match self {
             Self::Present => mark.len(),
@@ -124,19 +124,19 @@ impl Endian {
     }
 }
 
-fn from_utf_16(bytes: &[u8], endian: Endian, mark: Mark) -> Result<String, NotText> {
+fn from_utf_16(bytes: &[u8], endian: Endian, mark: ByteOrderMark) -> Result<String, NotText> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let units = pairs.iter().map(|pair| endian.unit(*pair));
     let mut body = String::with_capacity(bytes.len());
     let mut at = mark.length(endian.mark());
     for character in char::decode_utf16(units) {
         match (character, mark) {
-            (Ok('\0'), _) | (Err(_), Mark::Absent) => return Err(NotText::Binary),
+            (Ok('\0'), _) | (Err(_), ByteOrderMark::Absent) => return Err(NotText::Binary),
             (Ok(character), _) => {
                 at += character.len_utf16() * 2;
                 body.push(character);
             }
-            (Err(_), Mark::Present) => return Err(NotText::Undecodable { at: at as u64 }),
+            (Err(_), ByteOrderMark::Present) => return Err(NotText::Undecodable { at: at as u64 }),
         }
     }
     if rest.is_empty() { Ok(body) } else { Err(NotText::Binary) }

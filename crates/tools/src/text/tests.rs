@@ -27,17 +27,17 @@ fn each_kind_of_non_text_is_named() {
 fn encodings_are_told_by_their_mark_or_their_shape() {
     assert_eq!(encoding(b"plain"), Ok(Encoding::UTF_8));
     assert_eq!(encoding(b""), Ok(Encoding::UTF_8));
-    assert_eq!(encoding(b"\xef\xbb\xbfx"), Ok(Encoding::Utf8(Mark::Present)));
-    assert_eq!(encoding(b"\xff\xfeh\0i\0"), Ok(Encoding::Utf16(Endian::Little, Mark::Present)));
-    assert_eq!(encoding(b"\xfe\xff\0h\0i"), Ok(Encoding::Utf16(Endian::Big, Mark::Present)));
-    assert_eq!(encoding(b"h\0i\0\n\0"), Ok(Encoding::Utf16(Endian::Little, Mark::Absent)));
-    assert_eq!(encoding(b"\0h\0i\0\n"), Ok(Encoding::Utf16(Endian::Big, Mark::Absent)));
+    assert_eq!(encoding(b"\xef\xbb\xbfx"), Ok(Encoding::Utf8(ByteOrderMark::Present)));
+    assert_eq!(encoding(b"\xff\xfeh\0i\0"), Ok(Encoding::Utf16(Endian::Little, ByteOrderMark::Present)));
+    assert_eq!(encoding(b"\xfe\xff\0h\0i"), Ok(Encoding::Utf16(Endian::Big, ByteOrderMark::Present)));
+    assert_eq!(encoding(b"h\0i\0\n\0"), Ok(Encoding::Utf16(Endian::Little, ByteOrderMark::Absent)));
+    assert_eq!(encoding(b"\0h\0i\0\n"), Ok(Encoding::Utf16(Endian::Big, ByteOrderMark::Absent)));
     assert_eq!(encoding(b"caf\xe9 \x93ok\x94"), Ok(Encoding::Windows1252));
     assert_eq!(body(b"caf\xe9 \x93ok\x94"), "café “ok”");
     assert_eq!(body("\u{feff}x".as_bytes()), "x");
 }
 
-/// Broken UTF-8 shown as Latin-1 would be a text that nobody wrote.
+/// Broken UTF-8 shown as Latin-1 would be a text that was never written.
 #[test]
 fn broken_utf_8_is_not_taken_for_latin_1() {
     let broken = [&b"caf\xc3\xa9 "[..], b"caf\xe9"].concat();
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn utf_16_texts_are_told_and_kept(text in "[a-zA-Z \n]{8,40}[äöλ中😀]{0,3}", marked: bool, little: bool) {
         let endian = if little { Endian::Little } else { Endian::Big };
-        let mark = if marked { Mark::Present } else { Mark::Absent };
+        let mark = if marked { ByteOrderMark::Present } else { ByteOrderMark::Absent };
         let bytes = Encoding::Utf16(endian, mark).encode(&text).unwrap();
         let decoded = Decoded::from_bytes(bytes).unwrap();
         prop_assert_eq!(decoded.encoding, Encoding::Utf16(endian, mark));

@@ -1,13 +1,15 @@
-//! A file before it is changed: what it holds, who keeps it, what the model knows of it. Reads the disk, asks no client.
+//! A file before it is changed: what it holds, who keeps it, what the model knows of it. Reads the disk, asks
+//! no client.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use attache_core::seen::Sight;
+use attache_core::seen::{SeenLines, Sight};
 
-use super::Keeper;
+use super::TextStore;
 use crate::digest::{ABSENT, digest, stamp};
 use crate::files::{self, FileError, NewMode};
+use crate::paths::{below, told};
 use crate::text::{Decoded, Encoding};
 
 /// What the model knows of a file before it is changed.
@@ -16,6 +18,8 @@ pub(crate) enum Knowledge {
     /// It never read or wrote it.
     None,
     Current,
+    /// It was shown only some of its lines.
+    Partial,
     /// Somebody else changed it since.
     Outdated,
 }
@@ -24,22 +28,24 @@ pub(crate) enum Knowledge {
 #[derive(Debug)]
 pub(crate) struct Original {
     pub(crate) path: PathBuf,
+    /// How the model is told of it.
+    pub(crate) told: String,
     /// Every link followed.
-    pub(super) real: PathBuf,
-    pub(crate) content: Content,
+    pub(crate) real: PathBuf,
+    pub(crate) content: OriginalContent,
     /// Of what it holds.
-    pub(super) digest: String,
+    pub(crate) digest: String,
     pub(crate) knowledge: Knowledge,
     /// As it is on the disk, to be put back should a later change fail.
-    pub(super) disk: Option<Kept>,
+    pub(super) disk: Option<OldBytes>,
     /// Directories on the way that are not there yet.
     pub(super) missing_directories: usize,
-    pub(super) reader: Keeper,
-    pub(super) writer: Keeper,
+    pub(super) reader: TextStore,
+    pub(super) writer: TextStore,
 }
 
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct OldBytes {
     pub(super) bytes: Vec<u8>,
     pub(super) mode: u32,
 }
@@ -47,14 +53,14 @@ pub(super) struct Kept {
 /// What the disk says about a file.
 #[derive(Debug)]
 pub(super) struct OnDisk {
-    content: Content,
-    pub(super) digest: String,
-    bytes: Option<Kept>,
+    content: OriginalContent,
+    pub(crate) digest: String,
+    bytes: Option<OldBytes>,
 }
 
 impl OnDisk {
     pub(super) fn missing(error: FileError) -> Self {
-        Self { content: Content::Missing(error), digest: ABSENT.to_owned(), bytes: None }
+        Self { content: OriginalContent::Missing(error), digest: ABSENT.to_owned(), bytes: None }
     }
 
     /// Reads it, as far as it is not too large.
@@ -64,21 +70,25 @@ impl OnDisk {
         let bytes = match files::load(file, path) {
             Ok(bytes) => bytes,
             Err(error @ FileError::TooLarge { .. }) => {
-                return Ok(OnDisk { content: Content::Opaque(error), digest: stamp(&metadata), bytes: None });
+                return Ok(OnDisk {
+                    content: OriginalContent::Opaque(error),
+                    digest: stamp(&metadata),
+                    bytes: None,
+                });
             }
             Err(error) => return Err(error),
         };
         let content = match Decoded::from_bytes(bytes.clone()) {
-            Ok(decoded) => Content::Text(decoded),
-            Err(reason) => Content::Opaque(FileError::NotText { path: path.to_owned(), reason }),
+            Ok(decoded) => OriginalContent::Text(decoded),
+            Err(reason) => OriginalContent::Opaque(FileError::NotText { path: path.to_owned(), reason }),
         };
-        Ok(OnDisk { content, digest: digest(&bytes), bytes: Some(Kept { bytes, mode }) })
+        Ok(OnDisk { content, digest: digest(&bytes), bytes: Some(OldBytes { bytes, mode }) })
     }
 }
 
 /// What a file holds. The errors are what a tool says that needs a text.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum OriginalContent {
     Missing(FileError),
     Text(Decoded),
     /// Binary, or too large to compare.
@@ -96,65 +106,87 @@ impl Original {
     pub(super) fn on_disk(path: &Path, real: PathBuf, found: OnDisk, missing_directories: usize) -> Self {
         Self {
             path: path.to_owned(),
+            told: told(path),
             real,
             content: found.content,
             digest: found.digest,
             knowledge: Knowledge::None,
             disk: found.bytes,
             missing_directories,
-            reader: Keeper::Disk,
-            writer: Keeper::Disk,
+            reader: TextStore::Disk,
+            writer: TextStore::Disk,
         }
     }
 
-    /// What the model knows of it from now on: its own change, or that there was nothing to change. A change of somebody
-    /// else's stays unknown until it is read.
-    pub(crate) fn sight(&self, deed: Option<&Deed>) -> Option<Sight> {
-        let digest = match (deed, self.knowledge) {
-            (Some(_), Knowledge::Outdated) => return None,
-            (Some(Deed::Put { bytes, body, .. }), Knowledge::None | Knowledge::Current) => {
-                match self.writer {
-                    Keeper::Disk => digest(bytes),
-                    Keeper::Client(_) => digest(body.as_bytes()),
-                }
-            }
-            (Some(Deed::Remove), Knowledge::None | Knowledge::Current) => ABSENT.to_owned(),
-            (None, _) => self.digest.clone(),
+    /// Has the model told of it by its name below the workspace's root.
+    pub(super) fn name_below(&mut self, root: &Path) {
+        self.told = told(below(root, &self.path));
+        let content = std::mem::replace(
+            &mut self.content,
+            OriginalContent::Opaque(FileError::Cancelled { path: PathBuf::new() }),
+        );
+        self.content = match content {
+            OriginalContent::Missing(error) => OriginalContent::Missing(error.relative_to(root)),
+            OriginalContent::Opaque(error) => OriginalContent::Opaque(error.relative_to(root)),
+            OriginalContent::Text(decoded) => OriginalContent::Text(decoded),
         };
-        Some(Sight { path: self.real.clone(), digest })
+    }
+
+    /// What the model knows of it from now on: its own change, or that there was nothing to change. A change of
+    /// somebody else's stays unknown until it is read.
+    pub(crate) fn sight(&self, deed: Option<&Deed>) -> Option<Sight> {
+        if deed.is_some() && self.knowledge == Knowledge::Outdated {
+            return None;
+        }
+        let digest = self.digest_after(deed);
+        // The lines that it was not shown are there still: nothing replaces a file that is known in part.
+        let is_partial = self.knowledge == Knowledge::Partial && matches!(deed, Some(Deed::Put { .. }));
+        let lines = is_partial.then_some(SeenLines { first: 0, end: 0, total: None });
+        Some(Sight { path: self.real.clone(), digest, lines })
+    }
+
+    /// What names its content once that is done.
+    pub(crate) fn digest_after(&self, deed: Option<&Deed>) -> String {
+        match (deed, &self.writer) {
+            (Some(Deed::Put { bytes, .. }), TextStore::Disk) => digest(bytes),
+            (Some(Deed::Put { body, .. }), TextStore::Client(_)) => digest(body.as_bytes()),
+            (Some(Deed::Remove), _) => ABSENT.to_owned(),
+            (None, _) => self.digest.clone(),
+        }
     }
 
     /// The text, or why there is none.
     pub(crate) fn text(&self) -> Result<&Decoded, String> {
         match &self.content {
-            Content::Text(decoded) => Ok(decoded),
-            Content::Missing(error) | Content::Opaque(error) => Err(error.to_string()),
+            OriginalContent::Text(decoded) => Ok(decoded),
+            OriginalContent::Missing(error) | OriginalContent::Opaque(error) => Err(error.to_string()),
         }
     }
 
     /// What its text is written in; new files are UTF-8.
     pub(crate) fn encoding(&self) -> Encoding {
         match &self.content {
-            Content::Text(decoded) => decoded.encoding,
-            Content::Missing(_) | Content::Opaque(_) => Encoding::UTF_8,
+            OriginalContent::Text(decoded) => decoded.encoding,
+            OriginalContent::Missing(_) | OriginalContent::Opaque(_) => Encoding::UTF_8,
         }
     }
 
     /// The file with this text instead.
     pub(crate) fn put(&self, body: String, mode: NewMode, encoding: Encoding) -> Result<Deed, FileError> {
         let encoding = match self.writer {
-            Keeper::Disk => encoding,
+            TextStore::Disk => encoding,
             // How a client writes its files is its own business.
-            Keeper::Client(_) => Encoding::UTF_8,
+            TextStore::Client(_) => Encoding::UTF_8,
         };
         let encoded = encoding.encode(&body);
         let bytes = encoded.map_err(|reason| FileError::Unencodable { path: self.path.clone(), reason })?;
         Ok(Deed::Put { bytes, body, mode })
     }
 
-    /// A client's text with the end that the file has: some clients take the last line feed away, others add one.
+    /// A client's text with the end that the file has: some clients take the last line feed away, others add
+    /// one.
     pub(super) fn with_its_end(&self, body: String) -> String {
-        let Content::Text(disk) = &self.content else { return body };
+        let OriginalContent::Text(disk) = &self.content else { return body };
         let bare = |text: &str| {
             let text = text.strip_suffix('\n').unwrap_or(text);
             text.strip_suffix('\r').unwrap_or(text).len()

@@ -1,4 +1,4 @@
-//! Which addresses are of the public internet, which of somebody's own network, and which nobody reaches. Pure.
+//! Which addresses are of the public internet, which of a private network, and which can't be reached. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,7 +18,8 @@ pub(super) enum Realm {
 const METADATA_NAMES: [&str; 5] =
     ["instance-data", "instance-data.ec2.internal", "metadata", "metadata.google.internal", "metadata.goog"];
 
-/// What ends a name that no public registry gives away: RFC 6761, 6762, 8375, and the one that ICANN keeps for private use.
+/// What ends a name that no public registry gives away: RFC 6761, 6762, 8375, and the one that ICANN keeps for
+/// private use.
 const OWN_ENDINGS: [&str; 4] = [".localhost", ".local", ".internal", ".home.arpa"];
 
 /// A host may be closed before anybody looks where it leads.
@@ -36,8 +37,8 @@ pub(super) fn closed(host: &Host<&str>) -> Option<&'static str> {
     }
 }
 
-/// Whether the user's word about this host opens addresses of their own network. A public name does not: who owns it can lead it
-/// anywhere at any time.
+/// Whether the user's word about this host opens addresses of their own network. A public name does not: who
+/// owns it can lead it anywhere at any time.
 pub(super) fn may_open_own(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => {
@@ -97,7 +98,7 @@ fn realm_v6(address: Ipv6Addr) -> Realm {
     }
 }
 
-/// Nobody grants what they can't read: the user's own addresses are granted as they are usually written.
+/// A person can only grant what they can read: private addresses are granted as they are usually written.
 fn embedded(high: u16, low: u16) -> Realm {
     let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
     match realm_v4(Ipv4Addr::new(a, b, c, d)) {

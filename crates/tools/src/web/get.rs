@@ -1,4 +1,5 @@
-//! One GET over http(s): every hop is resolved, judged and then dialled at exactly the addresses that were judged.
+//! One GET over http(s): every hop is resolved, judged and then dialled at exactly the addresses that were
+//! judged.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -106,7 +107,7 @@ async fn ask(names: &dyn Names, url: &Url, grant: NetworkGrant) -> Result<Respon
     }
     let pinned: Vec<SocketAddr> =
         found.iter().map(|address| SocketAddr::new(names.dial(*address), 0)).collect();
-    // A client of its own for each hop: it knows this host at these addresses and asks nobody else.
+    // A client of its own for each hop: it knows this host at these addresses and asks no name server.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::builder()
         .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))

@@ -59,7 +59,7 @@ fn markdown(html: String, url: &str) -> Result<String, String> {
 pub(super) fn parse(html: &str, within: Duration) -> Result<Document, String> {
     let too_deep = || format!("is nested more than {WEB_NESTING} levels deep");
     let started = Instant::now();
-    // What stands in `noscript` is for us.
+    // What is in `noscript` is for us.
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let options = ParseOpts { tree_builder, ..ParseOpts::default() };
     let mut parser = html5ever::parse_document(Document::default(), options);

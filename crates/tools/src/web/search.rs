@@ -1,4 +1,5 @@
-//! Asks the search service that the user configured: one request, one list of hits. Knows no session and no rule.
+//! Asks the search service that the user configured: one request, one list of hits. Knows no session and no
+//! rule.
 //!
 //! The address is the user's own choice, so unlike those of `web_fetch` it may be on this machine.
 
@@ -15,6 +16,7 @@ mod tests;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use attache_core::legible::visible;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
@@ -22,11 +24,10 @@ use serde_json::Value;
 use url::{Host, Url};
 
 use super::get::innermost;
-use crate::fence::visible;
 use crate::limits::{SEARCH_ANSWER_BYTES, SEARCH_SAID_CHARACTERS, WEB_CONNECT_TIME, WEB_SEARCH_TIME};
 
 pub(crate) use budget::Budget;
-pub(crate) use hit::Hit;
+pub(crate) use hit::SearchHit;
 pub use key::SearchKey;
 
 /// The services that can be asked.
@@ -150,7 +151,7 @@ impl SearchEndpoint {
         }
     }
 
-    fn hits(&self, body: &[u8]) -> Result<Vec<Hit>, SearchError> {
+    fn hits(&self, body: &[u8]) -> Result<Vec<SearchHit>, SearchError> {
         let answer: Value = serde_json::from_slice(body).map_err(|_| SearchError::Unreadable)?;
         let hits = match self.service {
             Service::Brave(_) => brave::hits(&answer),
@@ -236,12 +237,12 @@ impl Searcher {
     }
 
     /// At most as many hits as were asked for.
-    pub(crate) async fn search(&self, asked: Asked<'_>) -> Result<Vec<Hit>, SearchError> {
+    pub(crate) async fn search(&self, asked: Asked<'_>) -> Result<Vec<SearchHit>, SearchError> {
         let answered = tokio::time::timeout(self.time, self.ask(asked)).await;
         answered.unwrap_or(Err(SearchError::TimedOut(self.time)))
     }
 
-    async fn ask(&self, asked: Asked<'_>) -> Result<Vec<Hit>, SearchError> {
+    async fn ask(&self, asked: Asked<'_>) -> Result<Vec<SearchHit>, SearchError> {
         let request = self.endpoint.request(self.client()?, &asked)?;
         let response = request.header(ACCEPT, "application/json").send().await.map_err(transport)?;
         let status = response.status();
@@ -264,7 +265,7 @@ impl Searcher {
         let builder = Client::builder()
             .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(WEB_CONNECT_TIME)
-            // A redirect would carry the key to a place nobody configured.
+            // A redirect would carry the key to a place that is not configured.
             .redirect(reqwest::redirect::Policy::none());
         // Servers on this machine are never asked through a proxy.
         let builder = if is_loopback(&self.endpoint.address) { builder.no_proxy() } else { builder };
@@ -282,7 +283,7 @@ fn is_loopback(address: &Url) -> bool {
     }
 }
 
-/// The address with a path of the service's own behind whatever path it has.
+/// The address with a path of the service's own behind the path that it has.
 fn below(address: &Url, path: &str) -> Url {
     let mut url = address.clone();
     let base = url.path().trim_end_matches('/').to_owned();

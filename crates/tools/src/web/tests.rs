@@ -17,7 +17,8 @@ const PUBLIC: &str = "93.184.216.34";
 /// Of somebody's own network.
 const OWN: &str = "10.0.0.7";
 
-/// Answers in order, the last again and again; these addresses are our server, and no other but its own is dialled.
+/// Answers in order, the last again and again; these addresses are our server, and no other but its own is
+/// dialled.
 #[derive(Debug)]
 struct Fake(Mutex<Vec<Vec<IpAddr>>>);
 

@@ -1,5 +1,5 @@
-//! One attack in a place made anew each time: with the watchdog alone, with the sandbox alone, with both under `all`, and with
-//! nothing.
+//! One attack in a place made anew each time: with the watchdog alone, with the sandbox alone, with both under
+//! `all`, and with nothing.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::path::Path;
 use attache_core::ports::tool::{Access, NetworkGrant, WriteGrant};
 use attache_core::ports::{ToolOutcome, ToolPlan, ToolRuntime};
 use attache_core::watchdog::{
-    Action, Approval, Commands, Containment, Ground, Judge, Judged, Matter, Rulebook, Rules,
+    Action, Approval, Commands, Containment, Judge, Judged, Matter, PatternBase, Rulebook, Rules,
 };
-use attache_tools::sandbox::Level;
+use attache_sandbox::Level;
 use serde_json::{Value, json};
 
 use super::table::Attack;
@@ -126,7 +126,7 @@ fn judged(
     containment: Containment,
 ) -> Judged {
     let workspace = &trial.workspace;
-    let ground = Ground { root: &workspace.root, home: workspace.guarded.home() };
+    let ground = PatternBase { root: &workspace.root, home: workspace.guarded.home() };
     let judge = Judge {
         rules: &Rulebook::new(&[], &[], &Rules::default(), ground),
         commands: Commands::Any,

@@ -1,4 +1,5 @@
-//! A directory swapped for a link out of the root, over and over, while the tool writes into it ten thousand times.
+//! A directory swapped for a link out of the root, over and over, while the tool writes into it ten thousand
+//! times.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::world::Harm;
-use crate::shell::corpus::unescaped;
+use crate::corpus_lines::unescaped;
 
 pub(super) struct Attack {
     /// The row of the robustness list.

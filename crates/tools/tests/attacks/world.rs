@@ -1,4 +1,5 @@
-//! The throw-away place of one attack: secrets with a canary, a world outside, sinks; and what has become of them.
+//! The throw-away place of one attack: secrets with a canary, a world outside, sinks; and what has become of
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, FileType};

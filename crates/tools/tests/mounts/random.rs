@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use attache_tools::sandbox::Level;
+use attache_sandbox::Level;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::told;

@@ -1,15 +1,17 @@
-//! What git shows without a path that names it, and files that options of a command read: asked about where rules say so.
+//! What git shows without a path that names it, and files that options of a command read: asked about where
+//! rules say so.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use attache_core::ports::tool::{Access, CommandNature};
-use attache_core::watchdog::{Action, Approval, Closed, Rule, Rulebook, Rules};
-use attache_tools::shell::{Ground, Reading, Repository, Tracked, read, repository, tracked};
+use attache_core::watchdog::{Action, Approval, ReadRules, Rule, Rulebook, Rules};
+use attache_sandbox::programs::Programs;
+use attache_shell::{Context, Disk, Footprint, Nature, Repository, Touch, Tracked, read};
+use attache_tools::{DiskOfWorkspace, RestrictionsOfSession};
 use proptest::prelude::*;
 
-use super::ground;
+use super::{GUARDED, context};
 
 struct Place {
     _directory: tempfile::TempDir,
@@ -55,18 +57,19 @@ impl Place {
         assert!(done.status.success(), "{arguments}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
-    fn closed(&self, rules: &[(&str, Action)]) -> Closed {
+    fn closed(&self, rules: &[(&str, Action)]) -> ReadRules {
         let rules: Vec<Rule> =
             rules.iter().map(|(pattern, action)| Rule::new("read", pattern, *action)).collect();
-        let ground = attache_core::watchdog::Ground { root: &self.root, home: None };
-        let book = Rulebook::new(&[], &rules, &Rules::default(), ground);
-        Closed::of(&Arc::new(book), Approval::Ask).unwrap()
+        let context = attache_core::watchdog::PatternBase { root: &self.root, home: None };
+        let book = Rulebook::new(&[], &rules, &Rules::default(), context);
+        ReadRules::of(&Arc::new(book), Approval::Ask).unwrap()
     }
 
-    fn read_in(&self, directory: &Path, command: &str, rules: &[(&str, Action)]) -> Reading {
+    fn read_in(&self, directory: &Path, command: &str, rules: &[(&str, Action)]) -> Footprint {
         let closed = self.closed(rules);
-        let ground = Ground { directory, repository, tracked, closed: Some(&closed), ..ground() };
-        read(command, &ground)
+        let disk = DiskOfWorkspace::new(Programs::default());
+        let restrictions = RestrictionsOfSession { guarded: &GUARDED, closed: Some(&closed) };
+        read(command, &Context { directory, disk: &disk, restrictions: &restrictions, ..context() })
     }
 
     /// Whether it is let pass: nothing but reads, and none of them under a rule.
@@ -76,16 +79,20 @@ impl Place {
 
     fn passes_in(&self, directory: &Path, command: &str, rules: &[(&str, Action)]) -> bool {
         let closed = self.closed(rules);
-        self.read_in(directory, command, rules).accesses.iter().all(|access| match access {
-            Access::Command(command) => command.nature == CommandNature::ReadOnly,
-            Access::ReadPath(path) => !closed.keeps(path, &self.root),
-            Access::WritePath(_) | Access::Network { .. } => false,
+        self.read_in(directory, command, rules).touches.iter().all(|touch| match touch {
+            Touch::Command(command) => command.nature == Nature::ReadOnly,
+            Touch::Read(path) => !closed.keeps(path, &self.root),
+            Touch::Write(_) | Touch::Host(_) => false,
         })
     }
 }
 
 /// Commands that show the contents of tracked files without naming them.
-const SHOW: [&str; 33] = [
+const SHOW: [&str; 37] = [
+    "git diff -- --stat .",
+    "git diff HEAD~1 HEAD -- --stat .",
+    "git diff --src-prefix --stat",
+    "git diff -S --stat",
     "git grep x",
     "git grep -n x",
     "git grep x HEAD",
@@ -171,8 +178,8 @@ fn what_is_tracked_and_under_a_rule_is_asked_for() {
             assert!(!place.passes(command, rules), "{file}: {command}");
         }
         for command in QUIET {
-            let reading = place.read_in(&place.root, command, rules);
-            assert!(place.passes(command, rules), "{file}: {command}: {reading:?}");
+            let footprint = place.read_in(&place.root, command, rules);
+            assert!(place.passes(command, rules), "{file}: {command}: {footprint:?}");
         }
         let other = [("notes/*", Action::Allow), ("*", Action::Allow)];
         if file != "keys/id_rsa" {
@@ -241,8 +248,8 @@ fn paths_say_what_is_shown() {
         ("git diff gone", false),
         ("git cat-file -p src", false),
     ] {
-        let reading = place.read_in(&place.root, command, &[]);
-        assert_eq!(place.passes(command, &[]), passes, "{command}: {reading:?}");
+        let footprint = place.read_in(&place.root, command, &[]);
+        assert_eq!(place.passes(command, &[]), passes, "{command}: {footprint:?}");
     }
 }
 
@@ -263,11 +270,8 @@ fn a_search_of_what_is_not_tracked_is_one_of_the_directory() {
         "git stash show --include-untracked",
     ] {
         assert!(!place.passes(command, &[]), "{command}");
-        let reads = |reading: &Reading| {
-            reading
-                .accesses
-                .iter()
-                .any(|access| matches!(access, Access::ReadPath(path) if path.ends_with(".env")))
+        let reads = |footprint: &Footprint| {
+            footprint.touches.iter().any(|touch| matches!(touch, Touch::Read(path) if path.ends_with(".env")))
         };
         let is_stash = command.contains("stash");
         assert!(is_stash || reads(&place.read_in(&place.root, command, &[])), "{command} names it");
@@ -283,24 +287,32 @@ fn a_search_of_what_is_not_tracked_is_one_of_the_directory() {
     }
 }
 
+struct UnreadableIndex;
+
+impl Disk for UnreadableIndex {
+    fn repository(&self, _: &Path) -> Repository {
+        Repository::Plain
+    }
+
+    fn tracked(&self, _: &Path, _: &mut dyn FnMut(&Path)) -> Tracked {
+        Tracked::Unknown
+    }
+}
+
 #[test]
 fn where_the_index_does_not_tell_it_asks_for_this_line_only() {
     let place = Place::with(&["src/a.rs"]);
     let closed = place.closed(&[]);
-    let ground = Ground {
-        directory: &place.root,
-        repository: |_| Repository::Plain,
-        tracked: |_, _| Tracked::Unknown,
-        closed: Some(&closed),
-        ..ground()
-    };
+    let restrictions = RestrictionsOfSession { guarded: &GUARDED, closed: Some(&closed) };
+    let context =
+        Context { directory: &place.root, disk: &UnreadableIndex, restrictions: &restrictions, ..context() };
     for command in SHOW {
-        let reading = read(command, &ground);
-        let asks = reading.accesses.iter().any(|access| match access {
-            Access::Command(command) => (&command.nature, command.prefix) == (&CommandNature::Effects, 0),
-            Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => false,
+        let footprint = read(command, &context);
+        let asks = footprint.touches.iter().any(|touch| match touch {
+            Touch::Command(command) => (&command.nature, command.prefix) == (&Nature::Effects, 0),
+            Touch::Read(_) | Touch::Write(_) | Touch::Host(_) => false,
         });
-        assert!(asks, "{command}: {reading:?}");
+        assert!(asks, "{command}: {footprint:?}");
     }
 }
 
@@ -309,8 +321,8 @@ fn a_linked_work_tree_is_read_as_well() {
     let place = Place::with(&["src/a.rs", ".env"]);
     place.git("worktree add -q ../other");
     let other = place.root.parent().unwrap().join("other");
-    let reading = place.read_in(&other, "git diff", &[]);
-    assert!(reading.accesses.contains(&Access::ReadPath(other.join(".env"))), "{reading:?}");
+    let footprint = place.read_in(&other, "git diff", &[]);
+    assert!(footprint.touches.contains(&Touch::Read(other.join(".env"))), "{footprint:?}");
 }
 
 #[test]
@@ -330,21 +342,21 @@ fn what_acts_and_shows_names_it_too() {
         "git reflog -p",
         "git log --patc",
     ] {
-        let reading = place.read_in(&place.root, command, &[]);
-        let env = Access::ReadPath(place.root.join(".env"));
-        assert!(reading.accesses.contains(&env), "{command}: {reading:?}");
+        let footprint = place.read_in(&place.root, command, &[]);
+        let env = Touch::Read(place.root.join(".env"));
+        assert!(footprint.touches.contains(&env), "{command}: {footprint:?}");
     }
 }
 
 /// What the first words of a command that an answer covers are, and the files it reads.
-fn covered(reading: &Reading) -> (usize, Vec<&Path>) {
+fn covered(footprint: &Footprint) -> (usize, Vec<&Path>) {
     let mut prefix = usize::MAX;
     let mut reads = Vec::new();
-    for access in &reading.accesses {
-        match access {
-            Access::Command(command) => prefix = prefix.min(command.prefix),
-            Access::ReadPath(path) => reads.push(path.as_path()),
-            Access::WritePath(_) | Access::Network { .. } => {}
+    for touch in &footprint.touches {
+        match touch {
+            Touch::Command(command) => prefix = prefix.min(command.prefix),
+            Touch::Read(path) => reads.push(path.as_path()),
+            Touch::Write(_) | Touch::Host(_) => {}
         }
     }
     (prefix, reads)
@@ -384,9 +396,9 @@ fn an_option_that_reads_a_file_names_it() {
     {
         for file in [Path::new(".env"), &outside] {
             let command = option.replace("FILE", &file.display().to_string());
-            let reading = place.read_in(&place.root, &command, &[]);
-            let (_, reads) = covered(&reading);
-            assert!(reads.contains(&place.root.join(file).as_path()), "{command}: {reading:?}");
+            let footprint = place.read_in(&place.root, &command, &[]);
+            let (_, reads) = covered(&footprint);
+            assert!(reads.contains(&place.root.join(file).as_path()), "{command}: {footprint:?}");
         }
     }
 }
@@ -395,13 +407,13 @@ fn an_option_that_reads_a_file_names_it() {
 fn what_is_written_is_not_said_to_be_read() {
     let place = Place::with(&["a"]);
     for command in ["rm a", "touch a", "chmod +x a"] {
-        let reading = place.read_in(&place.root, command, &[]);
-        assert_eq!(covered(&reading).1, [] as [&Path; 0], "{command}: {reading:?}");
+        let footprint = place.read_in(&place.root, command, &[]);
+        assert_eq!(covered(&footprint).1, [] as [&Path; 0], "{command}: {footprint:?}");
     }
 }
 
 fn any_command() -> impl Strategy<Value = String> {
-    let lines = super::corpus::lines().into_iter().filter(|line| line.verdict == "ask");
+    let lines = crate::corpus_lines::lines().into_iter().filter(|line| line.verdict == "ask");
     prop::sample::select(lines.map(|line| line.command).collect::<Vec<_>>())
 }
 
@@ -422,21 +434,21 @@ proptest! {
             place
         });
         let command = format!("{line} {}", form.replace("FILE", ".env"));
-        let reading = PLACE.read_in(&PLACE.root, &command, &[]);
-        let last = reading.accesses.iter().rev().find_map(|access| match access {
-            Access::Command(command) => Some(command),
-            Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => None,
+        let footprint = PLACE.read_in(&PLACE.root, &command, &[]);
+        let last = footprint.touches.iter().rev().find_map(|touch| match touch {
+            Touch::Command(command) => Some(command),
+            Touch::Read(_) | Touch::Write(_) | Touch::Host(_) => None,
         });
         let is_covered = last.is_some_and(|command| {
-            command.prefix > 0 && command.nature == CommandNature::Effects
-                && command.words.iter().any(|word| word.contains(".env"))
+            command.prefix > 0 && command.nature == Nature::Effects
+                && command.words.iter().skip(command.prefix).any(|word| word.contains(".env"))
         });
         let file = last.map(|command| command.directory.join(".env"));
-        let is_named = reading.accesses.iter().any(|access| match access {
-            Access::ReadPath(path) | Access::WritePath(path) => Some(path) == file.as_ref(),
-            Access::Command(_) | Access::Network { .. } => false,
+        let is_named = footprint.touches.iter().any(|touch| match touch {
+            Touch::Read(path) | Touch::Write(path) => Some(path) == file.as_ref(),
+            Touch::Command(_) | Touch::Host(_) => false,
         });
         let is_there = file.as_ref().is_some_and(|file| file.exists());
-        prop_assert!(!is_covered || is_named || !is_there, "{command}: {reading:?}");
+        prop_assert!(!is_covered || is_named || !is_there, "{command}: {footprint:?}");
     }
 }

@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use attache_core::ports::tool::{Access, CommandNature};
-use attache_tools::programs::Programs;
-use attache_tools::shell::{Ground, read};
+use attache_sandbox::programs::Programs;
+use attache_shell::{Context, Nature, Touch, read};
+use attache_tools::DiskOfWorkspace;
 
-use super::ground;
+use super::context;
 
 fn program(path: &Path) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -16,8 +16,9 @@ fn program(path: &Path) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// Whether every command of a line is known to read only, in a root with programs of its own; and what is said of others.
-fn reading(line: &str, path: &str) -> Result<(), String> {
+/// Whether every command of a line is known to read only, in a root with programs of its own; and what is said
+/// of others.
+fn footprint(line: &str, path: &str) -> Result<(), String> {
     let place = tempfile::tempdir().unwrap();
     let base = place.path().canonicalize().unwrap();
     let root = base.join("w");
@@ -33,11 +34,12 @@ fn reading(line: &str, path: &str) -> Result<(), String> {
     let path = path.replace('@', base.to_str().unwrap());
     let own: Vec<PathBuf> = vec![root.clone()];
     let programs = Programs::new(Some(OsStr::new(&path)), own.iter());
-    let ground = Ground { directory: &root, programs: &programs, ..ground() };
+    let disk = DiskOfWorkspace::new(programs);
+    let context = Context { directory: &root, disk: &disk, ..context() };
     let line = line.replace('@', base.to_str().unwrap());
-    for access in read(&line, &ground).accesses {
-        if let Access::Command(command) = access
-            && command.nature != CommandNature::ReadOnly
+    for touch in read(&line, &context).touches {
+        if let Touch::Command(command) = touch
+            && command.nature != Nature::ReadOnly
         {
             return Err(command.why.unwrap_or_default());
         }
@@ -65,9 +67,9 @@ fn what_resolves_into_a_root_asks_and_says_why() {
         ("echo $(ls)", venv),
         ("python3 --version", venv),
     ] {
-        let said = reading(line, path);
+        let said = footprint(line, path);
         assert!(
-            said.as_ref().is_err_and(|why| why.contains("a program of the session's own directories")),
+            said.as_ref().is_err_and(|why| why.contains("a program of the workspace")),
             "{line} {said:?}"
         );
     }
@@ -83,6 +85,6 @@ fn what_resolves_elsewhere_passes() {
         ("ls", ".:bin::@/system"),
         ("python3 --version", "@/system"),
     ] {
-        assert_eq!(reading(line, path), Ok(()), "{line}");
+        assert_eq!(footprint(line, path), Ok(()), "{line}");
     }
 }

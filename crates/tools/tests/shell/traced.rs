@@ -1,5 +1,5 @@
-//! What the reader names and what really runs: generated commands in the sandbox, all of it under `strace`. Every program
-//! has to be in the list.
+//! What the reader names and what really runs: generated commands in the sandbox, all of it under `strace`.
+//! Every program has to be in the list.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use attache_core::ports::ToolOutcome;
-use attache_tools::sandbox::Level;
-use attache_tools::shell::{Ground, Reading, read};
+use attache_sandbox::Level;
+use attache_shell::{Context, Footprint, read};
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::json;
 
@@ -35,18 +35,18 @@ fn every_program_that_runs_was_named_before() {
         ..Config::default()
     });
     let outcome = runner.run(&commands::command(), |command| {
-        let reading = tracer.read(&command);
-        if is_unclear(&reading) {
+        let footprint = tracer.read(&command);
+        if is_unclear(&footprint) {
             return Ok(());
         }
         let ran = tracer.run(&command);
         clear.fetch_add(1, Ordering::Relaxed);
         executed.fetch_add(ran.len(), Ordering::Relaxed);
-        match unnamed(&ran, &reading).as_slice() {
+        match unnamed(&ran, &footprint).as_slice() {
             [] => Ok(()),
             missing => Err(TestCaseError::fail(format!(
                 "{missing:?} ran, named were {:?}: {command}",
-                reading.programs
+                footprint.programs
             ))),
         }
     });
@@ -70,8 +70,8 @@ fn the_tracer_sees_what_runs() {
     assert_eq!(tracer.run("strace true 2> /dev/null && ls").into_iter().collect::<Vec<_>>(), ["strace"]);
 }
 
-/// Commands in a sandbox that is traced from outside: inside, tracing is denied. The `bwrap` that is found first is a
-/// script which runs the real one under `strace`.
+/// Commands in a sandbox that is traced from outside: inside, tracing is denied. The `bwrap` that is found
+/// first is a script which runs the real one under `strace`.
 struct Tracer {
     trial: Trial,
     traces: PathBuf,
@@ -110,10 +110,10 @@ impl Tracer {
         Some(Self { trial: Trial::held(Level::Full), traces, runtime })
     }
 
-    fn read(&self, command: &str) -> Reading {
+    fn read(&self, command: &str) -> Footprint {
         let root = &self.trial.root;
         self.plant();
-        read(command, &Ground { directory: root, home: Some(root), ..super::ground() })
+        read(command, &Context { directory: root, home: Some(root), ..super::context() })
     }
 
     /// The same files before each command.
@@ -173,8 +173,8 @@ fn executed(line: &str) -> Option<String> {
     rest.ends_with(" = 0").then(|| name.to_owned())
 }
 
-fn unnamed(ran: &BTreeSet<String>, reading: &Reading) -> Vec<String> {
+fn unnamed(ran: &BTreeSet<String>, footprint: &Footprint) -> Vec<String> {
     let names: BTreeSet<&str> =
-        reading.programs.iter().map(|name| name.rsplit('/').next().unwrap_or(name)).collect();
+        footprint.programs.iter().map(|name| name.rsplit('/').next().unwrap_or(name)).collect();
     ran.iter().filter(|name| !names.contains(name.as_str())).cloned().collect()
 }

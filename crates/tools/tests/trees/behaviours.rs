@@ -1,6 +1,7 @@
-//! What commands do to stay: shell texts that leave processes behind in every way that is known. Runs none of them.
+//! What commands do to stay: shell texts that leave processes behind in every way that is known. Runs none of
+//! them.
 
-use attache_tools::sandbox::Level;
+use attache_sandbox::Level;
 
 /// Stands for the mark that all processes of one run carry, among their arguments or in their environment.
 const MARK: &str = "MARK";
@@ -23,7 +24,8 @@ pub(super) enum Output {
 #[derive(Clone, Copy, Debug)]
 enum Text {
     Everywhere(&'static str),
-    /// Where processes are counted it may be the real thing; elsewhere it must stop by itself, for the machine's sake.
+    /// Where processes are counted it may be the real thing; elsewhere it must stop by itself, for the
+    /// machine's sake.
     Bomb {
         counted: &'static str,
         bounded: &'static str,

@@ -1,4 +1,5 @@
-//! Collects the keys of one JSON object and makes the chunk its `type` names; what the type has no place for stays in `rest`.
+//! Collects the keys of one JSON object and makes the chunk its `type` names; what the type has no place for
+//! stays in `rest`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,22 +13,23 @@ use crate::ids::CallId;
 
 /// The object's keys: `type`, those some chunk type knows, and all others.
 #[derive(Default)]
-pub(super) struct Fields {
+pub(super) struct ChunkFields {
     kind: Option<String>,
     known: Vec<(&'static str, Value)>,
     unknown: Map<String, Value>,
 }
 
 /// What is wrong with a field; the chunk's type is added by the caller, who knows it.
-enum Problem {
+enum FieldProblem {
     Missing(&'static str),
     Wrong(&'static str, &'static str),
     UnknownType,
 }
 
-type Taken<T> = Result<T, Problem>;
+type Taken<T> = Result<T, FieldProblem>;
 
-/// Whether the AI SDK's schema names `providerMetadata` and `toolMetadata` for a type; where it does not, any value is legal there.
+/// Whether the AI SDK's schema names `providerMetadata` and `toolMetadata` for a type; where it does not, any
+/// value is legal there.
 #[derive(Clone, Copy)]
 enum Metadata {
     Free,
@@ -65,13 +67,13 @@ const KNOWN: [&str; 26] = [
     "filename",
 ];
 
-impl Fields {
+impl ChunkFields {
     pub(super) fn into_chunk(mut self) -> Result<Chunk, ChunkError> {
         let kind = self.kind.take().ok_or(ChunkError::NoType)?;
         self.build(&kind).map_err(|problem| match problem {
-            Problem::Missing(field) => ChunkError::MissingField { kind, field },
-            Problem::Wrong(field, expected) => ChunkError::WrongField { kind, field, expected },
-            Problem::UnknownType => ChunkError::UnknownType(kind),
+            FieldProblem::Missing(field) => ChunkError::MissingField { kind, field },
+            FieldProblem::Wrong(field, expected) => ChunkError::WrongField { kind, field, expected },
+            FieldProblem::UnknownType => ChunkError::UnknownType(kind),
         })
     }
 
@@ -185,7 +187,7 @@ impl Fields {
                 rest: self.rest(Metadata::Free)?,
             },
             _ => {
-                let name = kind.strip_prefix("data-").ok_or(Problem::UnknownType)?;
+                let name = kind.strip_prefix("data-").ok_or(FieldProblem::UnknownType)?;
                 Chunk::Data {
                     name: name.to_owned(),
                     id: f.optional_text("id")?,
@@ -204,18 +206,18 @@ impl Fields {
 
     /// A value of any kind; null is one, a missing key is not.
     fn value(&mut self, name: &'static str) -> Taken<Value> {
-        self.take(name).ok_or(Problem::Missing(name))
+        self.take(name).ok_or(FieldProblem::Missing(name))
     }
 
     fn text(&mut self, name: &'static str) -> Taken<String> {
-        self.optional_text(name)?.ok_or(Problem::Missing(name))
+        self.optional_text(name)?.ok_or(FieldProblem::Missing(name))
     }
 
     fn optional_text(&mut self, name: &'static str) -> Taken<Option<String>> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Problem::Wrong(name, "a string")),
+            Some(_) => Err(FieldProblem::Wrong(name, "a string")),
         }
     }
 
@@ -223,7 +225,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(flag)),
-            Some(_) => Err(Problem::Wrong(name, "true or false")),
+            Some(_) => Err(FieldProblem::Wrong(name, "true or false")),
         }
     }
 
@@ -239,7 +241,7 @@ impl Fields {
         let encoding = self.optional_text("inputEncoding")?;
         match encoding.as_deref() {
             None | Some("json" | "text") => Ok(encoding),
-            Some(_) => Err(Problem::Wrong("inputEncoding", "`json` or `text`")),
+            Some(_) => Err(FieldProblem::Wrong("inputEncoding", "`json` or `text`")),
         }
     }
 
@@ -248,7 +250,7 @@ impl Fields {
         match self.optional_text("finishReason")? {
             None => Ok(None),
             Some(text) => {
-                FinishReason::parse(&text).map(Some).ok_or(Problem::Wrong("finishReason", expected))
+                FinishReason::parse(&text).map(Some).ok_or(FieldProblem::Wrong("finishReason", expected))
             }
         }
     }
@@ -258,7 +260,8 @@ impl Fields {
         Ok(ToolMarks { title, ..self.output_marks_without_title()? })
     }
 
-    /// The schema has no `title` on outputs: a string goes to its place, anything else is an unknown key like others.
+    /// The schema has no `title` on outputs: a string goes to its place, anything else is an unknown key like
+    /// others.
     fn output_marks(&mut self) -> Taken<ToolMarks> {
         let titled = self.known.iter().any(|(key, value)| *key == "title" && value.is_string());
         let title = if titled { self.optional_text("title")? } else { None };
@@ -274,7 +277,7 @@ impl Fields {
     fn check_signature(&self) -> Taken<()> {
         match self.unknown.get("signature") {
             None | Some(Value::String(_)) => Ok(()),
-            Some(_) => Err(Problem::Wrong("signature", "a string")),
+            Some(_) => Err(FieldProblem::Wrong("signature", "a string")),
         }
     }
 
@@ -291,10 +294,10 @@ impl Fields {
             Metadata::ProviderAndTool => (true, true),
         };
         if checks_provider && !provider_metadata.as_ref().is_none_or(is_object_of_objects) {
-            return Err(Problem::Wrong("providerMetadata", "an object of objects"));
+            return Err(FieldProblem::Wrong("providerMetadata", "an object of objects"));
         }
         if checks_tool && !tool_metadata.as_ref().is_none_or(Value::is_object) {
-            return Err(Problem::Wrong("toolMetadata", "an object"));
+            return Err(FieldProblem::Wrong("toolMetadata", "an object"));
         }
         let mut unknown = self.unknown;
         unknown.extend(self.known.into_iter().map(|(key, value)| (key.to_owned(), value)));
@@ -306,7 +309,7 @@ fn is_object_of_objects(value: &Value) -> bool {
     value.as_object().is_some_and(|object| object.values().all(Value::is_object))
 }
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for ChunkFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(FieldsVisitor)
     }
@@ -315,26 +318,26 @@ impl<'de> Deserialize<'de> for Fields {
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields;
+    type Value = ChunkFields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a chunk object")
     }
 
     /// Of a doubled key the last one counts, as in JavaScript.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-        let mut fields = Fields::default();
-        while let Some(key) = map.next_key::<Key>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ChunkFields, A::Error> {
+        let mut fields = ChunkFields::default();
+        while let Some(key) = map.next_key::<FieldKey>()? {
             match key {
-                Key::Type => fields.kind = Some(map.next_value()?),
-                Key::Known(name) => {
+                FieldKey::Type => fields.kind = Some(map.next_value()?),
+                FieldKey::Known(name) => {
                     let value = map.next_value()?;
                     match fields.known.iter_mut().find(|(key, _)| *key == name) {
                         Some(slot) => slot.1 = value,
                         None => fields.known.push((name, value)),
                     }
                 }
-                Key::Unknown(name) => {
+                FieldKey::Unknown(name) => {
                     fields.unknown.insert(name, map.next_value()?);
                 }
             }
@@ -343,13 +346,13 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
-enum Key {
+enum FieldKey {
     Type,
     Known(&'static str),
     Unknown(String),
 }
 
-impl<'de> Deserialize<'de> for Key {
+impl<'de> Deserialize<'de> for FieldKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(KeyVisitor)
     }
@@ -358,19 +361,19 @@ impl<'de> Deserialize<'de> for Key {
 struct KeyVisitor;
 
 impl Visitor<'_> for KeyVisitor {
-    type Value = Key;
+    type Value = FieldKey;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Key, E> {
+    fn visit_str<E>(self, text: &str) -> Result<FieldKey, E> {
         if text == "type" {
-            return Ok(Key::Type);
+            return Ok(FieldKey::Type);
         }
         Ok(match KNOWN.iter().find(|known| **known == text) {
-            Some(known) => Key::Known(known),
-            None => Key::Unknown(text.to_owned()),
+            Some(known) => FieldKey::Known(known),
+            None => FieldKey::Unknown(text.to_owned()),
         })
     }
 }

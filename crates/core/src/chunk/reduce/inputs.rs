@@ -1,4 +1,5 @@
-//! The input of tool calls: one part per call, whose input streams or comes whole. What follows it is in `results`.
+//! The input of tool calls: one part per call, whose input streams or comes whole. What follows it is in
+//! `results`.
 
 use serde_json::Value;
 
@@ -7,8 +8,8 @@ use crate::chunk::{Rest, ToolMarks, partial_json};
 use crate::ids::CallId;
 use crate::part::{Part, ToolPart, ToolState};
 
-/// The parts of one call in the current step. A call named once as static and once as dynamic has two parts, as with
-/// the AI SDK's clients.
+/// The parts of one call in the current step. A call named once as static and once as dynamic has two parts, as
+/// with the AI SDK's clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StepCall {
     static_part: Option<usize>,
@@ -16,31 +17,31 @@ pub(super) struct StepCall {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum InputForm {
     Static,
     Dynamic,
 }
 
-impl Form {
+impl InputForm {
     fn of(dynamic: Option<bool>) -> Self {
         if dynamic == Some(true) { Self::Dynamic } else { Self::Static }
     }
 }
 
 impl StepCall {
-    fn get(self, form: Form) -> Option<usize> {
+    fn get(self, form: InputForm) -> Option<usize> {
         match form {
-            Form::Static => self.static_part,
-            Form::Dynamic => self.dynamic_part,
+            InputForm::Static => self.static_part,
+            InputForm::Dynamic => self.dynamic_part,
         }
     }
     fn first(self) -> Option<usize> {
         self.static_part.into_iter().chain(self.dynamic_part).min()
     }
-    fn set(&mut self, form: Form, index: usize) {
+    fn set(&mut self, form: InputForm, index: usize) {
         match form {
-            Form::Static => self.static_part = Some(index),
-            Form::Dynamic => self.dynamic_part = Some(index),
+            InputForm::Static => self.static_part = Some(index),
+            InputForm::Dynamic => self.dynamic_part = Some(index),
         }
     }
     /// Forgets parts before `base`; false when none is left.
@@ -55,20 +56,20 @@ impl StepCall {
 #[derive(Debug)]
 pub(super) struct PartialInput {
     text: String,
-    form: Form,
+    form: InputForm,
     tool_name: String,
     encoding: Option<String>,
     title: Option<String>,
     tool_metadata: Option<Value>,
     /// The part whose input this text is, as long as nothing else has set it.
-    live: Option<Live>,
+    live: Option<LiveInput>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Live {
+struct LiveInput {
     index: usize,
-    /// A dynamic part that a delta made (its start was a step ago) has no `rawInput` with the AI SDK's clients, until the
-    /// next delta.
+    /// A dynamic part that a delta made (its start was a step ago) has no `rawInput` with the AI SDK's clients,
+    /// until the next delta.
     shows_raw: bool,
 }
 
@@ -89,8 +90,8 @@ pub(super) struct UnreadableInput<'a> {
     pub(super) error_text: &'a str,
 }
 
-/// What an input chunk says about its call; everything it leaves out is taken away from the part, save for the fields
-/// `set_input` treats otherwise.
+/// What an input chunk says about its call; everything it leaves out is taken away from the part, save for the
+/// fields `set_input` treats otherwise.
 struct InputUpdate<'a> {
     call_id: &'a CallId,
     tool_name: &'a str,
@@ -143,7 +144,7 @@ impl Reducer {
     ) -> Touched {
         let update = InputUpdate::new(call_id, tool_name, ToolState::InputAvailable).with(marks, rest);
         let update = InputUpdate { input: Some(input.clone()), ..update };
-        let index = self.set_input(Form::of(marks.dynamic), update);
+        let index = self.set_input(InputForm::of(marks.dynamic), update);
         Touched::Part { index, ended: false }
     }
 
@@ -186,7 +187,7 @@ impl Reducer {
         rest: &Rest,
     ) -> Touched {
         self.read_live_input(call_id);
-        let form = Form::of(marks.dynamic);
+        let form = InputForm::of(marks.dynamic);
         let partial = PartialInput {
             text: String::new(),
             form,
@@ -211,7 +212,7 @@ impl Reducer {
             && let Some(tool) = self.parts.get_mut(index - self.base).and_then(Part::tool_mut)
         {
             partial.text.push_str(delta);
-            partial.live = Some(Live { index, shows_raw: true });
+            partial.live = Some(LiveInput { index, shows_raw: true });
             tool.state = ToolState::InputStreaming;
             return Ok(Touched::Part { index, ended: false });
         }
@@ -227,13 +228,14 @@ impl Reducer {
                 ..InputUpdate::new(call_id, &partial.tool_name, ToolState::InputStreaming)
             },
         );
-        partial.live = Some(Live { index, shows_raw: target.is_some() || partial.form == Form::Static });
+        partial.live =
+            Some(LiveInput { index, shows_raw: target.is_some() || partial.form == InputForm::Static });
         self.partial_inputs.insert(call_id.clone(), partial);
         Ok(Touched::Part { index, ended: false })
     }
 
-    /// An input that could not be read: a static part keeps it as raw input, a dynamic one as input. Which of the two the
-    /// call is, its first part in this step says; else the chunk.
+    /// An input that could not be read: a static part keeps it as raw input, a dynamic one as input. Which of
+    /// the two the call is, its first part in this step says; else the chunk.
     pub(super) fn input_error(
         &mut self,
         call_id: &CallId,
@@ -244,10 +246,10 @@ impl Reducer {
     ) -> Touched {
         let first = self.step_calls.get(call_id).and_then(|call| call.first());
         let held = first.and_then(|index| self.part_mut(index)?.tool().map(|tool| tool.dynamic));
-        let form = Form::of(held.or(marks.dynamic));
+        let form = InputForm::of(held.or(marks.dynamic));
         let (input, raw_input) = match form {
-            Form::Static => (None, Some(unreadable.input.clone())),
-            Form::Dynamic => (Some(unreadable.input.clone()), None),
+            InputForm::Static => (None, Some(unreadable.input.clone())),
+            InputForm::Dynamic => (Some(unreadable.input.clone()), None),
         };
         let update = InputUpdate {
             input,
@@ -260,7 +262,7 @@ impl Reducer {
     }
 
     /// Updates the call's part of this form in the current step, or makes it.
-    fn set_input(&mut self, form: Form, update: InputUpdate<'_>) -> usize {
+    fn set_input(&mut self, form: InputForm, update: InputUpdate<'_>) -> usize {
         let held = self.step_calls.get(update.call_id).and_then(|call| call.get(form));
         let index = held.unwrap_or_else(|| self.new_call(form, &update));
         if let Some(partial) = self.partial_inputs.get_mut(update.call_id)
@@ -296,9 +298,9 @@ impl Reducer {
         index
     }
 
-    fn new_call(&mut self, form: Form, update: &InputUpdate<'_>) -> usize {
+    fn new_call(&mut self, form: InputForm, update: &InputUpdate<'_>) -> usize {
         let tool = ToolPart::new(update.call_id.clone(), update.tool_name);
-        let tool = ToolPart { dynamic: form == Form::Dynamic, ..tool };
+        let tool = ToolPart { dynamic: form == InputForm::Dynamic, ..tool };
         let index = self.push(Part::Tool(Box::new(tool)));
         self.step_calls.entry(update.call_id.clone()).or_default().set(form, index);
         self.calls.insert(update.call_id.clone(), index);

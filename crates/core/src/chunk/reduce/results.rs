@@ -6,7 +6,7 @@ use super::{ReduceError, Reducer, Touched, replace_some, unknown};
 use crate::chunk::{Rest, ToolMarks};
 use crate::ids::CallId;
 use crate::metadata::OWN_KEY;
-use crate::part::{Approval, Part, ToolPart, ToolState};
+use crate::part::{Part, ToolApproval, ToolPart, ToolState};
 
 impl Reducer {
     pub(super) fn approval_request(
@@ -62,8 +62,8 @@ impl Reducer {
         Ok(Touched::Part { index, ended: true })
     }
 
-    /// The answer to a question, which the AI SDK has no chunk for. A transient `data-approval` of another shape is
-    /// somebody else's and says nothing about a part.
+    /// The answer to a question, which the AI SDK has no chunk for. A transient `data-approval` of another
+    /// shape is somebody else's and says nothing about a part.
     pub(super) fn approval_answer(&mut self, data: &Value) -> Result<Touched, ReduceError> {
         let text = |key| data.get(key).and_then(Value::as_str);
         let (Some(approval_id), Some(call_id), Some(approved)) =
@@ -119,7 +119,7 @@ impl Reducer {
     }
 }
 
-fn question(approval_id: &str, rest: &Rest) -> Approval {
+fn question(approval_id: &str, rest: &Rest) -> ToolApproval {
     let mut kept = Map::new();
     if let Some(keys) = unknown(rest) {
         let present = |key: &str| keys.get(key).filter(|value| !value.is_null()).cloned();
@@ -128,5 +128,5 @@ fn question(approval_id: &str, rest: &Rest) -> Approval {
         kept.extend(keys.get("inputSchemaInput").map(|value| ("inputSchemaInput".to_owned(), value.clone())));
         kept.extend(present("signature").map(|value| ("signature".to_owned(), value)));
     }
-    Approval { id: approval_id.to_owned(), approved: None, reason: None, unknown: kept }
+    ToolApproval { id: approval_id.to_owned(), approved: None, reason: None, unknown: kept }
 }

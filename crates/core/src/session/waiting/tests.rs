@@ -46,7 +46,7 @@ fn failed() -> TurnEnd {
 proptest! {
     #[test]
     fn what_is_withdrawn_neither_waits_nor_is_waited_for(steps in steps()) {
-        let (mut queue, mut pushed, mut waiting) = (Queue::default(), 0, Vec::new());
+        let (mut queue, mut pushed, mut waiting) = (PromptQueue::default(), 0, Vec::new());
         let (mut called, mut kept) = (BTreeSet::new(), Vec::new());
         for step in steps {
             match step {
@@ -68,12 +68,12 @@ proptest! {
                 }
                 Step::Withdraw(number) if number >= pushed => {}
                 Step::Withdraw(number) => {
-                    queue.withdraw(&id(number), |_| Err(HubError::NoModel));
+                    queue.withdraw(&id(number), |_| Err(HubError::NoModel(Vec::new())));
                     waiting.retain(|other| *other != number);
                     called.remove(&number);
                 }
                 Step::WithdrawAwaited => {
-                    queue.withdraw_awaited(&HubError::NoModel);
+                    queue.withdraw_awaited(&HubError::NoModel(Vec::new()));
                     let awaited: Vec<_> = waiting.iter().filter(|number| called.contains(*number)).copied().collect();
                     waiting.retain(|number| !awaited.contains(number));
                     called.retain(|number| !awaited.contains(number));

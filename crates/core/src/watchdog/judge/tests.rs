@@ -16,7 +16,7 @@ struct Court {
     configuration: Vec<Rule>,
     session: Rules,
     approval: Approval,
-    containment: Hold,
+    containment: HostContainment,
     workspace: Workspace,
     granted: Vec<PathBuf>,
 }
@@ -56,7 +56,7 @@ impl Court {
     }
 
     fn with_judge<T>(&self, tool: &str, accesses: &[Access], then: impl Fn(Judge<'_>, Matter<'_>) -> T) -> T {
-        let ground = Ground { root: &self.workspace.root, home: None };
+        let ground = PatternBase { root: &self.workspace.root, home: None };
         let rules = Rulebook::new(&self.manifest, &self.configuration, &self.session, ground);
         let judge = Judge {
             rules: &rules,
@@ -123,13 +123,25 @@ fn unclear() -> Access {
 fn the_reason_of_what_passes_is_what_it_touches() {
     let court = Court::new();
     let reason = |accesses: &[Access]| court.judged(accesses).verdict.in_words();
-    assert_eq!(reason(&[reads("/w/a")]), "allow: reading within the session's directories passes");
+    assert_eq!(reason(&[reads("/w/a")]), "allow: reading within the workspace passes");
     let looks = command("cat a", CommandNature::ReadOnly, 0);
     assert_eq!(reason(&[looks, reads("/w/a")]), "allow: the command only reads");
     let untouching = court.with_judge("todo", &[], |judge, matter| {
         judge.judge(&Matter { effect: Effect::ReadOnly, ..matter }).verdict.in_words()
     });
     assert_eq!(untouching, "allow: it touches nothing outside the conversation");
+}
+
+/// Of several that ask, the one that says most: a host rather than that the command may change something.
+#[test]
+fn a_question_names_the_host() {
+    let court = Court::new();
+    let reaches = |host: &str| Access::Network { host: host.to_owned() };
+    let why = |accesses: &[Access]| court.judged(accesses).verdict.why_asked();
+    assert_eq!(why(&[runs("curl a.org")]), "the command may change something");
+    assert_eq!(why(&[runs("curl a.org"), reaches("a.org")]), "it reaches a.org, which is not granted");
+    assert_eq!(why(&[runs("npm i"), reaches("*")]), "it needs the network, which is not granted");
+    assert_eq!(why(&[unclear()]), "the command is unclear: a variable");
 }
 
 #[test]
@@ -157,6 +169,32 @@ fn each_approval_lets_more_pass() {
     };
     let grants = 3;
     assert_eq!(Approval::ALL.map(passing), [4, 5, calls.len() - grants], "`all` grants no place and no host");
+}
+
+#[test]
+fn under_all_a_command_may_reach_the_localhost_of_its_sandbox_and_gets_no_network() {
+    let judged = |court: &Court, tool: &str, host: &str| {
+        let accesses = [runs("curl x"), reaches(host)];
+        court.with_judge(tool, &accesses, |judge, matter| judge.judge(&matter))
+    };
+    let all = || Court::under(Approval::All);
+    for host in ["localhost", "127.0.0.1", "127.1.2.3", "[::1]", "::1", "0.0.0.0"] {
+        let judged = judged(&all(), "bash", host);
+        assert_eq!(
+            (judged.verdict.action, judged.network),
+            (Action::Allow, NetworkGrant::Withheld),
+            "{host}"
+        );
+    }
+    for (court, tool, host) in [
+        (all(), "bash", "a.org"),
+        (all(), "bash", "localhost.evil.example"),
+        (all(), "web_fetch", "localhost"),
+        (all().rule("network", "localhost", Action::Deny), "bash", "localhost"),
+    ] {
+        assert_eq!(judged(&court, tool, host).verdict.action, Action::Deny, "{tool} {host}");
+    }
+    assert_eq!(judged(&Court::new(), "bash", "localhost").verdict.action, Action::Ask);
 }
 
 #[test]
@@ -246,6 +284,64 @@ fn an_agent_whose_commands_only_read_runs_no_other() {
         }
         // The other tools are judged as ever.
         assert_eq!(court.action(&[reaches("example.org")]), Action::Allow);
+    }
+}
+
+/// What the prompt says of passing, asking and refusing is what happens, for each kind of agent.
+#[test]
+fn the_prompt_says_what_is_judged() {
+    use crate::environment::{Facts, SessionEnvironment};
+    let containments =
+        [Containment::Full, Containment::Reduced, Containment::None, Containment::ExplicitlyOff];
+    for (containment, approval) in
+        containments.into_iter().flat_map(|held| Approval::ALL.map(|said| (held, said)))
+    {
+        if containment.permit(approval).is_err() {
+            continue;
+        }
+        for commands in [Commands::Any, Commands::OnlyReading] {
+            let containment_here = containment.into();
+            let mut court = Court { commands, containment: containment_here, ..Court::under(approval) };
+            if commands == Commands::OnlyReading {
+                court = court.of_agent("edit", "*", Action::Deny, Firmness::Pinned);
+            }
+            let said = SessionEnvironment::of(Facts {
+                platform: "linux",
+                workspace: &court.workspace,
+                git: None,
+                uncommitted: None,
+                date: "today",
+                model: &crate::ports::store::ModelRef::new("p", "m"),
+                containment: Some(containment),
+                approval,
+                people: crate::hub::People::Present,
+            })
+            .rules(commands);
+            let action = |access: Access| {
+                court.with_judge("bash", &[access], |judge, matter| judge.judge(&matter).verdict.action)
+            };
+            let looks = action(command("ls", CommandNature::ReadOnly, 1));
+            let nothing_asks = said.contains("nothing asks");
+            assert_eq!(
+                looks == Action::Allow,
+                nothing_asks || said.contains("known to only read pass"),
+                "{said}"
+            );
+            let makes = action(runs("make"));
+            assert_eq!(makes == Action::Ask, said.contains("all else asks"), "{said}");
+            assert_eq!(
+                makes == Action::Deny,
+                said.contains("edits and") || said.contains("edits, commands"),
+                "{said}"
+            );
+            let outside = court.action(&[reads("/other/a")]);
+            assert_eq!(outside == Action::Deny, said.contains("outside the grant"), "{said}");
+            assert_eq!(
+                outside == Action::Ask,
+                said.contains("all else asks") || said.contains("paths outside,"),
+                "{said}"
+            );
+        }
     }
 }
 

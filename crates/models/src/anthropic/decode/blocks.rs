@@ -1,4 +1,5 @@
-//! The blocks of an answer while they are open: what begins, grows and ends becomes chunks. Calls are `calls`' business.
+//! The blocks of an answer while they are open: what begins, grows and ends becomes chunks. Calls are `calls`'
+//! business.
 
 use std::collections::HashMap;
 
@@ -7,26 +8,26 @@ use attache_core::ports::StepEvent;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::calls::{Call, Calls};
-use super::sources::Sources;
-use super::wire::{BlockStart, Delta, Kind};
+use super::calls::{AnthropicCall, AnthropicCalls};
+use super::sources::CitedSources;
+use super::wire::{AnthropicDelta, BlockStart, TypeTag};
 use crate::escaped::{Escaped, Half};
 
 #[derive(Debug)]
 pub(super) struct Blocks {
-    open: HashMap<u64, Block>,
+    open: HashMap<u64, OpenBlock>,
     /// Blocks so far; names the streams, because servers reuse indexes.
     count: u64,
-    calls: Calls,
-    sources: Sources,
+    calls: AnthropicCalls,
+    sources: CitedSources,
     /// Stored beside what only its author understands again.
     by: String,
-    /// Stored beside it too, where it also has to stand behind the same words again.
+    /// Stored beside it too, where it also has to follow the same words again.
     prefix: Option<String>,
 }
 
 #[derive(Debug)]
-enum Block {
+enum OpenBlock {
     Text(Stream),
     Thinking {
         stream: Stream,
@@ -36,8 +37,8 @@ enum Block {
         id: StreamId,
         data: String,
     },
-    Call(Call),
-    /// Of a type nobody knows.
+    Call(AnthropicCall),
+    /// Of an unknown type.
     PassedOver,
 }
 
@@ -54,8 +55,8 @@ impl Blocks {
         Self {
             open: HashMap::new(),
             count: 0,
-            calls: Calls::default(),
-            sources: Sources::default(),
+            calls: AnthropicCalls::default(),
+            sources: CitedSources::default(),
             by,
             prefix,
         }
@@ -73,49 +74,49 @@ impl Blocks {
         // A server that forgot to end one block begins the next at its place.
         self.stop(index, out);
         let Some(raw) = raw else { return };
-        let kind = serde_json::from_str::<Kind<'_>>(raw.get()).map(|kind| kind.kind).unwrap_or_default();
+        let kind = serde_json::from_str::<TypeTag<'_>>(raw.get()).map(|kind| kind.kind).unwrap_or_default();
         let start = serde_json::from_str::<BlockStart<'_>>(raw.get());
         let block = match (&*kind, start) {
             ("text", Ok(start)) => {
                 let mut stream = self.stream();
                 stream.text(start.text, out);
-                Block::Text(stream)
+                OpenBlock::Text(stream)
             }
             ("thinking", Ok(start)) => {
                 let mut stream = self.stream();
                 stream.thinking(start.thinking, out);
-                Block::Thinking { stream, signature: start.signature.unescaped() }
+                OpenBlock::Thinking { stream, signature: start.signature.unescaped() }
             }
             ("redacted_thinking", Ok(start)) => {
                 let id = self.stream().id;
                 say(out, Chunk::ReasoningStart { id: id.clone(), rest: Rest::none() });
-                Block::Redacted { id, data: start.data.unescaped() }
+                OpenBlock::Redacted { id, data: start.data.unescaped() }
             }
-            ("tool_use", Ok(start)) => Block::Call(self.calls.begin(start, out)),
+            ("tool_use", Ok(start)) => OpenBlock::Call(self.calls.begin(start, out)),
             ("server_tool_use" | "mcp_tool_use", Ok(start)) => {
-                Block::Call(self.calls.begin_served(start, out))
+                OpenBlock::Call(self.calls.begin_served(start, out))
             }
             (kind, Ok(start)) if kind.ends_with("_tool_result") => {
                 self.calls.served(start, out);
-                Block::PassedOver
+                OpenBlock::PassedOver
             }
             (kind, _) => {
                 tracing::debug!(kind, "passed over: a block of an unknown type");
-                Block::PassedOver
+                OpenBlock::PassedOver
             }
         };
         self.open.insert(index, block);
     }
 
-    pub(super) fn delta(&mut self, index: u64, delta: Delta<'_>, out: &mut Vec<StepEvent>) {
+    pub(super) fn delta(&mut self, index: u64, delta: AnthropicDelta<'_>, out: &mut Vec<StepEvent>) {
         if !self.open.contains_key(&index) {
             // A server that forgot to begin the block: what it says counts all the same.
             let block = match &*delta.kind {
-                "text_delta" => Block::Text(self.stream()),
+                "text_delta" => OpenBlock::Text(self.stream()),
                 "thinking_delta" => {
                     let mut stream = self.stream();
                     stream.thinking(Escaped::default(), out);
-                    Block::Thinking { stream, signature: String::new() }
+                    OpenBlock::Thinking { stream, signature: String::new() }
                 }
                 kind => return tracing::debug!(kind, index, "passed over: a delta of no block"),
             };
@@ -123,10 +124,10 @@ impl Blocks {
         }
         let Some(block) = self.open.get_mut(&index) else { return };
         match (&*delta.kind, block) {
-            ("text_delta", Block::Text(stream)) => stream.text(delta.text, out),
-            ("thinking_delta", Block::Thinking { stream, .. }) => stream.thinking(delta.thinking, out),
-            ("input_json_delta", Block::Call(call)) => call.grow(delta.partial_json, out),
-            ("signature_delta", Block::Thinking { signature, .. }) => {
+            ("text_delta", OpenBlock::Text(stream)) => stream.text(delta.text, out),
+            ("thinking_delta", OpenBlock::Thinking { stream, .. }) => stream.thinking(delta.thinking, out),
+            ("input_json_delta", OpenBlock::Call(call)) => call.grow(delta.partial_json, out),
+            ("signature_delta", OpenBlock::Thinking { signature, .. }) => {
                 signature.push_str(&delta.signature.unescaped());
             }
             ("citations_delta", _) => {
@@ -134,29 +135,29 @@ impl Blocks {
                     self.sources.cite(citation, out);
                 }
             }
-            (_, Block::PassedOver) => {}
+            (_, OpenBlock::PassedOver) => {}
             (kind, _) => tracing::debug!(kind, index, "passed over: a delta its block does not have"),
         }
     }
 
     pub(super) fn stop(&mut self, index: u64, out: &mut Vec<StepEvent>) {
         match self.open.remove(&index) {
-            Some(Block::Text(stream)) if stream.begun => {
+            Some(OpenBlock::Text(stream)) if stream.begun => {
                 say(out, Chunk::TextEnd { id: stream.id, rest: Rest::none() });
             }
-            Some(Block::Thinking { stream, signature }) => {
+            Some(OpenBlock::Thinking { stream, signature }) => {
                 let rest = self.authored(match signature.is_empty() {
                     true => None,
                     false => Some(("signature", signature)),
                 });
                 say(out, Chunk::ReasoningEnd { id: stream.id, rest });
             }
-            Some(Block::Redacted { id, data }) => {
+            Some(OpenBlock::Redacted { id, data }) => {
                 let rest = self.authored(Some(("redactedData", data)));
                 say(out, Chunk::ReasoningEnd { id, rest });
             }
-            Some(Block::Call(call)) => self.calls.finish(call, out),
-            Some(Block::Text(_) | Block::PassedOver) | None => {}
+            Some(OpenBlock::Call(call)) => self.calls.finish(call, out),
+            Some(OpenBlock::Text(_) | OpenBlock::PassedOver) | None => {}
         }
     }
 

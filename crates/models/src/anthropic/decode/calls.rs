@@ -1,4 +1,5 @@
-//! The calls of an answer: those for us, and those a server ran by itself. A call is told as whole only when it surely is.
+//! The calls of an answer: those for us, and those a server ran by itself. A call is told as whole only when it
+//! surely is.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,18 +14,18 @@ use crate::dialect::arguments;
 use crate::escaped::{Escaped, Half};
 
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct AnthropicCalls {
     /// Ids of this answer: models and gateways repeat them.
     taken: HashSet<CallId>,
     /// Ended without readable arguments. Only the reason of the end tells whether they were cut.
-    doubtful: Vec<Call>,
+    doubtful: Vec<AnthropicCall>,
     /// Calls that the server runs, told as whole and not answered yet.
     served: BTreeSet<CallId>,
     any: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct AnthropicCall {
     call_id: CallId,
     tool_name: String,
     marks: ToolMarks,
@@ -34,24 +35,24 @@ pub(super) struct Call {
     half: Half,
 }
 
-impl Calls {
+impl AnthropicCalls {
     /// Whether there is a call for us.
     pub(super) fn has_any(&self) -> bool {
         self.any
     }
 
-    pub(super) fn begin(&mut self, start: BlockStart<'_>, out: &mut Vec<StepEvent>) -> Call {
+    pub(super) fn begin(&mut self, start: BlockStart<'_>, out: &mut Vec<StepEvent>) -> AnthropicCall {
         self.any = true;
         self.open(start, ToolMarks::default(), out)
     }
 
     /// A call that the server runs itself.
-    pub(super) fn begin_served(&mut self, start: BlockStart<'_>, out: &mut Vec<StepEvent>) -> Call {
+    pub(super) fn begin_served(&mut self, start: BlockStart<'_>, out: &mut Vec<StepEvent>) -> AnthropicCall {
         self.open(start, served_marks(), out)
     }
 
-    fn open(&mut self, start: BlockStart<'_>, marks: ToolMarks, out: &mut Vec<StepEvent>) -> Call {
-        let call = Call {
+    fn open(&mut self, start: BlockStart<'_>, marks: ToolMarks, out: &mut Vec<StepEvent>) -> AnthropicCall {
+        let call = AnthropicCall {
             call_id: self.unique(start.id.unescaped()),
             tool_name: start.name.unescaped(),
             marks,
@@ -84,9 +85,9 @@ impl Calls {
     }
 
     /// The block has ended. Arguments that can be read are whole: a cut object can't be.
-    pub(super) fn finish(&mut self, call: Call, out: &mut Vec<StepEvent>) {
+    pub(super) fn finish(&mut self, call: AnthropicCall, out: &mut Vec<StepEvent>) {
         if call.marks.provider_executed == Some(true) {
-            // Nobody here runs it, so it needs no proof.
+            // It is not run here, so it needs no proof.
             self.served.insert(call.call_id.clone());
             let input = call.whole().unwrap_or_else(|| arguments(&call.text));
             return call.tell(input, out);
@@ -122,8 +123,8 @@ impl Calls {
         }
     }
 
-    /// The answer has ended. An answer that was cut leaves its doubtful calls open: the loop tells the model that they were
-    /// never run. A server's calls without a result get one.
+    /// The answer has ended. An answer that was cut leaves its doubtful calls open: the loop tells the model
+    /// that they were never run. A server's calls without a result get one.
     pub(super) fn close(&mut self, reason: FinishReason, out: &mut Vec<StepEvent>) {
         let cut = match reason {
             FinishReason::Length | FinishReason::ContentFilter | FinishReason::Error => true,
@@ -139,7 +140,7 @@ impl Calls {
     }
 }
 
-impl Call {
+impl AnthropicCall {
     pub(super) fn grow(&mut self, delta: Escaped<'_>, out: &mut Vec<StepEvent>) {
         let delta = delta.unescaped_after(&mut self.half);
         if delta.is_empty() {

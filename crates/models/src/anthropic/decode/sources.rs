@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::blocks::{metadata, say};
 
 #[derive(Debug, Default)]
-pub(super) struct Sources {
+pub(super) struct CitedSources {
     /// Makes the ids differ between the steps of a message.
     message_id: String,
     told: HashSet<String>,
 }
 
-impl Sources {
+impl CitedSources {
     pub(super) fn name_after(&mut self, message_id: String) {
         self.message_id = message_id;
     }

@@ -1,4 +1,4 @@
-//! Whatever order the events of an answer come in, the chunks stand in one the loop takes.
+//! Whatever order the events of an answer come in, the chunks come in one the loop takes.
 
 use attache_core::chunk::order::OrderChecker;
 use attache_core::chunk::{Chunk, Rest};
@@ -81,7 +81,7 @@ proptest! {
         let (mut decoder, mut out) = (decoder(), Vec::new());
         for event in &events {
             let data = event.to_string();
-            let heard = decoder.event(&Event { name: "", data: data.as_bytes() }, &mut out);
+            let heard = decoder.event(&SseEvent { name: "", data: data.as_bytes() }, &mut out);
             prop_assert!(heard.is_ok(), "{:?} over {}", heard, data);
         }
         decoder.body_ended(&mut out);
@@ -101,17 +101,17 @@ proptest! {
 #[test]
 fn a_ping_is_silence_and_everything_else_is_not() {
     let heard =
-        |data: &str| decoder().event(&Event { name: "", data: data.as_bytes() }, &mut Vec::new()).unwrap();
-    assert_eq!(heard(r#"{"type":"ping"}"#), Heard::KeepAlive);
-    assert_eq!(heard(r#"{"type":"message_stop"}"#), Heard::Something);
-    assert_eq!(heard(r#"{"type":"something_new"}"#), Heard::Something);
+        |data: &str| decoder().event(&SseEvent { name: "", data: data.as_bytes() }, &mut Vec::new()).unwrap();
+    assert_eq!(heard(r#"{"type":"ping"}"#), StreamActivity::KeepAlive);
+    assert_eq!(heard(r#"{"type":"message_stop"}"#), StreamActivity::Progress);
+    assert_eq!(heard(r#"{"type":"something_new"}"#), StreamActivity::Progress);
 }
 
 #[test]
 fn errors_within_a_stream_are_what_they_say() {
     let said = |kind: &str, message: &str| {
         let data = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
-        decoder().event(&Event { name: "error", data: data.as_bytes() }, &mut Vec::new()).unwrap_err()
+        decoder().event(&SseEvent { name: "error", data: data.as_bytes() }, &mut Vec::new()).unwrap_err()
     };
     for kind in ["overloaded_error", "rate_limit_error", "api_error", "timeout_error"] {
         assert!(matches!(said(kind, "later"), ModelError::Transient { .. }), "{kind}");

@@ -1,4 +1,4 @@
-//! The events as they stand on the wire. What may be anything is kept raw: only what is known is looked into.
+//! The events as the wire has them. What may be anything is kept raw: only what is known is looked into.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use crate::escaped::Escaped;
 /// Any event. Flat, because a tagged enum would copy every delta once more.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Wire<'a> {
+pub(super) struct AnthropicEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
     pub(super) index: Option<u64>,
     #[serde(borrow)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Option<AnthropicDelta<'a>>,
     #[serde(borrow)]
     pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -29,7 +29,7 @@ pub(super) struct Wire<'a> {
 /// Any delta, that of the message included.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Delta<'a> {
+pub(super) struct AnthropicDelta<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -50,10 +50,10 @@ pub(super) struct Delta<'a> {
 pub(super) const KNOWN_DELTAS: [&str; 5] =
     ["text_delta", "thinking_delta", "input_json_delta", "signature_delta", "citations_delta"];
 
-/// What an event or a block is, whatever else is in it.
+/// The type of an event or a block; nothing else of it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Kind<'a> {
+pub(super) struct TypeTag<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
 }

@@ -1,19 +1,19 @@
-//! The blocks of a message as they stand on the wire.
+//! The blocks of a message as the wire has them.
 
 use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Block<'a> {
+pub(super) enum ContentBlock<'a> {
     Text {
         text: &'a str,
     },
     Image {
-        source: Source<'a>,
+        source: AnthropicSource<'a>,
     },
     Document {
-        source: Source<'a>,
+        source: AnthropicSource<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
@@ -31,8 +31,8 @@ pub(super) enum Block<'a> {
     },
     ToolResult {
         tool_use_id: &'a str,
-        #[serde(skip_serializing_if = "Content::is_empty")]
-        content: Content<'a>,
+        #[serde(skip_serializing_if = "ResultContent::is_empty")]
+        content: ResultContent<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
     },
@@ -41,12 +41,12 @@ pub(super) enum Block<'a> {
 /// What a call gave.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Content<'a> {
+pub(super) enum ResultContent<'a> {
     Text(&'a str),
-    Blocks(Vec<Block<'a>>),
+    Blocks(Vec<ContentBlock<'a>>),
 }
 
-impl Content<'_> {
+impl ResultContent<'_> {
     fn is_empty(&self) -> bool {
         match self {
             Self::Text(text) => text.is_empty(),
@@ -57,7 +57,7 @@ impl Content<'_> {
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Source<'a> {
+pub(super) enum AnthropicSource<'a> {
     Base64 { media_type: &'a str, data: &'a str },
     Url { url: &'a str },
 }

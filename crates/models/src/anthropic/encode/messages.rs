@@ -1,5 +1,5 @@
-//! The conversation out of its passages: roles take turns, breakpoints are set, the turn's own context is put in. Bytes that
-//! were written once are only copied.
+//! The conversation out of its passages: roles take turns, breakpoints are set, the turn's own context is put
+//! in. Bytes that were written once are only copied.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use attache_core::part::{Part, Passage, Role};
 use attache_core::ports::ModelRequest;
 
-use super::blocks::Block;
+use super::blocks::ContentBlock;
 use super::last_user;
 use super::passages::is_ours;
-use crate::anthropic::prefix::Thoughts;
+use crate::anthropic::prefix::ThoughtReplay;
 use crate::compose::runtime_context;
 use crate::written::{EncodedPassage, write_json};
 
@@ -18,7 +18,8 @@ pub(super) const OPEN_USER: &[u8] = br#"{"role":"user","content":["#;
 pub(super) const OPEN_ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
 pub(super) const CLOSE: &[u8] = b"]}";
 
-/// Breakpoints in the conversation: at its end, and where it ended in the request before, so that what was kept is found.
+/// Breakpoints in the conversation: at its end, and where it ended in the request before, so that what was kept
+/// is found.
 const BREAKPOINTS: usize = 2;
 
 /// Said for the user where the conversation would begin or end with the model: both are refused.
@@ -30,12 +31,12 @@ const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 pub(super) fn write(
     request: &ModelRequest,
     encoded: &[Arc<EncodedPassage>],
-    thoughts: &[Thoughts],
+    thoughts: &[ThoughtReplay],
     json: &mut Vec<u8>,
 ) {
     let marked = marked(request, encoded);
     let context_at = last_user(request);
-    let mut conversation = Conversation { json, last: None };
+    let mut conversation = MessageWriter { json, last: None };
     for (index, (passage, encoded)) in request.passages.iter().zip(encoded).enumerate() {
         if !encoded.json.is_empty() {
             let mark_at = encoded.mark_at.filter(|_| marked.contains(&index));
@@ -61,15 +62,15 @@ fn marked(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> Vec<usize>
 }
 
 /// Whether the first block of this passage is a thought that is sent.
-pub(super) fn begins_with_thoughts(encoded: &EncodedPassage, thoughts: Thoughts) -> bool {
+pub(super) fn begins_with_thoughts(encoded: &EncodedPassage, thoughts: ThoughtReplay) -> bool {
     let first = encoded.optional.first().is_some_and(|thought| thought.start == OPEN_ASSISTANT.len());
-    first && thoughts == Thoughts::Sent
+    first && thoughts == ThoughtReplay::Sent
 }
 
 /// The bytes of an encoded passage that are sent.
 pub(in crate::anthropic) fn pieces(
     encoded: &EncodedPassage,
-    thoughts: Thoughts,
+    thoughts: ThoughtReplay,
 ) -> impl Iterator<Item = &[u8]> {
     let left_out = left_out(encoded, thoughts);
     let starts = std::iter::once(0).chain(left_out.iter().map(|range| range.end));
@@ -77,10 +78,10 @@ pub(in crate::anthropic) fn pieces(
     starts.zip(ends).map(|(start, end)| &encoded.json[start..end])
 }
 
-fn left_out(encoded: &EncodedPassage, thoughts: Thoughts) -> &[Range<usize>] {
+fn left_out(encoded: &EncodedPassage, thoughts: ThoughtReplay) -> &[Range<usize>] {
     match thoughts {
-        Thoughts::Sent => &[],
-        Thoughts::LeftOut => &encoded.optional,
+        ThoughtReplay::Sent => &[],
+        ThoughtReplay::LeftOut => &encoded.optional,
     }
 }
 
@@ -100,18 +101,18 @@ fn last_opening(passage: &Passage) -> &'static [u8] {
     }
 }
 
-struct Conversation<'a> {
+struct MessageWriter<'a> {
     json: &'a mut Vec<u8>,
     /// How the last message opened.
     last: Option<&'static [u8]>,
 }
 
-impl Conversation<'_> {
+impl MessageWriter<'_> {
     fn passage(
         &mut self,
         passage: &Passage,
         encoded: &EncodedPassage,
-        thoughts: Thoughts,
+        thoughts: ThoughtReplay,
         mark_at: Option<usize>,
     ) {
         let opening = first_opening(passage);
@@ -124,7 +125,7 @@ impl Conversation<'_> {
             self.json.extend_from_slice(&encoded.json[at..range.start]);
             at = range.end;
         }
-        // The mark stands in the last block, behind all thoughts.
+        // The mark is in the last block, behind all thoughts.
         if let Some(mark_at) = mark_at {
             self.json.extend_from_slice(&encoded.json[at..mark_at]);
             self.json.extend_from_slice(MARK);
@@ -136,11 +137,12 @@ impl Conversation<'_> {
 
     fn user_text(&mut self, text: &str) {
         self.open(OPEN_USER);
-        write_json(self.json, &Block::Text { text });
+        write_json(self.json, &ContentBlock::Text { text });
         self.json.extend_from_slice(CLOSE);
     }
 
-    /// Begins a message, or goes on with the last one if it is of the same role: some gateways want roles to take turns.
+    /// Begins a message, or goes on with the last one if it is of the same role: some gateways want roles to
+    /// take turns.
     fn open(&mut self, opening: &'static [u8]) {
         if self.last == Some(opening) {
             self.json.truncate(self.json.len() - CLOSE.len());

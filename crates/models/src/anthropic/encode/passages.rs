@@ -1,4 +1,5 @@
-//! One passage as messages: a user's as one, a step of the model as what it said and, if it called, the results.
+//! One passage as messages: a user's as one, a step of the model as what it said and, if it called, the
+//! results.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,11 +7,11 @@ use std::ops::Range;
 use attache_core::part::{Part, Passage, Role, ToolPart};
 use serde_json::Value;
 
-use super::blocks::{Block, Content, Source};
+use super::blocks::{AnthropicSource, ContentBlock, ResultContent};
 use super::messages::{CLOSE, OPEN_ASSISTANT, OPEN_USER};
 use crate::anthropic::names::{call_id, tool_name};
-use crate::anthropic::thinking::Manner;
-use crate::compose::{self, Fetches, Media, MediaKind, Piece, call_input, call_result, pieces};
+use crate::anthropic::thinking::ThinkingRules;
+use crate::compose::{self, Fetches, Media, MediaKind, PromptPiece, call_input, call_result, pieces};
 use crate::dialect::{Outgoing, author};
 use crate::limits::TITLE_CHARACTERS;
 use crate::written::{EncodedPassage, append, write_json};
@@ -19,7 +20,8 @@ const FETCHES: Fetches = Fetches { images: true, pdf: true };
 
 pub(super) fn write(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     match passage.role {
-        // A system message in mid-conversation is for the newest models only; as a user's it is understood by all.
+        // A system message in mid-conversation is for the newest models only; as a user's it is understood by
+        // all.
         Role::User | Role::System => user(passage, outgoing, encoded),
         Role::Assistant => {
             assistant(passage, outgoing, encoded);
@@ -30,11 +32,11 @@ pub(super) fn write(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut En
 
 fn user(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     let pieces = pieces(passage, &outgoing.request.info, outgoing.blobs, FETCHES);
-    let mut message = Message::open(OPEN_USER);
+    let mut message = AnthropicMessage::open(OPEN_USER);
     for piece in &pieces {
         match piece {
-            Piece::Text(text) => message.text(text),
-            Piece::Media(media) => message.media(media),
+            PromptPiece::Text(text) => message.text(text),
+            PromptPiece::Media(media) => message.media(media),
         }
     }
     message.close(encoded);
@@ -42,9 +44,10 @@ fn user(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage
 
 fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     let by = author(outgoing.request);
-    // Without one they were cut, and are refused; servers of others may know none and still want their thoughts back.
-    let unsigned = !Manner::is_of_the_vendor(&outgoing.request.model().model_id);
-    let mut message = Message::open(OPEN_ASSISTANT);
+    // Without one they were cut, and are refused; servers of others may know none and still want their thoughts
+    // back.
+    let unsigned = !ThinkingRules::is_of_the_vendor(&outgoing.request.model().model_id);
+    let mut message = AnthropicMessage::open(OPEN_ASSISTANT);
     for (index, part) in passage.parts.iter().enumerate() {
         match part {
             Part::Text { text, .. } => message.text(text),
@@ -52,13 +55,13 @@ fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPa
                 let Some(marks) = own_marks(provider_metadata.as_ref(), &by) else { continue };
                 let signature = marks.get("signature").and_then(Value::as_str).unwrap_or_default();
                 if let Some(data) = marks.get("redactedData").and_then(Value::as_str) {
-                    message.thought(&Block::RedactedThinking { data });
+                    message.thought(&ContentBlock::RedactedThinking { data });
                 } else if unsigned || !signature.is_empty() {
                     let thinking = &whole_thought(&passage.parts[..index], part, text);
-                    message.thought(&Block::Thinking { thinking, signature });
+                    message.thought(&ContentBlock::Thinking { thinking, signature });
                 }
             }
-            Part::Tool(tool) if is_ours(tool) => message.block(&Block::ToolUse {
+            Part::Tool(tool) if is_ours(tool) => message.block(&ContentBlock::ToolUse {
                 id: &call_id(tool.call_id.as_str()),
                 name: &tool_name(&tool.tool_name),
                 input: &call_input(tool),
@@ -76,21 +79,24 @@ fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPa
 }
 
 fn results(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
-    let mut message = Message::open(OPEN_USER);
+    let mut message = AnthropicMessage::open(OPEN_USER);
     for tool in passage.parts.iter().filter_map(Part::tool).filter(|tool| is_ours(tool)) {
         let result = call_result(tool, &outgoing.request.info, outgoing.blobs);
         let content = match &result.picture {
             Some(media) if is_taken(media.mime) => {
                 let text = &result.text;
-                Content::Blocks(vec![Block::Text { text }, Block::Image { source: source(media) }])
+                ResultContent::Blocks(vec![
+                    ContentBlock::Text { text },
+                    ContentBlock::Image { source: source(media) },
+                ])
             }
             // A failure without words is refused.
             Some(_) | None if result.failed && result.text.trim().is_empty() => {
-                Content::Text("the call failed")
+                ResultContent::Text("the call failed")
             }
-            Some(_) | None => Content::Text(&result.text),
+            Some(_) | None => ResultContent::Text(&result.text),
         };
-        message.block(&Block::ToolResult {
+        message.block(&ContentBlock::ToolResult {
             tool_use_id: &call_id(tool.call_id.as_str()),
             content,
             is_error: result.failed.then_some(true),
@@ -126,8 +132,8 @@ fn whole_thought<'a>(before: &[Part], last: &Part, text: &'a str) -> Cow<'a, str
     Cow::Owned(whole)
 }
 
-/// A message that is being written; it stands only if something is in it.
-struct Message {
+/// A message that is being written; it is kept only if something is in it.
+struct AnthropicMessage {
     json: Vec<u8>,
     open: usize,
     /// Where the last block ends that a message may end with: not a thought.
@@ -135,7 +141,7 @@ struct Message {
     thoughts: Vec<Range<usize>>,
 }
 
-impl Message {
+impl AnthropicMessage {
     fn open(open: &[u8]) -> Self {
         Self { json: open.to_vec(), open: open.len(), ends_at: None, thoughts: Vec::new() }
     }
@@ -143,17 +149,17 @@ impl Message {
     fn text(&mut self, text: &str) {
         // Blank ones are refused.
         if !text.trim().is_empty() {
-            self.block(&Block::Text { text });
+            self.block(&ContentBlock::Text { text });
         }
     }
 
     fn media(&mut self, media: &Media<'_>) {
         let source = source(media);
         match media.kind {
-            MediaKind::Image if is_taken(media.mime) => self.block(&Block::Image { source }),
+            MediaKind::Image if is_taken(media.mime) => self.block(&ContentBlock::Image { source }),
             MediaKind::Pdf => {
                 let title = media.name.as_deref().map(|name| cut(name, TITLE_CHARACTERS));
-                self.block(&Block::Document {
+                self.block(&ContentBlock::Document {
                     source,
                     title: title.filter(|title| !title.trim().is_empty()),
                 });
@@ -162,7 +168,7 @@ impl Message {
         }
     }
 
-    fn thought(&mut self, block: &Block<'_>) {
+    fn thought(&mut self, block: &ContentBlock<'_>) {
         self.comma();
         let start = self.json.len();
         write_json(&mut self.json, block);
@@ -170,7 +176,7 @@ impl Message {
         self.thoughts.push(start..self.json.len() + 1);
     }
 
-    fn block(&mut self, block: &Block<'_>) {
+    fn block(&mut self, block: &ContentBlock<'_>) {
         self.comma();
         write_json(&mut self.json, block);
         self.ends_at = Some(self.json.len());
@@ -199,10 +205,12 @@ impl Message {
     }
 }
 
-fn source<'a>(media: &Media<'a>) -> Source<'a> {
+fn source<'a>(media: &Media<'a>) -> AnthropicSource<'a> {
     match media.source {
-        compose::Source::Base64(data) => Source::Base64 { media_type: media_type(media.mime), data },
-        compose::Source::Url(url) => Source::Url { url },
+        compose::MediaSource::Base64(data) => {
+            AnthropicSource::Base64 { media_type: media_type(media.mime), data }
+        }
+        compose::MediaSource::Url(url) => AnthropicSource::Url { url },
     }
 }
 

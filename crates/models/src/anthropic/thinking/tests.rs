@@ -16,7 +16,7 @@ fn told(model_id: &str, level: Option<ThoughtLevel>, max_output: u64) -> (Value,
         thought_levels: ThoughtLevel::ALL.to_vec(),
         ..ModelInfo::clone(&request.info)
     });
-    let told = Told::by(&request);
+    let told = ThinkingSettings::by(&request);
     (serde_json::to_value(told.thinking).unwrap(), told.effort)
 }
 
@@ -77,7 +77,7 @@ fn each_family_is_told_in_its_own_way() {
 fn thoughts_are_bound_where_the_vendor_binds_them() {
     let bound =
         ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-1", "claude-opus-6"];
-    assert!(bound.iter().all(|id| Manner::of(id).bound));
+    assert!(bound.iter().all(|id| ThinkingRules::of(id).bound));
     let free = [
         "claude-opus-5",
         "claude-sonnet-5",
@@ -86,7 +86,7 @@ fn thoughts_are_bound_where_the_vendor_binds_them() {
         "claude-3-7-sonnet",
         "glm-5",
     ];
-    assert!(free.iter().all(|id| !Manner::of(id).bound));
+    assert!(free.iter().all(|id| !ThinkingRules::of(id).bound));
 }
 
 #[test]
@@ -108,5 +108,5 @@ fn a_model_without_levels_is_left_alone() {
     let mut request =
         attache_testkit::fakes::request(ModelRef::new("anthropic", "claude-sonnet-4-5"), Vec::new());
     request.thought = Some(ThoughtLevel::High);
-    assert_eq!(Told::by(&request), Told::default());
+    assert_eq!(ThinkingSettings::by(&request), ThinkingSettings::default());
 }

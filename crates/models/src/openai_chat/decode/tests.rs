@@ -10,7 +10,7 @@ use super::*;
 #[derive(Debug, Default)]
 struct Told {
     events: Vec<StepEvent>,
-    heard: Vec<Heard>,
+    heard: Vec<StreamActivity>,
     error: Option<ModelError>,
 }
 
@@ -20,7 +20,7 @@ fn told(events: &[String]) -> Told {
     let mut decoder = ChatDecoder::new(&request);
     let mut told = Told::default();
     for data in events {
-        match decoder.event(&Event { name: "", data: data.as_bytes() }, &mut told.events) {
+        match decoder.event(&SseEvent { name: "", data: data.as_bytes() }, &mut told.events) {
             Ok(heard) => told.heard.push(heard),
             Err(error) => {
                 told.error = Some(error);
@@ -44,20 +44,20 @@ fn finish(reason: &str) -> String {
 fn only_what_moves_the_answer_on_is_more_than_a_keep_alive() {
     let usage = json!({ "choices": [], "usage": { "prompt_tokens": 1 } }).to_string();
     let events = [
-        (delta(json!({ "role": "assistant", "content": "" })), Heard::KeepAlive),
-        (delta(json!({ "content": null })), Heard::KeepAlive),
-        (json!({ "type": "ping" }).to_string(), Heard::KeepAlive),
-        (String::new(), Heard::KeepAlive),
-        (delta(json!({ "content": " " })), Heard::Something),
+        (delta(json!({ "role": "assistant", "content": "" })), StreamActivity::KeepAlive),
+        (delta(json!({ "content": null })), StreamActivity::KeepAlive),
+        (json!({ "type": "ping" }).to_string(), StreamActivity::KeepAlive),
+        (String::new(), StreamActivity::KeepAlive),
+        (delta(json!({ "content": " " })), StreamActivity::Progress),
         (
             delta(json!({ "reasoning_details": [{ "type": "reasoning.encrypted", "data": "x" }] })),
-            Heard::Something,
+            StreamActivity::Progress,
         ),
-        (usage.clone(), Heard::Something),
-        (usage, Heard::KeepAlive),
-        (finish("stop"), Heard::Something),
-        ("[DONE]".to_owned(), Heard::Something),
-        (delta(json!({ "content": "late" })), Heard::KeepAlive),
+        (usage.clone(), StreamActivity::Progress),
+        (usage, StreamActivity::KeepAlive),
+        (finish("stop"), StreamActivity::Progress),
+        ("[DONE]".to_owned(), StreamActivity::Progress),
+        (delta(json!({ "content": "late" })), StreamActivity::KeepAlive),
     ];
     let (sent, expected): (Vec<_>, Vec<_>) = events.into_iter().unzip();
     let told = told(&sent);
@@ -89,7 +89,7 @@ fn a_finish_reason_that_stands_in_every_event_ends_the_answer_once() {
         })
         .collect();
     let told = told(&events);
-    let text: String = said(&told.events, Kind::Text);
+    let text: String = said(&told.events, ChatPartKind::Text);
     assert_eq!(text, "ab");
     assert_eq!(told.events.iter().filter(|event| matches!(event, StepEvent::End { .. })).count(), 1);
 }
@@ -104,9 +104,9 @@ fn characters_that_were_cut_in_half_cost_nothing_but_themselves() {
     let request = attache_testkit::fakes::request(ModelRef::new("acme", "model-1"), Vec::new());
     let (mut decoder, mut events) = (ChatDecoder::new(&request), Vec::new());
     for data in &halves {
-        decoder.event(&Event { name: "", data }, &mut events).unwrap();
+        decoder.event(&SseEvent { name: "", data }, &mut events).unwrap();
     }
-    assert_eq!(said(&events, Kind::Text), "a \u{fffd}\u{fffd} bc \u{fffd}");
+    assert_eq!(said(&events, ChatPartKind::Text), "a \u{fffd}\u{fffd} bc \u{fffd}");
 }
 
 #[test]
@@ -143,10 +143,12 @@ fn a_thousand_calls_under_one_id_are_a_thousand_calls() {
     assert_eq!(told.events.iter().filter(whole).count(), 1000);
 }
 
-fn said(events: &[StepEvent], kind: Kind) -> String {
+fn said(events: &[StepEvent], kind: ChatPartKind) -> String {
     let delta = |event: &StepEvent| match (kind, event) {
-        (Kind::Text, StepEvent::Chunk(Chunk::TextDelta { delta, .. })) => Some(delta.clone()),
-        (Kind::Reasoning, StepEvent::Chunk(Chunk::ReasoningDelta { delta, .. })) => Some(delta.clone()),
+        (ChatPartKind::Text, StepEvent::Chunk(Chunk::TextDelta { delta, .. })) => Some(delta.clone()),
+        (ChatPartKind::Reasoning, StepEvent::Chunk(Chunk::ReasoningDelta { delta, .. })) => {
+            Some(delta.clone())
+        }
         _ => None,
     };
     events.iter().filter_map(delta).collect()
@@ -216,13 +218,13 @@ proptest! {
             let part = content.get(0).and_then(|part| part["text"].as_str());
             [content.as_str(), part, delta["refusal"].as_str()].into_iter().flatten().collect::<String>()
         };
-        prop_assert_eq!(said(&told.events, Kind::Text), deltas.iter().map(text).collect::<String>());
+        prop_assert_eq!(said(&told.events, ChatPartKind::Text), deltas.iter().map(text).collect::<String>());
         let thought = |delta: &Value| {
             let detail = delta["reasoning_details"].get(0).and_then(|detail| detail["text"].as_str());
             let part = delta["content"].get(0).and_then(|part| part["thinking"].as_str());
             [delta["reasoning"].as_str(), detail, part].into_iter().flatten().collect::<String>()
         };
-        prop_assert_eq!(said(&told.events, Kind::Reasoning), deltas.iter().map(thought).collect::<String>());
+        prop_assert_eq!(said(&told.events, ChatPartKind::Reasoning), deltas.iter().map(thought).collect::<String>());
     }
 
     #[test]
@@ -233,7 +235,7 @@ proptest! {
         let request = attache_testkit::fakes::request(ModelRef::new("acme", "model-1"), Vec::new());
         for data in [&data, &broken] {
             let mut out = Vec::new();
-            let heard = ChatDecoder::new(&request).event(&Event { name: "", data }, &mut out);
+            let heard = ChatDecoder::new(&request).event(&SseEvent { name: "", data }, &mut out);
             prop_assert!(heard.is_ok() || out.is_empty());
         }
     }

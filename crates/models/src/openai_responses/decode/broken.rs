@@ -6,7 +6,7 @@ use attache_core::ports::ModelError;
 use serde_json::Value;
 
 use super::ResponsesDecoder;
-use crate::failure::{Said, shortened};
+use crate::failure::{ProviderError, shortened};
 
 impl ResponsesDecoder {
     /// An error event, or a response that failed.
@@ -17,7 +17,7 @@ impl ResponsesDecoder {
         if !told("error") && !told("message") {
             return ModelError::Permanent(format!("{} gave up without a reason", self.provider_id));
         }
-        let said = Said::in_value(holder);
+        let said = ProviderError::in_value(holder);
         let about = format!("{} reported an error: {}", self.provider_id, shortened(&said.message));
         if said.code.contains("invalid_prompt") && said.message.contains("policy") {
             return ModelError::Refused(about);
@@ -32,7 +32,7 @@ impl ResponsesDecoder {
 
     /// Something between events that is no event.
     pub(super) fn garbage(&self, data: &[u8]) -> ModelError {
-        let said = Said::in_body(data);
+        let said = ProviderError::in_body(data);
         said.error(format!("{} sent no event of its kind: {}", self.provider_id, shortened(&said.message)))
     }
 }
@@ -51,7 +51,7 @@ fn wait_in(message: &str) -> Option<Duration> {
     } else {
         return None;
     };
-    // A day is more than anybody waits; beyond it the number may not be one.
+    // No one waits longer than a day, and a larger number may be none.
     Duration::try_from_secs_f64(seconds.min(86_400.0)).ok()
 }
 

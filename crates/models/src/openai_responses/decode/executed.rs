@@ -1,4 +1,5 @@
-//! Tools the provider runs by itself: shown as calls with their results, never run here. Pictures it made are files.
+//! Tools the provider runs by itself: shown as calls with their results, never run here. Pictures it made are
+//! files.
 
 use attache_core::chunk::{Chunk, Rest, ToolMarks};
 use attache_core::ids::CallId;
@@ -7,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{ResponsesDecoder, push};
-use crate::openai_responses::wire::Item;
+use crate::openai_responses::wire::OutputItem;
 
 /// A tool of the provider's: its item, what a call of it is called, and where the item says what was asked.
 struct Hosted {
@@ -53,7 +54,7 @@ impl Executed {
 }
 
 impl ResponsesDecoder {
-    pub(super) fn begin_executed(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<StepEvent>) {
+    pub(super) fn begin_executed(&mut self, index: u64, item: &OutputItem<'_>, out: &mut Vec<StepEvent>) {
         let Some(hosted) = HOSTED.iter().find(|hosted| hosted.item == &*item.kind) else {
             if &*item.kind != PICTURE {
                 tracing::debug!(kind = &*item.kind, "an unknown item of OpenAI Responses was passed over");
@@ -78,7 +79,7 @@ impl ResponsesDecoder {
         self.open.executed.insert(index, executed);
     }
 
-    fn executed(&mut self, index: u64, hosted: &Hosted, item: &Item<'_>) -> Executed {
+    fn executed(&mut self, index: u64, hosted: &Hosted, item: &OutputItem<'_>) -> Executed {
         let tool_name = if item.name.is_empty() { hosted.tool_name } else { &*item.name };
         Executed { call_id: self.call_id(index, &[&item.id]), tool_name: tool_name.to_owned() }
     }
@@ -86,7 +87,7 @@ impl ResponsesDecoder {
     pub(super) fn end_executed(
         &mut self,
         index: u64,
-        item: &Item<'_>,
+        item: &OutputItem<'_>,
         raw: &RawValue,
         out: &mut Vec<StepEvent>,
     ) {
@@ -117,7 +118,7 @@ impl ResponsesDecoder {
         );
     }
 
-    fn picture(&self, item: &Item<'_>, out: &mut Vec<StepEvent>) {
+    fn picture(&self, item: &OutputItem<'_>, out: &mut Vec<StepEvent>) {
         if item.result.is_empty() {
             return;
         }

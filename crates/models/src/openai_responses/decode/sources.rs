@@ -4,10 +4,10 @@ use attache_core::chunk::{Chunk, Rest};
 use attache_core::ports::StepEvent;
 
 use super::{ResponsesDecoder, push};
-use crate::openai_responses::wire::{Annotation, Fields};
+use crate::openai_responses::wire::{ResponsesAnnotation, ResponsesEvent};
 
 impl ResponsesDecoder {
-    pub(super) fn cite(&mut self, fields: &Fields<'_>, out: &mut Vec<StepEvent>) {
+    pub(super) fn cite(&mut self, fields: &ResponsesEvent<'_>, out: &mut Vec<StepEvent>) {
         let annotation = fields.annotation.and_then(|raw| serde_json::from_str(raw.get()).ok());
         let Some(annotation) = annotation else { return };
         let place = (fields.content_index.0, fields.annotation_index.0);
@@ -21,7 +21,7 @@ impl ResponsesDecoder {
         &self,
         item_id: &str,
         (content, number): (u64, u64),
-        annotation: &Annotation<'_>,
+        annotation: &ResponsesAnnotation<'_>,
     ) -> Option<Chunk> {
         let source_id = format!("{item_id}:{content}:{number}");
         let title = Some(annotation.title.to_string()).filter(|title| !title.is_empty());

@@ -12,8 +12,12 @@ fn decoder() -> ResponsesDecoder {
     ResponsesDecoder::new(&request(ModelRef::new("acme", "model-1"), Vec::new()))
 }
 
-fn heard(decoder: &mut ResponsesDecoder, data: &str, out: &mut Vec<StepEvent>) -> Result<Heard, ModelError> {
-    decoder.event(&Event { name: "", data: data.as_bytes() }, out)
+fn heard(
+    decoder: &mut ResponsesDecoder,
+    data: &str,
+    out: &mut Vec<StepEvent>,
+) -> Result<StreamActivity, ModelError> {
+    decoder.event(&SseEvent { name: "", data: data.as_bytes() }, out)
 }
 
 /// Checks what a step said, from its start on.
@@ -98,7 +102,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(data in prop::collection::vec(any::<u8>(), 0..200)) {
         let (mut decoder, mut out) = (decoder(), Vec::new());
-        let read = decoder.event(&Event { name: "response.output_text.delta", data: &data }, &mut out);
+        let read = decoder.event(&SseEvent { name: "response.output_text.delta", data: &data }, &mut out);
         assert_in_order(&out);
         prop_assert!(read.is_err() || serde_json::from_slice::<serde::de::IgnoredAny>(&data).is_ok());
     }
@@ -108,14 +112,14 @@ proptest! {
 fn keep_alives_are_told_from_words() {
     let (mut decoder, mut out) = (decoder(), Vec::new());
     for (data, expected) in [
-        (r#"{"type":"keepalive","sequence_number":3}"#, Heard::KeepAlive),
-        (r#"{"type":"response.in_progress"}"#, Heard::Something),
-        (r#"{"type":"response.output_text.delta","delta":"x"}"#, Heard::Something),
+        (r#"{"type":"keepalive","sequence_number":3}"#, StreamActivity::KeepAlive),
+        (r#"{"type":"response.in_progress"}"#, StreamActivity::Progress),
+        (r#"{"type":"response.output_text.delta","delta":"x"}"#, StreamActivity::Progress),
     ] {
         assert_eq!(heard(&mut decoder, data, &mut out), Ok(expected), "{data}");
     }
-    let ping = Event { name: "ping", data: b"{}" };
-    assert_eq!(decoder.event(&ping, &mut out), Ok(Heard::KeepAlive));
+    let ping = SseEvent { name: "ping", data: b"{}" };
+    assert_eq!(decoder.event(&ping, &mut out), Ok(StreamActivity::KeepAlive));
 }
 
 #[test]

@@ -10,12 +10,12 @@ use attache_core::ports::model::ModelInfo;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::compose::{BlobBytes, Fetches, Media, MediaKind, Piece, Source, pieces};
+use crate::compose::{BlobBytes, Fetches, Media, MediaKind, MediaSource, PromptPiece, pieces};
 use crate::limits::{CALL_NAME_BYTES, ITEM_ID_BYTES};
 use crate::written::write_json;
 
 /// What passages are written with.
-pub(super) struct Writer<'a> {
+pub(super) struct ResponsesWriter<'a> {
     pub(super) author: String,
     pub(super) info: ModelInfo,
     pub(super) blobs: &'a BlobBytes,
@@ -24,21 +24,21 @@ pub(super) struct Writer<'a> {
 /// An item as the wire has it.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Item<'a> {
+pub(super) enum InputItem<'a> {
     Message {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         role: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'static str>,
-        content: Content<'a>,
+        content: InputContent<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
     Reasoning {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
-        summary: Vec<Block<'a>>,
+        summary: Vec<InputBlock<'a>>,
         encrypted_content: &'a str,
     },
     FunctionCall {
@@ -51,7 +51,7 @@ pub(super) enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: Cow<'a, str>,
-        output: Content<'a>,
+        output: InputContent<'a>,
     },
     ImageGenerationCall {
         id: &'a str,
@@ -65,50 +65,50 @@ pub(super) enum Item<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Content<'a> {
+pub(super) enum InputContent<'a> {
     Plain(&'a str),
-    Blocks(Vec<Block<'a>>),
+    Blocks(Vec<InputBlock<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Block<'a> {
+pub(super) enum InputBlock<'a> {
     InputText { text: Cow<'a, str> },
-    InputImage { image_url: Address<'a>, detail: &'static str },
-    InputFile(File<'a>),
+    InputImage { image_url: MediaUrl<'a>, detail: &'static str },
+    InputFile(InputFile<'a>),
     OutputText { text: &'a str, annotations: [(); 0] },
     SummaryText { text: &'a str },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum File<'a> {
-    Inline { filename: Cow<'a, str>, file_data: Address<'a> },
+pub(super) enum InputFile<'a> {
+    Inline { filename: Cow<'a, str>, file_data: MediaUrl<'a> },
     Fetched { file_url: &'a str },
 }
 
 /// A web address, or the content itself. Written without being put together first: it may be megabytes.
-pub(super) struct Address<'a> {
+pub(super) struct MediaUrl<'a> {
     mime: &'a str,
-    source: Source<'a>,
+    source: MediaSource<'a>,
 }
 
-impl fmt::Display for Address<'_> {
+impl fmt::Display for MediaUrl<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source {
-            Source::Base64(data) => write!(f, "data:{};base64,{data}", self.mime),
-            Source::Url(url) => f.write_str(url),
+            MediaSource::Base64(data) => write!(f, "data:{};base64,{data}", self.mime),
+            MediaSource::Url(url) => f.write_str(url),
         }
     }
 }
 
-impl Serialize for Address<'_> {
+impl Serialize for MediaUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl Item<'_> {
+impl InputItem<'_> {
     /// Writes it behind the items before it.
     pub(super) fn append_to(&self, json: &mut Vec<u8>) {
         if !json.is_empty() {
@@ -118,7 +118,7 @@ impl Item<'_> {
     }
 }
 
-impl Writer<'_> {
+impl ResponsesWriter<'_> {
     /// The items of a passage, separated by commas.
     pub(super) fn passage(&self, passage: &Passage, json: &mut Vec<u8>) {
         match passage.role {
@@ -132,33 +132,33 @@ impl Writer<'_> {
         let fetches = Fetches { images: true, pdf: true };
         let mut said = pieces(passage, &self.info, self.blobs, fetches);
         // An empty text is refused, and says nothing.
-        said.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+        said.retain(|piece| !matches!(piece, PromptPiece::Text(text) if text.is_empty()));
         let content = match said.as_slice() {
             [] => return,
-            [Piece::Text(text)] => Content::Plain(text),
-            _ => Content::Blocks(said.iter().map(block).collect()),
+            [PromptPiece::Text(text)] => InputContent::Plain(text),
+            _ => InputContent::Blocks(said.iter().map(block).collect()),
         };
-        Item::Message { id: None, role, status: None, content, phase: None }.append_to(json);
+        InputItem::Message { id: None, role, status: None, content, phase: None }.append_to(json);
     }
 }
 
-fn block<'a>(piece: &'a Piece<'_>) -> Block<'a> {
+fn block<'a>(piece: &'a PromptPiece<'_>) -> InputBlock<'a> {
     match piece {
-        Piece::Text(text) => Block::InputText { text: Cow::Borrowed(text) },
-        Piece::Media(media) => media_block(media),
+        PromptPiece::Text(text) => InputBlock::InputText { text: Cow::Borrowed(text) },
+        PromptPiece::Media(media) => media_block(media),
     }
 }
 
-pub(super) fn media_block<'a>(media: &'a Media<'_>) -> Block<'a> {
-    let address = Address { mime: media.mime, source: media.source };
+pub(super) fn media_block<'a>(media: &'a Media<'_>) -> InputBlock<'a> {
+    let address = MediaUrl { mime: media.mime, source: media.source };
     match (media.kind, media.source) {
-        (MediaKind::Image, _) => Block::InputImage { image_url: address, detail: "auto" },
-        (MediaKind::Pdf | MediaKind::Audio, Source::Url(file_url)) => {
-            Block::InputFile(File::Fetched { file_url })
+        (MediaKind::Image, _) => InputBlock::InputImage { image_url: address, detail: "auto" },
+        (MediaKind::Pdf | MediaKind::Audio, MediaSource::Url(file_url)) => {
+            InputBlock::InputFile(InputFile::Fetched { file_url })
         }
-        (MediaKind::Pdf | MediaKind::Audio, Source::Base64(_)) => {
+        (MediaKind::Pdf | MediaKind::Audio, MediaSource::Base64(_)) => {
             let filename = Cow::Borrowed(media.name.as_deref().unwrap_or("document.pdf"));
-            Block::InputFile(File::Inline { filename, file_data: address })
+            InputBlock::InputFile(InputFile::Inline { filename, file_data: address })
         }
     }
 }
@@ -166,8 +166,8 @@ pub(super) fn media_block<'a>(media: &'a Media<'_>) -> Block<'a> {
 /// A text of the user's side, as JSON.
 pub(super) fn user_text(text: &str) -> Vec<u8> {
     let mut json = Vec::new();
-    let content = Content::Plain(text);
-    Item::Message { id: None, role: "user", status: None, content, phase: None }.append_to(&mut json);
+    let content = InputContent::Plain(text);
+    InputItem::Message { id: None, role: "user", status: None, content, phase: None }.append_to(&mut json);
     json
 }
 

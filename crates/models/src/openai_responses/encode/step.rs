@@ -1,6 +1,6 @@
-//! One step of the assistant as items. What only its author understands (encrypted reasoning, item ids) goes back to its
-//! author alone, and only in whole: the provider refuses reasoning without the item that followed it, and an item by its id
-//! without the reasoning it followed.
+//! One step of the assistant as items. What only its author understands (encrypted reasoning, item ids) goes
+//! back to its author alone, and only in whole: the provider refuses reasoning without the item that followed
+//! it, and an item by its id without the reasoning it followed.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,19 @@ use attache_core::part::{Part, Passage, ToolPart, ToolState};
 use attache_core::ports::model::ModelInfo;
 use serde_json::{Map, Value};
 
-use super::items::{Block, Content, Item, Writer, call_id, call_name, media_block};
-use crate::compose::{Fetches, Piece, call_input, call_result, file_data, piece};
+use super::items::{InputBlock, InputContent, InputItem, ResponsesWriter, call_id, call_name, media_block};
+use crate::compose::{Fetches, PromptPiece, call_input, call_result, file_data, piece};
 
 /// What the decoder put beside a part, if this model is its author.
 #[derive(Clone, Copy, Default)]
-struct Mark<'a> {
+struct ItemMark<'a> {
     item_id: Option<&'a str>,
     phase: Option<&'a str>,
     encrypted: Option<&'a str>,
 }
 
 /// One item to be, in the order of the parts.
-enum Said<'a> {
+enum StepItem<'a> {
     Reasoning {
         text: &'a str,
         encrypted: &'a str,
@@ -36,16 +36,16 @@ enum Said<'a> {
     },
 }
 
-struct Marked<'a> {
-    said: Said<'a>,
+struct MarkedItem<'a> {
+    said: StepItem<'a>,
     /// `None`: another model's, or cut off.
-    mark: Option<Mark<'a>>,
+    mark: Option<ItemMark<'a>>,
 }
 
-impl Writer<'_> {
+impl ResponsesWriter<'_> {
     pub(super) fn step(&self, passage: &Passage, json: &mut Vec<u8>) {
         let mut unsendable = 0;
-        let mut items: Vec<Marked<'_>> = Vec::new();
+        let mut items: Vec<MarkedItem<'_>> = Vec::new();
         for part in &passage.parts {
             match self.said(part) {
                 Some(marked) => join(&mut items, marked),
@@ -53,15 +53,15 @@ impl Writer<'_> {
                 None => {}
             }
         }
-        let mut plan = Plan::of(&items, unsendable);
-        if plan.ids == Ids::Left {
+        let mut plan = SendPlan::of(&items, unsendable);
+        if plan.ids == ItemIds::Left {
             // A picture can't be told without its id.
             for item in &mut items {
-                if let Said::Picture { part, .. } = item.said {
-                    *item = Marked { said: self.described(part), mark: None };
+                if let StepItem::Picture { part, .. } = item.said {
+                    *item = MarkedItem { said: self.described(part), mark: None };
                 }
             }
-            plan = Plan::of(&items, unsendable);
+            plan = SendPlan::of(&items, unsendable);
         }
         for (item, sent) in items.iter().zip(&plan.sent) {
             if *sent {
@@ -75,33 +75,33 @@ impl Writer<'_> {
         }
     }
 
-    fn said<'p>(&self, part: &'p Part) -> Option<Marked<'p>> {
+    fn said<'p>(&self, part: &'p Part) -> Option<MarkedItem<'p>> {
         match part {
             Part::Text { text, provider_metadata, .. } => {
-                let said = Said::Message(vec![Cow::Borrowed(text)]);
-                (!text.is_empty()).then(|| Marked { said, mark: self.mark(provider_metadata.as_ref()) })
+                let said = StepItem::Message(vec![Cow::Borrowed(text)]);
+                (!text.is_empty()).then(|| MarkedItem { said, mark: self.mark(provider_metadata.as_ref()) })
             }
             Part::Reasoning { text, provider_metadata, .. } => {
                 let mark = self.mark(provider_metadata.as_ref())?;
                 let encrypted = mark.encrypted?;
-                Some(Marked { said: Said::Reasoning { text, encrypted }, mark: Some(mark) })
+                Some(MarkedItem { said: StepItem::Reasoning { text, encrypted }, mark: Some(mark) })
             }
             Part::Tool(tool) if tool.provider_executed == Some(true) => {
                 let mark = self.mark(tool.result_provider_metadata.as_ref())?;
                 let item = tool.output.as_ref()?.as_object()?;
-                let said = Said::Executed(item);
-                (tool.state == ToolState::OutputAvailable).then_some(Marked { said, mark: Some(mark) })
+                let said = StepItem::Executed(item);
+                (tool.state == ToolState::OutputAvailable).then_some(MarkedItem { said, mark: Some(mark) })
             }
             Part::Tool(tool) => {
                 let mark = self.mark(tool.call_provider_metadata.as_ref());
-                Some(Marked { said: Said::Call(tool), mark })
+                Some(MarkedItem { said: StepItem::Call(tool), mark })
             }
             Part::File { provider_metadata, .. } => {
                 let mark = self.mark(provider_metadata.as_ref()).filter(|mark| mark.item_id.is_some());
                 let made = file_data(part, self.blobs).filter(|_| mark.is_some());
-                let picture = |data: &str| Said::Picture { part, data: data.to_owned() };
+                let picture = |data: &str| StepItem::Picture { part, data: data.to_owned() };
                 let said = made.map_or_else(|| self.described(part), picture);
-                Some(Marked { said, mark })
+                Some(MarkedItem { said, mark })
             }
             Part::StepStart | Part::SourceUrl { .. } | Part::SourceDocument { .. } | Part::Data { .. } => {
                 None
@@ -110,13 +110,13 @@ impl Writer<'_> {
     }
 
     /// A file of another model's: its name, type and size.
-    fn described<'p>(&self, part: &'p Part) -> Said<'p> {
+    fn described<'p>(&self, part: &'p Part) -> StepItem<'p> {
         let blind = ModelInfo { images: false, audio: false, pdf: false, ..self.info.clone() };
         let text = match piece(part, &blind, self.blobs, Fetches::default()) {
-            Some(Piece::Text(text)) => text.into_owned(),
-            Some(Piece::Media(_)) | None => "[attachment]".to_owned(),
+            Some(PromptPiece::Text(text)) => text.into_owned(),
+            Some(PromptPiece::Media(_)) | None => "[attachment]".to_owned(),
         };
-        Said::Message(vec![Cow::Owned(text)])
+        StepItem::Message(vec![Cow::Owned(text)])
     }
 
     /// The one result of a call. The wire has no mark for failures: the words say it.
@@ -124,18 +124,19 @@ impl Writer<'_> {
         let result = call_result(tool, &self.info, self.blobs);
         let text = if result.failed { Cow::Owned(format!("error: {}", result.text)) } else { result.text };
         let output = match &result.picture {
-            Some(media) => {
-                Content::Blocks(vec![Block::InputText { text: Cow::Borrowed(&text) }, media_block(media)])
-            }
-            None => Content::Plain(&text),
+            Some(media) => InputContent::Blocks(vec![
+                InputBlock::InputText { text: Cow::Borrowed(&text) },
+                media_block(media),
+            ]),
+            None => InputContent::Plain(&text),
         };
-        Item::FunctionCallOutput { call_id: call_id(&tool.call_id), output }.append_to(json);
+        InputItem::FunctionCallOutput { call_id: call_id(&tool.call_id), output }.append_to(json);
     }
 
-    fn mark<'p>(&self, metadata: Option<&'p Value>) -> Option<Mark<'p>> {
+    fn mark<'p>(&self, metadata: Option<&'p Value>) -> Option<ItemMark<'p>> {
         let ours = metadata?.get("openai")?;
         let text = |key: &str| ours.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-        (text("by") == Some(self.author.as_str())).then(|| Mark {
+        (text("by") == Some(self.author.as_str())).then(|| ItemMark {
             item_id: text("itemId"),
             phase: text("phase"),
             encrypted: text("reasoningEncryptedContent"),
@@ -144,11 +145,11 @@ impl Writer<'_> {
 }
 
 /// Puts a part behind the others; two parts of one message stay one item.
-fn join<'a>(items: &mut Vec<Marked<'a>>, next: Marked<'a>) {
+fn join<'a>(items: &mut Vec<MarkedItem<'a>>, next: MarkedItem<'a>) {
     if let Some(last) = items.last_mut()
         && last.item_id().is_some()
         && last.item_id() == next.item_id()
-        && let (Said::Message(texts), Said::Message(more)) = (&mut last.said, &next.said)
+        && let (StepItem::Message(texts), StepItem::Message(more)) = (&mut last.said, &next.said)
     {
         texts.extend(more.iter().cloned());
         return;
@@ -157,25 +158,25 @@ fn join<'a>(items: &mut Vec<Marked<'a>>, next: Marked<'a>) {
 }
 
 /// What of a step is sent, and how.
-struct Plan {
+struct SendPlan {
     sent: Vec<bool>,
-    ids: Ids,
+    ids: ItemIds,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ids {
+enum ItemIds {
     Sent,
     Left,
 }
 
-impl Plan {
-    fn of(items: &[Marked<'_>], unsendable: usize) -> Self {
+impl SendPlan {
+    fn of(items: &[MarkedItem<'_>], unsendable: usize) -> Self {
         // Reasoning is sent if the item it led to follows it, whole and by the same author.
         let mut followed = false;
         let (mut thought, mut dropped) = (0, unsendable);
         let mut sent: Vec<bool> = Vec::with_capacity(items.len());
         for item in items.iter().rev() {
-            if matches!(item.said, Said::Reasoning { .. }) {
+            if matches!(item.said, StepItem::Reasoning { .. }) {
                 thought += 1;
                 dropped += usize::from(!followed);
                 sent.push(followed);
@@ -186,44 +187,47 @@ impl Plan {
         }
         sent.reverse();
         // With an id the provider expects what was thought before; without one it takes any item.
-        let ids = if thought > 0 && dropped == 0 { Ids::Sent } else { Ids::Left };
+        let ids = if thought > 0 && dropped == 0 { ItemIds::Sent } else { ItemIds::Left };
         Self { sent, ids }
     }
 }
 
-impl<'a> Marked<'a> {
+impl<'a> MarkedItem<'a> {
     fn item_id(&self) -> Option<&'a str> {
         self.mark.and_then(|mark| mark.item_id)
     }
 
-    fn write(&self, ids: Ids, json: &mut Vec<u8>) {
+    fn write(&self, ids: ItemIds, json: &mut Vec<u8>) {
         let mark = self.mark.unwrap_or_default();
-        let id = mark.item_id.filter(|_| ids == Ids::Sent);
+        let id = mark.item_id.filter(|_| ids == ItemIds::Sent);
         match &self.said {
-            Said::Reasoning { text, encrypted } => {
-                let summary = (!text.is_empty()).then_some(Block::SummaryText { text });
+            StepItem::Reasoning { text, encrypted } => {
+                let summary = (!text.is_empty()).then_some(InputBlock::SummaryText { text });
                 let summary = summary.into_iter().collect();
                 // Its own id always: it belongs to what is encrypted.
-                Item::Reasoning { id: mark.item_id, summary, encrypted_content: encrypted }.append_to(json);
+                InputItem::Reasoning { id: mark.item_id, summary, encrypted_content: encrypted }
+                    .append_to(json);
             }
-            Said::Message(texts) => {
-                let blocks = texts.iter().map(|text| Block::OutputText { text, annotations: [] }).collect();
-                let (content, status) = (Content::Blocks(blocks), id.map(|_| "completed"));
-                Item::Message { id, role: "assistant", status, content, phase: mark.phase }.append_to(json);
+            StepItem::Message(texts) => {
+                let blocks =
+                    texts.iter().map(|text| InputBlock::OutputText { text, annotations: [] }).collect();
+                let (content, status) = (InputContent::Blocks(blocks), id.map(|_| "completed"));
+                InputItem::Message { id, role: "assistant", status, content, phase: mark.phase }
+                    .append_to(json);
             }
-            Said::Call(tool) => {
+            StepItem::Call(tool) => {
                 let (call_id, name) = (call_id(&tool.call_id), call_name(&tool.tool_name));
                 let arguments = call_input(tool).to_string();
-                Item::FunctionCall { id, call_id, name, arguments }.append_to(json);
+                InputItem::FunctionCall { id, call_id, name, arguments }.append_to(json);
             }
-            Said::Executed(item) => {
-                let kept = item.iter().filter(|(key, _)| ids == Ids::Sent || *key != "id");
+            StepItem::Executed(item) => {
+                let kept = item.iter().filter(|(key, _)| ids == ItemIds::Sent || *key != "id");
                 let item = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
-                Item::AsItCame(&Value::Object(item)).append_to(json);
+                InputItem::AsItCame(&Value::Object(item)).append_to(json);
             }
-            Said::Picture { data: result, .. } => {
+            StepItem::Picture { data: result, .. } => {
                 if let Some(id) = id {
-                    Item::ImageGenerationCall { id, status: "completed", result }.append_to(json);
+                    InputItem::ImageGenerationCall { id, status: "completed", result }.append_to(json);
                 }
             }
         }

@@ -4,7 +4,7 @@ use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 use url::Url;
 
-use super::{Asked, Hit, SearchError, SearchKey, below, hit};
+use super::{Asked, SearchError, SearchHit, SearchKey, below, hit};
 
 pub(super) fn request(
     client: &Client,
@@ -17,13 +17,14 @@ pub(super) fn request(
     Ok(client.get(url).header("x-subscription-token", key.header("")?))
 }
 
-pub(super) fn hits(answer: &Value) -> Option<Vec<Hit>> {
+pub(super) fn hits(answer: &Value) -> Option<Vec<SearchHit>> {
     let results = match (&answer["web"], answer["type"].as_str()) {
         // A search without hits has no such part at all.
         (Value::Null, Some("search")) => return Some(Vec::new()),
         (web, _) => hit::hits(&web["results"], "description")?,
     };
-    let unmarked = |hit: Hit| Hit { title: plain(&hit.title), url: hit.url, snippet: plain(&hit.snippet) };
+    let unmarked =
+        |hit: SearchHit| SearchHit { title: plain(&hit.title), url: hit.url, snippet: plain(&hit.snippet) };
     Some(results.into_iter().map(unmarked).collect())
 }
 

@@ -1,4 +1,5 @@
-//! How many searches each session of this process has made. Counts from the start of the process; stores nothing.
+//! How many searches each session of this process has made. Counts from the start of the process; stores
+//! nothing.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -10,11 +11,11 @@ use crate::limits::{SEARCH_CALLS, SEARCH_SESSIONS};
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     /// Why a lock: calls of several sessions run side by side.
-    spent: Mutex<Spent>,
+    spent: Mutex<SearchCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Spent {
+struct SearchCounts {
     calls: HashMap<SessionId, usize>,
     /// In the order of their first search: the oldest is forgotten first.
     sessions: VecDeque<SessionId>,

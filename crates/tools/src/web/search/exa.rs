@@ -9,7 +9,7 @@ use crate::limits::SEARCH_SNIPPET_CHARACTERS;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct ExaRequest<'a> {
     query: &'a str,
     num_results: usize,
     contents: Contents,
@@ -17,12 +17,12 @@ struct Body<'a> {
 
 #[derive(Serialize)]
 struct Contents {
-    text: Text,
+    text: ExaText,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Text {
+struct ExaText {
     max_characters: usize,
 }
 
@@ -33,8 +33,8 @@ pub(super) fn request(
     asked: &Asked<'_>,
 ) -> Result<RequestBuilder, SearchError> {
     // It would send whole pages otherwise.
-    let contents = Contents { text: Text { max_characters: SEARCH_SNIPPET_CHARACTERS } };
-    let body = Body { query: asked.query, num_results: asked.count, contents };
+    let contents = Contents { text: ExaText { max_characters: SEARCH_SNIPPET_CHARACTERS } };
+    let body = ExaRequest { query: asked.query, num_results: asked.count, contents };
     let request = client.post(below(address, "/search")).header("x-api-key", key.header("")?);
     super::with_json(request, &body)
 }

@@ -6,27 +6,28 @@ use url::Url;
 use crate::limits::{SEARCH_SNIPPET_CHARACTERS, SEARCH_TITLE_CHARACTERS, SEARCH_URL_BYTES};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hit {
+pub(crate) struct SearchHit {
     pub(crate) title: String,
     pub(crate) url: String,
     pub(crate) snippet: String,
 }
 
 /// The results of a service; each has a name of its own for the snippet. `None` where they are none.
-pub(super) fn hits(results: &Value, snippet: &str) -> Option<Vec<Hit>> {
+pub(super) fn hits(results: &Value, snippet: &str) -> Option<Vec<SearchHit>> {
     let text = |found: &Value, field: &str| match &found[field] {
         Value::Null => Some(String::new()),
         value => value.as_str().map(str::to_owned),
     };
     let hit = |found: &Value| {
         let url = found["url"].as_str()?.to_owned();
-        Some(Hit { title: text(found, "title")?, url, snippet: text(found, snippet)? })
+        Some(SearchHit { title: text(found, "title")?, url, snippet: text(found, snippet)? })
     };
     results.as_array()?.iter().map(hit).collect()
 }
 
-impl Hit {
-    /// Within its limits, each part on one line. `None` where its address leads nowhere that `web_fetch` could go.
+impl SearchHit {
+    /// Within its limits, each part on one line. `None` where its address leads nowhere that `web_fetch` could
+    /// go.
     pub(super) fn readable(self, cleared: impl Fn(&str) -> String) -> Option<Self> {
         let url = Url::parse(cleared(&self.url).trim()).ok()?;
         super::super::check(&url).ok()?;

@@ -17,7 +17,7 @@ impl SearchKey {
         (!text.is_empty()).then(|| Self(text.into()))
     }
 
-    /// For the one header it belongs in, behind its scheme; marked, so that nobody logs it.
+    /// For the one header it belongs in, behind its scheme; marked, so that it is not logged.
     pub(super) fn header(&self, scheme: &str) -> Result<HeaderValue, SearchError> {
         let value = HeaderValue::from_str(&format!("{scheme}{}", self.0));
         let mut value = value.map_err(|_| SearchError::BadKey)?;

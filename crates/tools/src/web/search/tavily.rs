@@ -8,7 +8,7 @@ use url::Url;
 use super::{Asked, SearchError, SearchKey, below};
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct TavilyRequest<'a> {
     query: &'a str,
     max_results: usize,
 }
@@ -19,7 +19,7 @@ pub(super) fn request(
     key: &SearchKey,
     asked: &Asked<'_>,
 ) -> Result<RequestBuilder, SearchError> {
-    let body = Body { query: asked.query, max_results: asked.count };
+    let body = TavilyRequest { query: asked.query, max_results: asked.count };
     let request = client.post(below(address, "/search")).header(AUTHORIZATION, key.header("Bearer ")?);
     super::with_json(request, &body)
 }

@@ -1,0 +1,387 @@
+//! Forwards the entries of one session to one client, in order, with the answers that belong between them. A
+//! client that reads slowly holds up its own forwarder and nothing else.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use attache_core::chunk::Chunk;
+use attache_core::entry::SharedSegment;
+use attache_core::hub::{Attachment, Hub, Participant};
+use attache_core::ids::{CallId, SessionId};
+use attache_core::journal::reader::Subscription;
+use attache_core::metadata::own;
+use attache_core::part::Role;
+use attache_core::ports::store::StoreError;
+use attache_core::slash_commands::SlashCommands;
+use attache_rpc::{ErrorObject, Peer, Responder};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::prompt::{EndedPrompt, OwnPrompts};
+use crate::limits::{ANSWER_TIME, BATCH_BYTES, READ_RETRIES, READ_RETRY};
+use crate::to_wire::{WireView, write_commands, write_updates};
+
+/// What a forwarder is told to do.
+#[derive(Debug)]
+pub(super) enum ForwarderCommand {
+    /// A new start: the answer's place depends on what is replayed.
+    Start(Box<StartForwarding>),
+    /// A question may be asked once its call has been shown.
+    Question {
+        call_id: CallId,
+        go: oneshot::Sender<()>,
+    },
+    /// The terminal may be released once its call shows it.
+    Terminal {
+        terminal_id: String,
+        go: oneshot::Sender<()>,
+    },
+    Ended(EndedPrompt),
+    /// The session is closed: answer this when no other answer is due, then end.
+    Stop(StopForwarding),
+}
+
+#[derive(Debug)]
+pub(super) struct StopForwarding {
+    pub(super) responder: Responder,
+    /// Dropped when nothing more comes from this forwarder, which is what the other end waits for.
+    pub(super) left: oneshot::Sender<()>,
+}
+
+#[derive(Debug)]
+pub(super) struct StartForwarding {
+    pub(super) attachment: Attachment,
+    pub(super) responder: Responder,
+    pub(super) result: Value,
+}
+
+pub(super) struct Forwarder {
+    session_id: SessionId,
+    hub: Hub,
+    peer: Peer,
+    view: Arc<WireView>,
+    own: Arc<OwnPrompts>,
+    commands: mpsc::UnboundedReceiver<ForwarderCommand>,
+    position: Option<ReadPosition>,
+    /// The last call that a question was recorded for. A turn has one open question at most.
+    asked_about: Option<CallId>,
+    questions: Vec<(CallId, oneshot::Sender<()>)>,
+    terminals: Vec<AwaitedTerminal>,
+    ended: Vec<EndedPrompt>,
+    /// The prompt of this connection whose turn began last.
+    begun: Option<u64>,
+    /// Commands that came while something else was waited for.
+    deferred: VecDeque<ForwarderCommand>,
+    stopping: Option<StopForwarding>,
+    buffer: Vec<u8>,
+    failures: u32,
+}
+
+/// A terminal that a tool releases once the client has been shown it.
+struct AwaitedTerminal {
+    terminal_id: String,
+    /// Written out with what is flushed next.
+    written: bool,
+    go: oneshot::Sender<()>,
+}
+
+/// Where the forwarder reads in the journal.
+struct ReadPosition {
+    live: Subscription,
+    /// Held to stay in the session.
+    _participant: Participant,
+    /// Below this a load repeats everything, also what this client said itself.
+    own_from: u64,
+}
+
+/// Why a forwarder stops what it is doing.
+enum Interruption {
+    /// The client is gone.
+    Closed,
+    Store(StoreError),
+    /// The client withdrew its request.
+    Withdrawn,
+}
+
+impl Forwarder {
+    pub(super) fn start(
+        session_id: SessionId,
+        hub: Hub,
+        peer: Peer,
+        view: Arc<WireView>,
+        own: Arc<OwnPrompts>,
+        commands: mpsc::UnboundedReceiver<ForwarderCommand>,
+    ) {
+        let forwarder = Self {
+            session_id,
+            hub,
+            peer,
+            view,
+            own,
+            commands,
+            position: None,
+            asked_about: None,
+            questions: Vec::new(),
+            terminals: Vec::new(),
+            ended: Vec::new(),
+            begun: None,
+            deferred: VecDeque::new(),
+            stopping: None,
+            buffer: Vec::new(),
+            failures: 0,
+        };
+        tokio::spawn(forwarder.run());
+    }
+
+    async fn run(mut self) {
+        loop {
+            if self.stopping.is_some() && self.own.is_empty() {
+                break;
+            }
+            let step = tokio::select! {
+                biased;
+                command = next_command(&mut self.deferred, &mut self.commands) => match command {
+                    Some(command) => self.execute(command).await,
+                    None => break,
+                },
+                segment = next_segment(&mut self.position) => match segment {
+                    Ok(segment) => {
+                        self.answer_previous_prompt(&segment).await;
+                        self.forward(&segment).await
+                    }
+                    Err(error) => Err(Interruption::Store(error)),
+                },
+            };
+            match step {
+                Ok(()) => self.failures = 0,
+                Err(Interruption::Closed) => break,
+                Err(Interruption::Withdrawn) => {}
+                Err(Interruption::Store(error)) => self.wait_for_store(&error).await,
+            }
+        }
+        self.finish();
+    }
+
+    async fn execute(&mut self, command: ForwarderCommand) -> Result<(), Interruption> {
+        match command {
+            ForwarderCommand::Start(start) => return self.begin(*start).await,
+            ForwarderCommand::Question { call_id, go } => self.questions.push((call_id, go)),
+            ForwarderCommand::Terminal { terminal_id, go } => {
+                // A call that was dropped no longer waits for its terminal.
+                self.terminals.retain(|awaited| !awaited.go.is_closed());
+                self.terminals.push(AwaitedTerminal { terminal_id, written: false, go });
+            }
+            ForwarderCommand::Ended(ended) => self.ended.push(ended),
+            ForwarderCommand::Stop(stop) => self.stopping = Some(stop),
+        }
+        self.give_answers();
+        Ok(())
+    }
+
+    /// Replays what belongs before the answer, answers, and goes on with the live entries.
+    async fn begin(&mut self, start: StartForwarding) -> Result<(), Interruption> {
+        let StartForwarding { attachment, responder, result } = start;
+        let Attachment { replay, mut live, head, chosen: _, commands, participant } = attachment;
+        let Some(mut replay) = replay else {
+            responder.ok(&result);
+            participant.ready();
+            self.position = Some(ReadPosition { live, _participant: participant, own_from: 0 });
+            return self.tell_commands(&commands).await;
+        };
+        // The old position, if any, is given up: the replay has everything that it would still have shown.
+        self.position = None;
+        let withdrawn = responder.cancelled();
+        let replayed = async {
+            while let Some(segment) = replay.next().await.map_err(Interruption::Store)? {
+                self.show(&segment, u64::MAX).await?;
+                if withdrawn.is_cancelled() {
+                    return Err(Interruption::Withdrawn);
+                }
+            }
+            while live.cursor() < head {
+                let segment = live.next().await.map_err(Interruption::Store)?;
+                self.show(&segment, u64::MAX).await?;
+            }
+            self.flush().await
+        };
+        match replayed.await {
+            Ok(()) => {
+                responder.ok(&result);
+                participant.ready();
+                self.position = Some(ReadPosition { live, _participant: participant, own_from: head });
+                self.tell_commands(&commands).await?;
+                self.give_answers();
+                Ok(())
+            }
+            Err(stop) => {
+                responder.error(match &stop {
+                    Interruption::Withdrawn | Interruption::Closed => ErrorObject::request_cancelled(),
+                    Interruption::Store(error) => ErrorObject::internal(error.to_string()),
+                });
+                // Nothing was shown whole; what is live still reaches the client, so that its prompts are
+                // answered.
+                self.buffer.clear();
+                self.position = Some(ReadPosition { live, _participant: participant, own_from: head });
+                Err(stop)
+            }
+        }
+    }
+
+    /// Which slash commands the session has: told behind the answer that opened it here.
+    async fn tell_commands(&mut self, commands: &SlashCommands) -> Result<(), Interruption> {
+        match write_commands(&self.session_id, commands, &mut self.buffer) {
+            Ok(()) => self.flush().await,
+            Err(error) => {
+                self.buffer.clear();
+                tracing::warn!(%error, "the commands of a session could not be told");
+                Ok(())
+            }
+        }
+    }
+
+    /// The session has answered a prompt before it begins the next one, but that answer takes another way here:
+    /// nothing of the next turn is shown before it.
+    async fn answer_previous_prompt(&mut self, segment: &SharedSegment) {
+        let number = self.own.number_of(&segment.message_id).filter(|_| segment.role == Role::User);
+        let Some(number) = number else { return };
+        let Some(before) = self.begun.replace(number).filter(|before| *before != number) else { return };
+        while self.own.awaits(before) {
+            match tokio::time::timeout(ANSWER_TIME, self.commands.recv()).await {
+                Ok(Some(ForwarderCommand::Ended(ended))) => {
+                    self.ended.push(ended);
+                    self.give_answers();
+                }
+                Ok(Some(other)) => self.deferred.push_back(other),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    async fn forward(&mut self, segment: &SharedSegment) -> Result<(), Interruption> {
+        let own_from = self.position.as_ref().map_or(0, |position| position.own_from);
+        self.show(segment, own_from).await?;
+        self.flush().await?;
+        self.give_answers();
+        Ok(())
+    }
+
+    /// Writes the updates of a segment; what this client said itself from `own_from` on it knows already.
+    async fn show(&mut self, segment: &SharedSegment, own_from: u64) -> Result<(), Interruption> {
+        let own = segment.role == Role::User
+            && segment.first_index >= own_from
+            && self.own.sent(&segment.message_id);
+        if own {
+            return Ok(());
+        }
+        let segment = self.hub.brought_back(segment.clone()).await;
+        self.buffer.reserve(segment.bytes.min(BATCH_BYTES));
+        for entry in segment.entries() {
+            if let Chunk::ToolApprovalRequest { call_id, .. } = entry.chunk {
+                self.asked_about = Some(call_id.clone());
+            }
+            for awaited in &mut self.terminals {
+                awaited.written |= shows_terminal(entry.chunk, &awaited.terminal_id);
+            }
+            if let Err(error) = write_updates(entry, &self.view, &mut self.buffer) {
+                tracing::error!(%error, index = entry.index, "an update could not be encoded and is left out");
+            }
+            if self.buffer.len() >= BATCH_BYTES {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Interruption> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        // Given away whole: a thousand idle forwarders must not keep a thousand buffers.
+        let lines = std::mem::take(&mut self.buffer);
+        self.peer.send_lines(lines).await.map_err(|_| Interruption::Closed)
+    }
+
+    /// Gives the answers and questions that belong before the next entry.
+    fn give_answers(&mut self) {
+        // Without a position nothing more is shown, so there is nothing to wait for.
+        let cursor = self.position.as_ref().map_or(u64::MAX, |position| position.live.cursor());
+        for ended in self.ended.extract_if(.., |ended| ended.after_index() <= cursor) {
+            self.own.forget(ended.number);
+            ended.answer();
+        }
+        for awaited in self.terminals.extract_if(.., |awaited| awaited.written) {
+            if awaited.go.send(()).is_err() {
+                tracing::debug!("a terminal was no longer waited for");
+            }
+        }
+        for (_, go) in
+            self.questions.extract_if(.., |(call_id, _)| Some(&*call_id) == self.asked_about.as_ref())
+        {
+            if go.send(()).is_err() {
+                tracing::debug!("a question was withdrawn before it was asked");
+            }
+        }
+    }
+
+    /// The log can't be read: a little later perhaps. In the end the prompts are answered without their
+    /// updates, which a load will bring.
+    async fn wait_for_store(&mut self, error: &StoreError) {
+        self.failures += 1;
+        tracing::warn!(%error, failures = self.failures, "updates can't be read");
+        tokio::time::sleep(READ_RETRY).await;
+        if self.failures >= READ_RETRIES {
+            self.position = None;
+            for ended in self.ended.drain(..) {
+                self.own.forget(ended.number);
+                ended.responder.error(ErrorObject::internal(format!(
+                    "the turn has ended, but its updates can't be read: {error}; load the session again"
+                )));
+            }
+        }
+    }
+
+    /// Answers what is still owed, also if updates were lost.
+    fn finish(self) {
+        for ended in self.ended {
+            ended.answer();
+        }
+        if let Some(StopForwarding { responder, left }) = self.stopping {
+            responder.ok(&Value::Object(serde_json::Map::new()));
+            drop(left);
+        }
+    }
+}
+
+async fn next_command(
+    deferred: &mut VecDeque<ForwarderCommand>,
+    commands: &mut mpsc::UnboundedReceiver<ForwarderCommand>,
+) -> Option<ForwarderCommand> {
+    match deferred.pop_front() {
+        Some(command) => Some(command),
+        None => commands.recv().await,
+    }
+}
+
+/// The next entries; never ends without a position to read from.
+async fn next_segment(position: &mut Option<ReadPosition>) -> Result<SharedSegment, StoreError> {
+    match position {
+        Some(position) => position.live.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether this is what a call looks like with the terminal in it.
+fn shows_terminal(chunk: &Chunk, terminal_id: &str) -> bool {
+    let Chunk::ToolOutputAvailable { rest, .. } = chunk else { return false };
+    let content = rest.tool_metadata().and_then(|metadata| own(metadata)?.get("content"));
+    let mut blocks = content.and_then(Value::as_array).into_iter().flatten();
+    blocks.any(|block| block["terminal_id"] == terminal_id)
+}
+
+/// A forwarder that has ended answers what it is sent by dropping it; that happens only when the connection is
+/// gone.
+pub(super) fn send(forwarder: &mpsc::UnboundedSender<ForwarderCommand>, command: ForwarderCommand) {
+    if forwarder.send(command).is_err() {
+        tracing::debug!("a forwarder has ended already");
+    }
+}

@@ -1,0 +1,187 @@
+//! Load and resume: a session that is opened on this connection, for the first time or again.
+
+use std::sync::Arc;
+
+use attache_core::choices::Chosen;
+use attache_core::hub::{AttachFrom, Attachment, HubError, SessionHandle};
+use attache_core::ids::SessionId;
+use attache_rpc::ErrorObject;
+
+use super::client::AcpClient;
+use super::failure::{error_object, unknown_session};
+use super::forwarder::{ForwarderCommand, StartForwarding, send};
+use super::link::{OpenRequest, SessionRequest};
+use super::links::OpeningToken;
+use super::router::ClientConnection;
+use super::{SameDirectory, Warning};
+use crate::from_wire::{Invalid, Workplace, quoted};
+use crate::to_wire::session_result;
+
+impl ClientConnection {
+    /// Opens a session from the store, or anew: a load of an open one replays it from its beginning.
+    pub(super) fn open_in_task(
+        self: &Arc<Self>,
+        token: OpeningToken,
+        client: Arc<AcpClient>,
+        request: OpenRequest,
+    ) {
+        let connection = self.clone();
+        tokio::spawn(async move {
+            let session_id = token.session_id().clone();
+            let OpenRequest { from, workplace, responder } = request;
+            let warning = match connection.check_place(&session_id, &workplace).await {
+                Ok(warning) => warning,
+                Err(error) => {
+                    responder.error(error.clone());
+                    return connection.refuse_opening(token, &error);
+                }
+            };
+            match connection.attach(&session_id, client, from, &workplace).await {
+                Ok((handle, attachment)) => {
+                    let choices = connection.agent.hub.choices().get();
+                    let result = session_result(None, &choices, &attachment.chosen);
+                    let start = StartForwarding { attachment, responder, result };
+                    connection.opened(token, handle, start, &workplace.mcp_servers, warning);
+                }
+                Err(error) => {
+                    let error = error_object(&error);
+                    responder.error(error.clone());
+                    let waited = connection.lock().links.fail_opening(token).unwrap_or_default();
+                    waited.into_iter().for_each(|request| request.refuse(&error));
+                }
+            }
+        });
+    }
+
+    /// Resumed where it is open already: answered, and nothing is sent again.
+    pub(super) fn resume_again(
+        self: &Arc<Self>,
+        token: OpeningToken,
+        handle: SessionHandle,
+        request: OpenRequest,
+    ) {
+        let connection = self.clone();
+        tokio::spawn(async move {
+            let session_id = token.session_id().clone();
+            let error = match connection.check_place(&session_id, &request.workplace).await {
+                Err(error) => error,
+                Ok(warning) => match connection.settle_in(&handle, &request.workplace).await {
+                    Ok(chosen) => {
+                        let choices = connection.agent.hub.choices().get();
+                        request.responder.ok(&session_result(None, &choices, &chosen));
+                        connection.tell(&handle, &request.workplace.mcp_servers, warning);
+                        return connection.keep_open(token, handle);
+                    }
+                    // Another client closed it meanwhile: open it anew.
+                    Err(HubError::Closed(_)) => return connection.open_anew(token, request),
+                    Err(error) => error_object(&error),
+                },
+            };
+            request.responder.error(error.clone());
+            connection.refuse_opening(token, &error);
+        });
+    }
+
+    /// A session works where it was made. A link to the same directory is the same place. A session whose
+    /// directory is gone can still be read: its client is warned.
+    async fn check_place(
+        &self,
+        session_id: &SessionId,
+        workplace: &Workplace,
+    ) -> Result<Option<Warning>, ErrorObject> {
+        self.check_additional(workplace).await?;
+        let root = self.agent.hub.root(session_id).await.map_err(|error| error_object(&error))?;
+        let cwd = &workplace.cwd;
+        let usable = self.agent.host.check_directory(&root).await;
+        let shown = quoted(&root.to_string_lossy());
+        if root != *cwd && self.agent.host.compare_directories(&root, cwd).await == SameDirectory::Different {
+            let cwd = quoted(&cwd.to_string_lossy());
+            let gone = usable.err().map(|reason| format!("; {reason}")).unwrap_or_default();
+            let reason = format!("the session works in {shown}, not in {cwd}{gone}");
+            return Err(Invalid::new("cwd", reason).into());
+        }
+        Ok(usable.err().map(|reason| Warning {
+            title: "The directory of this session can't be used".to_owned(),
+            description: format!(
+                "{reason}. You can read the session; its tools fail until the directory is back."
+            ),
+        }))
+    }
+
+    async fn attach(
+        &self,
+        session_id: &SessionId,
+        client: Arc<AcpClient>,
+        from: AttachFrom,
+        workplace: &Workplace,
+    ) -> Result<(SessionHandle, Attachment), HubError> {
+        let handle = self.agent.hub.open_in(session_id, &workplace.additional_directories).await?;
+        let attachment = handle.attach(Some(client), from).await?;
+        Ok((handle, attachment))
+    }
+
+    /// Sets the directories of the request and gives what is chosen in the session; taking part for a moment
+    /// tells it.
+    async fn settle_in(&self, handle: &SessionHandle, workplace: &Workplace) -> Result<Chosen, HubError> {
+        handle.work_in(workplace.additional_directories.clone()).await?;
+        Ok(handle.attach(None, AttachFrom::Now).await?.chosen)
+    }
+
+    /// The session is open: starts its forwarder, then does what has waited, in order.
+    fn opened(
+        self: &Arc<Self>,
+        token: OpeningToken,
+        handle: SessionHandle,
+        start: StartForwarding,
+        servers: &[String],
+        warning: Option<Warning>,
+    ) {
+        let session_id = token.session_id().clone();
+        let state = &mut *self.lock();
+        let Some((link, waited)) = state.links.opened(token, handle.clone()) else {
+            return start.responder.error(unknown_session(&session_id));
+        };
+        send(&link.forwarder, ForwarderCommand::Start(Box::new(start)));
+        self.tell(&handle, servers, warning);
+        self.submit_all(state, &session_id, waited);
+    }
+
+    /// The session goes on as it is, with what came behind the request.
+    fn keep_open(self: &Arc<Self>, token: OpeningToken, handle: SessionHandle) {
+        let session_id = token.session_id().clone();
+        let state = &mut *self.lock();
+        let waited = state.links.opened(token, handle).map(|(_, waited)| waited).unwrap_or_default();
+        self.submit_all(state, &session_id, waited);
+    }
+
+    /// The request was wrong: what has waited is done in the session as it was before, or refused.
+    fn refuse_opening(self: &Arc<Self>, token: OpeningToken, error: &ErrorObject) {
+        let session_id = token.session_id().clone();
+        let state = &mut *self.lock();
+        let after = state.links.refuse_opening(token);
+        self.settle_refusal(state, &session_id, after, error);
+    }
+
+    /// A new link in the place of one whose session is closed, with what waited there behind it.
+    fn open_anew(self: &Arc<Self>, token: OpeningToken, request: OpenRequest) {
+        let session_id = token.session_id().clone();
+        let state = &mut *self.lock();
+        let waited = state.links.fail_opening(token).unwrap_or_default();
+        self.submit(state, &session_id, SessionRequest::Open(request));
+        self.submit_all(state, &session_id, waited);
+    }
+
+    /// What works less well than was asked for: clients may send servers that nothing here starts yet, and the
+    /// host may have trouble of its own. Their user should not have to guess.
+    pub(super) fn tell(&self, handle: &SessionHandle, servers: &[String], about_place: Option<Warning>) {
+        if !servers.is_empty() {
+            let description =
+                format!("Requested: {}. The session continues without them.", servers.join(", "));
+            let title = "This version does not start MCP servers".to_owned();
+            handle.notice("warning", title, Some(description));
+        }
+        for Warning { title, description } in about_place.into_iter().chain(self.agent.host.take_warnings()) {
+            handle.notice("warning", title, Some(description));
+        }
+    }
+}

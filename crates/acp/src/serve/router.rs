@@ -1,0 +1,350 @@
+//! The router of one connection: takes every request, refuses what can't be right, and sends the rest where it
+//! belongs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache_core::choices::Chosen;
+use attache_core::export::Format;
+use attache_core::hub::{AttachFrom, FoundSession, HubError, SessionHandle};
+use attache_core::ids::SessionId;
+use attache_core::ports::delegate::Offers;
+use attache_core::ports::model::ThoughtLevel;
+use attache_core::ports::store::ModelRef;
+use attache_core::watchdog::Approval;
+use attache_rpc::{ErrorObject, Handler, IncomingRequest, Notification, Peer, Responder};
+use serde_json::json;
+
+use super::AgentServices;
+use super::client::Forms;
+use super::delegate::offers;
+use super::failure::error_object;
+use super::link::{OpenRequest, SessionLinks, SessionRequest};
+use crate::from_wire::{self, ClientRequest, ConfigValue, Initialize, LoginTerminals};
+use crate::to_wire::{
+    APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView,
+    config_options, initialize_response, queue_entry, status_result,
+};
+
+pub(super) struct Router {
+    connection: Arc<ClientConnection>,
+}
+
+pub(super) struct ClientConnection {
+    pub(super) agent: AgentServices,
+    pub(super) peer: Peer,
+    /// Why a lock: the reader routes requests while tasks put sessions in place that have just been opened.
+    /// Whoever holds it only sends; it keeps the order of requests to one session.
+    state: Mutex<ConnectionState>,
+}
+
+pub(super) struct ConnectionState {
+    pub(super) phase: ConnectionPhase,
+    pub(super) links: SessionLinks,
+}
+
+pub(super) enum ConnectionPhase {
+    New,
+    Ready(InitializedClient),
+    Closed,
+}
+
+/// What a client's `initialize` said of it, for all of its sessions.
+#[derive(Clone)]
+pub(super) struct InitializedClient {
+    pub(super) view: Arc<WireView>,
+    /// What it does itself.
+    pub(super) offers: Offers,
+    pub(super) forms: Forms,
+    /// Ids of the login methods that its `initialize` was answered with.
+    pub(super) login_methods: Arc<[String]>,
+}
+
+impl ConnectionPhase {
+    pub(super) fn client(&self) -> Option<InitializedClient> {
+        match self {
+            Self::Ready(client) => Some(client.clone()),
+            Self::New | Self::Closed => None,
+        }
+    }
+}
+
+impl Router {
+    pub(super) fn new(agent: AgentServices, peer: Peer) -> Arc<Self> {
+        let state = ConnectionState { phase: ConnectionPhase::New, links: SessionLinks::default() };
+        Arc::new(Self { connection: Arc::new(ClientConnection { agent, peer, state: Mutex::new(state) }) })
+    }
+}
+
+impl Handler for Router {
+    fn request(&self, incoming: IncomingRequest) {
+        let IncomingRequest { method, params, responder } = incoming;
+        let before = match (&self.connection.lock().phase, method.as_str()) {
+            (ConnectionPhase::New, "initialize")
+            | (ConnectionPhase::Ready(_) | ConnectionPhase::Closed, _) => None,
+            (ConnectionPhase::New, _) => Some("the connection has to be initialized first"),
+        };
+        if let Some(reason) = before {
+            return responder.error(ErrorObject::invalid_request(reason));
+        }
+        match from_wire::request(&method, params) {
+            Ok(request) => self.connection.route(request, responder),
+            Err(error) => responder.error(error),
+        }
+    }
+
+    fn notification(&self, notification: Notification) {
+        if notification.method != "session/cancel" {
+            return tracing::debug!(method = notification.method, "a notification was ignored");
+        }
+        match from_wire::cancel(notification.params) {
+            Ok(session_id) => {
+                let mut state = self.connection.lock();
+                self.connection.submit(&mut state, &session_id, SessionRequest::Cancel);
+            }
+            Err(error) => tracing::debug!(%error, "a cancellation was ignored"),
+        }
+    }
+
+    /// The sessions go on; their forwarders leave when they owe no answer any more.
+    fn closed(&self) {
+        let mut state = self.connection.lock();
+        state.phase = ConnectionPhase::Closed;
+        state.links.clear();
+    }
+}
+
+impl ClientConnection {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ConnectionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn route(self: &Arc<Self>, request: ClientRequest, responder: Responder) {
+        match request {
+            ClientRequest::Initialize(initialize) => self.initialize(&initialize, responder),
+            ClientRequest::Authenticate { method_id } => self.authenticate(method_id, responder),
+            ClientRequest::Logout => self.log_out(responder),
+            ClientRequest::NewSession(workplace) => self.new_session(None, workplace, responder),
+            ClientRequest::ForkSession { session_id, workplace } => {
+                self.new_session(Some(session_id), workplace, responder);
+            }
+            ClientRequest::LoadSession { session_id, workplace } => {
+                self.open(&session_id, OpenRequest { from: AttachFrom::Beginning, workplace, responder });
+            }
+            ClientRequest::ResumeSession { session_id, workplace } => {
+                self.open(&session_id, OpenRequest { from: AttachFrom::LiveRun, workplace, responder });
+            }
+            ClientRequest::ListSessions(list) => self.list(list, responder),
+            ClientRequest::DeleteSession { session_id } => self.delete(session_id, responder),
+            ClientRequest::CloseSession { session_id } => self.close(session_id, responder),
+            ClientRequest::Prompt { session_id, prompt } => {
+                self.linked(&session_id, SessionRequest::Prompt { prompt, responder })
+            }
+            ClientRequest::SetMode { session_id, mode_id } => {
+                self.set_mode(&session_id, mode_id, "modeId", responder)
+            }
+            ClientRequest::SetConfigOption { session_id, config_id, value } => {
+                self.set_config_option(&session_id, &config_id, value, responder);
+            }
+            ClientRequest::Status { session_id } => {
+                self.with_session(session_id, responder, |found| async move {
+                    Ok(status_result(&found.status().await?))
+                })
+            }
+            ClientRequest::Export { session_id, format } => self.export(session_id, format, responder),
+            ClientRequest::QueueList { session_id } => {
+                self.with_session(session_id, responder, |found| {
+                    let queued = found.queued();
+                    async move {
+                        let queued = queued.await?;
+                        Ok(json!({ "queued": queued.iter().map(queue_entry).collect::<Vec<_>>() }))
+                    }
+                });
+            }
+            ClientRequest::QueueCancel { session_id, message_id } => {
+                self.with_session(session_id, responder, move |found| {
+                    let cancelled = found.cancel_queued(message_id);
+                    async move { cancelled.await.map(|()| json!({})) }
+                });
+            }
+            ClientRequest::QueueEdit { session_id, message_id, prompt } => {
+                self.with_session(session_id, responder, move |found| {
+                    let edited = found.edit_queued(message_id, prompt);
+                    async move { edited.await.map(|()| json!({})) }
+                });
+            }
+        }
+    }
+}
+
+impl ClientConnection {
+    fn initialize(&self, initialize: &Initialize, responder: Responder) {
+        let choices = self.agent.hub.choices();
+        let mut state = self.lock();
+        match state.phase {
+            ConnectionPhase::New => {}
+            ConnectionPhase::Ready(_) | ConnectionPhase::Closed => {
+                let error = ErrorObject::invalid_request("the connection has been initialized already");
+                return responder.error(error);
+            }
+        }
+        let logins = self.logins_for(&initialize.capabilities);
+        let login_methods = logins.iter().flatten().map(|login| login.id.clone()).collect();
+        let version = self.agent.version;
+        let logins =
+            Logins { ways: logins.as_deref(), terminals: LoginTerminals::of(&initialize.capabilities) };
+        match initialize_response(initialize.version, &choices.get(), logins, version) {
+            Ok(response) => {
+                let view = WireView::new(choices.clone(), &initialize.capabilities, self.agent.thoughts);
+                let offers = offers(&initialize.capabilities, self.agent.client_fs);
+                state.phase = ConnectionPhase::Ready(InitializedClient {
+                    view: Arc::new(view),
+                    offers,
+                    forms: Forms::of(&initialize.capabilities),
+                    login_methods,
+                });
+                responder.ok(&response);
+            }
+            Err(error) => responder.error(ErrorObject::internal(error.to_string())),
+        }
+    }
+
+    fn export(&self, session_id: SessionId, format: Format, responder: Responder) {
+        let hub = self.agent.hub.clone();
+        tokio::spawn(async move {
+            match hub.export(&session_id, format).await {
+                Ok(content) => responder.ok(&json!({ "format": format.as_str(), "content": content })),
+                Err(error) => responder.error(error_object(&error)),
+            }
+        });
+    }
+
+    /// For sessions that this connection has opened.
+    fn linked(self: &Arc<Self>, session_id: &SessionId, request: SessionRequest) {
+        self.submit(&mut self.lock(), session_id, request);
+    }
+
+    /// For any session: in order with what this connection does in it if it is open here, by itself if not.
+    /// Nothing is opened by it.
+    fn with_session<F>(
+        self: &Arc<Self>,
+        session_id: SessionId,
+        responder: Responder,
+        ask: impl FnOnce(FoundSession) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<serde_json::Value, HubError>> + Send + 'static,
+    {
+        let hub = self.agent.hub.clone();
+        let mut state = self.lock();
+        if state.links.contains(&session_id) {
+            let operation = SessionRequest::operation(responder, move |handle| ask(hub.found(handle)));
+            return self.submit(&mut state, &session_id, operation);
+        }
+        drop(state);
+        tokio::spawn(async move {
+            let result = match hub.find(&session_id).await {
+                Ok(found) => ask(found).await,
+                Err(error) => Err(error),
+            };
+            match result {
+                Ok(result) => responder.ok(&result),
+                Err(error) => responder.error(error_object(&error)),
+            }
+        });
+    }
+
+    fn set_mode(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        mode_id: String,
+        field: &'static str,
+        responder: Responder,
+    ) {
+        let choices = self.agent.hub.choices().get();
+        if !choices.modes.iter().any(|mode| mode.id == mode_id) {
+            let known: Vec<_> = choices.modes.iter().map(|mode| mode.id.as_str()).collect();
+            let reason = format!("{field}: there is no mode {mode_id:?}; available: {}", known.join(", "));
+            return responder.error(ErrorObject::invalid_params(reason));
+        }
+        if field == "value" {
+            return self.choose(session_id, responder, |handle| handle.set_mode(mode_id));
+        }
+        let request = SessionRequest::operation(responder, move |handle| {
+            let chosen = handle.set_mode(mode_id);
+            async move { chosen.await.map(|_| json!({})) }
+        });
+        self.linked(session_id, request);
+    }
+
+    fn set_config_option(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        config_id: &str,
+        value: ConfigValue,
+        responder: Responder,
+    ) {
+        let refuse = |responder: Responder, reason: String| {
+            responder.error(ErrorObject::invalid_params(reason));
+        };
+        let value = match value {
+            ConfigValue::Id(value) => value,
+            ConfigValue::Boolean(_) => {
+                return refuse(responder, "value: no option of this agent is true or false".into());
+            }
+        };
+        match config_id {
+            MODE_OPTION => self.set_mode(session_id, value, "value", responder),
+            MODEL_OPTION => {
+                let Some((provider_id, model_id)) = value.split_once('/') else {
+                    let reason = format!("value: a model is written PROVIDER/NAME, not {value:?}");
+                    return refuse(responder, reason);
+                };
+                let model = ModelRef::new(provider_id, model_id);
+                self.choose(session_id, responder, |handle| handle.set_model(model));
+            }
+            THOUGHT_OPTION => {
+                let level = ThoughtLevel::parse(&value);
+                if level.is_none() && value != DEFAULT_THOUGHT {
+                    let known = ThoughtLevel::ALL.map(ThoughtLevel::as_str).join(", ");
+                    let reason = format!(
+                        "value: there is no thought level {value:?}; known: {DEFAULT_THOUGHT}, {known}"
+                    );
+                    return refuse(responder, reason);
+                }
+                self.choose(session_id, responder, move |handle| handle.set_thought(level));
+            }
+            APPROVAL_OPTION => {
+                let Some(approval) = Approval::parse(&value) else {
+                    return refuse(responder, format!("value: must be ask, edits or all, not {value:?}"));
+                };
+                self.choose(session_id, responder, move |handle| handle.set_approval(approval));
+            }
+            _ => {
+                let known = "mode, model, thought_level, approval";
+                refuse(responder, format!("configId: there is no option {config_id:?}; known: {known}"));
+            }
+        }
+    }
+
+    /// Chooses something in a session; the answer is the complete list of options.
+    fn choose<F>(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        responder: Responder,
+        choose: impl FnOnce(SessionHandle) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<Chosen, HubError>> + Send + 'static,
+    {
+        let choices = self.agent.hub.choices().clone();
+        let request = SessionRequest::operation(responder, move |handle| {
+            let chosen = choose(handle);
+            async move {
+                let chosen = chosen.await.map_err(|error| match error {
+                    HubError::Invalid(reason) => HubError::Invalid(format!("value: {reason}")),
+                    other => other,
+                })?;
+                Ok(json!({ "configOptions": config_options(&choices.get(), &chosen) }))
+            }
+        });
+        self.linked(session_id, request);
+    }
+}

@@ -1,0 +1,95 @@
+//! `attache sessions delete` and `archive`: change what is stored, under the session's lease.
+
+use std::io::{self, BufRead, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use attache_core::hub::{HubError, StoredSessions};
+use attache_core::ports::store::SessionRow;
+use attache_store::FileBlobs;
+use attache_tools::ScratchDirectories;
+
+use super::{plain, title};
+use crate::answer;
+use crate::setup::{self, Sources};
+
+/// Whether the user has agreed to lose the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// With `--yes`.
+    Given,
+    /// Asks on the terminal; without one nothing is deleted.
+    Asked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Archiving {
+    Do,
+    Undo,
+}
+
+pub(super) async fn delete(sources: &Sources, row: &SessionRow, consent: Consent) -> Result<()> {
+    match consent {
+        Consent::Given => {}
+        Consent::Asked if !answer::is_typed() => {
+            bail!("a deleted session is gone for ever; add --yes to delete {}", named(row))
+        }
+        Consent::Asked => {
+            if !agreed(row)? {
+                bail!("nothing was deleted");
+            }
+        }
+    }
+    change(sources, row, SessionChange::Delete).await?;
+    Ok(answer::write(&format!("deleted {}\n", named(row)))?)
+}
+
+pub(super) async fn archive(sources: &Sources, row: &SessionRow, archiving: Archiving) -> Result<()> {
+    let (archived_at, done) = match archiving {
+        Archiving::Do => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            (Some(i64::try_from(now.as_millis()).unwrap_or(i64::MAX)), "archived")
+        }
+        Archiving::Undo => (None, "listed again:"),
+    };
+    change(sources, row, SessionChange::Archive(archived_at)).await?;
+    Ok(answer::write(&format!("{done} {}\n", named(row)))?)
+}
+
+enum SessionChange {
+    Delete,
+    Archive(Option<i64>),
+}
+
+async fn change(sources: &Sources, row: &SessionRow, change: SessionChange) -> Result<()> {
+    let (config, dirs) = (&sources.config, &sources.dirs);
+    let (store, _) = setup::open_store(config, dirs)?;
+    let blobs = FileBlobs::new(dirs.blobs.clone());
+    let scratch = ScratchDirectories::below(dirs.scratch.clone());
+    let stored = StoredSessions { store: &store, leases: &store, blobs: &blobs, scratch: Some(&scratch) };
+    let changed = match change {
+        SessionChange::Delete => stored.delete(&row.id).await,
+        SessionChange::Archive(archived_at) => stored.archive(&row.id, archived_at).await,
+    };
+    store.shutdown();
+    match changed {
+        Err(HubError::RunningElsewhere(_)) => {
+            bail!("{} is running in an editor; cancel its turn there, or wait for its end", named(row))
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Anything but a clear yes is a no.
+fn agreed(row: &SessionRow) -> Result<bool> {
+    let place = plain(&row.workspace_root.to_string_lossy());
+    let mut terminal = io::stderr();
+    write!(terminal, "Delete {} in {place}? It can't be brought back. [y/N] ", named(row))?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).context("the answer could not be read")?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn named(row: &SessionRow) -> String {
+    format!("{} ({})", row.id, title(row))
+}

@@ -1,0 +1,101 @@
+//! What is cut where, what a summariser is shown, and what survives without one.
+
+use super::*;
+use crate::ids::{CallId, SessionId};
+use crate::part::ToolPart;
+use serde_json::json;
+
+fn passage(id: &str, role: Role, text: &str) -> Arc<Passage> {
+    let text = Part::Text { text: text.into(), state: None, provider_metadata: None };
+    Arc::new(Passage::new(MessageId::new(id), role, vec![text]))
+}
+
+/// Turns of a prompt and an answer of so many bytes each; the last has only its prompt.
+fn turns(answers: &[usize]) -> Vec<Arc<Passage>> {
+    let mut passages = Vec::new();
+    for (turn, bytes) in answers.iter().enumerate() {
+        passages.push(passage(&format!("u{turn}"), Role::User, &format!("prompt {turn}")));
+        passages.push(passage(&format!("a{turn}"), Role::Assistant, &"x".repeat(*bytes)));
+    }
+    passages.push(passage("now", Role::User, "the prompt of the moment"));
+    passages
+}
+
+fn request(passages: Vec<Arc<Passage>>, limit_tokens: u64) -> CompactionRequest {
+    CompactionRequest {
+        session_id: SessionId::new("ses"),
+        info: Arc::new(ModelInfo::undescribed(ModelRef::new("script", "default"))),
+        system: "".into(),
+        conversation: passages.into(),
+        prompt: MessageId::new("now"),
+        expected_tokens: None,
+        limit_tokens,
+        reason: String::new(),
+    }
+}
+
+fn tail(passages: Vec<Arc<Passage>>, limit_tokens: u64) -> Option<(Option<String>, bool)> {
+    let plan = CompactionPlan::of(&request(passages, limit_tokens))?;
+    Some((plan.tail_start.map(|id| id.to_string()), plan.unanswered.is_some()))
+}
+
+#[test]
+fn the_last_two_turns_stay_one_if_they_are_large_and_none_if_that_is() {
+    let start = |answers: &[usize]| tail(turns(answers), 10_000).unwrap().0.unwrap();
+    assert_eq!(start(&[40_000, 400, 400]), "u1");
+    assert_eq!(start(&[40_000, 9_000, 4_000]), "u2");
+    assert_eq!(start(&[40_000, 400, 20_000]), "now");
+}
+
+#[test]
+fn a_turn_that_fills_the_window_is_summarised_with_its_prompt_repeated() {
+    let mut passages = turns(&[400]);
+    passages.push(passage("answer", Role::Assistant, &"x".repeat(30_000)));
+    assert_eq!(tail(passages, 10_000), Some((None, true)));
+    // A single prompt that is too long is nothing that can be made shorter.
+    assert_eq!(tail(vec![passage("now", Role::User, &"x".repeat(90_000))], 10_000), None);
+    assert_eq!(tail(vec![passage("now", Role::User, "short")], 10_000), None);
+}
+
+#[test]
+fn results_are_shown_by_their_beginning_and_end_and_changed_files_are_listed() {
+    let mut tool = ToolPart::new(CallId::new("c"), "edit");
+    tool.input = Some(json!({ "path": "/w/a.rs" }));
+    tool.output = Some(json!(format!("begin {} end", "y".repeat(50_000))));
+    tool.tool_metadata =
+        Some(json!({ "attache": { "metadata": { "seen": [{ "path": "/w/a.rs", "digest": "1" }] } } }));
+    let mut read = ToolPart::new(CallId::new("d"), "read");
+    read.output = Some(json!("text"));
+    read.tool_metadata =
+        Some(json!({ "attache": { "metadata": { "seen": [{ "path": "/w/b.rs", "digest": "1" }] } } }));
+    let parts = vec![Part::Tool(Box::new(tool)), Part::Tool(Box::new(read))];
+    let answer = Arc::new(Passage::new(MessageId::new("a"), Role::Assistant, parts));
+    let transcript = Transcript::of(&[passage("u", Role::User, "go"), answer]);
+    assert!(transcript.text.contains("begin") && transcript.text.contains(" end"), "{}", transcript.text);
+    assert!(transcript.text.len() < 3_000, "{}", transcript.text.len());
+    let summary = transcript.with_changed_files("## Goal\nx", None);
+    assert!(summary.ends_with("from the tools)\n- /w/a.rs"), "{summary}");
+    // What an earlier summary listed is listed again, whoever wrote the note.
+    let again = Transcript::of(&[passage(
+        "s",
+        Role::User,
+        &format!("<conversation_summary>\n{summary}\n</conversation_summary>"),
+    )]);
+    assert!(again.with_changed_files("note", None).ends_with("- /w/a.rs"));
+}
+
+#[test]
+fn pieces_hold_everything_until_the_middle_has_to_go() {
+    let text = "äöü a line\n".repeat(1_000);
+    let transcript = Transcript::of(&[passage("u", Role::User, &text), passage("a", Role::Assistant, "end")]);
+    for bytes in [LEAST, 5_000, 1_000_000] {
+        let pieces = transcript.pieces(bytes, usize::MAX);
+        assert_eq!(pieces.concat(), transcript.text);
+        assert!(pieces.iter().all(|piece| piece.len() <= bytes));
+    }
+    let pieces = transcript.pieces(500, 4);
+    assert_eq!(pieces.len(), 4);
+    assert!(pieces[2].contains("are left out here") && pieces[3].contains("end"));
+}
+
+const LEAST: usize = transcript::LEAST_PIECE;

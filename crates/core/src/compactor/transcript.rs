@@ -1,0 +1,168 @@
+//! A conversation as text for who summarises it: what was said, and of results only the beginning and the end.
+//! Pure.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::part::{Part, Passage, Role, ToolPart};
+use crate::prompt::text_of;
+use crate::seen::sights;
+
+/// Pieces are not made smaller than this.
+pub(super) const LEAST_PIECE: usize = 4_000;
+
+/// Of one text, of one call's arguments, and of one result.
+const TEXT_BYTES: usize = 8_000;
+const ARGUMENT_BYTES: usize = 400;
+const RESULT_BYTES: usize = 1_200;
+
+/// Of what is kept without a model.
+const FIRST_PROMPT_BYTES: usize = 2_000;
+const PROMPT_BYTES: usize = 400;
+const PROMPTS: usize = 12;
+
+/// Our own section of a summary, found again when that is summarised.
+const CHANGED_FILES: &str = "## Changed files (complete, from the tools)";
+const CHANGED_FILES_MOST: usize = 300;
+
+/// Tools whose calls change the files that they saw.
+const CHANGING: [&str; 3] = ["write", "edit", "apply_patch"];
+
+/// What is to be summarised.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Transcript {
+    pub(super) text: String,
+    prompts: Vec<String>,
+    changed: BTreeSet<String>,
+}
+
+impl Transcript {
+    pub(super) fn of(passages: &[Arc<Passage>]) -> Self {
+        let mut transcript = Self::default();
+        passages.iter().for_each(|passage| transcript.add(passage));
+        transcript
+    }
+
+    fn add(&mut self, passage: &Passage) {
+        if passage.role == Role::User {
+            let text = text_of(&passage.parts);
+            self.changed.extend(listed_files(&text));
+            self.prompts.push(text);
+        }
+        let speaker = match passage.role {
+            Role::User => "User",
+            Role::Assistant => "Agent",
+            Role::System => "System",
+        };
+        self.text.push_str(&format!("\n[{speaker}]\n"));
+        for part in &passage.parts {
+            match part {
+                Part::Text { text, .. } => self.line(&shortened(text, TEXT_BYTES)),
+                Part::Tool(tool) => self.add_call(tool),
+                Part::File { media_type, filename, .. } => {
+                    self.line(&format!(
+                        "(a file: {} {media_type})",
+                        filename.as_deref().unwrap_or("unnamed")
+                    ));
+                }
+                // Thoughts and marks of ours say nothing to who goes on.
+                Part::StepStart
+                | Part::Reasoning { .. }
+                | Part::SourceUrl { .. }
+                | Part::SourceDocument { .. }
+                | Part::Data { .. } => {}
+            }
+        }
+    }
+
+    fn add_call(&mut self, tool: &ToolPart) {
+        if CHANGING.contains(&tool.tool_name.as_str()) && tool.output.is_some() {
+            self.changed.extend(sights(tool).map(|sight| sight.path.display().to_string()));
+        }
+        let arguments = tool.input.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.line(&format!("(calls {} {})", tool.tool_name, shortened(&arguments, ARGUMENT_BYTES)));
+        let result = match (&tool.error_text, &tool.output) {
+            (Some(error), _) => format!("failed: {error}"),
+            (None, Some(serde_json::Value::String(text))) => text.clone(),
+            (None, Some(output)) => output.to_string(),
+            (None, None) => return,
+        };
+        self.line(&format!("(result: {})", shortened(&result, RESULT_BYTES)));
+    }
+
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    /// The text in pieces of whole lines where it has them. Beyond `most` the middle is left out.
+    pub(super) fn pieces(&self, bytes: usize, most: usize) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let mut rest = self.text.as_str();
+        while !rest.is_empty() {
+            let end = rest.floor_char_boundary(bytes.max(4));
+            let whole = if end == rest.len() { None } else { rest[..end].rfind('\n') };
+            let (piece, behind) = rest.split_at(whole.map_or(end, |line_end| line_end + 1));
+            pieces.push(piece.to_owned());
+            rest = behind;
+        }
+        if pieces.len() > most {
+            let (first, last) = (most / 2, most - most / 2);
+            let left_out = pieces.len() - most;
+            pieces.drain(first..pieces.len() - last);
+            pieces[first]
+                .insert_str(0, &format!("({left_out} parts of the conversation are left out here)\n"));
+        }
+        pieces
+    }
+
+    /// What can be said without a model: how it began, and what the user asked for since.
+    pub(super) fn without_a_model(&self) -> String {
+        let mut note =
+            "(Nobody could summarise this part of the conversation. Ask the user where something is \
+                        missing.)\n\n## What the user asked for\n"
+                .to_owned();
+        let first = self.prompts.first().map(|prompt| shortened(prompt, FIRST_PROMPT_BYTES));
+        let later =
+            self.prompts.iter().skip(1).rev().take(PROMPTS).map(|prompt| shortened(prompt, PROMPT_BYTES));
+        let mut prompts: Vec<String> = later.collect();
+        prompts.extend(first);
+        prompts.iter().rev().for_each(|prompt| note.push_str(&format!("- {prompt}\n")));
+        note
+    }
+
+    /// A note with what does not depend on anybody's memory.
+    pub(super) fn with_changed_files(&self, note: &str, unanswered: Option<&str>) -> String {
+        let mut text = note.trim_end().to_owned();
+        if !self.changed.is_empty() {
+            let files = self.changed.iter().take(CHANGED_FILES_MOST);
+            let files: Vec<_> = files.map(|file| format!("- {file}")).collect();
+            text.push_str(&format!("\n\n{CHANGED_FILES}\n{}", files.join("\n")));
+            if self.changed.len() > CHANGED_FILES_MOST {
+                text.push_str(&format!("\n({} more)", self.changed.len() - CHANGED_FILES_MOST));
+            }
+        }
+        if let Some(prompt) = unanswered {
+            let prompt = shortened(prompt, TEXT_BYTES);
+            text.push_str(&format!("\n\n## The user's prompt that you are working on\n{prompt}"));
+        }
+        text
+    }
+}
+
+/// The files that an earlier summary lists.
+fn listed_files(text: &str) -> Vec<String> {
+    let Some((_, section)) = text.split_once(CHANGED_FILES) else { return Vec::new() };
+    let lines = section.lines().skip(1).map_while(|line| line.strip_prefix("- "));
+    lines.map(str::to_owned).collect()
+}
+
+/// The beginning and the end of a text.
+fn shortened(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.trim_end().to_owned();
+    }
+    let head = text.floor_char_boundary(most / 3 * 2);
+    let tail = text.ceil_char_boundary(text.len() - most / 3);
+    format!("{}\n(… {} bytes …)\n{}", &text[..head], tail - head, text[tail..].trim_end())
+}

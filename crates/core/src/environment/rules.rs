@@ -1,0 +1,89 @@
+//! What the prompt says of commands and questions, for each kind of agent. `watchdog::judge` does what it says:
+//! a test holds the two together.
+
+use super::Facts;
+use crate::hub::People;
+use crate::watchdog::{Approval, Commands, Containment};
+
+/// What holds commands, and what a command may do.
+pub(super) fn commands(facts: &Facts<'_>, agent: Commands) -> &'static str {
+    // As long as nobody has looked it is taken for the full one.
+    match (agent, facts.containment.unwrap_or(Containment::Full)) {
+        (Commands::Any, Containment::Full) => {
+            "run in a sandbox. They write to the workspace, the other directories and `$TMPDIR`, the scratch directory, which \
+             lasts for the session; all else is read-only, and `/tmp` is each command's own. Commands known to only read write \
+             to `$TMPDIR` alone. The network has to be granted: it is asked for where a program is known to need it (pip, \
+             npm, cargo, git fetch, …), and with `network: true`. Credentials, agents' and editors' configuration, \
+             `.git/config` and `.git/hooks` are out of reach."
+        }
+        (Commands::Any, Containment::Reduced) => {
+            "run in a reduced sandbox. They write to the workspace, the other directories and `$TMPDIR`, the scratch directory, \
+             which lasts for the session; all else, `/tmp` too, is read-only. The network has to be granted: it is asked for \
+             where a program is known to need it (pip, npm, cargo, git fetch, …), and with `network: true`. Credentials are \
+             out of reach."
+        }
+        (Commands::Any, Containment::None) => {
+            "run without a sandbox. `$TMPDIR` is the scratch directory and lasts for the session."
+        }
+        (Commands::Any, Containment::ExplicitlyOff) => {
+            "run without a sandbox, with all rights of the user. `$TMPDIR` is the scratch directory and lasts for the \
+             session."
+        }
+        (Commands::OnlyReading, Containment::Full) => {
+            "run in a sandbox, without network and with the workspace read-only. `/tmp` is each command's own; `$TMPDIR` is \
+             the scratch directory and lasts for the session. Credentials and agents' configuration are out of reach."
+        }
+        (Commands::OnlyReading, Containment::Reduced) => {
+            "run in a reduced sandbox, without network. Credentials are out of reach."
+        }
+        (Commands::OnlyReading, Containment::None | Containment::ExplicitlyOff) => "run without a sandbox.",
+    }
+}
+
+/// What passes, what asks, what is refused.
+pub(super) fn questions(facts: &Facts<'_>, agent: Commands) -> String {
+    let containment = facts.containment.unwrap_or(Containment::Full);
+    let do_commands_pass = containment.wants_a_look().is_none();
+    let of_workspace = match (facts.approval, agent) {
+        (Approval::All, agent) => return under_all(containment, agent),
+        (Approval::Edits, Commands::Any) => "reading and editing the workspace",
+        (Approval::Ask, Commands::Any) | (_, Commands::OnlyReading) => "reading and searching the workspace",
+    };
+    let passes = match do_commands_pass {
+        true => format!("{of_workspace} and commands known to only read pass"),
+        false => format!("{of_workspace} passes"),
+    };
+    let others = match (facts.people, agent, do_commands_pass) {
+        (People::Absent, _, _) => "no one can be asked, so everything else is refused",
+        (People::Present, Commands::Any, _) => {
+            "all else asks the user first, and so does reading what looks like a secret"
+        }
+        (People::Present, Commands::OnlyReading, true) => {
+            "edits and other commands are refused; paths outside, the web and what looks like a secret ask the user first"
+        }
+        (People::Present, Commands::OnlyReading, false) => {
+            "edits and commands that may change something are refused; other commands, paths outside, the web and what \
+             looks like a secret ask the user first"
+        }
+    };
+    format!("{passes}; {others}.")
+}
+
+fn under_all(containment: Containment, agent: Commands) -> String {
+    let outside = match containment {
+        // The user said that nothing shall hold commands: then nothing else is held either.
+        Containment::ExplicitlyOff => "",
+        Containment::Full | Containment::Reduced | Containment::None => "paths and hosts outside the grant",
+    };
+    let refused = match (agent, outside) {
+        (Commands::Any, "") => {
+            return "nothing asks, and nothing outside of the workspace is refused.".to_owned();
+        }
+        (Commands::Any, outside) => outside.to_owned(),
+        (Commands::OnlyReading, "") => "edits and commands that may change something".to_owned(),
+        (Commands::OnlyReading, outside) => {
+            format!("edits, commands that may change something, and {outside}")
+        }
+    };
+    format!("nothing asks; {refused} are refused.")
+}

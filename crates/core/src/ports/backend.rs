@@ -1,0 +1,233 @@
+//! Who runs the turns of a session. The loop in `crate::turn` is one backend; an agent that runs in another
+//! program can be another. A session stores, shows, asks and ends; a backend only says what happens in between.
+//!
+//! A turn gets everything in its `TurnContext`. It records chunks of its answer (`TurnJournal`), stops when its
+//! token is cancelled, and gives back how it ended or what a person has to decide. `Start` and the last chunk
+//! are recorded by the session, which also closes what a turn left open.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use tokio_util::sync::CancellationToken;
+
+use super::client::{Ask, Said};
+use super::model::{ModelInfo, ThoughtLevel};
+use super::store::{ModelRef, StoreError, StoreResult};
+use super::tool::Workspace;
+use super::{BoxFuture, Delegate};
+use crate::agents::Agent;
+use crate::chunk::Chunk;
+use crate::conversation::Conversation;
+use crate::events::RunState;
+use crate::hub;
+use crate::ids::MessageId;
+use crate::journal::{Author, Journal};
+use crate::part::ToolPart;
+use crate::session::approval::InForce;
+use crate::system_prompt::SystemPrompt;
+use crate::toolbox::OfferedTools;
+use crate::turn::TurnEnd;
+use crate::turn::usage::{SessionCost, TurnUsage};
+use crate::watchdog::{Always, Rulebook};
+
+/// Runs turns. One per host: a host with several looks at the agent of the turn and passes it on.
+pub trait Backend: Send + Sync + Debug {
+    /// A turn that has not begun; nothing happens before it is run.
+    fn turn(&self, context: TurnContext) -> Box<dyn BackendTurn>;
+
+    /// The turn of a process that ended while a person was asked. `None`: it can't go on; the session then
+    /// fails the call and ends the turn.
+    fn turn_again(
+        &self,
+        context: TurnContext,
+        interrupted: InterruptedTurn,
+    ) -> BoxFuture<'static, Option<ResumedTurn>>;
+}
+
+/// A turn that goes on in another process, and the question it waits for.
+pub type ResumedTurn = (Box<dyn BackendTurn>, Arc<Ask>);
+
+/// One turn of one session. It outlives a suspension; nothing in it is shared with another turn.
+pub trait BackendTurn: Send + Sync + Debug {
+    /// Runs until the turn ends or has to wait for a person. Dropping the future ends what it does.
+    fn run(&mut self, start: TurnStart) -> BoxFuture<'_, TurnResult>;
+
+    /// What an "always" answer to its open question means for the calls after it. `None`: for this call only.
+    fn always(&self, _ask: &Ask, _scope: AlwaysScope) -> Option<Always> {
+        None
+    }
+
+    /// What the session keeps of a turn that has ended.
+    fn leftovers(self: Box<Self>) -> TurnLeftovers;
+}
+
+/// Where a turn starts or goes on.
+#[derive(Debug)]
+pub enum TurnStart {
+    Beginning,
+    /// A person answered the open question about a call.
+    Answered(Box<Answered>),
+}
+
+/// An answer, with what the session allows by now.
+#[derive(Debug)]
+pub struct Answered {
+    pub ask: Arc<Ask>,
+    pub decision: Decision,
+    pub(crate) rules: Arc<Rulebook>,
+    pub(crate) granted: Arc<[PathBuf]>,
+    /// Of the client that answered: takes the place of one that is gone.
+    pub client: Option<Arc<dyn Delegate>>,
+}
+
+/// What a person decided about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Allow,
+    Reject,
+    /// The answers to its questions.
+    Said(Vec<Said>),
+    /// The user would not answer its questions.
+    Unsaid,
+    /// No client could put its questions: nobody was asked.
+    Unasked,
+    /// The call is denied and the turn ends, for this reason.
+    End(&'static str),
+}
+
+/// Which "always" a person chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlwaysScope {
+    /// Calls like this one.
+    Call,
+    /// All edits in the workspace.
+    Edits,
+}
+
+/// What a turn gives back: it is over, or it waits for a person.
+#[derive(Debug)]
+pub enum TurnResult {
+    Ended(TurnEnd),
+    /// The question is recorded and stored (`ToolApprovalRequest`) before it is given here.
+    Suspended(Arc<Ask>),
+}
+
+/// What a turn leaves to its session.
+#[derive(Debug, Default)]
+pub struct TurnLeftovers {
+    /// The conversation with the finished steps of this turn, as far as they are known.
+    pub conversation: Option<Conversation>,
+    pub history: NextHistory,
+    pub(crate) left_out: Option<LeftOut>,
+}
+
+impl TurnLeftovers {
+    /// The next turn reads the rows; titles are made of this conversation.
+    pub fn reread(conversation: Conversation) -> Self {
+        Self { conversation: Some(conversation), ..Self::default() }
+    }
+}
+
+/// Where the next turn has its conversation from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NextHistory {
+    /// From the rows.
+    #[default]
+    Reread,
+    /// The conversation as it was left, and what was recorded after its last step.
+    Extend,
+    /// The conversation as it was left: no model is shown what this turn said.
+    Unchanged,
+}
+
+/// What is left out of the next requests, so that one message can't make a session useless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeftOut {
+    /// The prompt of the turn, and with it the answer.
+    Prompt,
+}
+
+/// The state of a turn that waits between two tries. Why shared: the session answers `status` from it.
+pub(crate) type RetryState = Arc<Mutex<Option<RunState>>>;
+
+/// What a turn works with: agent, model, workspace, tools and system prompt. Made once per choice.
+#[derive(Debug)]
+pub struct TurnSetup {
+    pub agent: Agent,
+    pub model: Arc<ModelInfo>,
+    pub thought: Option<ThoughtLevel>,
+    pub workspace: Arc<Workspace>,
+    pub(crate) tools: OfferedTools,
+    pub system: SystemPrompt,
+}
+
+impl TurnSetup {
+    /// As messages name it: the thought level is its variant.
+    pub(crate) fn model_ref(&self) -> ModelRef {
+        let variant = self.thought.map(|level| level.as_str().to_owned());
+        ModelRef { variant, ..self.model.model.clone() }
+    }
+}
+
+/// Everything a turn gets from its session.
+#[derive(Debug)]
+pub struct TurnContext {
+    pub(crate) hub: Arc<hub::Shared>,
+    pub setup: Arc<TurnSetup>,
+    pub journal: TurnJournal,
+    /// The message that is answered.
+    pub prompt: MessageId,
+    /// Ends with the prompt.
+    pub conversation: Conversation,
+    /// Extra text for this turn only (title, text); never stored.
+    pub runtime_context: Arc<[(Option<String>, String)]>,
+    /// What the client does itself; `None` when nobody who could is there.
+    pub client: Option<Arc<dyn Delegate>>,
+    pub cancel: CancellationToken,
+    /// Of all scopes.
+    pub(crate) rules: Arc<Rulebook>,
+    pub(crate) approval: InForce,
+    /// Directories outside the roots that the user granted for the session.
+    pub(crate) granted: Arc<[PathBuf]>,
+    pub(crate) cost: SessionCost,
+    pub(crate) retrying: RetryState,
+}
+
+/// What is known of a turn whose process ended while a person was asked.
+#[derive(Debug)]
+pub struct InterruptedTurn {
+    /// Steps of the answer that were finished; the conversation has them.
+    pub finished_steps: usize,
+    /// The call that waits for an answer.
+    pub open_call: ToolPart,
+    pub(crate) usage: TurnUsage,
+}
+
+/// Records the chunks of one answer, and of nothing else.
+#[derive(Clone, Debug)]
+pub struct TurnJournal {
+    pub(crate) journal: Journal,
+    pub(crate) author: Author,
+}
+
+impl TurnJournal {
+    /// The message that the chunks make.
+    pub fn message_id(&self) -> &MessageId {
+        &self.author.message_id
+    }
+
+    /// Records a chunk. Waits only while too much is uncommitted. A chunk that is out of order is refused.
+    pub async fn record(&self, chunk: Chunk) -> StoreResult<()> {
+        if chunk.is_terminal() || matches!(chunk, Chunk::Start { .. }) {
+            return Err(StoreError::Corrupt("the session records the start and the end of a turn".into()));
+        }
+        self.journal.record(&self.author, chunk).await
+    }
+
+    /// Waits until everything recorded so far is stored: before a person is asked, or something is done that
+    /// must not be done twice.
+    pub async fn settle(&self) -> StoreResult<()> {
+        self.journal.settle().await.map(drop)
+    }
+}

@@ -1,0 +1,196 @@
+//! What the built-in slash commands do, and the turn that answers one. A command without words behind it shows;
+//! with words it chooses, by the same functions as a client's own controls.
+
+use tokio::sync::oneshot;
+
+use super::Session;
+use crate::choices::Chosen;
+use crate::chunk::{Chunk, FinishReason, Rest};
+use crate::hub::HubError;
+use crate::ports::BoxFuture;
+use crate::ports::backend::{BackendTurn, NextHistory, TurnContext, TurnLeftovers, TurnResult, TurnStart};
+use crate::ports::model::ThoughtLevel;
+use crate::ports::store::{ModelRef, StoreResult};
+use crate::slash_commands::{Invocation, SlashCommand};
+use crate::turn::{FailureKind, TurnEnd};
+
+/// The word that lets a model think as it does by itself.
+const DEFAULT_THOUGHT: &str = "default";
+
+impl Session {
+    /// Runs a command; what is wrong with it is the answer, too.
+    pub(super) async fn run_command(&mut self, invocation: &Invocation) -> String {
+        let Invocation { name, arguments, attachments } = invocation;
+        let Some(SlashCommand { input_hint, run, .. }) = self.slash_commands.find(name).cloned() else {
+            return format!("There is no command `/{name}` here.");
+        };
+        if *attachments > 0 {
+            return format!("`/{name}` takes no attachments; nothing was done.");
+        }
+        if input_hint.is_none() && !arguments.is_empty() {
+            return format!("`/{name}` takes nothing behind it; nothing was done.");
+        }
+        match run(self, arguments).await {
+            Ok(answer) => answer,
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+pub(crate) async fn help(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
+    let line = |command: &SlashCommand| {
+        let hint = command.input_hint.as_ref().map(|hint| format!(" {}", hint.to_uppercase()));
+        format!("- `/{}{}`: {}", command.name, hint.unwrap_or_default(), command.description)
+    };
+    Ok(session.slash_commands.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+pub(crate) async fn status(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
+    let chosen = session.chosen()?;
+    let totals = session.read_record().await?.row.totals;
+    let mut lines = vec![
+        format!("- Mode: `{}`", chosen.agent),
+        format!("- Model: {}", model_name(&chosen)),
+        format!("- Approval: `{}`", chosen.approval.as_str()),
+        format!("- Workspace: `{}`", session.row.workspace_root.display()),
+        format!(
+            "- Tokens: {} in, {} out, {} reasoning, {} read from the cache, {} written to it",
+            totals.prompt_tokens,
+            totals.completion_tokens,
+            totals.reasoning_tokens,
+            totals.cache_read,
+            totals.cache_write
+        ),
+    ];
+    if totals.cost_usd > 0.0 {
+        lines.push(format!("- Cost: ${:.4}", totals.cost_usd));
+    }
+    let waiting = session.queue.len();
+    if waiting > 0 {
+        lines.push(format!("- Waiting prompts: {waiting}"));
+    }
+    Ok(lines.join("\n"))
+}
+
+pub(crate) async fn mode(session: &mut Session, wanted: &str) -> Result<String, HubError> {
+    let chosen = match wanted {
+        "" => session.chosen()?,
+        wanted => session.set_mode(wanted.to_owned()).await?,
+    };
+    let modes = session.hub.choices.get();
+    let ids = modes.modes.iter().map(|mode| mode.id.as_str());
+    Ok(shown("Mode", &chosen.agent, wanted, ids))
+}
+
+pub(crate) async fn model(session: &mut Session, wanted: &str) -> Result<String, HubError> {
+    let chosen = match wanted {
+        "" => session.chosen()?,
+        wanted => session.set_model(model_named(session, wanted)?).await?,
+    };
+    let choices = session.hub.choices.get();
+    let names: Vec<String> = choices.models.iter().map(|info| info.model.to_string()).collect();
+    let current = chosen.model.map(|model| model.to_string()).unwrap_or_default();
+    Ok(shown("Model", &current, wanted, names.iter().map(String::as_str)))
+}
+
+/// `PROVIDER/NAME`, or the name alone if one provider has it.
+fn model_named(session: &Session, wanted: &str) -> Result<ModelRef, HubError> {
+    if let Some((provider, model)) = wanted.split_once('/') {
+        return Ok(ModelRef::new(provider, model));
+    }
+    let choices = session.hub.choices.get();
+    let mut named = choices.models.iter().filter(|info| info.model.model_id == wanted);
+    match (named.next(), named.next()) {
+        (Some(info), None) => Ok(info.model.clone()),
+        (Some(first), Some(_)) => {
+            let text = format!(
+                "several providers have `{wanted}`; write it with its provider, as `{}`",
+                first.model
+            );
+            Err(HubError::Invalid(text))
+        }
+        (None, _) => Err(HubError::Invalid(format!(
+            "there is no model `{wanted}`; a model is written PROVIDER/NAME, and `/model` lists them"
+        ))),
+    }
+}
+
+pub(crate) async fn thought(session: &mut Session, wanted: &str) -> Result<String, HubError> {
+    let chosen = match wanted {
+        "" => session.chosen()?,
+        DEFAULT_THOUGHT => session.set_thought(None).await?,
+        wanted => {
+            let unknown = || HubError::Invalid(format!("there is no thought level `{wanted}`"));
+            session.set_thought(Some(ThoughtLevel::parse(wanted).ok_or_else(unknown)?)).await?
+        }
+    };
+    if chosen.thought_levels.is_empty() {
+        return Ok(format!("{} can't be told how much to think.", model_name(&chosen)));
+    }
+    let current = chosen.thought.map_or(DEFAULT_THOUGHT, ThoughtLevel::as_str);
+    let levels = chosen.thought_levels.iter().map(|level| level.as_str());
+    Ok(shown("Thought level", current, wanted, std::iter::once(DEFAULT_THOUGHT).chain(levels)))
+}
+
+fn model_name(chosen: &Chosen) -> String {
+    chosen.model.as_ref().map_or_else(|| "none".to_owned(), |model| format!("`{model}`"))
+}
+
+/// What is chosen now; beside it what could be, unless that was just chosen.
+fn shown<'a>(what: &str, current: &str, wanted: &str, all: impl Iterator<Item = &'a str>) -> String {
+    let others: Vec<String> = all.filter(|name| *name != current).map(|name| format!("`{name}`")).collect();
+    match wanted.is_empty() && !others.is_empty() {
+        true => format!("{what}: `{current}`. Others: {}.", others.join(", ")),
+        false => format!("{what}: `{current}`."),
+    }
+}
+
+/// The turn of a command: says what the session found. No model is asked, and none is shown the answer.
+#[derive(Debug)]
+pub(super) struct CommandTurn {
+    context: TurnContext,
+    answer: Option<oneshot::Receiver<String>>,
+}
+
+impl CommandTurn {
+    pub(super) fn new(context: TurnContext) -> (Self, oneshot::Sender<String>) {
+        let (found, answer) = oneshot::channel();
+        (Self { context, answer: Some(answer) }, found)
+    }
+
+    async fn say(&self, answer: String) -> StoreResult<()> {
+        let journal = &self.context.journal;
+        journal.record(Chunk::StartStep { rest: Rest::none() }).await?;
+        journal.record(Chunk::TextStart { id: "answer".into(), rest: Rest::none() }).await?;
+        journal.record(Chunk::text_delta(&"answer".into(), answer)).await?;
+        journal.record(Chunk::TextEnd { id: "answer".into(), rest: Rest::none() }).await?;
+        journal.record(Chunk::FinishStep { rest: Rest::none() }).await
+    }
+}
+
+impl BackendTurn for CommandTurn {
+    fn run(&mut self, _start: TurnStart) -> BoxFuture<'_, TurnResult> {
+        Box::pin(async move {
+            let aborted = TurnResult::Ended(TurnEnd::Aborted);
+            let Some(answer) = self.answer.take() else { return aborted };
+            let answer = tokio::select! {
+                biased;
+                () = self.context.cancel.cancelled() => return aborted,
+                answer = answer => answer,
+            };
+            let Ok(answer) = answer else { return aborted };
+            TurnResult::Ended(match self.say(answer).await {
+                Ok(()) => TurnEnd::Finished(FinishReason::Stop),
+                Err(error) => TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() },
+            })
+        })
+    }
+
+    fn leftovers(self: Box<Self>) -> TurnLeftovers {
+        TurnLeftovers {
+            conversation: Some(self.context.conversation),
+            history: NextHistory::Unchanged,
+            ..TurnLeftovers::default()
+        }
+    }
+}

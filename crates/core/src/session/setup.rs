@@ -1,0 +1,143 @@
+//! What the turns of a session work in: agent, model, workspace, tools and system prompt. Assembled once per
+//! choice.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use super::choose::MissingModelNotice;
+use crate::agents::Agent;
+use crate::conversation::Conversation;
+use crate::hub::HubError;
+use crate::journal::Author;
+use crate::part::Role;
+use crate::ports::backend::{RetryState, TurnContext, TurnJournal, TurnSetup};
+use crate::ports::model::ModelInfo;
+use crate::ports::store::LiveRun;
+use crate::ports::tool::Workspace;
+use crate::system_prompt;
+use crate::toolbox::Looked;
+use crate::watchdog::{PatternBase, Rulebook};
+
+impl Session {
+    /// The setup of a turn that begins: there has to be a model, and one may have turned up since the last
+    /// look.
+    pub(super) async fn setup_of_turn(&mut self) -> Result<Arc<TurnSetup>, HubError> {
+        if self.current_model().is_none() {
+            self.hub.clone().refresh_choices().await;
+        }
+        self.tell_of_missing_model(MissingModelNotice::News);
+        let Some(info) = self.current_model() else { return Err(self.hub.no_model()) };
+        self.capture_environment(&info).await?;
+        self.setup()
+    }
+
+    /// The setup of the next turn; the one before is kept while nothing of it was chosen anew. Without any
+    /// model a turn that waits for an answer is still shown, under the name of the model it had.
+    pub(super) fn setup(&mut self) -> Result<Arc<TurnSetup>, HubError> {
+        let agent = self.current_agent()?;
+        let had = || self.row.model.as_ref().map(|model| ModelInfo::undescribed(model.without_variant()));
+        let model = self.current_model().or_else(had).ok_or_else(|| self.hub.no_model())?;
+        let thought = self.thought_for(&model);
+        let looked = self.toolbox.look();
+        let same = |kept: &&Arc<TurnSetup>| {
+            let is_chosen = kept.agent.id == agent.id && *kept.model == model && kept.thought == thought;
+            is_chosen && looked == Looked::Same
+        };
+        if let Some(kept) = self.setup.as_ref().filter(same) {
+            return Ok(kept.clone());
+        }
+        // Links come and go: a setup chosen later looks anew where they lead.
+        if self.setup.is_some() {
+            self.guarded.take();
+        }
+        let workspace = self.workspace();
+        let tools = self.toolbox.offer(&agent, &model, self.hub.ports.settings.people);
+        // Knows nothing of thought levels or the model of the moment: another one leaves it the same to the
+        // byte.
+        let system = system_prompt::assemble(&agent, &self.instructions(), &self.environment());
+        let setup = Arc::new(TurnSetup {
+            agent,
+            model: Arc::new(model),
+            thought,
+            workspace: Arc::new(workspace),
+            tools,
+            system,
+        });
+        self.setup = Some(setup.clone());
+        Ok(setup)
+    }
+
+    pub(super) fn workspace(&self) -> Workspace {
+        Workspace {
+            session_id: self.id.clone(),
+            root: self.row.workspace_root.clone(),
+            additional: self.directories_beside_root(),
+            scratch: self.hub.ports.settings.scratch.join(self.id.as_str()),
+            guarded: self
+                .guarded
+                .get_or_init(|| Arc::new(self.hub.ports.settings.guarded.as_it_is_now()))
+                .clone(),
+        }
+    }
+
+    fn directories_beside_root(&self) -> Vec<PathBuf> {
+        self.additional.clone().unwrap_or_else(|| self.row.metadata.additional_directories())
+    }
+
+    /// Has exactly these directories beside the root from the next turn on; a turn under way goes on with what
+    /// it began with. Before anything is recovered: a message that waited must not run with the directories of
+    /// an earlier client.
+    pub(super) async fn work_in(&mut self, additional: Vec<PathBuf>) -> Result<(), HubError> {
+        if self.directories_beside_root() != additional {
+            self.setup = None;
+        }
+        self.additional = Some(additional.clone());
+        self.recover().await?;
+        if self.row.metadata.additional_directories() == additional {
+            return Ok(());
+        }
+        let mut patch = self.empty_patch();
+        patch.metadata.set_additional_directories(&additional);
+        match self.patch(patch).await {
+            // Who follows a run of another process leaves the row to it; what we run ourselves has these
+            // directories.
+            Ok(()) | Err(HubError::RunningElsewhere(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The rules of all scopes, as they are now.
+    pub(super) fn rulebook(&self, agent: &Agent, workspace: &Workspace) -> Arc<Rulebook> {
+        let ground = PatternBase { root: &workspace.root, home: workspace.guarded.home() };
+        let configuration = &self.hub.ports.settings.rules;
+        Arc::new(Rulebook::new(&agent.permissions, configuration, &self.rules, ground))
+    }
+
+    /// What a turn that has not begun gets.
+    pub(super) fn turn_context(
+        &self,
+        setup: Arc<TurnSetup>,
+        live: &LiveRun,
+        conversation: Conversation,
+    ) -> TurnContext {
+        let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
+        TurnContext {
+            hub: self.hub.clone(),
+            journal: TurnJournal { journal: self.journal.clone(), author },
+            prompt: live.user_message_id.clone(),
+            rules: self.rulebook(&setup.agent, &setup.workspace),
+            setup,
+            approval: self.in_force.clone(),
+            granted: self.granted.clone().into(),
+            conversation,
+            runtime_context: Arc::new([]),
+            client: None,
+            cancel: CancellationToken::new(),
+            cost: self.cost.clone(),
+            retrying: RetryState::default(),
+        }
+    }
+}

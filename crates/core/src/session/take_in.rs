@@ -1,0 +1,69 @@
+//! Attachments on their way in. A large picture takes seconds to convert: meanwhile the session does what can't
+//! wait.
+
+use std::pin::pin;
+
+use super::{Session, SessionCommand};
+use crate::hub::HubError;
+use crate::ids::MessageId;
+use crate::part::Part;
+use crate::ports::model::ModelInfo;
+use crate::prompt::intake;
+
+impl Session {
+    /// The parts in the form in which they are kept; `None`: the user cancelled, or the session ends.
+    pub(super) async fn take_in(
+        &mut self,
+        mut parts: Vec<Part>,
+        model: Option<ModelInfo>,
+        message_id: Option<&MessageId>,
+    ) -> Result<Option<Vec<Part>>, HubError> {
+        let (hub, id) = (self.hub.clone(), self.id.clone());
+        let mut taking =
+            pin!(async move { intake::take(&hub, &id, model.as_ref(), &mut parts).await.map(|()| parts) });
+        loop {
+            tokio::select! {
+                biased;
+                taken = &mut taking => return taken.map(Some),
+                command = self.inbox.arriving() => {
+                    let Some(command) = command else { return Ok(None) };
+                    if self.ends_intake(command, message_id) {
+                        return Ok(None);
+                    }
+                }
+                happened = self.activity.next() => self.take_note(happened).await,
+            }
+        }
+    }
+
+    /// Does what can't wait, keeps the rest for later; says whether the intake is over.
+    fn ends_intake(&mut self, command: SessionCommand, message_id: Option<&MessageId>) -> bool {
+        match (command, self.activity.running()) {
+            (SessionCommand::Status(reply), _) => {
+                drop(reply.send(self.current_status()));
+                false
+            }
+            // It is about the turn under way, and what comes in waits behind that.
+            (SessionCommand::Cancel, Some(running)) => {
+                running.handle.cancel.cancel();
+                false
+            }
+            (SessionCommand::Cancel, None) => {
+                // An open question is turned down too.
+                if self.activity.is_asking() {
+                    self.inbox.keep(SessionCommand::Cancel);
+                }
+                true
+            }
+            (SessionCommand::CancelPrompt(cancelled), _) if Some(&cancelled) == message_id => true,
+            (command @ (SessionCommand::Close(_) | SessionCommand::Shutdown(_)), _) => {
+                self.inbox.keep(command);
+                true
+            }
+            (command, _) => {
+                self.inbox.keep(command);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a session is offered, and what joins it later.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::agents::{Agents, DEFAULT_AGENT};
+use crate::ports::BoxFuture;
+use crate::ports::store::ModelRef;
+use crate::ports::tool::{Effect, Site, ToolKind, ToolOutcome, ToolPlan, ToolRuntime};
+
+#[derive(Debug)]
+struct Named(ToolSpec);
+
+impl Tool for Named {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn plan(&self, _: &Value, _: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        Box::pin(std::future::ready(Err("plans nothing".to_owned())))
+    }
+
+    fn run(&self, _: Value, _: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// What it has can be replaced, as a server's tools can.
+#[derive(Debug, Default)]
+struct Changing(Mutex<Vec<Arc<dyn Tool>>>);
+
+impl ToolSource for Changing {
+    fn tools(&self) -> Arc<[Arc<dyn Tool>]> {
+        self.0.lock().unwrap().clone().into()
+    }
+}
+
+fn tools(names: &[&str], description: &str) -> Vec<Arc<dyn Tool>> {
+    let spec = |name: &&str| ToolSpec {
+        id: (*name).into(),
+        description: description.into(),
+        parameters: json!({ "type": "object" }).into(),
+        kind: ToolKind::Other,
+        effect: Effect::ReadOnly,
+        hidden: false,
+    };
+    names.iter().map(|name| Arc::new(Named(spec(name))) as Arc<dyn Tool>).collect()
+}
+
+fn offered(toolbox: &Toolbox) -> OfferedTools {
+    let agents = Agents::builtin();
+    let model =
+        ModelInfo::undescribed(ModelRef { provider_id: "p".into(), model_id: "m".into(), variant: None });
+    toolbox.offer(agents.get(DEFAULT_AGENT).unwrap(), &model, People::Present)
+}
+
+fn names(toolbox: &Toolbox) -> Vec<String> {
+    offered(toolbox).specs.iter().map(|spec| spec.id.to_string()).collect()
+}
+
+fn with_server(builtin: &[&str]) -> (Toolbox, Arc<Changing>) {
+    let server = Arc::new(Changing::default());
+    let builtin = Arc::new(Changing(Mutex::new(tools(builtin, "built in"))));
+    (Toolbox::new(&ToolSources::new(vec![builtin, server.clone()])), server)
+}
+
+#[test]
+fn what_a_source_gains_is_appended_and_what_it_loses_keeps_its_place() {
+    let (mut toolbox, server) = with_server(&["read", "bash"]);
+    assert_eq!(toolbox.look(), Looked::Grown);
+    assert_eq!(toolbox.look(), Looked::Same);
+    *server.0.lock().unwrap() = tools(&["search", "fetch"], "served");
+    assert_eq!(toolbox.look(), Looked::Grown);
+    assert_eq!(names(&toolbox), ["read", "bash", "search", "fetch"]);
+    *server.0.lock().unwrap() = tools(&["upload", "fetch"], "served");
+    assert_eq!(toolbox.look(), Looked::Grown);
+    assert_eq!(names(&toolbox), ["read", "bash", "search", "fetch", "upload"]);
+}
+
+#[test]
+fn no_source_replaces_a_tool_of_another() {
+    let (mut toolbox, server) = with_server(&["read"]);
+    *server.0.lock().unwrap() = tools(&["read"], "served");
+    toolbox.look();
+    assert_eq!(&*offered(&toolbox).specs[0].description, "built in");
+    assert_eq!(names(&toolbox), ["read"]);
+}
+
+#[test]
+fn a_turn_under_way_keeps_the_tools_it_began_with() {
+    let (mut toolbox, server) = with_server(&["read"]);
+    toolbox.look();
+    let turn = offered(&toolbox);
+    *server.0.lock().unwrap() = tools(&["search"], "served");
+    toolbox.look();
+    assert!(turn.find("search").is_none());
+    assert!(offered(&toolbox).find("search").is_some());
+}
+
+#[test]
+fn a_name_written_another_way_is_found_while_only_one_is_like_it() {
+    let (mut toolbox, server) = with_server(&["web_fetch"]);
+    toolbox.look();
+    for name in ["WebFetch", "functions.web_fetch", "tools.WebFetch", "default_api.web_fetch"] {
+        assert!(offered(&toolbox).find(name).is_some(), "{name}");
+    }
+    assert!(offered(&toolbox).find("other.web_fetch").is_none());
+    *server.0.lock().unwrap() = tools(&["web-fetch"], "served");
+    toolbox.look();
+    assert!(offered(&toolbox).find("WebFetch").is_none());
+    assert!(offered(&toolbox).find("web-fetch").is_some());
+}
+
+#[test]
+fn a_tool_of_another_agent_is_answered_with_the_one_that_does_the_same() {
+    let (mut toolbox, _) = with_server(&["read", "bash", "edit"]);
+    toolbox.look();
+    let told = |name: &str| offered(&toolbox).unknown(name);
+    assert_eq!(
+        told("run_terminal_cmd"),
+        "there is no tool `run_terminal_cmd`: use `bash`; available: read, bash, edit"
+    );
+    assert!(
+        told("str_replace_editor").contains(": use `edit` (`read` shows a file"),
+        "{}",
+        told("str_replace_editor")
+    );
+    assert!(told("functions.bash").contains(": use `bash`;"), "{}", told("functions.bash"));
+    assert!(told("ExitPlanMode").contains(": only the user switches the mode"), "{}", told("ExitPlanMode"));
+    // What is not offered is not advised.
+    assert_eq!(told("TodoWrite"), "there is no tool `TodoWrite`; available: read, bash, edit");
+    assert_eq!(told("fly"), "there is no tool `fly`; available: read, bash, edit");
+}

@@ -1,0 +1,204 @@
+//! One call of the model: what is understood of it, how it looks, and its one result. Runs nothing.
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+
+use super::step::as_object;
+use super::unreadable::{bare, failed_title};
+use super::{Turn, repeats};
+use crate::chunk::{Chunk, Rest, ToolMarks};
+use crate::ids::CallId;
+use crate::legible::legible;
+use crate::metadata::only_own;
+use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, WriteGrant};
+use crate::watchdog::Verdict;
+
+/// One call of the model, understood or not.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) call_id: CallId,
+    pub(crate) tool_name: String,
+    pub(crate) input: Value,
+    /// How it looks as long as nobody has understood it.
+    pub(super) bare: Presentation,
+    /// Known before it is understood: it decides which calls run side by side.
+    pub(super) effect: Effect,
+    pub(crate) plan: CallPlan,
+    pub(crate) state: CallState,
+    /// Why it runs or does not, as soon as that is known.
+    pub(super) decision: Option<Verdict>,
+    /// How often the model made this very call in a row.
+    pub(super) repeated: u32,
+    /// What the model sent with it, to tell it again once it is understood. Only for a call that is understood
+    /// later.
+    pub(super) announced: Option<Box<(ToolMarks, Rest)>>,
+}
+
+/// What is understood of a call.
+#[derive(Clone, Debug)]
+pub(crate) enum CallPlan {
+    /// Nothing so far: a call before it may change what it finds.
+    Later,
+    Made(Box<Planned>),
+    /// The error is the answer to the model.
+    Failed(String),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) plan: ToolPlan,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CallState {
+    Open,
+    Allowed(Grant),
+    Settled,
+}
+
+/// What one call may reach beside the roots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) network: NetworkGrant,
+    pub(crate) writes: WriteGrant,
+}
+
+impl Call {
+    /// A call as the model made it; `repeated` as `Repeats` counted it.
+    pub(crate) fn new(turn: &Turn, call_id: CallId, tool_name: String, input: Value, repeated: u32) -> Self {
+        let tool = turn.setup.tools.find(&tool_name);
+        let (bare, effect) = match &tool {
+            Some(tool) => (tool.spec().presentation(), tool.spec().effect),
+            // It will fail, which changes nothing.
+            None => (bare(&tool_name), Effect::ReadOnly),
+        };
+        let (plan, state, decision) = (CallPlan::Later, CallState::Open, None);
+        Self { call_id, tool_name, input, bare, effect, plan, state, decision, repeated, announced: None }
+    }
+
+    /// Finds the tool and lets it read the arguments; nothing was changed by this.
+    pub(crate) async fn understood(turn: &Turn, tool_name: &str, input: &Value) -> CallPlan {
+        match Self::plan(turn, tool_name, input).await {
+            Ok(planned) => CallPlan::Made(Box::new(planned)),
+            Err(text) => CallPlan::Failed(text),
+        }
+    }
+
+    async fn plan(turn: &Turn, tool_name: &str, input: &Value) -> Result<Planned, String> {
+        let Some(tool) = turn.setup.tools.find(tool_name) else {
+            return Err(turn.setup.tools.unknown(tool_name));
+        };
+        if !turn.setup.agent.is_offered(tool.spec()) {
+            return Err(match turn.setup.agent.instead {
+                Some(instead) => format!("`{tool_name}` is not available {instead}"),
+                None => format!("`{tool_name}` is not available to the {} agent", turn.setup.agent.id),
+            });
+        }
+        let model = &turn.setup.model;
+        if tool.needs_images() && !model.images {
+            return Err(format!("`{tool_name}` shows images, and {} does not take any", model.model));
+        }
+        let input = as_object(input)?;
+        // A tool that panics over its arguments fails this call, not the turn.
+        let planned = AssertUnwindSafe(tool.plan(input, &turn.site())).catch_unwind().await;
+        let crashed = |_| Err("internal error: the tool crashed over these arguments; it was not run".into());
+        let plan = planned.unwrap_or_else(crashed)?;
+        Ok(Planned { tool, plan })
+    }
+
+    /// A call whose arguments could not be read: it has its answer already.
+    pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String, repeated: u32) -> Self {
+        let bare = bare(&tool_name);
+        let (input, plan, state) = (Value::Null, CallPlan::Failed(why), CallState::Settled);
+        let (effect, decision, announced) = (Effect::ReadOnly, None, None);
+        Self { call_id, tool_name, input, bare, effect, plan, state, decision, repeated, announced }
+    }
+
+    pub(crate) fn planned(&self) -> Option<&Planned> {
+        match &self.plan {
+            CallPlan::Made(planned) => Some(planned.as_ref()),
+            CallPlan::Later | CallPlan::Failed(_) => None,
+        }
+    }
+
+    /// Leaves the understanding to the moment when its turn comes; of what was found now only how it looks is
+    /// kept, without the preview, which may come to be wrong.
+    pub(super) fn understand_later(&mut self, marks: &ToolMarks, rest: &Rest) {
+        if let CallPlan::Made(planned) = &self.plan {
+            self.bare = Presentation { content: Vec::new(), ..planned.plan.presentation.clone() };
+        }
+        self.plan = CallPlan::Later;
+        self.announced = Some(Box::new((marks.clone(), rest.clone())));
+    }
+
+    /// The chunk that tells its arguments and how it looks now.
+    pub(super) fn announcement(&self, marks: ToolMarks, mut rest: Rest) -> Chunk {
+        rest.set_tool_metadata(only_own(self.presentation()));
+        let (call_id, tool_name, input) = (self.call_id.clone(), self.tool_name.clone(), self.input.clone());
+        Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }
+    }
+
+    /// A word to the model beside the result: what the tool noted, and that it goes round in circles.
+    pub(super) fn warning(&self) -> Option<String> {
+        let noted = self.planned().and_then(|planned| planned.plan.note.clone());
+        let words: Vec<String> = noted.into_iter().chain(repeats::warning(self.repeated)).collect();
+        (!words.is_empty()).then(|| words.join("\n"))
+    }
+
+    /// This for a model that may go round in circles.
+    pub(super) fn warned(&self, text: &str) -> String {
+        repeats::warned(text, repeats::warning(self.repeated)).0
+    }
+
+    /// How the call looks before it runs.
+    pub(crate) fn presentation(&self) -> Presentation {
+        let planned = match &self.plan {
+            CallPlan::Made(planned) => planned.plan.presentation.clone(),
+            CallPlan::Later => self.bare.clone(),
+            CallPlan::Failed(why) => {
+                Presentation { title: failed_title(&self.tool_name, why), ..self.bare.clone() }
+            }
+        };
+        Presentation { decision: self.decision.clone(), ..planned }
+    }
+
+    /// What a tool left out of the presentation of its result stays as it was planned.
+    pub(super) fn complete(&self, result: Presentation) -> Presentation {
+        let planned = self.presentation();
+        Presentation {
+            title: if result.title.is_empty() { planned.title } else { result.title },
+            kind: result.kind.or(planned.kind),
+            hidden: result.hidden || planned.hidden,
+            decision: planned.decision,
+            ..result
+        }
+    }
+
+    pub(super) fn failure(&self, text: &str) -> Chunk {
+        // Without the preview of what did not happen.
+        self.failure_shown(text, Presentation { content: Vec::new(), ..self.presentation() })
+    }
+
+    pub(super) fn failure_shown(&self, text: &str, mut shown: Presentation) -> Chunk {
+        // Names in it may hold what can't be seen.
+        let (error_text, note_bytes) = repeats::warned(&legible(text), self.warning());
+        shown.note_bytes = note_bytes;
+        let (call_id, marks) = (self.call_id.clone(), ToolMarks::default());
+        let rest = Rest::with_tool_metadata(only_own(shown));
+        Chunk::ToolOutputError { call_id, error_text, marks, rest }
+    }
+
+    pub(super) fn denial(&self, reason: &str) -> Chunk {
+        // With what it would have done: that is what the user turned down.
+        let mut rest = Rest::with_tool_metadata(only_own(self.presentation()));
+        let fields = rest.0.get_or_insert_default();
+        fields.unknown.insert("errorText".into(), json!(reason));
+        Chunk::ToolOutputDenied { call_id: self.call_id.clone(), rest }
+    }
+}

@@ -1,0 +1,316 @@
+//! The model's context window: what a request takes of it, and what is done when it would not fit. The context
+//! of this turn gives way first, then the conversation is compacted.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::attachments::Remedy;
+use super::{StepStop, Turn};
+use crate::chunk::Chunk;
+use crate::compaction::{self, Boundary};
+use crate::conversation::Conversation;
+use crate::estimate;
+use crate::limits::{BYTES_PER_TOKEN, CONTEXT_RESERVE, CONTEXT_WARNED_PERCENT, RESULT_SHARE};
+use crate::notice;
+use crate::part::Part;
+use crate::ports::compaction::CompactionRequest;
+use crate::ports::model::{ModelError, ModelRequest};
+
+type Item = (Option<String>, String);
+
+/// Of the item that tells the model what is missing.
+const CUT_TITLE: &str = "cut to fit";
+
+impl Turn {
+    /// Before a request: cuts the context of this turn to what the model has room for beside the conversation.
+    pub(super) fn fit_runtime_context(&mut self) -> Result<(), StepStop> {
+        if self.runtime_context.iter().all(|(title, _)| title.as_deref() == Some(CUT_TITLE)) {
+            return Ok(());
+        }
+        let info = &self.setup.model;
+        let bare = ModelRequest { runtime_context: Arc::new([]), ..self.request() };
+        let taken = estimate::request_tokens(&bare) + info.max_output.min(CONTEXT_RESERVE);
+        let room = info.context.saturating_sub(taken).saturating_mul(BYTES_PER_TOKEN);
+        match cut(&self.runtime_context, usize::try_from(room).unwrap_or(usize::MAX)) {
+            Some(kept) => self.replace_runtime_context(kept),
+            None => Ok(()),
+        }
+    }
+
+    /// Before a request: one that can't fit is not sent. A host with compaction makes room in time, so that the
+    /// answer has its reserve; without one the turn ends with what to do. By the provider's own figure for what
+    /// went before, so that only the new part is estimated. A window that is only a guess decides nothing.
+    pub(super) async fn check_room(&mut self) -> Result<(), StepStop> {
+        self.asked_for_room = false;
+        let info = self.setup.model.clone();
+        if info.has_guessed_context() {
+            return Ok(());
+        }
+        // Whatever makes room makes the next look smaller, or ends the turn.
+        while let Some(expected) = self.expected_tokens() {
+            let fits = expected < info.context;
+            let mut reason =
+                format!("about {expected} tokens of the {} that {} takes", info.context, info.model);
+            let is_for_compaction = self.hub.ports.compaction.is_some() && !self.asked_for_room;
+            if fits && (!is_for_compaction || expected < self.limit_tokens()) {
+                return Ok(());
+            }
+            if is_for_compaction {
+                match self.compact(&reason, Some(expected)).await? {
+                    CompactionOutcome::Made => return Ok(()),
+                    // The reserve is for the answer: what fits without it is sent all the same.
+                    CompactionOutcome::NotMade(_) if fits => return Ok(()),
+                    CompactionOutcome::NotMade(None) => {}
+                    CompactionOutcome::NotMade(Some(error)) => {
+                        reason.push_str(&format!("; making room failed: {error}"));
+                    }
+                }
+            }
+            self.make_room(reason).await?;
+        }
+        Ok(())
+    }
+
+    /// After the provider said that the request is too long. `Ok` when another try may fit.
+    pub(super) async fn make_room(&mut self, reason: String) -> Result<(), StepStop> {
+        let is_note = |(title, _): &Item| title.as_deref() == Some(CUT_TITLE);
+        if !self.runtime_context.iter().all(is_note) {
+            return self.replace_runtime_context(Vec::new());
+        }
+        let error = match self.compact(&reason, None).await? {
+            CompactionOutcome::Made => return Ok(()),
+            CompactionOutcome::NotMade(None) => ModelError::Overflow(reason),
+            CompactionOutcome::NotMade(Some(error)) => {
+                ModelError::Overflow(format!("{reason}; making room failed: {error}"))
+            }
+        };
+        match self.leave_out_largest_results()? {
+            Remedy::TryAgain => Ok(()),
+            Remedy::Nothing => self.leave_out(error),
+        }
+    }
+
+    /// Asks for a summary, once per request, and goes on with what is sent instead. It is stored first.
+    async fn compact(
+        &mut self,
+        reason: &str,
+        expected_tokens: Option<u64>,
+    ) -> Result<CompactionOutcome, StepStop> {
+        let compaction = self.hub.ports.compaction.clone().filter(|_| !self.asked_for_room);
+        let Some(compaction) = compaction else { return Ok(CompactionOutcome::NotMade(None)) };
+        self.asked_for_room = true;
+        let id = self.hub.ports.ids.part().to_string();
+        self.record(compaction::begun(&id)).await?;
+        let request = CompactionRequest {
+            session_id: self.setup.workspace.session_id.clone(),
+            info: self.setup.model.clone(),
+            system: self.setup.system.text.clone(),
+            conversation: self.passages.clone(),
+            prompt: self.user_message_id.clone(),
+            expected_tokens,
+            limit_tokens: self.limit_tokens(),
+            reason: reason.to_owned(),
+        };
+        let making = compaction.compact(request, self.cancel.child_token());
+        let made = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            made = making => Some(made),
+        };
+        let Some(made) = made else {
+            self.record(compaction::cancelled(&id)).await?;
+            return Err(StepStop::Aborted);
+        };
+        match made {
+            Ok(Some(made)) => {
+                self.record_compaction(compaction::completed(&id, &made), &made)?;
+                // The model must not be sent a summary that is not stored.
+                self.journal.settle().await?;
+                let place = self.passages.len();
+                self.passages =
+                    self.passages.compacted(&Boundary::from(&made), place, &self.author.message_id);
+                Ok(CompactionOutcome::Made)
+            }
+            Ok(None) => {
+                self.record(compaction::failed(&id, "nothing can be made shorter")).await?;
+                Ok(CompactionOutcome::NotMade(None))
+            }
+            Err(error) => {
+                let error = error.to_string();
+                self.record(compaction::failed(&id, &error)).await?;
+                Ok(CompactionOutcome::NotMade(Some(error)))
+            }
+        }
+    }
+
+    /// What one result of a call may take of the context.
+    pub(super) fn result_bytes(&self) -> usize {
+        let bytes = self.setup.model.context.saturating_mul(BYTES_PER_TOKEN) / RESULT_SHARE;
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// What a request may take so that the answer has room.
+    fn limit_tokens(&self) -> u64 {
+        let info = &self.setup.model;
+        info.context.saturating_sub(info.max_output.min(CONTEXT_RESERVE))
+    }
+
+    /// What the next request takes, roughly; `None` where only the provider knows.
+    fn expected_tokens(&self) -> Option<u64> {
+        let context = estimate::tokens(estimate::context_bytes(&self.runtime_context));
+        let window = self.setup.model.context;
+        let compacts = self.hub.ports.compaction.is_some();
+        let counted = if compacts { Counted::ByAnyone } else { Counted::ByTheProvider };
+        let Some(figure) = last_figure(&self.passages, counted) else {
+            // Without any figure only what is certainly too much decides: a token may have more bytes than
+            // usual.
+            let estimated = estimate::request_tokens(&self.request());
+            return (compacts || estimated / 2 >= window).then_some(estimated);
+        };
+        // It took more already than this window is said to hold: what is said of the window is wrong. Another
+        // window was of another model: there compaction makes the switch possible.
+        if figure.used >= window && !(compacts && figure.window != Some(window)) {
+            return None;
+        }
+        Some(figure.used + added_since(&self.passages, figure.place) + context)
+    }
+
+    /// Tells people once when the context fills up, at the step that crosses the mark, unless room is made by
+    /// itself.
+    pub(super) fn crowding(&self, used: u64) -> Option<Chunk> {
+        let context = self.setup.model.context;
+        let is_crowded =
+            |used: u64| used.saturating_mul(100) >= context.saturating_mul(CONTEXT_WARNED_PERCENT);
+        let before = last_figure(&self.passages, Counted::ByAnyone).map_or(0, |figure| figure.used);
+        let makes_room = self.hub.ports.compaction.is_some();
+        if context == 0 || makes_room || !is_crowded(used) || is_crowded(before) {
+            return None;
+        }
+        let percent = used.saturating_mul(100) / context;
+        let title = format!("{percent} % of the model's context is used");
+        let advice = format!("{used} of {context} tokens. When it is full, {}.", self.overflow_advice());
+        Some(notice::kept("warning", &title, Some(&advice)))
+    }
+
+    /// What a person can do about a conversation that does not fit.
+    pub(super) fn overflow_advice(&self) -> String {
+        const NAMED: usize = 3;
+        let choices = self.hub.choices.get();
+        let larger = choices.models.iter().filter(|info| info.context > self.setup.model.context);
+        let names: Vec<_> = larger.take(NAMED).map(|info| info.model.to_string()).collect();
+        match names.is_empty() {
+            true => "start a new session".to_owned(),
+            false => format!("start a new session or choose a model with more room ({})", names.join(", ")),
+        }
+    }
+
+    fn replace_runtime_context(&mut self, kept: Vec<Item>) -> Result<(), StepStop> {
+        let bytes = |items: &[Item]| {
+            let theirs = items.iter().filter(|(title, _)| title.as_deref() != Some(CUT_TITLE));
+            theirs.map(|(_, text)| text.len()).sum::<usize>()
+        };
+        let (before, after) = (bytes(&self.runtime_context), bytes(&kept));
+        // The model must not take a part for the whole.
+        let mut kept = kept;
+        let note = format!("The context of this turn did not fit: {after} of its {before} bytes are shown.");
+        kept.push((Some(CUT_TITLE.to_owned()), note));
+        self.runtime_context = kept.into();
+        let how_much = format!("{after} of {before} bytes are sent");
+        let said = notice::kept("warning", "The runtime context was cut to fit the model", Some(&how_much));
+        Ok(self.journal.record_with(&self.author, vec![said], Vec::new())?)
+    }
+}
+
+/// Tokens that came after a figure of the step at this place, roughly.
+fn added_since(passages: &Conversation, place: usize) -> u64 {
+    let mut new = passages.get(place).map(|passage| estimate::results_size(passage)).unwrap_or_default();
+    for passage in passages.iter().skip(place + 1) {
+        new = new + estimate::passage_size(passage);
+    }
+    new.tokens()
+}
+
+/// What came of asking for a summary.
+enum CompactionOutcome {
+    Made,
+    /// With the error, if there was one.
+    NotMade(Option<String>),
+}
+
+/// What a step said about the context.
+struct Figure {
+    place: usize,
+    used: u64,
+    window: Option<u64>,
+}
+
+/// Whose figures count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    ByTheProvider,
+    /// Estimates too.
+    ByAnyone,
+}
+
+/// What was last counted of the conversation as it is sent now.
+fn last_figure(passages: &Conversation, counted: Counted) -> Option<Figure> {
+    let figure = |part: &Part| match part {
+        Part::Data { name, data, .. } if name == "usage" => {
+            let counts = counted == Counted::ByAnyone || data.get("estimated").is_none();
+            let number = |key: &str| data.get(key).and_then(Value::as_u64);
+            number("context_used").filter(|_| counts).map(|used| (used, number("context_size")))
+        }
+        _ => None,
+    };
+    let mut backwards = passages.iter().enumerate().skip(passages.counted_from()).rev();
+    backwards.find_map(|(place, passage)| {
+        let (used, window) = passage.parts.iter().rev().find_map(figure)?;
+        Some(Figure { place, used, window })
+    })
+}
+
+/// The items as far as they fit, in order, the last one cut; `None` when all fit.
+fn cut(items: &[Item], mut room: usize) -> Option<Vec<Item>> {
+    /// The frame around an item.
+    const FRAME: usize = 48;
+    let mut kept = Vec::new();
+    for (title, text) in items {
+        room = room.saturating_sub(FRAME + title.as_ref().map_or(0, String::len));
+        if text.len() > room {
+            let head = &text[..text.floor_char_boundary(room)];
+            if !head.is_empty() {
+                kept.push((title.clone(), head.to_owned()));
+            }
+            return Some(kept);
+        }
+        room -= text.len();
+        kept.push((title.clone(), text.clone()));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_cut_fits_and_is_the_beginning(
+            items in prop::collection::vec((prop::option::of("[a-z]{0,9}"), "[aé🙂]{0,99}"), 0..6),
+            room in 0_usize..900,
+        ) {
+            let whole: String = items.iter().map(|(_, text)| text.as_str()).collect();
+            match cut(&items, room) {
+                None => prop_assert!(whole.len() <= room),
+                Some(kept) => {
+                    let text: String = kept.iter().map(|(_, text)| text.as_str()).collect();
+                    prop_assert!(text.len() <= room && text.len() <= whole.len());
+                    prop_assert!(whole.starts_with(&text));
+                    prop_assert!(kept.iter().zip(&items).all(|(kept, item)| kept.0 == item.0));
+                }
+            }
+        }
+    }
+}

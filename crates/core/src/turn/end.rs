@@ -1,0 +1,65 @@
+//! How a turn ended: a value, its chunk, and how it is kept with the prompt.
+
+use serde_json::{Value, json};
+
+use crate::chunk::{Chunk, FinishReason, Rest};
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnEnd {
+    Finished(FinishReason),
+    StepLimit,
+    Aborted,
+    Failed { kind: FailureKind, message: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// Credentials are missing or wrong.
+    Auth,
+    Model,
+    Store,
+    Internal,
+}
+
+impl TurnEnd {
+    /// How it is kept with the user's message, for whoever sends the same message again.
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Self::Finished(reason) => json!({ "kind": "finished", "reason": reason.as_str() }),
+            Self::StepLimit => json!({ "kind": "step_limit" }),
+            Self::Aborted => json!({ "kind": "aborted" }),
+            Self::Failed { message, .. } => json!({ "kind": "failed", "message": message }),
+        }
+    }
+
+    /// `None` for a message whose turn has no recorded end.
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
+        match text("kind")? {
+            "finished" => Some(Self::Finished(FinishReason::parse(text("reason")?)?)),
+            "step_limit" => Some(Self::StepLimit),
+            "aborted" => Some(Self::Aborted),
+            "failed" => {
+                Some(Self::Failed { kind: FailureKind::Model, message: text("message")?.to_string() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The chunk that ends the message.
+    pub(crate) fn chunk(&self) -> Chunk {
+        match self {
+            Self::Finished(reason) => {
+                Chunk::Finish { finish_reason: Some(*reason), message_metadata: None, rest: Rest::none() }
+            }
+            Self::StepLimit => Chunk::Finish {
+                finish_reason: Some(FinishReason::ToolCalls),
+                message_metadata: None,
+                rest: Rest::none(),
+            },
+            Self::Aborted => Chunk::Abort { reason: None, rest: Rest::none() },
+            Self::Failed { message, .. } => Chunk::error(message.clone()),
+        }
+    }
+}

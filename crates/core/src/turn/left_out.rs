@@ -1,0 +1,102 @@
+//! What a request can't be sent with: results of calls that the model takes no more of, and a prompt. Rows keep
+//! everything.
+
+use super::attachments::Remedy;
+use super::{StepStop, Turn};
+use crate::estimate;
+use crate::ids::CallId;
+use crate::limits::{LEFT_OUT_RESULT_BYTES, LEFT_OUT_STEPS};
+use crate::metadata::MessageMeta;
+use crate::notice;
+use crate::part::{Part, Passage, Role, ToolPart};
+use crate::ports::backend::LeftOut;
+use crate::ports::model::ModelError;
+use crate::ports::store::Change;
+
+/// What the model reads in the place of a result.
+const LEFT_OUT: &str = "(left out: this result did not fit the model's context. Ask for a part of it: fewer lines, a narrower \
+                        search, or only the end of an output)";
+
+impl Turn {
+    /// Leaves out the largest results of the last step, so that the turn can go on without them. Each is left
+    /// out once, so this comes to an end.
+    pub(super) fn leave_out_largest_results(&mut self) -> Result<Remedy, StepStop> {
+        if self.left_out_steps >= LEFT_OUT_STEPS {
+            return Ok(Remedy::Nothing);
+        }
+        let sizes = self.last_step().map(|step| step.parts.iter().filter_map(Part::tool).map(result_bytes));
+        let largest = sizes.and_then(Iterator::max).filter(|size| *size >= LEFT_OUT_RESULT_BYTES);
+        let Some(largest) = largest else { return Ok(Remedy::Nothing) };
+        // Those of the same order go with it: a request that is too long again would cost as much as this one.
+        let left_out = self.leave_out_results(largest.div_ceil(2))?;
+        self.left_out_steps += 1;
+        let title = "A result did not fit the model's context and is left out";
+        let said = notice::kept("warning", title, Some(&left_out.join(", ")));
+        self.journal.record_with(&self.author, vec![said], Vec::new())?;
+        Ok(Remedy::TryAgain)
+    }
+
+    /// Ends the turn with this error; what it could not be sent with is left out of the next requests.
+    pub(super) fn leave_out(&mut self, error: ModelError) -> Result<(), StepStop> {
+        let title = match self.last_step().is_some() {
+            true => {
+                self.leave_out_results(0)?;
+                "The next requests leave out the last results"
+            }
+            false => {
+                self.left_out = Some(LeftOut::Prompt);
+                "The next requests leave out this prompt"
+            }
+        };
+        let said = notice::kept("warning", title, None);
+        self.journal.record_with(&self.author, vec![said], Vec::new())?;
+        Err(StepStop::Model(error))
+    }
+
+    /// The step of this turn whose results the next request would be the first to have.
+    fn last_step(&self) -> Option<&Passage> {
+        let is_own =
+            |last: &&Passage| last.role == Role::Assistant && last.message_id == self.author.message_id;
+        self.passages.last().map(|last| &**last).filter(is_own)
+    }
+
+    /// Of the last step those of at least so many bytes; gives the tools they are of, with their sizes.
+    fn leave_out_results(&mut self, least: u64) -> Result<Vec<String>, StepStop> {
+        let Some(step) = self.last_step() else { return Ok(Vec::new()) };
+        let (mut parts, place) = (step.parts.clone(), self.passages.len() - 1);
+        let mut told = Vec::new();
+        for part in &mut parts {
+            let Some(tool) = part.tool_mut().filter(|tool| result_bytes(tool) >= least) else { continue };
+            told.push(format!("{}: {} bytes", tool.tool_name, result_bytes(tool)));
+            leave_out_result(tool);
+        }
+        // A passage of its own: nothing that was written for a provider before is kept with it.
+        self.passages.replace(place, Passage::new(self.author.message_id.clone(), Role::Assistant, parts));
+        let own = self.passages.iter().filter(|passage| passage.message_id == self.author.message_id);
+        let calls = own.flat_map(|passage| passage.parts.iter().filter_map(Part::tool));
+        let left_out: Vec<CallId> =
+            calls.filter(|tool| is_left_out(tool)).map(|tool| tool.call_id.clone()).collect();
+        let mut metadata = MessageMeta::default();
+        metadata.set_results_left_out(&left_out);
+        let updated_at = self.hub.ports.clock.now_ms();
+        let patch =
+            Change::PatchMessage { id: self.author.message_id.clone(), seq: None, metadata, updated_at };
+        self.journal.change(vec![patch])?;
+        Ok(told)
+    }
+}
+
+fn result_bytes(tool: &ToolPart) -> u64 {
+    tool.output.as_ref().filter(|_| !is_left_out(tool)).map_or(0, estimate::json_bytes)
+}
+
+fn is_left_out(tool: &ToolPart) -> bool {
+    tool.output.as_ref().and_then(|output| output.as_str()) == Some(LEFT_OUT)
+}
+
+/// The model is told that it was too much.
+pub(crate) fn leave_out_result(tool: &mut ToolPart) {
+    if tool.output.is_some() {
+        tool.output = Some(LEFT_OUT.into());
+    }
+}

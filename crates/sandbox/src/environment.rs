@@ -1,0 +1,233 @@
+//! The environment of child processes: an allow-list, so that no key or token of ours reaches a command.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use attache_core::ports::tool::WriteGrant;
+
+use crate::caches;
+use crate::programs::Programs;
+
+/// Where things are and how to speak; nothing here is a secret or reaches one by itself (no agent sockets).
+const PASSED: [&str; 29] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "NIX_PATH",
+    "NO_COLOR",
+    "CI",
+];
+
+/// Passed where the address carries no password.
+const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
+
+/// Where programs keep what they could make again and refuse to work without: the home is not writable in a
+/// sandbox. By the cache's name in `caches.txt`: where the user's own is writable, it is used.
+const CACHES: [(&str, &str, &str); 2] =
+    [("go-build", "GOCACHE", "cache/go-build"), ("npm-content", "npm_config_cache", "cache/npm")];
+
+/// Told to every command: there is no terminal and no one to answer. Git looks without locks, and runs no
+/// program that a repository names as the watcher of its files.
+const SET: [(&str, &str); 8] = [
+    ("TERM", "dumb"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+];
+
+/// The same, where the user has not set them to anything, be it nothing.
+const SET_BY_DEFAULT: [(&str, &str); 2] = [("NO_COLOR", "1"), ("CI", "true")];
+
+/// What a command gets of `ours`.
+pub fn for_command(
+    ours: impl Iterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let given = ours.filter(|(name, value)| passes(name, value)).filter_map(|(name, value)| {
+        let value = if name == "PATH" { absolute_places(&value)? } else { value };
+        Some((name, value))
+    });
+    // The last of several with one name counts.
+    let set = |(name, value): (&str, &str)| (name.into(), value.into());
+    SET_BY_DEFAULT.map(set).into_iter().chain(given).chain(SET.map(set))
+}
+
+/// What a command gets that runs unasked: it finds no program in the workspace.
+pub fn for_call(
+    ours: impl Iterator<Item = (OsString, OsString)>,
+    writes: WriteGrant,
+    programs: &Programs,
+) -> Vec<(OsString, OsString)> {
+    let given = for_command(ours);
+    match writes {
+        WriteGrant::Granted => given.collect(),
+        WriteGrant::Withheld => {
+            let path = programs.path_of_the_machine().map(|path| (OsString::from("PATH"), path));
+            given.filter(|(name, _)| name != "PATH").chain(path).collect()
+        }
+    }
+}
+
+/// A relative or empty place for programs means the directory that a command happens to be in, so that a file
+/// there could pass for any program. Without a place left there is no variable: an empty one would mean that
+/// directory again.
+fn absolute_places(path: &OsStr) -> Option<OsString> {
+    let absolute: Vec<_> = std::env::split_paths(path).filter(|place| place.is_absolute()).collect();
+    std::env::join_paths(absolute).ok().filter(|path| !path.is_empty())
+}
+
+/// The same for a command that may write little more than `scratch` outside of its roots, and the user's caches
+/// of these names.
+pub fn for_confined(
+    ours: impl Iterator<Item = (OsString, OsString)>,
+    scratch: &Path,
+    writable_caches: &[String],
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let moved = CACHES.iter().filter(|(cache, ..)| !writable_caches.iter().any(|name| name == cache));
+    let caches: Vec<(OsString, OsString)> =
+        moved.map(|(_, name, place)| ((*name).into(), scratch.join(place).into())).collect();
+    for_command(ours).chain([("TMPDIR".into(), scratch.into())]).chain(caches)
+}
+
+fn passes(name: &OsStr, value: &OsStr) -> bool {
+    let is_proxy = |name: &str| {
+        PROXIES.contains(&name.to_ascii_lowercase().as_str()) && !value.as_encoded_bytes().contains(&b'@')
+    };
+    name.to_str().is_some_and(|name| {
+        PASSED.contains(&name) || name.starts_with("LC_") || is_proxy(name) || caches::is_variable(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_passes_without_a_password_only() {
+        let ours = [("HTTPS_PROXY", "http://proxy:3128"), ("http_proxy", "http://u:canary@proxy:3128")];
+        let ours = ours.map(|(name, value)| (name.into(), value.into()));
+        let names: Vec<_> = for_command(ours.into_iter()).map(|(name, _)| name).collect();
+        assert!(names.contains(&"HTTPS_PROXY".into()) && !names.contains(&"http_proxy".into()), "{names:?}");
+    }
+
+    #[test]
+    fn a_confined_command_writes_to_its_scratch() {
+        let ours = [("TMPDIR".into(), "/tmp".into()), ("GOCACHE".into(), "/own".into())];
+        let last = |wanted: &str, caches: &[String]| {
+            let given = for_confined(ours.clone().into_iter(), Path::new("/s"), caches);
+            given.filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
+        };
+        assert_eq!(last("TMPDIR", &[]).unwrap(), "/s");
+        assert_eq!(last("GOCACHE", &[]).unwrap(), "/s/cache/go-build");
+        let own = ["go-build".to_owned(), "npm-content".to_owned()];
+        assert_eq!(last("GOCACHE", &own).unwrap(), "/own", "the user's own can be written");
+        assert_eq!(last("npm_config_cache", &own), None);
+    }
+
+    #[test]
+    fn only_what_is_listed_passes() {
+        let ours =
+            ["PATH", "LC_ALL", "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "BASH_ENV", "TERM"];
+        let ours = ours.into_iter().map(|name| (name.into(), "/ours".into()));
+        let names: Vec<_> = for_command(ours).map(|(name, value)| format!("{name:?}={value:?}")).collect();
+        let (passed, set) = names[SET_BY_DEFAULT.len()..].split_at(2);
+        assert_eq!(passed, [r#""PATH"="/ours""#, r#""LC_ALL"="/ours""#]);
+        assert_eq!(set[0], r#""TERM"="dumb""#);
+        assert_eq!(set.len(), SET.len());
+    }
+
+    #[test]
+    fn what_the_user_has_set_stays_and_the_terminal_is_none() {
+        let given = |ours: &[(&str, &str)], wanted: &str| {
+            let ours: Vec<_> = ours.iter().map(|(name, value)| (name.into(), value.into())).collect();
+            for_command(ours.into_iter()).filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
+        };
+        assert_eq!(given(&[], "CI"), Some("true".into()));
+        assert_eq!(given(&[], "NO_COLOR"), Some("1".into()));
+        assert_eq!(given(&[("CI", "")], "CI"), Some("".into()));
+        assert_eq!(given(&[("NO_COLOR", ""), ("TERM", "xterm")], "NO_COLOR"), Some("".into()));
+        assert_eq!(given(&[("TERM", "xterm")], "TERM"), Some("dumb".into()));
+    }
+
+    #[test]
+    fn programs_are_only_looked_for_in_absolute_places() {
+        let given = |path: &str| {
+            let ours = [(OsString::from("PATH"), OsString::from(path))];
+            for_command(ours.into_iter()).find(|(name, _)| name == "PATH").map(|(_, value)| value)
+        };
+        assert_eq!(given("/usr/bin:/bin"), Some("/usr/bin:/bin".into()));
+        assert_eq!(given(":/usr/bin::.:bin:../x:/bin:"), Some("/usr/bin:/bin".into()));
+        assert_eq!(given(".:bin"), None);
+        assert_eq!(given(""), None);
+    }
+
+    #[test]
+    fn a_command_that_nobody_was_asked_about_finds_no_program_of_the_project() {
+        let path = OsString::from("/w/.venv/bin:/usr/bin:.:/w");
+        let programs = Programs::new(Some(path.as_os_str()), [std::path::PathBuf::from("/w")].iter());
+        let given = |writes| {
+            let ours = [(OsString::from("PATH"), path.clone())];
+            let mut given = for_call(ours.into_iter(), writes, &programs).into_iter();
+            given.find(|(name, _)| name == "PATH").map(|(_, value)| value)
+        };
+        assert_eq!(given(WriteGrant::Withheld), Some("/usr/bin".into()));
+        assert_eq!(
+            given(WriteGrant::Granted),
+            Some("/w/.venv/bin:/usr/bin:/w".into()),
+            "the user's own choice"
+        );
+    }
+
+    #[test]
+    fn git_runs_no_watcher_that_a_repository_names() {
+        let place = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| {
+            let output = std::process::Command::new("git")
+                .args(arguments)
+                .current_dir(place.path())
+                .env_clear()
+                .envs(for_command(std::env::vars_os()))
+                .env("HOME", place.path())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        git(&["init", "--quiet", "."]);
+        git(&["config", "core.fsmonitor", "touch ran; false"]);
+        git(&["status", "--short"]);
+        assert!(!place.path().join("ran").exists());
+        let bare = std::process::Command::new("git")
+            .args(["status", "--short"])
+            .current_dir(place.path())
+            .env_remove("GIT_CONFIG_COUNT")
+            .output()
+            .unwrap();
+        assert!(bare.status.success() && place.path().join("ran").exists(), "the repository names one");
+    }
+}

@@ -1,0 +1,356 @@
+//! `.git` belongs to git: edit tools change nothing there, and what a command left in a repository that would
+//! make its user's
+//! own git run something is undone afterwards. Compares the state before and after; what git does by itself
+//! stays.
+//!
+//! Everything is reached from the handle of a root without following links. The search is bounded: see
+//! `limits`.
+
+mod baseline;
+mod below;
+mod command_words;
+mod configuration;
+mod entries;
+mod git_paths;
+mod known;
+mod lossless;
+mod modules;
+mod named;
+mod reopen;
+mod state;
+mod undo;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache_core::ports::tool::{Site, Workspace, WriteGrant};
+use attache_core::scope::Guarded;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+
+use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
+use crate::paths::path_of;
+use crate::sandbox::Level;
+use baseline::{Baselines, Others, PendingBaseline};
+use below::Below;
+pub use git_paths::belongs_to_git;
+use known::KnownPaths;
+use modules::{RootPlace, look};
+use named::NamedBy;
+use reopen::reopen;
+use state::{NotSeen, RootState};
+use undo::Undo;
+
+/// What there was in the writable roots of a call before its command.
+#[derive(Debug, Default)]
+pub struct GitGuard {
+    roots: Vec<GuardedRoot>,
+    /// Of what earlier commands had left, before this one.
+    told: Findings,
+}
+
+/// What was done after a command, for the model and its user.
+#[derive(Clone, Debug, Default)]
+struct Findings {
+    undone: Vec<String>,
+    /// What git might run all the same.
+    unchecked: Vec<String>,
+    unfinished: Unfinished,
+}
+
+/// Whether something stays that should have been undone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Unfinished {
+    #[default]
+    Nothing,
+    /// The next command tries again.
+    Something,
+}
+
+impl Findings {
+    fn extend(&mut self, other: Self) {
+        self.undone.extend(other.undone);
+        self.unchecked.extend(other.unchecked);
+        if other.unfinished == Unfinished::Something {
+            self.unfinished = Unfinished::Something;
+        }
+    }
+
+    fn text(mut self) -> Option<String> {
+        self.undone.dedup();
+        self.unchecked.dedup();
+        let undone = ("undone by attache: ", "", self.undone);
+        let unchecked =
+            ("attache could not check everything: ", ": look at it before you use git", self.unchecked);
+        let parts = [undone, unchecked].into_iter().filter(|(_, _, lines)| !lines.is_empty());
+        let parts: Vec<String> =
+            parts.map(|(before, behind, lines)| format!("{before}{}{behind}", lines.join("; "))).collect();
+        (!parts.is_empty()).then(|| parts.join(". "))
+    }
+}
+
+#[derive(Debug)]
+struct GuardedRoot {
+    handle: OwnedFd,
+    real: PathBuf,
+    /// As it was before this command and before those that run beside it.
+    before: RootState,
+    baselines: Option<Baselines>,
+    kept: Option<PendingBaseline>,
+}
+
+impl GitGuard {
+    /// Before a command: nothing is looked at where it can't write, nor where nothing holds it.
+    pub fn before(site: &Site, writes: WriteGrant, level: Level) -> Self {
+        let workspace = &site.workspace;
+        match (writes, level) {
+            (WriteGrant::Granted, Level::Full | Level::Reduced) => {}
+            (WriteGrant::Withheld, _) | (_, Level::None) => return Self::default(),
+        }
+        let named = std::iter::once(&workspace.root).chain(&workspace.additional).chain(site.granted.iter());
+        // No copy is made of keys: they are hidden.
+        let is_key =
+            |path: &Path| workspace.guarded.hides(path, &workspace.scratch).is_some() && path.exists();
+        let led_to = workspace.guarded.led_to().iter().map(|led| led.path.clone());
+        let led_to = led_to.filter(|path| !is_key(path)).chain(missing_at_home(workspace));
+        let led_to: Vec<PathBuf> = led_to.collect();
+        let mut guard = Self::of(named.cloned().collect(), &led_to, &workspace.scratch, level == Level::Full);
+        // Nothing holds protected names there, and git itself may bring others.
+        if level == Level::Reduced {
+            guard.roots.iter_mut().for_each(|root| root.before.below = Below::default());
+        }
+        guard
+    }
+
+    /// `led_to`: what names of the home lead over and to. `is_held`: mounts keep hooks and configuration of the
+    /// roots' own repositories as they are.
+    fn of(mut named: Vec<PathBuf>, led_to: &[PathBuf], scratch: &Path, is_held: bool) -> Self {
+        named.sort();
+        named.dedup();
+        let opened = opened(&named);
+        let places: Vec<RootPlace<'_>> =
+            opened.iter().map(|(handle, real)| RootPlace { handle, real }).collect();
+        let baselines: Vec<Option<Baselines>> =
+            places.iter().map(|place| baselines(scratch, place)).collect();
+        let (before, told) = settled(&places, &baselines, led_to);
+        let mut guard = Self { roots: Vec::new(), told };
+        for (((handle, real), baselines), before) in opened.into_iter().zip(baselines).zip(before) {
+            let kept = baselines.as_ref().and_then(|baselines| {
+                let kept = baselines.keep(&real, is_held, &before);
+                kept.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
+            });
+            guard.roots.push(GuardedRoot { handle, real, before, baselines, kept });
+        }
+        guard
+    }
+
+    /// What its user's configuration of git names in the roots and exists: real paths, of each root as many as
+    /// can be mounted.
+    pub(crate) fn named(&self) -> Vec<PathBuf> {
+        let named = self.roots.iter().flat_map(|root| {
+            let by_git = root.before.named.iter().filter(|(_, named)| named.origin.by != NamedBy::Home);
+            let existing =
+                by_git.filter(|(_, named)| named.held.is_some()).map(|(path, _)| root.real.join(path));
+            existing.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).take(MOUNTED_FOR_GIT)
+        });
+        named.collect()
+    }
+
+    /// What is kept on disk: whoever holds these says by it that the command may still run.
+    pub fn kept(&self) -> Vec<Arc<File>> {
+        self.roots.iter().filter_map(|root| Some(root.kept.as_ref()?.file())).collect()
+    }
+
+    /// After everything that the command started has ended: undoes what must not stay, and says what that was.
+    pub fn after(&self) -> Option<String> {
+        let places: Vec<RootPlace<'_>> =
+            self.roots.iter().map(|root| RootPlace { handle: &root.handle, real: &root.real }).collect();
+        let mut told = self.told.clone();
+        let known: Vec<KnownPaths> = self.roots.iter().map(|root| root.before.known()).collect();
+        let now = self.look_everywhere(&places, &known, &mut told);
+        for (at, (root, now)) in self.roots.iter().zip(&now).enumerate() {
+            let mut undo = Undo::new(&places, at, &root.before);
+            undo.compare(now);
+            let found = undo.told();
+            if let (Unfinished::Something, Some(kept)) = (found.unfinished, &root.kept) {
+                kept.leave();
+            }
+            told.extend(found);
+            remember(
+                root.baselines.as_ref(),
+                &root.before.below.vanished_from(&now.below),
+                &root.before.known().then(now.known()),
+            );
+        }
+        told.text()
+    }
+
+    /// The state of all roots, with every directory opened again that was closed by its mode since.
+    fn look_everywhere(
+        &self,
+        places: &[RootPlace<'_>],
+        known: &[KnownPaths],
+        told: &mut Findings,
+    ) -> Vec<RootState> {
+        let mut tried: BTreeSet<PathBuf> = BTreeSet::new();
+        loop {
+            let now = look(places, known);
+            let closed = self.roots.iter().zip(&now).flat_map(|(root, now)| {
+                let before = root.before.all_unseen();
+                let is_new = move |path: &PathBuf| before.get(path) != Some(&NotSeen::Closed);
+                let closed = now.all_unseen().into_iter().filter(|(_, why)| *why == NotSeen::Closed);
+                closed.map(|(path, _)| path).filter(is_new).map(move |path| (root, path))
+            });
+            // What is opened may hold others that are closed.
+            let closed: Vec<(&GuardedRoot, PathBuf)> =
+                closed.filter(|(root, path)| tried.insert(root.real.join(path))).collect();
+            if closed.is_empty() || tried.len() > GIT_GUARD_DIRECTORIES {
+                return now;
+            }
+            for (root, path) in closed {
+                let name = if path.as_os_str().is_empty() { Path::new(".") } else { &path }.display();
+                match reopen(&root.handle, &path) {
+                    Ok(Some(mode)) => {
+                        let text =
+                            format!("{name} was closed to its owner (mode {mode:o}) and is open again");
+                        told.undone.push(text);
+                    }
+                    // It was opened with another, or it was behind that one and is not there.
+                    Ok(None) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                    Err(error) => told.unchecked.push(format!("{name} can't be opened ({error})")),
+                }
+            }
+        }
+    }
+}
+
+/// Names of a home that lies in a root and that must not come into being.
+fn missing_at_home(workspace: &Workspace) -> Vec<PathBuf> {
+    let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
+    let is_in_root = |home: &PathBuf| {
+        workspace.roots().any(|root| root.canonicalize().is_ok_and(|root| home.starts_with(root)))
+    };
+    let Some(home) = home.filter(is_in_root) else { return Vec::new() };
+    let paths = Guarded::other_names_at_home().map(|(name, _)| home.join(name));
+    paths.filter(|path| path.symlink_metadata().is_err()).collect()
+}
+
+/// What its user's configuration of git names in these directories, there or not: real paths. Blocks.
+pub fn named_by_git(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let opened = opened(roots);
+    let places: Vec<RootPlace<'_>> = opened.iter().map(|(handle, real)| RootPlace { handle, real }).collect();
+    let states = look(&places, &[]);
+    let named = opened.iter().zip(&states).flat_map(|((_, real), state)| {
+        let by_git = state.named.iter().filter(|(_, named)| named.origin.by != NamedBy::Home);
+        by_git.map(|(path, _)| real.join(path))
+    });
+    named.collect()
+}
+
+/// Those that can be opened, by their real paths: no other can be written either.
+fn opened(roots: &[PathBuf]) -> Vec<(OwnedFd, PathBuf)> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = roots.iter().filter_map(|root| {
+        let handle = open(root, flags, Mode::empty()).ok()?;
+        let real = path_of(&handle).ok()?;
+        Some((handle, real))
+    });
+    opened.collect()
+}
+
+fn baselines(scratch: &Path, place: &RootPlace<'_>) -> Option<Baselines> {
+    let baselines = Baselines::of(scratch, place.real);
+    baselines.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
+}
+
+/// The states to compare with later, once everything that earlier commands have left is undone.
+fn settled(
+    places: &[RootPlace<'_>],
+    baselines: &[Option<Baselines>],
+    led_to: &[PathBuf],
+) -> (Vec<RootState>, Findings) {
+    let of_all =
+        |baselines: &Option<Baselines>| baselines.as_ref().map(Baselines::others).unwrap_or_default();
+    let others: Vec<Others> = baselines.iter().map(of_all).collect();
+    let mut told = Findings::default();
+    for (at, left) in
+        others.iter().enumerate().flat_map(|(at, others)| others.left.iter().map(move |left| (at, left)))
+    {
+        let mut known = vec![KnownPaths::default(); places.len()];
+        known[at] = left.state.known();
+        let mut undo = Undo::new(places, at, &left.state).of_killed(left.end);
+        undo.compare(&look(places, &known)[at]);
+        let found = undo.told();
+        if found.unfinished == Unfinished::Nothing {
+            left.settled();
+        }
+        told.extend(found);
+    }
+    let known =
+        baselines.iter().map(|baselines| baselines.as_ref().map(Baselines::known).unwrap_or_default());
+    let known = known.zip(places).map(|(known, place)| known.with_led_to(place.real, led_to));
+    let now = look(places, &known.collect::<Vec<_>>());
+    let settled =
+        now.into_iter().zip(others).zip(baselines).enumerate().map(|(at, ((now, others), baselines))| {
+            // What runs beside this command may have changed something already.
+            others.oldest.unwrap_or_else(|| {
+                let moved = baselines.as_ref().map(Baselines::moved).unwrap_or_default();
+                with_moved(places, at, now, moved, &mut told)
+            })
+        });
+    let settled = settled.collect();
+    (settled, told)
+}
+
+/// What a command had moved out of sight, and what is back of it as it was.
+fn with_moved(
+    places: &[RootPlace<'_>],
+    at: usize,
+    mut now: RootState,
+    moved: Below,
+    told: &mut Findings,
+) -> RootState {
+    let mut still_gone = Below::default();
+    for (path, was) in moved.0 {
+        match now.below.find(&path, &was).map(|(at, held)| (at.clone(), held.clone())) {
+            None => {
+                still_gone.0.insert(path, was);
+            }
+            // In another directory of that name it is its user's.
+            Some((found, held)) if held.entries != was.entries && held.is_in_the_directory_of(&was) => {
+                let nothing = RootState::default();
+                let mut undo = Undo::new(places, at, &nothing);
+                undo.put_back_held(&found, &was);
+                told.extend(undo.told());
+                now.below.0.insert(found, was);
+            }
+            Some(_) => {}
+        }
+    }
+    now.below.0.extend(still_gone.0);
+    now
+}
+
+fn remember(baselines: Option<&Baselines>, vanished: &Below, known: &KnownPaths) {
+    let Some(baselines) = baselines else { return };
+    if let Err(error) = baselines.set_moved(vanished).and_then(|()| baselines.set_known(known)) {
+        tracing::warn!(%error, "what a command has moved is not remembered");
+    }
+}
+
+/// Undoes what commands have left whose process was killed, in every root of theirs. `scratches`: the directory
+/// of all.
+pub fn settle_what_is_left(scratches: &Path) {
+    for root in baseline::left_roots(scratches) {
+        let guard = GitGuard::of(vec![root], &[], &scratches.join("any"), false);
+        if let Some(told) = guard.after() {
+            tracing::warn!("{told}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! Keeps on disk what there was before a command, until it has been compared: in a directory that no command
+//! can reach. What a process of ours that was killed has left there is compared by the next one. Knows nothing
+//! of what it keeps.
+
+use std::fs::{DirBuilder, File, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::below::Below;
+use super::known::KnownPaths;
+use super::lossless;
+use super::state::RootState;
+use crate::limits::{BASELINE_BEAT, KILLED_COMMAND_TIME};
+use crate::process::MARK;
+
+/// What is kept of one root.
+#[derive(Debug)]
+pub(super) struct Baselines {
+    directory: PathBuf,
+    root: String,
+}
+
+/// One that is compared when its command has ended. Its lock says that this is still to come: we hold it, and
+/// the guard of the command, which outlives us.
+#[derive(Debug)]
+pub(super) struct PendingBaseline {
+    path: PathBuf,
+    lock: Arc<File>,
+    /// It is not removed: the next command tries again.
+    is_left: AtomicBool,
+    /// The file's time is set anew until this goes.
+    _beat: Option<Sender<()>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BaselineFile {
+    #[serde(with = "lossless::path")]
+    root: PathBuf,
+    started: SystemTime,
+    is_held: bool,
+    state: RootState,
+}
+
+/// Of a command that was never looked after.
+#[derive(Debug)]
+pub(super) struct UnfinishedBaseline {
+    pub(super) state: RootState,
+    pub(super) end: LatestChange,
+    path: PathBuf,
+    /// Nobody else settles it meanwhile.
+    _lock: File,
+}
+
+impl UnfinishedBaseline {
+    /// Nothing of it is left to be done.
+    pub(super) fn settled(&self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "what was kept for a command stays");
+        }
+    }
+}
+
+/// What a command that died with us can't have done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LatestChange {
+    /// It changed nothing later.
+    pub(super) until: SystemTime,
+    /// Mounts kept hooks and configuration of the root's own repository as they were.
+    pub(super) is_held: bool,
+}
+
+/// What others have kept of the same root.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    pub(super) left: Vec<UnfinishedBaseline>,
+    /// Of the command that has run for the longest time.
+    pub(super) oldest: Option<RootState>,
+}
+
+const MOVED: &str = "moved";
+const KNOWN: &str = "known";
+
+/// Ten years: nothing is later.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+impl Baselines {
+    /// `scratch`: the session's; what lies beside it belongs to us.
+    pub(super) fn of(scratch: &Path, root: &Path) -> io::Result<Self> {
+        let directory = directory_beside(scratch);
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        let mut hasher = DefaultHasher::new();
+        root.hash(&mut hasher);
+        Ok(Self { directory, root: format!("{:016x}", hasher.finish()) })
+    }
+
+    /// Takes over what no process holds any more.
+    pub(super) fn others(&self) -> Others {
+        let mut others = Others::default();
+        let mut since: Option<SystemTime> = None;
+        for path in files(&self.directory).filter(|path| is_of(path, &self.root)) {
+            match claimed(&path) {
+                Claim::Left(written, until, lock) => {
+                    let end = LatestChange { until, is_held: written.is_held };
+                    others.left.push(UnfinishedBaseline { state: written.state, end, path, _lock: lock });
+                }
+                Claim::Running(written) => {
+                    if since.is_none_or(|since| written.started < since) {
+                        (since, others.oldest) = (Some(written.started), Some(written.state));
+                    }
+                }
+                Claim::Nothing => {}
+            }
+        }
+        others
+    }
+
+    pub(super) fn keep(&self, root: &Path, is_held: bool, state: &RootState) -> io::Result<PendingBaseline> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{}-{number}", self.root, std::process::id());
+        let new = self.directory.join(format!("new-{name}"));
+        let path = self.directory.join(name);
+        let mut file = File::options().create(true).truncate(true).write(true).open(&new)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let started = SystemTime::now();
+        let written = BaselineFile { root: root.to_owned(), started, is_held, state: state.clone() };
+        file.write_all(&serde_json::to_vec(&written)?)?;
+        // It gets its name only when it is locked and whole.
+        std::fs::rename(&new, &path)?;
+        let beat = file.try_clone().and_then(beating);
+        if let Err(error) = &beat {
+            tracing::warn!(%error, "when a killed command ends will not be known");
+            file.set_modified(started + NEVER)?;
+        }
+        Ok(PendingBaseline { path, lock: Arc::new(file), is_left: AtomicBool::new(false), _beat: beat.ok() })
+    }
+
+    /// Protected names that a command has moved out of sight.
+    pub(super) fn moved(&self) -> Below {
+        let read = std::fs::read(self.path_of(MOVED)).ok();
+        read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn set_moved(&self, moved: &Below) -> io::Result<()> {
+        if moved.0.is_empty() {
+            return match std::fs::remove_file(self.path_of(MOVED)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                Ok(()) | Err(_) => Ok(()),
+            };
+        }
+        self.replace(MOVED, &serde_json::to_vec(moved)?)
+    }
+
+    /// Where something was seen when the last command ended.
+    pub(super) fn known(&self) -> KnownPaths {
+        let read = std::fs::read(self.path_of(KNOWN)).ok();
+        read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn set_known(&self, known: &KnownPaths) -> io::Result<()> {
+        self.replace(KNOWN, &serde_json::to_vec(known)?)
+    }
+
+    fn replace(&self, kind: &str, text: &[u8]) -> io::Result<()> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let new = self.path_of(&format!("new-{kind}-{}-{number}", std::process::id()));
+        std::fs::write(&new, text)?;
+        std::fs::rename(&new, self.path_of(kind))
+    }
+
+    fn path_of(&self, kind: &str) -> PathBuf {
+        self.directory.join(format!("{kind}-{}", self.root))
+    }
+}
+
+/// Sets the file's time again and again: so the next process knows until when we lived.
+fn beating(file: File) -> io::Result<Sender<()>> {
+    let (beat, ended) = channel::<()>();
+    let run = move || {
+        while ended.recv_timeout(BASELINE_BEAT) == Err(RecvTimeoutError::Timeout) {
+            if let Err(error) = file.set_modified(SystemTime::now()) {
+                tracing::warn!(%error, "when a killed command ends will not be known");
+            }
+        }
+    };
+    std::thread::Builder::new().name("baseline".to_owned()).spawn(run)?;
+    Ok(beat)
+}
+
+impl PendingBaseline {
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.lock)
+    }
+
+    /// Leaves it to the next command, like what a process of ours has left that was killed.
+    pub(super) fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for PendingBaseline {
+    fn drop(&mut self) {
+        if self.is_left.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "what was kept for a command stays");
+        }
+    }
+}
+
+/// The roots whose commands were never looked after, below the directory of all scratches.
+pub(super) fn left_roots(scratches: &Path) -> Vec<PathBuf> {
+    let directory = directory_beside(&scratches.join("any"));
+    let is_kept = |path: &PathBuf| name_of(path).starts_with(|first: char| first.is_ascii_hexdigit());
+    let mut roots: Vec<PathBuf> = files(&directory)
+        .filter(is_kept)
+        .filter_map(|path| {
+            let file = File::open(&path).ok()?;
+            flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
+            let written: BaselineFile = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+            Some(written.root)
+        })
+        .collect();
+    roots.sort();
+    roots.dedup();
+    roots
+}
+
+fn directory_beside(scratch: &Path) -> PathBuf {
+    scratch.parent().unwrap_or(scratch).join(".sandbox").join("baselines")
+}
+
+fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn name_of(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+fn is_of(path: &Path, root: &str) -> bool {
+    name_of(path).strip_prefix(root).is_some_and(|rest| rest.starts_with('-'))
+}
+
+enum Claim {
+    /// Until when its command may have written.
+    Left(BaselineFile, SystemTime, File),
+    Running(BaselineFile),
+    Nothing,
+}
+
+fn claimed(path: &Path) -> Claim {
+    let Ok(file) = File::open(path) else { return Claim::Nothing };
+    let is_left = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let read = std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<BaselineFile>(&text).ok());
+    let found = file.metadata();
+    match (read, is_left) {
+        (Some(written), false) => Claim::Running(written),
+        (Some(written), true) => {
+            let until = found.and_then(|found| ended(&found)).unwrap_or_else(|_| SystemTime::now());
+            Claim::Left(written, until, file)
+        }
+        (None, true) => {
+            if let Err(error) = std::fs::remove_file(path) {
+                tracing::warn!(path = %path.display(), %error, "what was kept for a command stays");
+            }
+            Claim::Nothing
+        }
+        (None, false) => Claim::Nothing,
+    }
+}
+
+/// When a command can have written no more: its guard has said so, or we were last alive not long before.
+fn ended(found: &Metadata) -> io::Result<SystemTime> {
+    let is_marked = found.permissions().mode() & 0o777 == MARK;
+    let time = found.modified()?;
+    Ok(if is_marked { time } else { time + KILLED_COMMAND_TIME })
+}

@@ -1,0 +1,162 @@
+//! Protected names below the top of a root, with what is in them. A mount holds those near the top while a
+//! command runs; one command can move their directory out of sight, the next change them there, and a third
+//! move it back. So what vanishes is remembered, and compared when it is seen again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use attache_core::scope::{Guarded, Where};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use super::entries::{enter, names};
+use super::lossless;
+
+use crate::limits::{GIT_CONFIG_BYTES, PROTECTED_ENTRIES, PROTECTED_NAMES};
+
+/// By path below the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Below(#[serde(with = "lossless::map")] pub(super) BTreeMap<PathBuf, ProtectedCopy>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ProtectedCopy {
+    /// Device and inode of the directory it is in: the same wherever that is moved.
+    directory: (u64, u64),
+    /// By path below the name; the name itself has the empty one.
+    #[serde(with = "lossless::map")]
+    pub(super) entries: BTreeMap<PathBuf, ProtectedEntry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum ProtectedEntry {
+    Directory,
+    File {
+        mode: u32,
+        #[serde(with = "lossless::contents")]
+        text: Vec<u8>,
+    },
+    /// Too large to be kept: its size and the time of its last change.
+    Large(i64, i64, i64),
+    #[serde(with = "lossless::path")]
+    Link(PathBuf),
+}
+
+/// Names of several parts, without those of repositories, which are judged for themselves.
+static PARTED: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    let rows = Guarded::protected().iter().filter(|row| row.place == Where::Anywhere);
+    rows.filter_map(|row| row.name.split_once('/')).filter(|(first, _)| *first != ".git").collect()
+});
+
+impl Below {
+    /// Adds what of the entries of a directory is protected.
+    pub(super) fn meet(&mut self, directory: &OwnedFd, path: &Path, entries: &[(OsString, FileType)]) {
+        for (name, kind) in entries {
+            if Guarded::is_protected_entry(name) {
+                self.add(directory, path.join(name), name.into());
+            } else if *kind == FileType::Directory && name.as_encoded_bytes().starts_with(b".") {
+                let name = Path::new(name);
+                let lower = name.to_string_lossy().to_lowercase();
+                for (_, rest) in PARTED.iter().filter(|(first, _)| *first == lower) {
+                    let inner = name.join(rest);
+                    self.add(directory, path.join(&inner), inner);
+                }
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, directory: &OwnedFd, path: PathBuf, name: PathBuf) {
+        if self.0.len() < PROTECTED_NAMES
+            && !self.0.contains_key(&path)
+            && let Some(held) = ProtectedCopy::of(directory, &name)
+        {
+            self.0.insert(path, held);
+        }
+    }
+
+    /// What is at this path now, or in the same directory wherever that is now.
+    pub(super) fn find(&self, path: &Path, held: &ProtectedCopy) -> Option<(&PathBuf, &ProtectedCopy)> {
+        let is_it = |(at, now): &(&PathBuf, &ProtectedCopy)| {
+            now.directory == held.directory && at.file_name() == path.file_name()
+        };
+        self.0.get_key_value(path).or_else(|| self.0.iter().find(is_it))
+    }
+
+    /// What of these is not seen any more.
+    pub(super) fn vanished_from(&self, now: &Below) -> Below {
+        let gone = self.0.iter().filter(|(path, held)| now.find(path, held).is_none());
+        Self(gone.map(|(path, held)| (path.clone(), held.clone())).collect())
+    }
+}
+
+impl ProtectedCopy {
+    /// `None` where nothing is, or nothing but directories.
+    pub(super) fn of(directory: &OwnedFd, name: &Path) -> Option<Self> {
+        let directory = enter(directory, name.parent().unwrap_or(Path::new(""))).ok()?;
+        let stat = fs::fstat(&directory).ok()?;
+        let mut entries = BTreeMap::new();
+        let mut open = VecDeque::from([PathBuf::new()]);
+        let base = Path::new(name.file_name()?);
+        while let Some(path) = open.pop_front() {
+            let at = base.join(&path);
+            let Some(entry) = ProtectedEntry::of(&directory, &at) else { continue };
+            if entry == ProtectedEntry::Directory {
+                let inner = enter(&directory, &at).and_then(|directory| names(&directory));
+                open.extend(inner.unwrap_or_default().iter().map(|(name, _)| path.join(name)));
+            }
+            entries.insert(path, entry);
+            if entries.len() >= PROTECTED_ENTRIES {
+                break;
+            }
+        }
+        let holds = entries.values().any(|entry| *entry != ProtectedEntry::Directory);
+        holds.then_some(Self { directory: (stat.st_dev, stat.st_ino), entries })
+    }
+
+    /// Whether there may be more than was looked at.
+    pub(super) fn is_cut(&self) -> bool {
+        self.entries.len() >= PROTECTED_ENTRIES
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        self.entries.get(Path::new("")) == Some(&ProtectedEntry::Directory)
+    }
+
+    pub(super) fn is_in_the_directory_of(&self, other: &Self) -> bool {
+        self.directory == other.directory
+    }
+}
+
+impl ProtectedEntry {
+    /// `None` also for what no program reads as a file.
+    pub(super) fn of(directory: &OwnedFd, path: &Path) -> Option<Self> {
+        let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name()?);
+        let directory = enter(directory, parent).ok()?;
+        let stat = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Some(Self::Directory),
+            FileType::Symlink => {
+                let led = fs::readlinkat(&directory, name, Vec::new()).ok()?;
+                Some(Self::Link(OsString::from_vec(led.into_bytes()).into()))
+            }
+            FileType::RegularFile => Some(match small_text(&directory, name) {
+                Some(text) => Self::File { mode: stat.st_mode & 0o777, text },
+                None => Self::Large(stat.st_size, stat.st_ctime, stat.st_ctime_nsec as i64),
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn small_text(directory: &OwnedFd, name: &OsStr) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(fs::openat(directory, name, flags, Mode::empty()).ok()?);
+    let mut text = Vec::new();
+    file.take(GIT_CONFIG_BYTES + 1).read_to_end(&mut text).ok()?;
+    (text.len() as u64 <= GIT_CONFIG_BYTES).then_some(text)
+}

@@ -1,0 +1,48 @@
+//! Directories that a command has closed to their owner by their mode: they are opened again, so that nothing
+//! hides in them.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+/// What an owner needs to list, enter and change a directory.
+const OWNER: u32 = 0o700;
+
+/// Opens a directory of a root and those on the way there; gives the mode of the first that was closed. An
+/// error where that is not ours to change. Follows no link.
+pub(super) fn reopen(root: &OwnedFd, path: &Path) -> Result<Option<u32>, Errno> {
+    let mut closed = open_to_owner(root)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut inner = fs::openat(root, ".", flags, Mode::empty())?;
+    for name in path.components() {
+        inner = fs::openat(&inner, name.as_os_str(), flags, Mode::empty())?;
+        closed = closed.or(open_to_owner(&inner)?);
+    }
+    Ok(closed)
+}
+
+/// Gives its owner every right to a directory that is held open; the mode it had, where that was less.
+pub(super) fn open_to_owner(directory: &OwnedFd) -> Result<Option<u32>, Errno> {
+    let Some(mode) = closed_mode(directory)? else { return Ok(None) };
+    // By the descriptor's name: a handle that was opened only to be named takes no other change.
+    let held = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    fs::chmod(held, Mode::from_raw_mode(mode | OWNER))?;
+    Ok(Some(mode))
+}
+
+/// Whether even its owner can't list or enter it. To root it is open all the same, but not to a command of
+/// root.
+pub(super) fn is_closed(directory: &OwnedFd) -> bool {
+    let lacks = |mode: u32| mode & 0o500 != 0o500;
+    closed_mode(directory).is_ok_and(|mode| mode.is_some_and(lacks))
+}
+
+/// The mode of a directory of ours that lacks something.
+fn closed_mode(directory: &OwnedFd) -> Result<Option<u32>, Errno> {
+    let stat = fs::fstat(directory)?;
+    let mode = stat.st_mode & 0o7777;
+    Ok((mode & OWNER != OWNER && stat.st_uid == geteuid().as_raw()).then_some(mode))
+}

@@ -1,0 +1,370 @@
+//! What of the repositories in a root decides what git runs, read without following a link. Changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use attache_core::scope::{Guarded, ProtectedName, WhenMissing, Where};
+use rustix::fs::{self, AtFlags, FileType, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::below::{Below, ProtectedEntry};
+use super::entries::{enter, is_cut, names, piece, with_parts_of_git};
+use super::git_paths::is_dot_git;
+use super::known::KnownPaths;
+use super::lossless;
+use super::named::{NameOrigin, NamedPath};
+use super::reopen::is_closed;
+use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, GIT_GUARD_LINKS, NESTED_DEPTH};
+use crate::sandbox::is_place_holder_in;
+
+/// Never looked into: large, and made by programs.
+const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", ".venv"];
+
+/// The files of a repository that say where the rest is and what runs.
+pub(super) const CONTROL: [&str; 6] =
+    ["config", "config.worktree", "commondir", "HEAD", "objects/info/alternates", "gitdir"];
+
+/// Where no repository lies in another: directories that git fills itself.
+const FILLED: [&str; 8] = ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches"];
+
+/// Where git writes by name: through a link it would write elsewhere.
+const WRITTEN: [&str; 13] = [
+    "",
+    "logs",
+    "refs",
+    "info",
+    "objects",
+    "objects/info",
+    "objects/pack",
+    "rr-cache",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "modules",
+    "worktrees",
+];
+
+/// Paths are relative to the root.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct RootState {
+    /// Directories that git takes for repositories, those of modules and other work trees included.
+    #[serde(with = "lossless::map")]
+    pub(super) repositories: BTreeMap<PathBuf, RepositoryState>,
+    /// Entries `.git` that are no directory.
+    #[serde(with = "lossless::map")]
+    pub(super) pointers: BTreeMap<PathBuf, ControlFile>,
+    /// Protected names at the top that no place-holder stands for. Of those that no mount holds either, what is
+    /// in them.
+    #[serde(with = "lossless::map")]
+    pub(super) protected: BTreeMap<PathBuf, Option<ControlFile>>,
+    /// Protected names below the top.
+    pub(super) below: Below,
+    /// What its user's configuration of git and links of the home name in the root, as it is.
+    #[serde(with = "lossless::map", default)]
+    pub(super) named: BTreeMap<PathBuf, NamedPath>,
+    /// What could not be looked into, those of `RepositoryState` not included.
+    #[serde(with = "lossless::map", default)]
+    pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RepositoryState {
+    /// Those of `CONTROL` that are there.
+    #[serde(with = "lossless::map")]
+    pub(super) control: BTreeMap<OsString, ControlFile>,
+    /// Hooks that git would run.
+    #[serde(with = "lossless::map")]
+    pub(super) hooks: BTreeMap<OsString, ProtectedEntry>,
+    /// Links below it.
+    #[serde(with = "lossless::set")]
+    pub(super) links: BTreeSet<PathBuf>,
+    /// What in it could not be looked into.
+    #[serde(with = "lossless::map", default)]
+    pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
+}
+
+/// Why something was not looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum NotSeen {
+    /// Its mode keeps even its owner out.
+    Closed,
+    TooMany,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum ControlFile {
+    #[serde(with = "lossless::contents")]
+    Text(Vec<u8>),
+    #[serde(with = "lossless::path")]
+    Link(PathBuf),
+    /// Too large, a directory, or not to be read.
+    Other,
+}
+
+pub(super) const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+impl RootState {
+    /// Breadth first, so that a bounded search sees what is near. Does not go where indexes and pointers lead.
+    pub(super) fn of(root: &OwnedFd, known: &KnownPaths) -> Self {
+        let mut state = Self { protected: protected_at_top(root), ..Self::default() };
+        state.revisit(root, known);
+        let mut open = VecDeque::from([(PathBuf::new(), 0)]);
+        let mut looked_at = 0;
+        while let Some((path, depth)) = open.pop_front() {
+            looked_at += 1;
+            if looked_at > GIT_GUARD_DIRECTORIES {
+                break;
+            }
+            let listed = enter(root, &path).and_then(|directory| {
+                let entries = with_parts_of_git(&directory, names(&directory)?);
+                Ok((directory, entries))
+            });
+            let (directory, entries) = match listed {
+                Ok(listed) => listed,
+                Err(error) => {
+                    note_closed(&mut state.unseen, &path, error);
+                    continue;
+                }
+            };
+            if is_closed(&directory) {
+                state.unseen.insert(path.clone(), NotSeen::Closed);
+            }
+            let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
+            if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+                state.add(path.clone(), &directory);
+            }
+            if depth > 0 {
+                state.below.meet(&directory, &path, &entries);
+            }
+            for (name, kind) in &entries {
+                let below = path.join(name);
+                if is_dot_git(name) {
+                    state.meet(&directory, name, *kind, below);
+                } else if *kind == FileType::Directory && depth < GIT_GUARD_DEPTH && is_looked_into(name) {
+                    open.push_back((below, depth + 1));
+                }
+            }
+        }
+        state
+    }
+
+    pub(super) fn known(&self) -> KnownPaths {
+        let repositories = self.repositories.keys().chain(self.pointers.keys()).cloned();
+        KnownPaths {
+            repositories: repositories.collect(),
+            names: self.below.0.keys().cloned().collect(),
+            named: self.named.iter().map(|(path, named)| (path.clone(), named.origin.clone())).collect(),
+        }
+    }
+
+    /// What is named now and what was known to be named before.
+    pub(super) fn look_at_named(
+        &mut self,
+        root: &OwnedFd,
+        known: &KnownPaths,
+        mut now: BTreeMap<PathBuf, NameOrigin>,
+    ) {
+        now.extend(known.named.clone());
+        self.named = now
+            .into_iter()
+            .map(|(path, origin)| {
+                let named = NamedPath::of(root, &path, origin);
+                (path, named)
+            })
+            .collect();
+    }
+
+    fn revisit(&mut self, root: &OwnedFd, known: &KnownPaths) {
+        for path in &known.repositories {
+            let Some(name) = path.file_name() else { continue };
+            let Ok(directory) = enter(root, path.parent().unwrap_or(Path::new(""))) else { continue };
+            let Ok(stat) = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if is_dot_git(name) || kind == FileType::Directory && is_repository(&directory, name) {
+                self.meet(&directory, name, kind, path.clone());
+            }
+        }
+        for name in &known.names {
+            self.below.add(root, name.clone(), name.clone());
+        }
+    }
+
+    /// Everything that could not be looked into.
+    pub(super) fn all_unseen(&self) -> BTreeMap<PathBuf, NotSeen> {
+        let inner = self.repositories.iter().flat_map(|(path, repository)| {
+            let at =
+                |inner: &PathBuf| if inner.as_os_str().is_empty() { path.clone() } else { path.join(inner) };
+            repository.unseen.iter().map(move |(inner, why)| (at(inner), *why))
+        });
+        self.unseen.clone().into_iter().chain(inner).collect()
+    }
+
+    pub(super) fn meet(&mut self, directory: &OwnedFd, name: &OsStr, kind: FileType, path: PathBuf) {
+        match kind {
+            FileType::Directory => match enter(directory, Path::new(name)) {
+                Ok(git) => self.add(path, &git),
+                Err(error) => note_closed(&mut self.unseen, &path, error),
+            },
+            FileType::RegularFile | FileType::Symlink => {
+                self.pointers.extend(piece(directory, Path::new(name)).map(|piece| (path, piece)));
+            }
+            // A place-holder of the sandbox, or nothing that git opens.
+            _ => {}
+        }
+    }
+
+    /// A repository, and those of its modules and other work trees.
+    pub(super) fn add(&mut self, path: PathBuf, git: &OwnedFd) {
+        let mut repository = RepositoryState::of(git);
+        for inner in inner_repositories(git, &mut repository.unseen) {
+            if let Ok(directory) = enter(git, &inner) {
+                self.repositories.insert(path.join(&inner), RepositoryState::of(&directory));
+            }
+        }
+        self.repositories.insert(path, repository);
+    }
+}
+
+fn is_repository(directory: &OwnedFd, name: &OsStr) -> bool {
+    let has =
+        |part: &str| fs::statat(directory, Path::new(name).join(part), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    has("HEAD") || has("commondir")
+}
+
+fn is_looked_into(name: &OsStr) -> bool {
+    !SKIPPED.iter().any(|skipped| name == *skipped)
+}
+
+/// Modules may lie in each other, and have names with slashes in them. What looks like a repository hides none
+/// below it.
+fn inner_repositories(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open: VecDeque<_> = ["modules", "worktrees"].map(|name| (PathBuf::from(name), 0)).into();
+    while let Some((path, depth)) = open.pop_front() {
+        let Some(entries) = listed(git, &path, unseen) else { continue };
+        let is_repository = entries.iter().any(|(name, _)| name == "HEAD" || name == "commondir");
+        for (name, kind) in entries {
+            let is_way = !is_repository || !FILLED.iter().any(|filled| name == *filled);
+            if kind != FileType::Directory || !is_way || depth > 2 * NESTED_DEPTH {
+                continue;
+            }
+            if found.len() + open.len() >= GIT_GUARD_DIRECTORIES {
+                unseen.insert(path.clone(), NotSeen::TooMany);
+                break;
+            }
+            open.push_back((path.join(name), depth + 1));
+        }
+        if is_repository {
+            found.push(path);
+        }
+    }
+    found
+}
+
+impl RepositoryState {
+    pub(super) fn of(git: &OwnedFd) -> Self {
+        let control =
+            CONTROL.iter().filter_map(|name| Some((OsString::from(name), piece(git, Path::new(name))?)));
+        let control = control.collect();
+        let mut unseen = BTreeMap::new();
+        let (hooks, links) = (hooks(git, &mut unseen), links(git, &mut unseen));
+        Self { control, hooks, links, unseen }
+    }
+}
+
+/// The entries of a directory of a repository. What can't be listed, or not to its end, is noted.
+fn listed(
+    git: &OwnedFd,
+    path: &Path,
+    unseen: &mut BTreeMap<PathBuf, NotSeen>,
+) -> Option<Vec<(OsString, FileType)>> {
+    let entries = enter(git, path).and_then(|directory| names(&directory));
+    let entries = entries.inspect_err(|error| note_closed(unseen, path, *error)).ok()?;
+    if is_cut(&entries) {
+        unseen.insert(path.to_owned(), NotSeen::TooMany);
+    }
+    Some(entries)
+}
+
+fn note_closed(unseen: &mut BTreeMap<PathBuf, NotSeen>, path: &Path, error: Errno) {
+    if error == Errno::ACCESS {
+        unseen.insert(path.to_owned(), NotSeen::Closed);
+    }
+}
+
+/// What git would run of `hooks`: what is executable and no example.
+fn hooks(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeMap<OsString, ProtectedEntry> {
+    let path = Path::new("hooks");
+    let entries = listed(git, path, unseen).unwrap_or_default();
+    let Ok(directory) = enter(git, path) else { return BTreeMap::new() };
+    let running = entries.into_iter().filter_map(|(name, _)| {
+        // Git runs neither examples nor what was set aside.
+        let text = name.to_string_lossy();
+        let is_example = text.ends_with(".sample") || text.contains(super::undo::ASIDE);
+        let stat = fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let runs = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => true,
+            FileType::RegularFile => stat.st_mode & 0o111 != 0,
+            _ => false,
+        };
+        let entry = ProtectedEntry::of(&directory, Path::new(&name)).filter(|_| runs && !is_example)?;
+        Some((name, entry))
+    });
+    running.collect()
+}
+
+fn links(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for top in WRITTEN {
+        let goes_deeper = top == "logs" || top == "refs";
+        let mut open = VecDeque::from([PathBuf::from(top)]);
+        let mut left = GIT_GUARD_LINKS;
+        while let Some(path) = open.pop_front() {
+            let Some(entries) = listed(git, &path, unseen) else { continue };
+            left = left.saturating_sub(entries.len());
+            if left == 0 {
+                unseen.insert(PathBuf::from(top), NotSeen::TooMany);
+                break;
+            }
+            for (name, kind) in entries {
+                match kind {
+                    FileType::Symlink => {
+                        found.insert(path.join(name));
+                    }
+                    FileType::Directory if goes_deeper => open.push_back(path.join(name)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    found
+}
+
+fn protected_at_top(root: &OwnedFd) -> BTreeMap<PathBuf, Option<ControlFile>> {
+    let rows = Guarded::protected().iter();
+    let rows: Vec<&ProtectedName> =
+        rows.filter(|row| row.place == Where::Anywhere && row.missing == WhenMissing::Undone).collect();
+    let mut found = BTreeMap::new();
+    // All of them: many others must not hide one.
+    for name in fs::Dir::read_from(root).into_iter().flatten().flatten() {
+        let name = OsString::from_vec(name.file_name().to_bytes().to_vec());
+        if rows.iter().any(|row| row.has_wildcard() && row.fits_entry(&name)) {
+            found.insert(PathBuf::from(&name), None);
+        }
+    }
+    for row in rows.iter().filter(|row| !row.has_wildcard()) {
+        let path = PathBuf::from(row.name);
+        let is_there = fs::statat(root, row.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        // In a home that is a root the sandbox holds these, too.
+        if is_there && !is_place_holder_in(root, OsStr::new(row.name)) {
+            let content = if row.name.contains('/') { piece(root, &path) } else { None };
+            found.insert(path, content);
+        }
+    }
+    found
+}

@@ -1,0 +1,388 @@
+//! Undoes what a command left in the repositories of a root and what would make git run or write something
+//! elsewhere. Nothing is lost: what is taken away stays beside its place under another name, unless it was a
+//! link.
+
+mod changes;
+mod named;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::baseline::LatestChange;
+use super::below::{ProtectedCopy, ProtectedEntry};
+use super::configuration::without_programs;
+use super::entries::{enter, names};
+use super::git_paths::is_dot_git;
+use super::modules::{RootPlace, pointed_at};
+use super::state::{ControlFile, NotSeen, RepositoryState, RootState};
+use super::{Findings, Unfinished};
+use crate::limits::GIT_GUARD_ENTRIES;
+use crate::paths::normal;
+
+const CONFIGURATION: &str = "is configuration that only the user may make";
+
+/// Behind the name of what is set aside.
+pub(super) const ASIDE: &str = ".disabled";
+
+pub(super) struct Undo<'a> {
+    root: &'a OwnedFd,
+    /// Where the root is, as it really is.
+    real: &'a Path,
+    /// All roots that the command may have written in.
+    within: &'a [RootPlace<'a>],
+    before: &'a RootState,
+    /// Of a command that was killed with us: its user may have changed something since.
+    end: Option<LatestChange>,
+    told: Findings,
+    /// Something could not be taken away.
+    unfinished: Cell<Unfinished>,
+}
+
+impl<'a> Undo<'a> {
+    /// `at`: which of the roots it is.
+    pub(super) fn new(within: &'a [RootPlace<'a>], at: usize, before: &'a RootState) -> Self {
+        let RootPlace { handle: root, real } = within[at];
+        Self { root, real, within, before, end: None, told: Findings::default(), unfinished: Cell::default() }
+    }
+
+    pub(super) fn of_killed(self, end: LatestChange) -> Self {
+        Self { end: Some(end), ..self }
+    }
+
+    pub(super) fn told(self) -> Findings {
+        Findings { unfinished: self.unfinished.get(), ..self.told }
+    }
+
+    pub(super) fn compare(&mut self, after: &RootState) {
+        self.unseen(after);
+        for (path, repository) in &after.repositories {
+            self.repository(path, repository);
+        }
+        let before = &self.before.pointers;
+        for (path, pointer) in
+            after.pointers.iter().filter(|(path, pointer)| before.get(*path) != Some(pointer))
+        {
+            if !self.is_users(path) {
+                self.pointer(path, pointer, after);
+            }
+        }
+        let before = &self.before.protected;
+        for (path, _) in after.protected.iter().filter(|(path, now)| before.get(*path) != Some(now)) {
+            if self.is_users(path) {
+                continue;
+            }
+            let was = before.get(path).and_then(Option::as_ref);
+            let done = self.replace(path, || self.put_back(path, was));
+            self.tell(path, CONFIGURATION, done);
+        }
+        for (path, was) in &self.before.below.0 {
+            if let Some((at, now)) = after.below.find(path, was)
+                && now.entries != was.entries
+                && !self.is_users(at)
+            {
+                self.put_back_held(at, was);
+            }
+        }
+        for (path, now) in &after.named {
+            match self.before.named.get(path) {
+                Some(was) => self.compare_named(path, was.held.as_ref(), now),
+                None if self.is_new(&now.origin.repository) => self.compare_named(path, None, now),
+                None => {}
+            }
+        }
+    }
+
+    /// Whether there was no such repository before.
+    fn is_new(&self, repository: &Path) -> bool {
+        let RootState { repositories, pointers, .. } = self.before;
+        let is_known = repositories.contains_key(repository) || pointers.contains_key(repository);
+        !is_known && !repository.as_os_str().is_empty()
+    }
+
+    /// What is too much to be looked at is not taken for harmless: where git would run something of it, it is
+    /// set aside.
+    fn unseen(&mut self, after: &RootState) {
+        let before = self.before.all_unseen();
+        let unseen = after.all_unseen();
+        let new = unseen.iter().filter(|(path, why)| {
+            let is_aside = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ASIDE));
+            let is_known = before.get(*path) == Some(why)
+                || is_aside && path.parent().is_some_and(|logs| logs.ends_with("logs"));
+            **why == NotSeen::TooMany && !is_known && !self.is_users(path)
+        });
+        let (runs, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
+            new.map(|(path, _)| path).partition(|path| is_set_aside(path));
+        for (at, path) in runs.iter().enumerate() {
+            match (self.set_aside(path), at) {
+                (Ok(_), 1..) => {}
+                (Err(error), _) => self.tell(path, "could not be checked", Err(error)),
+                (Ok(aside), 0) => {
+                    let more = runs.len() - 1;
+                    let more = if more > 0 { format!(" (and {more} more like it)") } else { String::new() };
+                    self.tell(path, &format!("was one too many to be checked{more}"), Ok(aside));
+                }
+            }
+        }
+        for path in others {
+            self.told.unchecked.push(format!("{} is too large", path.display()));
+        }
+    }
+
+    /// A protected name below the top, which holds something else now.
+    pub(super) fn put_back_held(&mut self, path: &Path, was: &ProtectedCopy) {
+        let done = self.replace(path, || self.put_back_all(path, was));
+        self.tell(path, CONFIGURATION, done);
+    }
+
+    fn put_back_all(&self, path: &Path, was: &ProtectedCopy) -> Result<(), Errno> {
+        self.make_way_to(path)?;
+        was.entries.iter().try_for_each(|(inner, entry)| {
+            let at = if inner.as_os_str().is_empty() { path.to_owned() } else { path.join(inner) };
+            self.put_entry(&at, entry)
+        })
+    }
+
+    fn put_entry(&self, path: &Path, entry: &ProtectedEntry) -> Result<(), Errno> {
+        match entry {
+            ProtectedEntry::File { mode, text } => self.write(path, text, *mode),
+            ProtectedEntry::Link(led) => self.put_back(path, Some(&ControlFile::Link(led.clone()))),
+            ProtectedEntry::Directory => {
+                let (directory, name) = self.place_to_write(path)?;
+                fs::mkdirat(&directory, name, Mode::from_raw_mode(0o755))
+            }
+            ProtectedEntry::Large(..) => Err(Errno::FBIG),
+        }
+    }
+
+    fn repository(&mut self, path: &Path, now: &RepositoryState) {
+        let nothing = RepositoryState::default();
+        let was = self.before.repositories.get(path).unwrap_or(&nothing);
+        if now == was {
+            return;
+        }
+        for link in now.links.difference(&was.links) {
+            let link = path.join(link);
+            if self.is_users(&link) {
+                continue;
+            }
+            let done = self.remove(&link).map(|()| None);
+            self.tell(&link, "was a link in a repository", done);
+        }
+        for (name, hook) in now.hooks.iter().filter(|(name, hook)| was.hooks.get(*name) != Some(hook)) {
+            let hook_path = path.join("hooks").join(name);
+            if self.is_users(&hook_path) {
+                continue;
+            }
+            tracing::debug!(?hook, "a hook was made");
+            let was = was.hooks.get(name);
+            let done = self.replace(&hook_path, || was.map_or(Ok(()), |was| self.put_entry(&hook_path, was)));
+            self.tell(&hook_path, "is a hook that git would run", done);
+        }
+        for (name, piece) in now.control.iter().filter(|(name, piece)| was.control.get(*name) != Some(piece))
+        {
+            if self.is_users(&path.join(name)) {
+                continue;
+            }
+            // A link was removed above.
+            if matches!(piece, ControlFile::Link(_)) {
+                self.restore(&path.join(name), was.control.get(name));
+                continue;
+            }
+            self.control(path, name, piece, &was.control);
+        }
+    }
+
+    fn control(
+        &mut self,
+        repository: &Path,
+        name: &OsStr,
+        piece: &ControlFile,
+        was: &BTreeMap<OsString, ControlFile>,
+    ) {
+        let path = repository.join(name);
+        let (text, is_text) = match piece {
+            ControlFile::Text(text) => (String::from_utf8_lossy(text).into_owned(), true),
+            ControlFile::Link(_) | ControlFile::Other => (String::new(), false),
+        };
+        let problem = match name.to_str().unwrap_or_default() {
+            "config" | "config.worktree" => {
+                let directory = self.real.join(repository);
+                let has_tree = |tree: &str| self.is_within(&normal(&directory.join(tree)));
+                match (without_programs(&text, has_tree), is_text) {
+                    (None, true) => return,
+                    (Some(harmless), true) => {
+                        let done = self.replace_config(&path, &harmless, was.get(name));
+                        return self.tell(&path, "named programs that git would run", done);
+                    }
+                    (_, false) => "could not be read through",
+                }
+            }
+            "commondir"
+                if is_text
+                    && self.is_work_tree(repository)
+                    && text.trim_end_matches(['\n', '\r']) == "../.." =>
+            {
+                return;
+            }
+            "commondir" => "leads git to another repository",
+            "HEAD" if is_text && is_head(&text) => return,
+            "HEAD" => "names no branch",
+            "objects/info/alternates" if is_text && self.are_within(&path, &text) => return,
+            "objects/info/alternates" => "leads git to objects elsewhere",
+            // Of a work tree: where its `.git` is. Git only writes there what it has made itself.
+            _ => return,
+        };
+        let done = self.replace(&path, || self.put_back(&path, was.get(name)));
+        self.tell(&path, problem, done);
+    }
+
+    /// A `.git` that is a file or a link: it may lead to a repository in the roots, which then is judged by
+    /// itself.
+    fn pointer(&mut self, path: &Path, pointer: &ControlFile, after: &RootState) {
+        let led = pointed_at(pointer);
+        let directory = self.real.join(path.parent().unwrap_or(Path::new("")));
+        // As git would come there, links included: only what is there can be run.
+        let led = led.and_then(|led| directory.join(led).canonicalize().ok());
+        let inside = led.as_ref().and_then(|led| led.strip_prefix(self.real).ok());
+        match (led.as_ref(), inside) {
+            (Some(_), Some(inside)) => {
+                if !after.repositories.contains_key(inside)
+                    && let Ok(git) = enter(self.root, inside)
+                {
+                    let mut found = RootState::default();
+                    found.add(inside.to_owned(), &git);
+                    found
+                        .repositories
+                        .iter()
+                        .for_each(|(path, repository)| self.repository(path, repository));
+                }
+            }
+            // In another root it is judged there, if it is near enough to its top to be seen.
+            (Some(led), None) if self.is_within(led) && self.leads_plainly(led) => {}
+            _ => {
+                let done = self.replace(path, || self.put_back(path, self.before.pointers.get(path)));
+                self.tell(path, "leads git to a repository outside of the workspace", done);
+            }
+        }
+    }
+
+    /// Whether what lies in another root could not run anything.
+    fn leads_plainly(&self, led: &Path) -> bool {
+        let Ok(git) = open_absolute(led) else { return false };
+        let repository = RepositoryState::of(&git);
+        let config = repository.control.get(OsStr::new("config"));
+        let is_plain = match config {
+            Some(ControlFile::Text(text)) => {
+                without_programs(&String::from_utf8_lossy(text), |_| false).is_none()
+            }
+            Some(ControlFile::Link(_) | ControlFile::Other) => false,
+            None => true,
+        };
+        is_plain && repository.hooks.is_empty() && repository.links.is_empty()
+    }
+
+    /// Whether it is where a repository keeps those of its work trees.
+    fn is_work_tree(&self, repository: &Path) -> bool {
+        let owner = repository.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
+        let has_head = |owner: &Path| {
+            let owner = enter(self.root, owner);
+            owner.is_ok_and(|owner| fs::statat(&owner, "HEAD", AtFlags::SYMLINK_NOFOLLOW).is_ok())
+        };
+        repository.file_name().is_some_and(|name| !is_dot_git(name)) && owner.is_some_and(has_head)
+    }
+
+    fn is_within(&self, path: &Path) -> bool {
+        self.within.iter().any(|root| path.starts_with(root.real))
+    }
+
+    /// Whether all lines name directories in the roots, relative to the objects.
+    fn are_within(&self, alternates: &Path, text: &str) -> bool {
+        let objects = alternates.ancestors().nth(2).unwrap_or(Path::new(""));
+        let objects = self.real.join(objects);
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.into_iter().all(|line| {
+            let named = normal(&objects.join(line));
+            let is_quoted = line.starts_with('"');
+            // Both: a link below a root may lead out of it.
+            !is_quoted
+                && self.is_within(&named)
+                && named.canonicalize().map_or(true, |real| self.is_within(&real))
+        })
+    }
+
+    /// Whether the command can't have made it so, since it was dead by then or a mount held it.
+    fn is_users(&self, path: &Path) -> bool {
+        let Some(end) = self.end else { return false };
+        let own = Path::new(".git");
+        let was_held = end.is_held
+            && self.before.repositories.contains_key(own)
+            && path.strip_prefix(own).is_ok_and(|inner| {
+                inner.starts_with("hooks") || inner == "config" || inner == "config.worktree"
+            });
+        let until = end.until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        was_held || self.is_later(path, until)
+    }
+
+    /// Whether everything there was changed later.
+    fn is_later(&self, path: &Path, until: Duration) -> bool {
+        let mut open = vec![path.to_owned()];
+        let mut looked_at = 0;
+        while let Some(path) = open.pop() {
+            looked_at += 1;
+            let found = self
+                .place(&path)
+                .and_then(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW));
+            let Ok(stat) = found else { return false };
+            let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
+            let changed = Duration::new(seconds, u32::try_from(stat.st_ctime_nsec).unwrap_or_default());
+            if changed <= until || looked_at > GIT_GUARD_ENTRIES {
+                return false;
+            }
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                let entries = enter(self.root, &path).and_then(|directory| names(&directory));
+                let Ok(entries) = entries else { return false };
+                open.extend(entries.iter().map(|(name, _)| path.join(name)));
+            }
+        }
+        true
+    }
+
+    /// `done`: the name that it has now, if it still has one.
+    fn tell(&mut self, path: &Path, what: &str, done: Result<Option<OsString>, Errno>) {
+        let name = path.display();
+        self.told.undone.push(match done {
+            Ok(None) => format!("{name} {what}"),
+            Ok(Some(aside)) => format!("{name} {what} (kept as {})", aside.to_string_lossy()),
+            Err(error) => {
+                format!("{name} {what}, and it could not be undone ({error}): look at it before you use git")
+            }
+        });
+    }
+}
+
+/// Of what is too much to be checked: what git would run, or write through. It makes logs anew.
+fn is_set_aside(path: &Path) -> bool {
+    [".git", "hooks", "logs", "index"].iter().any(|name| path.ends_with(name))
+        || path.ancestors().any(|above| above.ends_with(".git/logs"))
+}
+
+fn open_absolute(path: &Path) -> Result<OwnedFd, Errno> {
+    fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// As git takes it: a branch below `refs/`, or a commit.
+fn is_head(text: &str) -> bool {
+    let text = text.trim_end();
+    let is_id = text.len() >= 40 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let is_branch = text.strip_prefix("ref:").map(str::trim).is_some_and(|name| {
+        name.starts_with("refs/") && !name.split('/').any(|part| part == ".." || part.is_empty())
+    });
+    is_id || is_branch
+}

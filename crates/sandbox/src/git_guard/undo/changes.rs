@@ -1,0 +1,131 @@
+//! The changes that undo makes, each through a handle of its directory. Decides nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::super::Unfinished;
+use super::super::entries::enter;
+use super::super::reopen::open_to_owner;
+use super::super::state::ControlFile;
+use super::{ASIDE, Undo};
+use crate::limits::SET_ASIDE_TRIES;
+
+impl Undo<'_> {
+    /// The directory of a path and its name in it.
+    pub(super) fn place<'path>(&self, path: &'path Path) -> Result<(OwnedFd, &'path OsStr), Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        Ok((enter(self.root, path.parent().unwrap_or(Path::new("")))?, name))
+    }
+
+    /// The same to be changed: a command may have taken the right to write away.
+    pub(super) fn place_to_write<'path>(&self, path: &'path Path) -> Result<(OwnedFd, &'path OsStr), Errno> {
+        let (directory, name) = self.place(path)?;
+        open_to_owner(&directory)?;
+        Ok((directory, name))
+    }
+
+    pub(super) fn remove(&self, path: &Path) -> Result<(), Errno> {
+        let removed = self
+            .place_to_write(path)
+            .and_then(|(directory, name)| fs::unlinkat(&directory, name, AtFlags::empty()));
+        removed.inspect_err(|_| self.unfinished.set(Unfinished::Something))
+    }
+
+    /// The directories above a path, those that are missing.
+    pub(super) fn make_way_to(&self, path: &Path) -> Result<(), Errno> {
+        let mut above: Vec<&Path> =
+            path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+        above.reverse();
+        for directory in above {
+            let (place, name) = self.place_to_write(directory)?;
+            match fs::mkdirat(&place, name, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets aside what is there, and puts back what was.
+    pub(super) fn replace(
+        &self,
+        path: &Path,
+        put_back: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<Option<OsString>, Errno> {
+        let aside = self.set_aside(path)?;
+        put_back()?;
+        Ok(aside)
+    }
+
+    /// Under another name beside it, which is returned, never over something that is there.
+    pub(super) fn set_aside(&self, path: &Path) -> Result<Option<OsString>, Errno> {
+        self.renamed_aside(path).inspect_err(|_| self.unfinished.set(Unfinished::Something))
+    }
+
+    fn renamed_aside(&self, path: &Path) -> Result<Option<OsString>, Errno> {
+        let (directory, name) = self.place_to_write(path)?;
+        for number in 0..2 * SET_ASIDE_TRIES {
+            let mut aside = OsString::from(name);
+            aside.push(match number {
+                0 => ASIDE.to_owned(),
+                1..SET_ASIDE_TRIES => format!("{ASIDE}.{number}"),
+                // All of these are taken: one that no command can guess.
+                _ => format!("{ASIDE}.{:016x}", RandomState::new().hash_one(number)),
+            });
+            match fs::renameat_with(&directory, name, &directory, &aside, RenameFlags::NOREPLACE) {
+                Err(Errno::EXIST) => {}
+                // A long name has no room for more: what would run goes.
+                Err(Errno::NAMETOOLONG) => break,
+                done => return done.map(|()| Some(aside)),
+            }
+        }
+        fs::unlinkat(&directory, name, AtFlags::empty()).map(|()| None)
+    }
+
+    pub(super) fn put_back(&self, path: &Path, was: Option<&ControlFile>) -> Result<(), Errno> {
+        match was {
+            Some(ControlFile::Text(text)) => self.write(path, text, 0o644),
+            Some(ControlFile::Link(led)) => {
+                let (directory, name) = self.place_to_write(path)?;
+                fs::symlinkat(led, &directory, name)
+            }
+            Some(ControlFile::Other) | None => Ok(()),
+        }
+    }
+
+    /// For what was told already.
+    pub(super) fn restore(&mut self, path: &Path, was: Option<&ControlFile>) {
+        if let Err(error) = self.put_back(path, was) {
+            self.tell(path, "was replaced by a link", Err(error));
+        }
+    }
+
+    pub(super) fn replace_config(
+        &self,
+        path: &Path,
+        harmless: &str,
+        was: Option<&ControlFile>,
+    ) -> Result<Option<OsString>, Errno> {
+        self.replace(path, || match was {
+            Some(ControlFile::Text(text)) => self.write(path, text, 0o644),
+            Some(ControlFile::Link(_) | ControlFile::Other) | None => {
+                self.write(path, harmless.as_bytes(), 0o644)
+            }
+        })
+    }
+
+    pub(super) fn write(&self, path: &Path, text: &[u8], mode: u32) -> Result<(), Errno> {
+        let (directory, name) = self.place_to_write(path)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = fs::openat(&directory, name, flags, Mode::from_raw_mode(mode))?;
+        let written = File::from(file).write_all(text);
+        written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+}

@@ -1,0 +1,19 @@
+//! Starts processes, owns their trees and holds them. Decides no permission and knows no tool: who starts a
+//! command says what it was granted.
+
+pub mod caches;
+pub mod environment;
+pub mod git_config;
+pub mod git_guard;
+pub mod git_index;
+pub mod limits;
+pub mod link_chain;
+pub mod no_follow;
+pub mod paths;
+pub mod process;
+pub mod programs;
+pub mod regular_file;
+pub mod relay;
+mod sandbox;
+
+pub use sandbox::*;

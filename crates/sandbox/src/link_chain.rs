@@ -1,0 +1,112 @@
+//! Follows a path link by link, as the kernel would, and says which links it went over. What is missing is
+//! followed by its name. Looks, changes nothing.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use attache_core::scope::LinkChain;
+
+use crate::limits::SYMLINK_HOPS;
+
+/// Whether all of a path is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WayThere {
+    Whole,
+    /// A part of the way is missing.
+    InPart,
+}
+
+/// Where an absolute path leads, there or not.
+pub fn link_chain(path: &Path) -> io::Result<LinkChain> {
+    follow(path).map(|(chain, _)| chain)
+}
+
+pub(crate) fn follow(path: &Path) -> io::Result<(LinkChain, WayThere)> {
+    let mut chain = LinkChain { end: PathBuf::from("/"), links: Vec::new() };
+    let mut reached = WayThere::Whole;
+    // How many of the last names are missing.
+    let mut missing: usize = 0;
+    let mut hops = 0;
+    let mut open: Vec<PathBuf> = vec![path.to_owned()];
+    while let Some(rest) = open.pop() {
+        let mut components = rest.components();
+        let Some(component) = components.next() else { continue };
+        let behind = components.as_path().to_owned();
+        if behind.components().next().is_some() {
+            open.push(behind);
+        }
+        match component {
+            Component::RootDir | Component::Prefix(_) => (chain.end, missing) = (PathBuf::from("/"), 0),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                // A link that is made there would lead elsewhere from here.
+                if missing > 0 {
+                    chain.links.push(chain.end.clone());
+                    missing -= 1;
+                }
+                chain.end.pop();
+            }
+            Component::Normal(name) if missing > 0 => {
+                chain.end.push(name);
+                missing += 1;
+            }
+            Component::Normal(name) => {
+                let place = chain.end.join(name);
+                match place.symlink_metadata() {
+                    Ok(found) if found.is_symlink() => {
+                        hops += 1;
+                        if hops > SYMLINK_HOPS {
+                            return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
+                        }
+                        open.push(std::fs::read_link(&place)?);
+                        chain.links.push(place);
+                    }
+                    Ok(_) => chain.end = place,
+                    Err(error) if is_missing(&error) => {
+                        (chain.end, reached, missing) = (place, WayThere::InPart, 1);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+    Ok((chain, reached))
+}
+
+/// Also below a file: who replaces that by a directory makes it.
+pub fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn every_link_is_named_and_what_is_missing_has_a_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("root/v1")).unwrap();
+        std::fs::write(base.join("root/file"), "").unwrap();
+        symlink("v1", base.join("root/current")).unwrap();
+        symlink(base.join("root/current/rc"), base.join("rc")).unwrap();
+        symlink("root/gone/rc", base.join("gone")).unwrap();
+        symlink("root/gone/../rc", base.join("up")).unwrap();
+        symlink("root/file/rc", base.join("below")).unwrap();
+        symlink("loop", base.join("loop")).unwrap();
+        for (name, links, end) in [
+            ("rc", &["rc", "root/current"][..], "root/v1/rc"),
+            ("gone", &["gone"], "root/gone/rc"),
+            ("up", &["up", "root/gone"], "root/rc"),
+            ("below", &["below"], "root/file/rc"),
+            ("root/current/../file", &["root/current"], "root/file"),
+        ] {
+            let chain = link_chain(&base.join(name)).unwrap();
+            let links: Vec<PathBuf> = links.iter().map(|link| base.join(link)).collect();
+            assert_eq!(chain, LinkChain { links, end: base.join(end) }, "{name}");
+        }
+        assert!(link_chain(&base.join("loop")).is_err());
+    }
+}

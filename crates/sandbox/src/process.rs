@@ -1,0 +1,207 @@
+//! The one place that starts processes: each as a tree under a guard of its own. Knows no tool.
+//!
+//! Between us and the command stands a small process, the guard (`process/guard.rs`). Whatever the command
+//! starts and abandons becomes the guard's child, so the whole tree can be found and ended; when we die, the
+//! guard ends it. In a sandbox the first process inside is ours, too (`sandbox/init.rs`): it talks to us over
+//! pipes of its own.
+
+pub mod guard;
+mod report;
+mod watch;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::limits::ERROR_BYTES;
+
+pub(crate) use guard::MARK;
+pub(crate) use report::{CommandReport, PIPES, Pipes};
+pub use watch::{CommandEnd, ExitCause, Gone, Sink, watch};
+
+/// A program with its arguments, and who tells how the command in it ended.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub program: OsString,
+    pub arguments: Vec<OsString>,
+    pub contact: EndReporter,
+    /// Files that its guard holds open, and marks when nothing of the tree is left, even if we are gone by
+    /// then.
+    pub marked: Vec<Arc<File>>,
+}
+
+/// Who tells the guard how the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReporter {
+    /// The guard itself tells it.
+    Direct,
+    /// Our helper, which becomes the command: it tells only when it could not.
+    Helper,
+    /// Our helper as the first process of a namespace: it tells everything, and hears what ends the tree.
+    Init,
+}
+
+/// A running command and everything it started.
+#[derive(Debug)]
+pub struct ProcessTree {
+    /// Taken when the guard has been waited for.
+    guard: Option<Child>,
+    /// Standard output and standard error in the order they were written. Does not block.
+    output: File,
+    /// A byte asks the tree to end; closing it kills the tree. Closed by the kernel when we die.
+    lifeline: Option<File>,
+    /// The same for the first process of a namespace, which alone can ask everything within.
+    inner_lifeline: Option<File>,
+    /// Tells how the command ended, and is closed when nothing of the tree is left.
+    report: File,
+    /// What is between us and the command says here why it could not start it. Does not block.
+    errors: Option<File>,
+}
+
+impl ProcessTree {
+    /// Starts a program in `directory`, with standard input empty and nothing inherited.
+    pub fn start(
+        line: &Launch,
+        directory: &Path,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+    ) -> io::Result<Self> {
+        let (output, output_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (lifeline_end, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (inner_lifeline_end, inner_lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (report, report_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (errors, errors_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        set_nonblocking(&output)?;
+        set_nonblocking(&errors)?;
+        let mut command = Command::new(&line.program);
+        command
+            .args(&line.arguments)
+            .current_dir(directory)
+            .env_clear()
+            .envs(environment)
+            .stdin(Stdio::null());
+        let inherited = match line.contact {
+            EndReporter::Direct => {
+                command.stdout(output_end.try_clone()?).stderr(output_end.try_clone()?);
+                None
+            }
+            // What is not ours in between would hold the output open until its own end: the helper passes it
+            // on.
+            EndReporter::Helper | EndReporter::Init => {
+                command.stdout(errors_end.try_clone()?).stderr(errors_end);
+                let pipes = Pipes { lifeline: &inner_lifeline_end, report: &report_end, output: &output_end };
+                command.env(PIPES, pipes.to_text());
+                Some(pipes.descriptors())
+            }
+        };
+        guard::install(
+            &mut command,
+            guard::Wiring {
+                lifeline: lifeline_end.as_raw_fd(),
+                report: report_end.as_raw_fd(),
+                inherited,
+                reporter: match line.contact {
+                    EndReporter::Direct | EndReporter::Helper => guard::Reporter::Guard,
+                    EndReporter::Init => guard::Reporter::Inside,
+                },
+                marked: std::array::from_fn(|at| line.marked.get(at).map_or(-1, |file| file.as_raw_fd())),
+            },
+        );
+        let guard = command.spawn()?;
+        // `command` holds our copies of the output's end until here; with them the output would never end.
+        drop(command);
+        Ok(Self {
+            guard: Some(guard),
+            output: output.into(),
+            lifeline: Some(lifeline.into()),
+            inner_lifeline: (line.contact == EndReporter::Init).then(|| inner_lifeline.into()),
+            report: report.into(),
+            errors: (line.contact != EndReporter::Direct).then(|| errors.into()),
+        })
+    }
+
+    /// Asks everything to end.
+    fn terminate(&mut self) {
+        if let Some(lifeline) = self.inner_lifeline.as_mut().or(self.lifeline.as_mut())
+            && let Err(error) = lifeline.write_all(b"T")
+        {
+            // The guard is gone, and with it the command; the report says so, too.
+            tracing::debug!(%error, "no guard to tell");
+        }
+    }
+
+    fn kill(&mut self) {
+        self.inner_lifeline = None;
+        self.lifeline = None;
+    }
+
+    /// Waits for a guard that has nothing left to guard and exits.
+    fn finish(mut self) -> io::Result<()> {
+        match self.guard.take() {
+            Some(mut guard) => guard.wait().map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// One read of the output: `None` when there is nothing to read now, 0 at its end.
+    fn read_output(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.output.read(buffer) {
+            Ok(count) => Ok(Some(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is told of the command, or `None` when the whole tree is gone.
+    fn read_report(&mut self) -> io::Result<Option<CommandReport>> {
+        let mut record = [0; 4];
+        match self.report.read_exact(&mut record) {
+            Ok(()) => Ok(Some(CommandReport::from_bytes(record))),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether somebody else than the guard has to say that the command runs.
+    fn needs_word_of_start(&self) -> bool {
+        self.inner_lifeline.is_some()
+    }
+
+    /// Why the command could not be started, as far as somebody said so.
+    fn start_error(&mut self) -> io::Error {
+        let mut text = vec![0; ERROR_BYTES];
+        let length = match &mut self.errors {
+            Some(errors) => errors.read(&mut text).unwrap_or(0),
+            None => 0,
+        };
+        match String::from_utf8_lossy(&text[..length]).trim() {
+            "" => io::Error::other("the sandbox ended before the command began"),
+            text => io::Error::other(text.to_owned()),
+        }
+    }
+}
+
+impl Drop for ProcessTree {
+    /// Whatever happens to the call, the tree dies and the guard is waited for: no process, no zombie.
+    fn drop(&mut self) {
+        self.kill();
+        let Some(mut guard) = self.guard.take() else { return };
+        // An unkillable child (a hung disk) would hold up the caller; the wait goes on beside it.
+        let waiting = std::thread::Builder::new().name("guard-wait".to_owned()).spawn(move || guard.wait());
+        if let Err(error) = waiting {
+            tracing::warn!(%error, "a guard could not be waited for");
+        }
+    }
+}
+
+fn set_nonblocking(pipe: &OwnedFd) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(pipe)?;
+    Ok(rustix::fs::fcntl_setfl(pipe, flags | OFlags::NONBLOCK)?)
+}

@@ -1,0 +1,110 @@
+//! What is said about a command over a pipe, and which pipes a helper inherits. Four bytes each time; nothing
+//! is sent here.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// Names the pipes to a helper; commands do not get it.
+pub(crate) const PIPES: &str = "ATTACHE_PIPES";
+
+/// One word about a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandReport {
+    /// Everything is set up, the command begins.
+    Started,
+    /// With its wait status.
+    Ended(i32),
+    /// The reason is told as text elsewhere.
+    NotStarted,
+    /// It had more processes than it may have, and all of them were killed.
+    TooManyProcesses,
+    /// All its processes together had more memory than they may have, and were killed.
+    TooMuchMemory,
+    /// As many processes were left when the rest was killed.
+    LeftOver(u32),
+}
+
+/// Numbers below this one count processes.
+const LEFT_OVER: i32 = -1000;
+
+impl CommandReport {
+    /// Wait statuses are not negative.
+    pub(crate) fn to_bytes(self) -> [u8; 4] {
+        let number: i32 = match self {
+            Self::Started => -1,
+            Self::NotStarted => -2,
+            Self::TooManyProcesses => -3,
+            Self::TooMuchMemory => -4,
+            Self::LeftOver(count) => LEFT_OVER.saturating_sub_unsigned(count),
+            Self::Ended(status) => status,
+        };
+        number.to_ne_bytes()
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 4]) -> Self {
+        match i32::from_ne_bytes(bytes) {
+            -1 => Self::Started,
+            -2 => Self::NotStarted,
+            -3 => Self::TooManyProcesses,
+            -4 => Self::TooMuchMemory,
+            count @ ..=LEFT_OVER => Self::LeftOver(count.abs_diff(LEFT_OVER)),
+            status => Self::Ended(status),
+        }
+    }
+}
+
+/// The ends that a helper inherits, by the numbers they have with us.
+#[derive(Debug)]
+pub(crate) struct Pipes<'a> {
+    pub(crate) lifeline: &'a OwnedFd,
+    pub(crate) report: &'a OwnedFd,
+    pub(crate) output: &'a OwnedFd,
+}
+
+impl Pipes<'_> {
+    pub(super) fn descriptors(&self) -> [RawFd; 3] {
+        [self.lifeline, self.report, self.output].map(AsRawFd::as_raw_fd)
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        self.descriptors().map(|descriptor| descriptor.to_string()).join(":")
+    }
+
+    /// Lifeline, report, output; `None` for anything but three numbers of descriptors that are not standard
+    /// ones.
+    pub(crate) fn numbers(text: &OsStr) -> Option<[RawFd; 3]> {
+        let numbers: Vec<RawFd> =
+            text.to_str()?.split(':').map(|number| number.parse().ok()).collect::<Option<_>>()?;
+        let numbers: [RawFd; 3] = numbers.try_into().ok()?;
+        numbers.iter().all(|number| *number > 2).then_some(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_as_it_was_written() {
+        for report in [
+            CommandReport::Started,
+            CommandReport::NotStarted,
+            CommandReport::TooManyProcesses,
+            CommandReport::TooMuchMemory,
+            CommandReport::Ended(0),
+            CommandReport::Ended(9),
+            CommandReport::LeftOver(0),
+            CommandReport::LeftOver(512),
+        ] {
+            assert_eq!(CommandReport::from_bytes(report.to_bytes()), report);
+        }
+    }
+
+    #[test]
+    fn only_three_descriptors_beyond_the_standard_ones_are_pipes() {
+        assert_eq!(Pipes::numbers("5:7:11".as_ref()), Some([5, 7, 11]));
+        for wrong in ["", "5:7", "5:7:11:12", "1:7:11", "5:x:11", "5:-7:11"] {
+            assert_eq!(Pipes::numbers(wrong.as_ref()), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Follows a running tree to its end: output, time-out, cancellation. Does not decide what the output is for.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{CommandReport, ProcessTree};
+use crate::limits::{DRAIN_TIME, KILL_TIME, LIVE_INTERVAL, PIPE_BYTES, TERM_TIME};
+
+/// How a command came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitCause {
+    Exited(i32),
+    Signalled(i32),
+    TimedOut,
+    Cancelled,
+    /// The client ended the terminal that showed it.
+    TerminalClosed,
+    /// It had more processes than it may have.
+    TooManyProcesses,
+    /// It had more memory than it may have.
+    TooMuchMemory,
+    /// Its guard was killed, so how it ended is not known.
+    Lost,
+}
+
+/// The end of a command and of what it left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandEnd {
+    pub how: ExitCause,
+    /// Processes that outlived the command and were killed after it.
+    pub left_over: u32,
+    pub tree: Gone,
+}
+
+/// Whether the command and all it started are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    Seen,
+    /// What was killed did not die in time.
+    NotSeen,
+}
+
+/// Takes a command's output.
+pub trait Sink {
+    fn output(&mut self, bytes: &[u8]);
+    /// Called when output has come, at least `LIVE_INTERVAL` after the last time.
+    fn show(&mut self);
+}
+
+/// Returns when the command and all it started are gone, or could not be killed in time; an error when it was
+/// never started. `cancel` fires when it is readable or closed.
+///
+/// Blocks its thread. Time here is real time: processes know no other.
+pub fn watch(
+    mut tree: ProcessTree,
+    cancel: &OwnedFd,
+    timeout: Duration,
+    sink: &mut dyn Sink,
+) -> io::Result<CommandEnd> {
+    let mut watched = Watched::new(timeout);
+    let mut buffer = vec![0; PIPE_BYTES];
+    loop {
+        let ready = watched.poll(&tree, cancel)?;
+        let now = Instant::now();
+        if ready.output {
+            watched.read_output(&mut tree, &mut buffer, sink)?;
+        }
+        if ready.report {
+            match tree.read_report()? {
+                Some(report) => watched.hear(report, now),
+                None => watched.tree_gone = true,
+            }
+        }
+        if watched.tree_gone {
+            // What was written before the last process died is in the pipe by now.
+            while watched.read_output(&mut tree, &mut buffer, sink)? == PipeRead::Some {}
+            if watched.is_without_start(&tree) {
+                return Err(tree.start_error());
+            }
+            tree.finish()?;
+            return Ok(watched.end_with(Gone::Seen));
+        }
+        if ready.cancel {
+            watched.end(&mut tree, ExitCause::Cancelled, now);
+        }
+        watched.advance(&mut tree, now);
+        if let WatchPhase::Killed { give_up } = watched.phase
+            && now >= give_up
+        {
+            tracing::warn!("a process could not be killed in time");
+            return Ok(watched.end_with(Gone::NotSeen));
+        }
+        watched.show(sink, now);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum WatchPhase {
+    Running {
+        deadline: Instant,
+    },
+    /// The command has exited; something it started still holds the output.
+    Draining {
+        deadline: Instant,
+    },
+    Terminating {
+        deadline: Instant,
+    },
+    Killed {
+        give_up: Instant,
+    },
+}
+
+/// What was said of the command's beginning by those who start it for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Unknown,
+    Happened,
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PipeRead {
+    Some,
+    None,
+}
+
+#[derive(Debug)]
+struct WatchedPipes {
+    output: bool,
+    report: bool,
+    cancel: bool,
+}
+
+#[derive(Debug)]
+struct Watched {
+    phase: WatchPhase,
+    ended: Option<ExitCause>,
+    left_over: u32,
+    start: Start,
+    output_open: bool,
+    tree_gone: bool,
+    /// Output has come that was not shown yet.
+    unshown: bool,
+    shown_at: Instant,
+}
+
+impl Watched {
+    fn new(timeout: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            phase: WatchPhase::Running { deadline: now + timeout },
+            ended: None,
+            left_over: 0,
+            start: Start::Unknown,
+            output_open: true,
+            tree_gone: false,
+            unshown: false,
+            shown_at: now,
+        }
+    }
+
+    fn poll(&self, tree: &ProcessTree, cancel: &OwnedFd) -> io::Result<WatchedPipes> {
+        let cancellable = matches!(self.phase, WatchPhase::Running { .. } | WatchPhase::Draining { .. });
+        let mut polled = vec![PollFd::from_borrowed_fd(tree.report.as_fd(), PollFlags::IN)];
+        if self.output_open {
+            polled.push(PollFd::from_borrowed_fd(tree.output.as_fd(), PollFlags::IN));
+        }
+        if cancellable {
+            polled.push(PollFd::from_borrowed_fd(cancel.as_fd(), PollFlags::IN));
+        }
+        let wake = match self.unshown {
+            true => self.deadline().min(self.shown_at + LIVE_INTERVAL),
+            false => self.deadline(),
+        };
+        let timeout = Timespec::try_from(wake.saturating_duration_since(Instant::now())).ok();
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
+        let mut next = |is_polled: bool| is_polled && ready.next() == Some(true);
+        Ok(WatchedPipes { report: next(true), output: next(self.output_open), cancel: next(cancellable) })
+    }
+
+    fn deadline(&self) -> Instant {
+        match self.phase {
+            WatchPhase::Running { deadline }
+            | WatchPhase::Draining { deadline }
+            | WatchPhase::Terminating { deadline } => deadline,
+            WatchPhase::Killed { give_up } => give_up,
+        }
+    }
+
+    fn read_output(
+        &mut self,
+        tree: &mut ProcessTree,
+        buffer: &mut [u8],
+        sink: &mut dyn Sink,
+    ) -> io::Result<PipeRead> {
+        match tree.read_output(buffer)? {
+            Some(0) => self.output_open = false,
+            Some(count) => {
+                sink.output(&buffer[..count]);
+                self.unshown = true;
+                return Ok(PipeRead::Some);
+            }
+            None => {}
+        }
+        Ok(PipeRead::None)
+    }
+
+    fn hear(&mut self, report: CommandReport, now: Instant) {
+        match report {
+            CommandReport::Started => self.start = Start::Happened,
+            CommandReport::NotStarted => self.start = Start::Failed,
+            CommandReport::TooManyProcesses => self.command_ended(ExitCause::TooManyProcesses, now),
+            CommandReport::TooMuchMemory => self.command_ended(ExitCause::TooMuchMemory, now),
+            CommandReport::Ended(status) => self.command_ended(ended(status), now),
+            CommandReport::LeftOver(count) => self.left_over = count,
+        }
+    }
+
+    fn end_with(&self, tree: Gone) -> CommandEnd {
+        CommandEnd { how: self.ended.unwrap_or(ExitCause::Lost), left_over: self.left_over, tree }
+    }
+
+    fn command_ended(&mut self, how: ExitCause, now: Instant) {
+        if let WatchPhase::Running { .. } = self.phase {
+            self.ended = Some(how);
+            self.phase = WatchPhase::Draining { deadline: now + DRAIN_TIME };
+        }
+    }
+
+    /// A command that was cancelled on its way has ended by that.
+    fn is_without_start(&self, tree: &ProcessTree) -> bool {
+        match self.start {
+            Start::Failed => true,
+            Start::Unknown => self.ended.is_none() && tree.needs_word_of_start(),
+            Start::Happened => false,
+        }
+    }
+
+    fn end(&mut self, tree: &mut ProcessTree, reason: ExitCause, now: Instant) {
+        // A command that has ended by itself has; only its leftovers are in question.
+        self.ended.get_or_insert(reason);
+        self.phase = WatchPhase::Terminating { deadline: now + TERM_TIME };
+        tree.terminate();
+    }
+
+    fn advance(&mut self, tree: &mut ProcessTree, now: Instant) {
+        match self.phase {
+            WatchPhase::Running { deadline } if now >= deadline => self.end(tree, ExitCause::TimedOut, now),
+            // Without the output nothing left behind is of interest.
+            WatchPhase::Draining { deadline } if now >= deadline || !self.output_open => self.kill(tree, now),
+            WatchPhase::Terminating { deadline } if now >= deadline => self.kill(tree, now),
+            WatchPhase::Running { .. }
+            | WatchPhase::Draining { .. }
+            | WatchPhase::Terminating { .. }
+            | WatchPhase::Killed { .. } => {}
+        }
+    }
+
+    fn kill(&mut self, tree: &mut ProcessTree, now: Instant) {
+        tree.kill();
+        self.phase = WatchPhase::Killed { give_up: now + KILL_TIME };
+    }
+
+    fn show(&mut self, sink: &mut dyn Sink, now: Instant) {
+        if self.unshown && now >= self.shown_at + LIVE_INTERVAL {
+            sink.show();
+            self.unshown = false;
+            self.shown_at = now;
+        }
+    }
+}
+
+fn ended(status: i32) -> ExitCause {
+    use std::os::unix::process::ExitStatusExt;
+    let status = std::process::ExitStatus::from_raw(status);
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ExitCause::Exited(code),
+        (None, Some(signal)) => ExitCause::Signalled(signal),
+        (None, None) => ExitCause::Lost,
+    }
+}

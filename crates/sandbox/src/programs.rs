@@ -1,0 +1,215 @@
+//! Finds programs, once and by their whole path: our own helpers and what commands name. Starts none.
+//!
+//! A session can change what lies in its own directories, so nothing there is a helper, and what a command
+//! finds there is code of the project, by any name and over any link.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use attache_core::ports::tool::Site;
+
+use crate::paths::normal;
+
+/// Where programs of the system live; looked at where `PATH` leads to nothing but the workspace.
+const STANDARD: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+
+/// Where programs are looked for, and which directories are the workspace.
+#[derive(Clone, Debug, Default)]
+pub struct Programs {
+    /// Absolute, in the order of `PATH`.
+    places: Vec<PathBuf>,
+    /// As they are named and as they really are.
+    own: Vec<PathBuf>,
+}
+
+/// Whose program it is that a command names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The machine's, or there is none.
+    System,
+    /// It lies here in the workspace, or leads there.
+    Project(PathBuf),
+}
+
+impl Programs {
+    /// `path` is a value of `PATH`. What is relative in it means the directory that a command happens to be in:
+    /// passed over.
+    pub fn new<'a>(path: Option<&OsStr>, own: impl Iterator<Item = &'a PathBuf>) -> Self {
+        let places = path.map(std::env::split_paths).into_iter().flatten();
+        let mut both = Vec::new();
+        for directory in own {
+            both.extend(directory.canonicalize().ok().filter(|real| real != directory));
+            both.push(directory.clone());
+        }
+        Self { places: places.filter(|place| place.is_absolute()).collect(), own: both }
+    }
+
+    /// As the calls of a session see them.
+    pub fn of(site: &Site) -> Self {
+        let own = site.workspace.roots().chain(site.granted.iter());
+        Self::new(std::env::var_os("PATH").as_deref(), own)
+    }
+
+    /// For helpers that are needed before there is a session: nothing below the home or where this process was
+    /// started, since that may be a project.
+    pub fn of_machine() -> Self {
+        let own = [std::env::home_dir(), std::env::current_dir().ok()];
+        let own: Vec<PathBuf> = own.into_iter().flatten().filter(|own| own.parent().is_some()).collect();
+        Self::new(std::env::var_os("PATH").as_deref(), own.iter())
+    }
+
+    /// A helper of our own: a program outside of the workspace.
+    pub fn helper(&self, name: &str) -> Option<PathBuf> {
+        // A place costs a look at each directory above it: only those that have such a program are looked at.
+        let found_in = |place: &Path| {
+            let file = place.join(name);
+            let is_foreign = || self.own_place(place).is_none() && self.own_place(&file).is_none();
+            (is_program(&file) && is_foreign()).then_some(file)
+        };
+        let found = self.places.iter().find_map(|place| found_in(place));
+        found.or_else(|| {
+            let leads_elsewhere = self.places.iter().any(|place| self.own_place(place).is_none());
+            (!leads_elsewhere).then(|| STANDARD.iter().find_map(|place| found_in(Path::new(place))))?
+        })
+    }
+
+    /// Whose program a command in `directory` means by `name`.
+    pub fn origin(&self, name: &str, directory: &Path) -> Origin {
+        let file = match name.contains('/') {
+            true => Some(directory.join(name)),
+            false => self.places.iter().map(|place| place.join(name)).find(|file| is_program(file)),
+        };
+        match file.and_then(|file| self.own_place(&file)) {
+            Some(place) => Origin::Project(place),
+            None => Origin::System,
+        }
+    }
+
+    /// `PATH` for a command that runs unasked: what it finds there is what was judged. `None`:
+    /// nothing is left, and an empty one would mean the directory it is in.
+    pub fn path_of_the_machine(&self) -> Option<OsString> {
+        let foreign = self.places.iter().filter(|place| self.own_place(place).is_none());
+        std::env::join_paths(foreign).ok().filter(|path| !path.is_empty())
+    }
+
+    /// Whether a helper that was found before lies where this session could change it.
+    pub fn is_own(&self, program: &Path) -> bool {
+        self.own_place(program).is_some()
+    }
+
+    /// Where in the workspace a path is, or leads to.
+    fn own_place(&self, path: &Path) -> Option<PathBuf> {
+        let is_own = |path: &PathBuf| {
+            let is_standard = STANDARD.iter().any(|standard| path.starts_with(standard));
+            let holds = |own: &PathBuf| {
+                // The whole machine is never writable to commands, whoever they run as.
+                let is_held = own.parent().is_none() || !is_writable(path);
+                path.starts_with(own) && !(is_standard && is_held)
+            };
+            self.own.iter().any(holds)
+        };
+        [Some(normal(path)), path.canonicalize().ok()].into_iter().flatten().find(is_own)
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Where a root holds the programs of the machine (`/`), those are its own only if commands could change them.
+fn is_writable(path: &Path) -> bool {
+    let may_write = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    may_write(path) || path.parent().is_some_and(may_write)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A project with programs of its own, a directory of the machine, and links between them.
+    struct Place {
+        _kept: tempfile::TempDir,
+        base: PathBuf,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let kept = tempfile::tempdir().unwrap();
+            let base = kept.path().canonicalize().unwrap();
+            for directory in ["w/bin", "w/sub", "system", "home"] {
+                std::fs::create_dir_all(base.join(directory)).unwrap();
+            }
+            for file in ["w/bin/ls", "w/sub/ls", "w/ls", "system/ls", "system/cat"] {
+                std::fs::write(base.join(file), "#!/bin/sh\n").unwrap();
+                std::fs::set_permissions(base.join(file), PermissionsExt::from_mode(0o755)).unwrap();
+            }
+            std::fs::write(base.join("w/bin/cat"), "no program").unwrap();
+            symlink(base.join("w/bin"), base.join("home/bin")).unwrap();
+            std::fs::create_dir(base.join("links")).unwrap();
+            symlink(base.join("w/ls"), base.join("links/ls")).unwrap();
+            symlink(base.join("system/ls"), base.join("w/bin/real")).unwrap();
+            Self { _kept: kept, base }
+        }
+
+        /// With these places in `PATH`.
+        fn programs(&self, path: &str) -> Programs {
+            let path = path.replace('@', self.base.to_str().unwrap());
+            Programs::new(Some(OsStr::new(&path)), [self.base.join("w")].iter())
+        }
+
+        fn is_project(&self, path: &str, name: &str) -> bool {
+            self.programs(path).origin(name, &self.base.join("w")) != Origin::System
+        }
+    }
+
+    #[test]
+    fn what_resolves_into_a_root_is_code_of_the_project() {
+        let place = Place::new();
+        assert!(!place.is_project("@/system", "ls"));
+        assert!(!place.is_project("@/system:@/w/bin", "ls"), "the first one is meant");
+        assert!(!place.is_project("@/w/bin:@/system", "cat"), "a file that can't be run is none");
+        assert!(!place.is_project("@/system", "missing"));
+        for path in ["@/w/bin:@/system", "@/home/bin:@/system", "@/links", "@/system/../w/bin"] {
+            assert!(place.is_project(path, "ls"), "{path}");
+        }
+        for name in ["./ls", "sub/ls", "../w/ls", "bin/real", "../links/ls"] {
+            assert!(place.is_project("@/system", name), "{name}");
+        }
+        assert!(!place.is_project("@/system", "../system/ls"));
+    }
+
+    #[test]
+    fn no_helper_comes_from_a_root_or_a_relative_place() {
+        let place = Place::new();
+        let found = |path: &str| place.programs(path).helper("ls").unwrap();
+        let system = place.base.join("system/ls");
+        for path in ["@/w/bin:@/system", "@/home/bin:@/system", "@/links:@/system", ".::bin:@/system"] {
+            assert_eq!(found(path), system, "{path}");
+        }
+        assert!(found(".:@/w/bin").starts_with("/usr/bin"), "where the system has it");
+    }
+
+    #[test]
+    fn unasked_commands_look_outside_of_the_roots_only() {
+        let place = Place::new();
+        let path = |path: &str| {
+            let kept = place.programs(path).path_of_the_machine()?;
+            Some(kept.to_str().unwrap().replace(place.base.to_str().unwrap(), "@"))
+        };
+        assert_eq!(path("@/w/bin:@/system:.:@/home/bin:@/w").as_deref(), Some("@/system"));
+        assert_eq!(path("@/w/bin:bin"), None);
+    }
+
+    #[test]
+    fn a_root_that_holds_the_machine_owns_what_it_could_change() {
+        let is_project = |root: &str| {
+            let programs = Programs::new(Some(OsStr::new("/usr/bin")), [PathBuf::from(root)].iter());
+            programs.origin("ls", Path::new("/")) != Origin::System
+        };
+        assert!(!is_project("/"));
+        assert_eq!(is_project("/usr"), rustix::process::getuid().is_root());
+    }
+}

@@ -1,0 +1,401 @@
+//! Holds commands by the means of the operating system: what they may write, see and reach. Decides no
+//! permission.
+//!
+//! Full: bubblewrap builds namespaces, our own program is the first process inside and starts the command
+//! behind a filter of system calls. Reduced: our own program gives up rights through Landlock and the filter,
+//! then becomes the command. Which one this machine can do is found out once, by doing it. See
+//! `docs/sandbox.md`.
+
+mod bubblewrap;
+mod directory_tree;
+mod filter;
+mod init;
+mod kernel_rules;
+mod led_to;
+mod links;
+mod lost_writes;
+mod own_program;
+mod place_holders;
+mod places;
+mod plan;
+mod policy;
+mod probe;
+mod protection;
+mod reexec;
+mod resources;
+pub mod seatbelt;
+mod usage;
+mod verify;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
+
+use crate::git_guard::GitGuard;
+use crate::limits::PLAN_TRIES;
+use crate::process::{EndReporter, Launch};
+use crate::programs::Programs;
+
+use bubblewrap::BubblewrapOptions;
+use directory_tree::MachineTree;
+use filter::Sockets;
+use links::Links;
+use place_holders::PlaceHolders;
+use places::{Followed, Remembered};
+use plan::Hidden;
+use policy::Policy;
+use protection::Protection;
+use reexec::{HelperRequest, HelperStage};
+use verify::Expected;
+
+pub(crate) use directory_tree::is_place_holder_in;
+#[cfg(test)]
+pub(crate) use kernel_rules::drop_capabilities;
+pub use own_program::own_program;
+pub use place_holders::remove_left_behind;
+pub use reexec::run_if_asked;
+
+/// How strongly commands are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// A file system, processes and a network of their own.
+    Full,
+    /// Rights given up: nothing can be excepted from a writable directory, and processes of others are seen.
+    Reduced,
+    /// Not at all.
+    None,
+}
+
+/// Why a level is out of reach on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    pub level: Level,
+    pub reason: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+/// The sandbox of this machine.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    level: Level,
+    /// Our own program, which `run_if_asked` makes a helper.
+    helper: PathBuf,
+    bubblewrap: PathBuf,
+    shortfalls: Vec<Shortfall>,
+    /// Bytes that all processes of one command may have in memory together.
+    memory: u64,
+    remembered: Arc<Remembered>,
+}
+
+/// The sandbox of this machine, looked for when it is first needed.
+pub type LazySandbox = Arc<LazyLock<Sandbox, Box<dyn FnOnce() -> Sandbox + Send>>>;
+
+/// A program with arguments that run a command inside the sandbox. Keep it until the command has ended:
+/// place-holders in the roots last as long as it does.
+#[derive(Debug)]
+pub struct Confined {
+    program: OsString,
+    arguments: Vec<OsString>,
+    /// Where to start it, if not in the workspace's root, which a command may have closed to itself.
+    pub directory: Option<PathBuf>,
+    contact: EndReporter,
+    links: Links,
+    held: Vec<String>,
+    protected: Vec<String>,
+    absent: Vec<String>,
+    told: Vec<String>,
+    git: GitGuard,
+    _place_holders: Vec<PlaceHolders>,
+}
+
+/// What the model has to know of a sandbox once its command has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aftermath {
+    /// Why something could not be written that was asked for.
+    pub held: Vec<String>,
+    /// What no command may change here, by paths below the roots: for who fails at it.
+    pub protected: Vec<String>,
+    /// What no command may make here, in the same way.
+    pub absent: Vec<String>,
+    /// What was not as asked for, or was undone.
+    pub told: Vec<String>,
+}
+
+impl Sandbox {
+    /// Commands run as they are. `helper` is a program that calls `run_if_asked` first.
+    pub fn none(helper: PathBuf) -> Self {
+        Self {
+            level: Level::None,
+            helper,
+            bubblewrap: PathBuf::new(),
+            shortfalls: Vec::new(),
+            memory: u64::MAX,
+            remembered: Arc::default(),
+        }
+    }
+
+    /// The best level that works here; starts a process in each. `helper` is a program that calls
+    /// `run_if_asked` first.
+    pub fn probe(helper: PathBuf) -> Self {
+        probe::best(helper)
+    }
+
+    /// The reduced level, or none; for machines that shall be treated alike whatever is installed.
+    pub fn probe_reduced(helper: PathBuf) -> Self {
+        probe::reduced(helper, Vec::new())
+    }
+
+    /// The same with another limit of what all processes of one command may have in memory together.
+    pub fn with_memory(self, bytes: u64) -> Self {
+        Self { memory: bytes, ..self }
+    }
+
+    /// What `look` finds; the first who needs it waits.
+    pub fn found_lazily_by(look: impl FnOnce() -> Self + Send + 'static) -> LazySandbox {
+        Arc::new(LazyLock::new(Box::new(look)))
+    }
+
+    /// Our own program.
+    pub fn helper(&self) -> &Path {
+        &self.helper
+    }
+
+    /// Whether this session's commands could replace our own program, which is started outside of their
+    /// sandbox.
+    pub fn is_exposed(&self, site: &Site) -> bool {
+        // What is closed is hidden, in a root, too; and some roots are never writable.
+        let is_closed = || self.helper.starts_with(closed_directory(&site.workspace.scratch));
+        let own = site.workspace.roots().chain(site.granted.iter());
+        let writable = own.filter(|own| places::covers_private(own).is_none());
+        match self.level {
+            Level::Full => !is_closed() && Programs::new(None, writable).is_own(&self.helper),
+            Level::Reduced => Programs::of(site).is_own(&self.helper),
+            Level::None => false,
+        }
+    }
+
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Why it is not better, the best level first.
+    pub fn shortfalls(&self) -> &[Shortfall] {
+        &self.shortfalls
+    }
+
+    /// What no command can remove in a directory, as it is called there. Blocks: looks at the disk.
+    pub fn held_below(&self, site: &Site, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        if self.level != Level::Full {
+            return Ok(Vec::new());
+        }
+        let policy = Policy::of(site, NetworkGrant::Withheld, WriteGrant::Granted, &self.remembered)?;
+        Ok(Protection::of(&policy, &MachineTree).below(&Followed::of(directory)?.real))
+    }
+
+    /// The line that a tree of ours has to start to run `line` inside the sandbox of this site. Blocks: looks
+    /// at the disk.
+    pub fn confine(
+        &self,
+        site: &Site,
+        network: NetworkGrant,
+        writes: WriteGrant,
+        line: Vec<OsString>,
+    ) -> io::Result<Confined> {
+        let git = GitGuard::before(site, writes, self.level);
+        let named = git.named();
+        Ok(Confined { git, ..self.confine_unwatched(site, network, writes, line, &named)? })
+    }
+
+    /// `named`: what else must stay as it is.
+    fn confine_unwatched(
+        &self,
+        site: &Site,
+        network: NetworkGrant,
+        writes: WriteGrant,
+        line: Vec<OsString>,
+        named: &[PathBuf],
+    ) -> io::Result<Confined> {
+        let programs = Programs::of(site);
+        if self.level == Level::Full && programs.is_own(&self.bubblewrap) {
+            let text = format!(
+                "{} lies in the workspace, where commands could change it; install bubblewrap elsewhere",
+                self.bubblewrap.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        if self.is_exposed(site) {
+            let text = format!(
+                "attache's own program {} lies in the session's own directories, where commands could change it; \
+                 install attache elsewhere",
+                self.helper.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        let policy = |writes| {
+            let policy = Policy::of(site, network, writes, &self.remembered)?;
+            Ok::<_, io::Error>(policy.with_protected(named))
+        };
+        match self.level {
+            Level::Full => {
+                let built = self.namespaces(&policy(writes)?, &line);
+                let (Err(error), WriteGrant::Granted) = (&built, writes) else { return built };
+                // Without anything to be written there is nothing that could change on the way.
+                let told = cautious(error);
+                let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line)?;
+                confined.told.push(told);
+                Ok(confined)
+            }
+            Level::Reduced => Ok(self.restricted(&policy(writes)?, line)),
+            Level::None => {
+                let mut words = line.into_iter();
+                let program = words.next().unwrap_or_default();
+                Ok(Confined::new(program, words.collect(), EndReporter::Direct))
+            }
+        }
+    }
+
+    /// What is read may change before it is mounted: then everything is read once more.
+    fn namespaces(&self, policy: &Policy, line: &[OsString]) -> io::Result<Confined> {
+        let mut built = self.namespaces_once(policy, line);
+        for _ in 1..PLAN_TRIES {
+            if built.is_ok() {
+                break;
+            }
+            built = self.namespaces_once(policy, line);
+        }
+        built
+    }
+
+    fn namespaces_once(&self, policy: &Policy, line: &[OsString]) -> io::Result<Confined> {
+        let (locks, empty) = place_holders::prepare(&policy.scratch)?;
+        let protection = Protection::of(policy, &MachineTree);
+        let (place_holders, failed) = hold_places(&locks, policy, &protection)?;
+        let mut held = policy.notes.clone();
+        held.extend(policy.lost_writes.held());
+        held.extend(failed.iter().map(|place| {
+            let place = place.display();
+            format!("{place} is read-only here: attache could not protect the configuration in it otherwise")
+        }));
+        let protection = protection.with_read_only(failed);
+        let hidden: Vec<Hidden> = policy.hidden.iter().map(|path| Hidden::of(path)).collect();
+        let mounts = plan::plan(policy, &protection, &hidden);
+        let stage = HelperStage::Init { expected: Expected::of(&mounts)?, memory: self.memory };
+        let caches = policy.cache_names();
+        let request = HelperRequest { stage, scratch: policy.scratch.clone(), caches, line: line.to_vec() };
+        let building = BubblewrapOptions {
+            mounts: &mounts,
+            network: policy.network,
+            directory: &policy.directory,
+            empty: &empty,
+            helper: &self.helper,
+            request: request.to_arguments(),
+        };
+        Ok(Confined {
+            directory: Some(PathBuf::from("/")),
+            links: Links::of(&protection.links),
+            held,
+            protected: protection.shown_below(&policy.writable),
+            absent: protection.missing_below(&policy.writable),
+            told: policy.told.iter().cloned().chain(policy.lost_writes.lost()).collect(),
+            _place_holders: place_holders,
+            ..Confined::new(self.bubblewrap.clone().into(), building.arguments(), EndReporter::Init)
+        })
+    }
+
+    fn restricted(&self, policy: &Policy, line: Vec<OsString>) -> Confined {
+        let caches = policy.caches.iter().map(|cache| &cache.path);
+        let writable = policy.writable.iter().chain(caches).chain([&policy.scratch]).cloned().collect();
+        let sockets = match policy.network {
+            NetworkGrant::Withheld => Sockets::None,
+            NetworkGrant::Granted | NetworkGrant::GrantedByName => Sockets::Ordinary,
+        };
+        let stage = HelperStage::Restricted { writable, hidden: policy.hidden.clone(), sockets };
+        let caches = policy.cache_names();
+        let request = HelperRequest { stage, scratch: policy.scratch.clone(), caches, line };
+        Confined {
+            directory: Some(policy.directory.clone()),
+            held: policy.notes.iter().cloned().chain(policy.lost_writes.clone().all_held()).collect(),
+            told: policy.told.clone(),
+            ..Confined::new(self.helper.clone().into(), request.to_arguments(), EndReporter::Helper)
+        }
+    }
+}
+
+/// Place-holders for what is missing, each with the lock of the innermost root it lies in, and the directories
+/// that take none.
+fn hold_places(
+    locks: &Path,
+    policy: &Policy,
+    protection: &Protection,
+) -> io::Result<(Vec<PlaceHolders>, Vec<PathBuf>)> {
+    let (mut held, mut failed) = (Vec::new(), Vec::new());
+    for root in policy.writable.iter().rev() {
+        let is_of_inner = |path: &Path| {
+            let is_inner = |other: &&PathBuf| other.starts_with(root) && *other != root;
+            policy.writable.iter().filter(is_inner).any(|inner| path.starts_with(inner))
+        };
+        let own = protection
+            .missing
+            .iter()
+            .filter(|missing| missing.path.starts_with(root) && !is_of_inner(&missing.path));
+        let (made, not_made) = PlaceHolders::make(locks, root, own.cloned())?;
+        held.push(made);
+        failed.extend(not_made);
+    }
+    Ok((held, failed))
+}
+
+/// Beside the scratch directories: what belongs to no session and no sandboxed command reaches.
+const CLOSED: &str = ".sandbox";
+
+/// That directory, by the scratch directory of one session.
+pub fn closed_directory(scratch: &Path) -> PathBuf {
+    scratch.parent().unwrap_or(scratch).join(CLOSED)
+}
+
+/// For the model: why a command could not write.
+pub fn cautious(error: &io::Error) -> String {
+    format!("the command ran read-only, because no safe sandbox could be built: {error}")
+}
+
+impl Confined {
+    fn new(program: OsString, arguments: Vec<OsString>, contact: EndReporter) -> Self {
+        let (directory, links, _place_holders) = (None, Links::default(), Vec::new());
+        let (held, protected, absent, told) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let git = GitGuard::default();
+        Self {
+            program,
+            arguments,
+            directory,
+            contact,
+            links,
+            held,
+            protected,
+            absent,
+            told,
+            git,
+            _place_holders,
+        }
+    }
+
+    /// Once the command and all it started are gone: puts back what no mount could hold and undoes what would
+    /// make git run something, and says so. Blocks.
+    pub fn aftermath(&self) -> Aftermath {
+        let told = self.told.iter().cloned().chain(self.links.restore()).chain(self.git.after()).collect();
+        Aftermath {
+            held: self.held.clone(),
+            protected: self.protected.clone(),
+            absent: self.absent.clone(),
+            told,
+        }
+    }
+
+    pub fn line(&self) -> Launch {
+        let (program, arguments) = (self.program.clone(), self.arguments.clone());
+        Launch { program, arguments, contact: self.contact, marked: self.git.kept() }
+    }
+}

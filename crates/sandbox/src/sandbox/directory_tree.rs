@@ -1,0 +1,180 @@
+//! What lies in a directory, read through handles and without following one link. Decides nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::io::Errno;
+use rustix::process::{getegid, geteuid, getgroups};
+
+use crate::no_follow;
+
+/// What a plan of mounts is made from. The machine's own is `MachineTree`; tests make theirs up.
+pub(super) trait DirectoryTree {
+    /// The entries of a directory that is named by its real path.
+    fn list(&self, directory: &Path) -> DirectoryEntries;
+
+    /// Whether a directory is one of our place-holders: marked and empty.
+    fn is_place_holder(&self, directory: &Path) -> bool;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DirectoryEntries {
+    Entries(Vec<(OsString, NodeKind)>),
+    /// It can't be read now, but a command could change that: what it holds is not known.
+    Unreadable,
+    /// A command can't enter it: it belongs to somebody else, or it is no directory (any more).
+    Closed,
+}
+
+/// What an entry is by itself; a link is a link, whatever it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeKind {
+    Directory,
+    Link,
+    Socket,
+    /// A file, a pipe or a device.
+    Other,
+}
+
+/// Which file it is, as long as it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+/// Sticky and for directories only: no one else marks a directory of a protected name like that.
+pub(super) const PLACE_HOLDER_MODE: u32 = 0o1755;
+const MARK: u32 = 0o1000;
+
+/// The tree of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MachineTree;
+
+impl DirectoryTree for MachineTree {
+    fn list(&self, directory: &Path) -> DirectoryEntries {
+        match no_follow::directory(directory) {
+            // A command has no rights beyond those of the mode, not even root's.
+            Ok(handle) if !fstat(&handle).is_ok_and(|found| is_enterable(&found)) => DirectoryEntries::Closed,
+            Ok(handle) if fstat(&handle).is_ok_and(|found| is_shut(&found)) => DirectoryEntries::Unreadable,
+            Ok(handle) => entries(&handle).map_or(DirectoryEntries::Unreadable, DirectoryEntries::Entries),
+            Err(Errno::ACCESS | Errno::PERM) if is_closed(directory) => DirectoryEntries::Closed,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => DirectoryEntries::Closed,
+            Err(_) => DirectoryEntries::Unreadable,
+        }
+    }
+
+    fn is_place_holder(&self, directory: &Path) -> bool {
+        no_follow::directory(directory).is_ok_and(|handle| is_marked_and_empty(&handle))
+    }
+}
+
+/// Whether an entry of a directory is one of our place-holders, which stand for nothing: a socket, or a directory
+/// that is marked and empty.
+pub(crate) fn is_place_holder_in(directory: &OwnedFd, name: &OsStr) -> bool {
+    let Ok(found) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Socket => true,
+        FileType::Directory => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let inner = openat(directory, name, flags, Mode::empty());
+            inner.is_ok_and(|inner| is_marked_and_empty(&inner))
+        }
+        _ => false,
+    }
+}
+
+fn is_marked_and_empty(handle: &OwnedFd) -> bool {
+    let is_marked = fstat(handle).is_ok_and(|found| found.st_mode & MARK != 0);
+    is_marked && entries(handle).is_ok_and(|entries| entries.is_empty())
+}
+
+fn entries(handle: &OwnedFd) -> Result<Vec<(OsString, NodeKind)>, Errno> {
+    let mut found = Vec::new();
+    for entry in Dir::read_from(handle)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if matches!(name, b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => match statat(handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => FileType::from_raw_mode(found.st_mode),
+                // Gone meanwhile.
+                Err(_) => continue,
+            },
+            known => known,
+        };
+        found.push((OsStr::from_bytes(name).to_owned(), NodeKind::of(kind)));
+    }
+    Ok(found)
+}
+
+impl NodeKind {
+    fn of(kind: FileType) -> Self {
+        match kind {
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Link,
+            FileType::Socket => Self::Socket,
+            FileType::RegularFile
+            | FileType::Fifo
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Self::Other,
+        }
+    }
+}
+
+/// Which file a real path names now; an error where a link is on the way or at its end.
+pub(super) fn identity(path: &Path) -> Result<Identity, Errno> {
+    Ok(Identity::of(&found(path)?))
+}
+
+fn found(path: &Path) -> Result<Stat, Errno> {
+    fstat(handle(path)?)
+}
+
+/// A handle that only says what is there. The kernel gives one of a link at the end of the path, too: that is
+/// refused here.
+pub(super) fn handle(path: &Path) -> Result<OwnedFd, Errno> {
+    let handle = no_follow::anything(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC)?;
+    match FileType::from_raw_mode(fstat(&handle)?.st_mode) {
+        FileType::Symlink => Err(Errno::LOOP),
+        _ => Ok(handle),
+    }
+}
+
+impl Identity {
+    pub(super) fn of(found: &Stat) -> Self {
+        Self { device: found.st_dev, inode: found.st_ino }
+    }
+}
+
+/// Whether no process of this user enters the directory without special rights, which no command has: not even
+/// after a change of its mode. The same for every directory on the way there.
+pub(super) fn is_closed(directory: &Path) -> bool {
+    directory.ancestors().any(|place| found(place).is_ok_and(|found| !is_enterable(&found)))
+}
+
+/// Whether its owner, which we are, can't list or enter it until its mode changes.
+fn is_shut(found: &Stat) -> bool {
+    found.st_uid == geteuid().as_raw() && found.st_mode & 0o500 != 0o500
+}
+
+fn is_enterable(found: &Stat) -> bool {
+    let is_group = || {
+        found.st_gid == getegid().as_raw()
+            || getgroups().is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == found.st_gid))
+    };
+    if found.st_uid == geteuid().as_raw() {
+        // Its owner can give themselves every right.
+        true
+    } else if is_group() {
+        found.st_mode & 0o010 != 0
+    } else {
+        found.st_mode & 0o001 != 0
+    }
+}

@@ -1,0 +1,196 @@
+//! The first process of a sandbox's namespace: reaps, passes on the wish to end, and takes everything with it.
+//! Starts one command, does not say which.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use libc::{c_int, pid_t};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::reexec::{SupervisorPipes, release_all_but, tell_failure};
+use super::usage;
+use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
+use crate::process::CommandReport;
+
+/// Starts the command by `begin`, which returns only if it fails, and stays until nothing is left of it, or
+/// until the lifeline is cut: the end of this process is the end of all in its namespace.
+pub(super) fn run(
+    contact: &SupervisorPipes,
+    memory: u64,
+    begin: impl FnOnce() -> io::Error,
+) -> io::Result<ExitCode> {
+    // What it signals is everything it can see: outside of a namespace of its own that would be the whole
+    // machine.
+    if std::process::id() != 1 {
+        return Err(io::Error::other("the sandbox has no processes of its own here"));
+    }
+    let deaths = deaths()?;
+    // The command runs as the same user: without this it could write into our memory by `/proc/1/mem`.
+    set_open_to_others(false)?;
+    // SAFETY: this process has one thread.
+    let command = match unsafe { libc::fork() } {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {
+            // The command is an ordinary process again, as one is after `exec`.
+            if let Err(error) = set_open_to_others(true) {
+                tell_failure(contact, &error);
+                return Ok(ExitCode::FAILURE);
+            }
+            // SAFETY: a plain system call; it does not fail in a process that was just forked.
+            unsafe { libc::setsid() };
+            let error = begin();
+            tell_failure(contact, &error);
+            return Ok(ExitCode::FAILURE);
+        }
+        command => command,
+    };
+    let mut code = 0;
+    let mut counted = Instant::now();
+    contact.tell(CommandReport::Started);
+    release_all_but(contact)?;
+    loop {
+        match reap(command) {
+            InitReaped::Nothing => {}
+            InitReaped::Command(status) => {
+                code = exit_code(status);
+                contact.tell(CommandReport::Ended(status));
+                continue;
+            }
+            InitReaped::All => return Ok(ExitCode::from(code)),
+        }
+        if let LifelineState::Cut = listen(&deaths, contact)? {
+            if let InitReaped::Nothing = reap(command) {
+                contact.tell(CommandReport::LeftOver(living()));
+            }
+            return Ok(ExitCode::from(code));
+        }
+        // Not at each death: a command may start and abandon thousands that live for a moment.
+        if counted.elapsed() >= PROCESS_COUNT_INTERVAL {
+            if let Some(excess) = usage::excess(memory) {
+                contact.tell(excess);
+                signal_all(libc::SIGKILL);
+            }
+            counted = Instant::now();
+        }
+    }
+}
+
+/// Whether processes of the same user may look into this one and write its memory.
+fn set_open_to_others(open: bool) -> io::Result<()> {
+    // SAFETY: a plain system call on a number.
+    match unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(open)) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Readable when a child has died. Every signal is blocked: none from within may end the namespace's first
+/// process.
+fn deaths() -> io::Result<OwnedFd> {
+    // SAFETY: system calls on values of the stack; the descriptor is new and ours.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        match libc::signalfd(-1, &set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
+    }
+}
+
+enum InitReaped {
+    Nothing,
+    Command(c_int),
+    All,
+}
+
+fn reap(command: pid_t) -> InitReaped {
+    loop {
+        let mut status: c_int = 0;
+        // SAFETY: `status` outlives the call.
+        match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
+            0 => return InitReaped::Nothing,
+            -1 => return InitReaped::All,
+            pid if pid == command => return InitReaped::Command(status),
+            _ => {}
+        }
+    }
+}
+
+enum LifelineState {
+    Nothing,
+    /// The lifeline is cut.
+    Cut,
+}
+
+/// Waits for a death, a word, or the next count.
+fn listen(deaths: &OwnedFd, contact: &SupervisorPipes) -> io::Result<LifelineState> {
+    let mut polled = [
+        PollFd::from_borrowed_fd(deaths.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(contact.lifeline.as_fd(), PollFlags::IN),
+    ];
+    match poll(&mut polled, Some(&timespec(PROCESS_COUNT_INTERVAL))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let is_told = !polled[1].revents().is_empty();
+    let mut buffer = [0u8; 1024];
+    // Only empties it: who has died is told by waiting.
+    if let Err(error) = rustix::io::read(deaths, &mut buffer)
+        && error != rustix::io::Errno::AGAIN
+    {
+        return Err(error.into());
+    }
+    if !is_told {
+        return Ok(LifelineState::Nothing);
+    }
+    match rustix::io::read(&contact.lifeline, &mut buffer[..1]) {
+        Ok(1) => {
+            signal_all(libc::SIGTERM);
+            Ok(LifelineState::Nothing)
+        }
+        Ok(_) | Err(_) => Ok(LifelineState::Cut),
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: 0, tv_nsec: duration.subsec_nanos().into() }
+}
+
+/// Everything of the namespace but this process, in one step: nothing that forks can outrun it.
+fn signal_all(signal: c_int) {
+    // SAFETY: a plain system call; it fails when there is no process.
+    unsafe { libc::kill(-1, signal) };
+}
+
+/// Processes of the namespace beside this one, without git's own maintenance: it is due again with the next
+/// commit.
+fn living() -> u32 {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    let own = std::ffi::OsString::from("1");
+    let is_alive = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        let is_process = name.as_encoded_bytes().iter().all(u8::is_ascii_digit) && name != own;
+        // `PID (NAME) STATE …`
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        is_process
+            && stat
+                .rsplit_once(") ")
+                .is_some_and(|(start, rest)| !rest.starts_with('Z') && !start.ends_with("(git)"))
+    };
+    u32::try_from(entries.flatten().filter(is_alive).take(COMMAND_PROCESSES).count()).unwrap_or(u32::MAX)
+}
+
+/// As shells write it.
+fn exit_code(status: c_int) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let status = std::process::ExitStatus::from_raw(status);
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}

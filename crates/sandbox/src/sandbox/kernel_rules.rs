@@ -1,0 +1,120 @@
+//! The reduced level: a process gives up by itself, through Landlock, what its command does not need. Rules
+//! only allow: nothing can be taken out of a writable directory again.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use thiserror::Error;
+
+use crate::limits::HIDING_RULES;
+
+/// The newest rules we know the meaning of; older kernels take what they have.
+const RULES: ABI = ABI::V6;
+
+/// Devices that every program may write to.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+#[derive(Debug, Error)]
+pub(super) enum RestrictError {
+    #[error("this kernel has no Landlock")]
+    Missing,
+    #[error("Landlock: {0}")]
+    Rules(#[from] landlock::RulesetError),
+}
+
+/// Gives up every capability, also those that a program of root would get by being executed. Others than root
+/// have none.
+#[allow(unsafe_code)]
+pub(crate) fn drop_capabilities() {
+    /// The kernel's numbers end long before; it refuses those it does not know.
+    const CAPABILITIES: libc::c_ulong = 64;
+    const VERSION: u32 = 0x2008_0522; // _LINUX_CAPABILITY_VERSION_3
+    let header = [VERSION, 0];
+    let none = [0u32; 6];
+    // SAFETY: plain system calls; the kernel reads two words of the header and six of the sets.
+    unsafe {
+        for capability in 0..CAPABILITIES {
+            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+        }
+        libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr());
+    }
+}
+
+/// Restricts this process and all it starts: writes below `writable` only, no reads of `hidden`, no signals and
+/// no abstract sockets beyond its own tree.
+pub(super) fn restrict(writable: &[PathBuf], hidden: &[PathBuf]) -> Result<(), RestrictError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(RULES))?
+        .scope(Scope::from_all(RULES))?
+        .create()?;
+    let ruleset = allow(ruleset, readable(hidden), AccessFs::from_read(RULES))?;
+    let ruleset = allow(ruleset, writable.to_vec(), AccessFs::from_all(RULES))?;
+    let devices = DEVICES.iter().map(PathBuf::from).collect();
+    let ruleset = allow(ruleset, devices, AccessFs::from_file(RULES))?;
+    match ruleset.restrict_self()?.ruleset {
+        RulesetStatus::NotEnforced => Err(RestrictError::Missing),
+        RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Ok(()),
+    }
+}
+
+/// What can't be opened (gone meanwhile, or another user's) can't be granted either.
+fn allow(
+    mut ruleset: RulesetCreated,
+    paths: Vec<PathBuf>,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RestrictError> {
+    for path in paths {
+        let Ok(handle) = PathFd::new(&path) else { continue };
+        let access = if path.is_dir() { access } else { access & AccessFs::from_file(RULES) };
+        ruleset = ruleset.add_rule(PathBeneath::new(handle, access))?;
+    }
+    Ok(ruleset)
+}
+
+/// The largest trees that hold nothing of `hidden`. The directories above a hidden path are not among them:
+/// their other entries are, one by one, as they stand now.
+fn readable(hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let hidden: BTreeSet<&Path> = hidden.iter().map(PathBuf::as_path).collect();
+    let above: BTreeSet<&Path> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let mut readable = Vec::new();
+    let mut open = vec![PathBuf::from("/")];
+    while let Some(path) = open.pop() {
+        if hidden.contains(path.as_path()) || readable.len() >= HIDING_RULES {
+            continue;
+        }
+        if !above.contains(path.as_path()) {
+            readable.push(path);
+        } else if let Ok(entries) = path.read_dir() {
+            // A rule for a link would be one for what it leads to, which has its own or is hidden.
+            let is_link = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            open.extend(entries.flatten().filter(|entry| !is_link(entry)).map(|entry| entry.path()));
+        }
+    }
+    readable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_but_the_hidden_is_readable_one_entry_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        for name in ["home/.ssh", "home/src", "other"] {
+            std::fs::create_dir_all(base.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(base.join("home/.ssh"), base.join("home/keys")).unwrap();
+        let readable = readable(&[base.join("home/.ssh")]);
+        let below: Vec<_> = readable.iter().filter(|path| path.starts_with(&base)).collect();
+        assert_eq!(below.len(), 2, "{below:?}");
+        assert!(below.contains(&&base.join("home/src")) && below.contains(&&base.join("other")));
+        assert!(!readable.iter().any(|path| base.starts_with(path)));
+        assert_eq!(super::readable(&[]), [PathBuf::from("/")]);
+    }
+}

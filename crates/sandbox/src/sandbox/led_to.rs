@@ -1,0 +1,90 @@
+//! What names of the home lead over and to within writable directories: what is there is held by mounts, what
+//! is missing by place-holders, and links are compared afterwards (`git_guard`). Looks at the disk.
+
+use std::path::{Path, PathBuf};
+
+use attache_core::scope::{ChainStep, Guarded, LedTo, ProtectedKind};
+
+use super::directory_tree::{DirectoryTree, MachineTree};
+use super::protection::{ForbiddenName, HolderForm};
+use crate::link_chain::link_chain;
+
+#[derive(Debug, Default)]
+pub(super) struct HeldSteps {
+    /// Files and directories that are there.
+    pub(super) existing: Vec<PathBuf>,
+    pub(super) missing: Vec<ForbiddenName>,
+    /// No mount can hold these, only the way there.
+    pub(super) links: Vec<PathBuf>,
+}
+
+impl HeldSteps {
+    /// Those below one of the `writable` directories. Links may have changed since they were looked up.
+    pub(super) fn of(led_to: &[LedTo], writable: &[PathBuf]) -> Self {
+        let mut held = Self::default();
+        for led in led_to {
+            let Ok(chain) = link_chain(&led.path) else { continue };
+            let form = match (led.step, led.kind) {
+                (ChainStep::End, ProtectedKind::File) => HolderForm::File,
+                (ChainStep::End, ProtectedKind::Directory) | (ChainStep::Link, _) => HolderForm::Directory,
+            };
+            for link in chain.links {
+                held.add(link, HolderForm::Directory, writable);
+            }
+            held.add(chain.end, form, writable);
+        }
+        held
+    }
+
+    /// The same for names of a home that can be written. What is there and hidden needs no more; below a
+    /// directory that is missing, `git_guard` looks afterwards: a place-holder for `.local` would be in the
+    /// way.
+    pub(super) fn with_home(mut self, home: &Path, hidden: &[PathBuf], writable: &[PathBuf]) -> Self {
+        for (name, kind) in Guarded::other_names_at_home() {
+            let path = home.join(name);
+            let is_hidden = hidden.iter().any(|hidden| path.starts_with(hidden));
+            let has_directory = path.parent().is_some_and(|parent| {
+                parent.symlink_metadata().is_ok_and(|found| found.is_dir())
+                    && !MachineTree.is_place_holder(parent)
+            });
+            if has_directory && !is_hidden && link_chain(&path).is_ok_and(|chain| chain.end == path) {
+                let form = match kind {
+                    ProtectedKind::File => HolderForm::File,
+                    ProtectedKind::Directory => HolderForm::Directory,
+                };
+                self.add(path, form, writable);
+            }
+        }
+        self
+    }
+
+    fn add(&mut self, path: PathBuf, form: HolderForm, writable: &[PathBuf]) {
+        let below = writable.iter().filter(|root| path.starts_with(root) && path != **root);
+        // Within the innermost root: those above it exist.
+        let Some(root) = below.max_by_key(|root| root.as_os_str().len()) else { return };
+        match first_missing(root, &path) {
+            Some(missing) => {
+                let form = if missing == path { form } else { HolderForm::Directory };
+                self.missing.push(ForbiddenName { path: missing, form });
+            }
+            None if path.is_symlink() => self.links.push(path),
+            None => self.existing.push(path),
+        }
+    }
+}
+
+/// The first part of a path below a directory that is not there: one of our place-holders stands for nothing.
+fn first_missing(root: &Path, path: &Path) -> Option<PathBuf> {
+    let mut place = root.to_owned();
+    for name in path.strip_prefix(root).ok()?.components() {
+        place.push(name);
+        let is_there = place.symlink_metadata().is_ok_and(|found| {
+            use std::os::unix::fs::FileTypeExt;
+            !(found.file_type().is_socket() || found.is_dir() && MachineTree.is_place_holder(&place))
+        });
+        if !is_there {
+            return Some(place);
+        }
+    }
+    None
+}

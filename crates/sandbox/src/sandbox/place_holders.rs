@@ -1,0 +1,278 @@
+//! Makes the place-holders of names that must not come into being while a command runs, and removes them after
+//! the last one. Never removes anything that holds something.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, RenameFlags, flock, mknodat, renameat_with};
+use rustix::io::Errno;
+
+use super::directory_tree::{DirectoryTree, MachineTree, PLACE_HOLDER_MODE};
+use super::protection::{ForbiddenName, HolderForm};
+
+/// Place-holders that stay while this value lives.
+///
+/// Commands that run at the same time share them, those of other processes of ours, too: each holds a lock, and
+/// who gets it alone at its end is the last. The lock's file lists their names: what a crash leaves is removed
+/// at the next start (`remove_left_behind`), and by the next command in the same root.
+#[derive(Debug)]
+pub(super) struct PlaceHolders {
+    lock: File,
+    made: Vec<ForbiddenName>,
+    /// Empty directories between two uses: to move one is cheap everywhere, to remove one waits for the disk
+    /// where freed blocks are discarded at once.
+    spares: PathBuf,
+}
+
+impl PlaceHolders {
+    /// `locks` is a directory that no command can reach. Told besides: directories in which one could not be
+    /// made.
+    pub(super) fn make(
+        locks: &Path,
+        root: &Path,
+        missing: impl Iterator<Item = ForbiddenName>,
+    ) -> io::Result<(Self, Vec<PathBuf>)> {
+        let mut hasher = DefaultHasher::new();
+        root.hash(&mut hasher);
+        let mut lock = File::options()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(locks.join(format!("{:016x}", hasher.finish())))?;
+        flock(&lock, FlockOperation::LockShared)?;
+        let missing: Vec<ForbiddenName> = missing.collect();
+        // Before the first is made: whatever happens then, its name is known.
+        if let Err(error) = remember(&mut lock, &missing) {
+            tracing::debug!(%error, "names of place-holders are not kept");
+        }
+        let spares = locks.join("spare");
+        DirBuilder::new().recursive(true).mode(0o700).create(&spares)?;
+        let mut at_hand = spares.read_dir()?.flatten().map(|entry| entry.path());
+        let mut holders = Self { lock, made: Vec::new(), spares };
+        let mut failed: Vec<PathBuf> = Vec::new();
+        for one in missing {
+            let parent = one.path.parent().unwrap_or(root);
+            // Where one failed, the next is not tried: the whole directory is held then.
+            if failed.last().is_some_and(|last| last == parent) {
+                continue;
+            }
+            match make(&one, &mut at_hand) {
+                Ok(()) => holders.made.push(one),
+                Err(error) => {
+                    tracing::debug!(path = %one.path.display(), %error, "no place-holder");
+                    failed.push(parent.to_owned());
+                }
+            }
+        }
+        Ok((holders, failed))
+    }
+}
+
+impl Drop for PlaceHolders {
+    fn drop(&mut self) {
+        if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        for one in self.made.iter().rev() {
+            if let Err(error) = remove(&one.path, &self.spares) {
+                tracing::debug!(path = %one.path.display(), %error, "a place-holder stays");
+            }
+        }
+    }
+}
+
+/// Adds the names that the lock's file does not list yet: most commands in a root have the same, and write
+/// nothing.
+fn remember(lock: &mut File, missing: &[ForbiddenName]) -> io::Result<()> {
+    let mut listed = Vec::new();
+    lock.read_to_end(&mut listed)?;
+    let known: HashSet<&[u8]> = listed.split(|byte| *byte == SEPARATOR).collect();
+    let mut added = Vec::new();
+    for name in missing.iter().map(|one| one.path.as_os_str().as_bytes()).filter(|name| !known.contains(name))
+    {
+        added.extend_from_slice(name);
+        added.push(SEPARATOR);
+    }
+    lock.write_all(&added)
+}
+
+/// No path holds it.
+const SEPARATOR: u8 = 0;
+
+/// Removes the place-holders of commands whose attache was killed. `scratch` holds the scratch directories of
+/// all sessions.
+pub fn remove_left_behind(scratch: &Path) {
+    let locks = scratch.join(super::CLOSED);
+    let Ok(entries) = locks.read_dir() else { return };
+    let spares = locks.join("spare");
+    for entry in entries.flatten().filter(|entry| is_name_of_lock(&entry.file_name())) {
+        if let Err(error) = remove_listed(&entry.path(), &spares) {
+            tracing::debug!(path = %entry.path().display(), %error, "place-holders stay");
+        }
+    }
+}
+
+fn is_name_of_lock(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.len() == 16 && name.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Nothing while a command runs in that root.
+fn remove_listed(lock: &Path, spares: &Path) -> io::Result<()> {
+    let mut lock = File::options().read(true).write(true).open(lock)?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(());
+    }
+    let mut listed = Vec::new();
+    lock.read_to_end(&mut listed)?;
+    for name in listed.split(|byte| *byte == SEPARATOR).filter(|name| !name.is_empty()).rev() {
+        // Most are not there: their command removed them.
+        if let Err(error) = remove(Path::new(OsStr::from_bytes(name)), spares)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::debug!(name = %String::from_utf8_lossy(name), %error, "a place-holder stays");
+        }
+    }
+    lock.set_len(0)
+}
+
+fn make(missing: &ForbiddenName, spares: &mut impl Iterator<Item = PathBuf>) -> io::Result<()> {
+    let made = match missing.form {
+        HolderForm::Directory => make_directory(&missing.path, spares),
+        HolderForm::File => {
+            let mode = Mode::RUSR | Mode::WUSR;
+            mknodat(CWD, &missing.path, FileType::Socket, mode, 0).map_err(io::Error::from)
+        }
+    };
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+fn make_directory(path: &Path, spares: &mut impl Iterator<Item = PathBuf>) -> io::Result<()> {
+    for spare in spares.filter(|spare| is_empty(spare)) {
+        match move_to(&spare, path) {
+            Ok(()) => return Ok(()),
+            // Another command was faster.
+            Err(Errno::NOENT) => {}
+            // Another file system, or something is there by now.
+            Err(_) => break,
+        }
+    }
+    DirBuilder::new().mode(PLACE_HOLDER_MODE).create(path)
+}
+
+fn remove(path: &Path, spares: &Path) -> io::Result<()> {
+    let kind = path.symlink_metadata()?.file_type();
+    if kind.is_socket() {
+        std::fs::remove_file(path)
+    } else if kind.is_dir() && MachineTree.is_place_holder(path) {
+        remove_directory(path, spares)
+    } else {
+        // Its owner has made something of it.
+        Ok(())
+    }
+}
+
+fn remove_directory(path: &Path, spares: &Path) -> io::Result<()> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let spare = spares.join(format!("{}-{number}", std::process::id()));
+    match move_to(path, &spare) {
+        Ok(()) if is_empty(&spare) => Ok(()),
+        // Its owner has made something of it meanwhile.
+        Ok(()) => Ok(move_to(&spare, path)?),
+        Err(_) => std::fs::remove_dir(path),
+    }
+}
+
+/// Never over something that is there.
+fn move_to(from: &Path, to: &Path) -> rustix::io::Result<()> {
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+}
+
+fn is_empty(directory: &Path) -> bool {
+    directory.read_dir().is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// The directory of the locks, and an empty file that stands for what is not shown.
+pub(super) fn prepare(scratch: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let locks = super::closed_directory(scratch);
+    DirBuilder::new().recursive(true).mode(0o700).create(&locks)?;
+    let empty = locks.join("empty");
+    File::options().create(true).truncate(true).write(true).open(&empty)?;
+    Ok((locks, empty))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_used_again_and_nothing_of_the_owner_is_moved() {
+        let place = tempfile::tempdir().unwrap();
+        let [locks, root] = ["locks", "root"].map(|name| place.path().join(name));
+        std::fs::create_dir(&locks).unwrap();
+        std::fs::create_dir(&root).unwrap();
+        let names = [".claude", ".zed"].map(|name| root.join(name));
+        let missing =
+            || names.clone().map(|path| ForbiddenName { path, form: HolderForm::Directory }).into_iter();
+        let spares = || locks.join("spare").read_dir().unwrap().count();
+        drop(PlaceHolders::make(&locks, &root, missing()).unwrap().0);
+        assert_eq!((spares(), root.read_dir().unwrap().count()), (2, 0));
+        let (held, _) = PlaceHolders::make(&locks, &root, missing()).unwrap();
+        assert_eq!((spares(), root.read_dir().unwrap().count()), (0, 2));
+        std::fs::write(names[0].join("settings"), "own").unwrap();
+        drop(held);
+        assert_eq!(spares(), 1);
+        assert_eq!(std::fs::read_to_string(names[0].join("settings")).unwrap(), "own");
+        // What somebody has put into a spare one stays out of the root.
+        let spare = locks.join("spare").read_dir().unwrap().next().unwrap().unwrap().path();
+        std::fs::write(spare.join("x"), "").unwrap();
+        let (held, _) = PlaceHolders::make(&locks, &root, missing()).unwrap();
+        assert_eq!(names[1].read_dir().unwrap().count(), 0);
+        drop(held);
+        assert!(!names[1].exists() && names[0].exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_that_is_in_use() {
+        let place = tempfile::tempdir().unwrap();
+        let (scratch, root) = (place.path().join("scratch"), place.path().join("root"));
+        let locks = scratch.join(super::super::CLOSED);
+        std::fs::create_dir_all(&locks).unwrap();
+        std::fs::create_dir(&root).unwrap();
+        let forms = [
+            (".claude", HolderForm::Directory),
+            (".mcp.json", HolderForm::File),
+            (".zed", HolderForm::Directory),
+        ];
+        let missing = || forms.map(|(name, form)| ForbiddenName { path: root.join(name), form }).into_iter();
+        let names = || {
+            let mut names: Vec<_> =
+                root.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let (mut killed, _) = PlaceHolders::make(&locks, &root, missing()).unwrap();
+        remove_left_behind(&scratch);
+        assert_eq!(names(), [".claude", ".mcp.json", ".zed"], "its command runs");
+        // A process that is killed gives back its locks and removes nothing.
+        killed.made.clear();
+        drop(killed);
+        std::fs::write(root.join(".zed/settings.json"), "own").unwrap();
+        std::fs::write(root.join("notes"), "own").unwrap();
+        remove_left_behind(&scratch);
+        assert_eq!(names(), [".zed", "notes"], "what is its owner's stays");
+        drop(PlaceHolders::make(&locks, &root, missing()).unwrap().0);
+        assert_eq!(names(), [".zed", "notes"]);
+    }
+}

@@ -1,0 +1,207 @@
+//! Where a named directory really is, told apart from where a command could have made it lead. Looks, changes
+//! nothing.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use attache_core::ids::SessionId;
+use attache_core::scope::LinkChain;
+
+use crate::limits::REMEMBERED_PLACES;
+use crate::link_chain::{WayThere, follow};
+
+/// Each sandbox has its own of these: a mount of the machine's over them would bring back sockets, devices and
+/// processes.
+const PRIVATE: [&str; 6] = ["/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp"];
+
+/// What of that can be written.
+const IN_MEMORY: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
+
+/// The kernel makes these up; nothing in them is a project's.
+const OF_THE_KERNEL: [&str; 3] = ["/proc", "/dev", "/sys"];
+
+/// Of what daemons keep for themselves the one place where disks of users are.
+const DISKS_IN_RUN: &str = "/run/media";
+
+/// A path that exists with every link followed, and where those links were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Followed {
+    pub(super) real: PathBuf,
+    links: Vec<PathBuf>,
+}
+
+impl Followed {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        match follow(path)? {
+            (LinkChain { links, end }, WayThere::Whole) => Ok(Self { real: end, links }),
+            (_, WayThere::InPart) => Err(io::Error::from(io::ErrorKind::NotFound)),
+        }
+    }
+
+    /// Whether a link on the way is where commands write: then it may be theirs.
+    pub(super) fn leads_through(&self, places: &[PathBuf]) -> bool {
+        self.links.iter().any(|link| places.iter().any(|place| link.starts_with(place)))
+    }
+}
+
+/// Those of the directories that a command may write, by their real paths; why not for the others.
+pub(super) fn writable(candidates: Vec<(PathBuf, Followed)>) -> (Vec<PathBuf>, Vec<String>) {
+    let places: Vec<PathBuf> = candidates.iter().map(|(_, followed)| followed.real.clone()).collect();
+    let (mut writable, mut refused) = (Vec::new(), Vec::new());
+    for (named, followed) in candidates {
+        let named = named.display();
+        if followed.leads_through(&places) {
+            refused.push(format!("{named} is read-only here: a link in a writable directory leads to it"));
+        } else if let Some(private) = covers_private(&followed.real) {
+            refused.push(format!("{named} is read-only here: commands have a {private} of their own"));
+        } else {
+            writable.push(followed.real);
+        }
+    }
+    writable.sort();
+    writable.dedup();
+    (writable, refused)
+}
+
+/// What of a sandbox's own a mount of this directory would cover or bring back.
+pub(super) fn covers_private(real: &Path) -> Option<&'static str> {
+    let covered = PRIVATE.into_iter().find(|private| Path::new(private).starts_with(real));
+    covered.or_else(|| is_of_daemons(real).then_some("/run")).or_else(|| of_the_kernel(real))
+}
+
+pub(super) fn of_the_kernel(real: &Path) -> Option<&'static str> {
+    OF_THE_KERNEL.into_iter().find(|place| real.starts_with(place))
+}
+
+/// What a sandbox has of its own that this path lies in, where writing succeeds and nothing stays.
+pub(super) fn private_of(real: &Path) -> Option<&'static str> {
+    IN_MEMORY.into_iter().find(|place| real.starts_with(place))
+}
+
+fn is_of_daemons(real: &Path) -> bool {
+    real.starts_with("/run") && !real.starts_with(DISKS_IN_RUN)
+}
+
+/// Whether a path is missing in a sandbox unless it is shown on purpose, and can be: it lies below a private
+/// place. Of what daemons keep only plain files: behind the rest somebody listens.
+pub(super) fn is_shown_on_purpose(real: &Path) -> bool {
+    let is_below = |place: &str| real.starts_with(place) && real != Path::new(place);
+    let is_file = || real.symlink_metadata().is_ok_and(|found| found.is_file());
+    is_below("/tmp") || is_below("/var/tmp") || is_below(DISKS_IN_RUN) || (is_below("/run") && is_file())
+}
+
+/// Where the directories of sessions were when they were first used. Another session may move one and put a
+/// link in its place; its name is then no word for what the link leads to.
+#[derive(Debug, Default)]
+pub(super) struct Remembered(Mutex<BTreeMap<(SessionId, PathBuf), PathBuf>>);
+
+impl Remembered {
+    /// The directory as it is now, unless it was elsewhere at first.
+    pub(super) fn follow(&self, session: &SessionId, named: &Path) -> io::Result<Followed> {
+        let followed = Followed::of(named)?;
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() >= REMEMBERED_PLACES {
+            places.clear();
+        }
+        let key = (session.clone(), named.to_owned());
+        let first = places.entry(key).or_insert_with(|| followed.real.clone());
+        if *first == followed.real {
+            return Ok(followed);
+        }
+        let (named, first, now) = (named.display(), first.display(), followed.real.display());
+        let text = format!(
+            "{named} was {first} when the session first used it and leads to {now} now; \
+             open a new session to work there"
+        );
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        (directory, base)
+    }
+
+    #[test]
+    fn a_path_is_followed_as_the_kernel_does() {
+        let (_directory, base) = place();
+        std::fs::create_dir_all(base.join("a/b")).unwrap();
+        symlink("a", base.join("link")).unwrap();
+        symlink("../link/./b", base.join("a/up")).unwrap();
+        symlink(base.join("a/up"), base.join("far")).unwrap();
+        symlink("loop", base.join("loop")).unwrap();
+        for path in ["a/b", "link/b", "a/up", "far", "far/../b", "link/../link"] {
+            let path = base.join(path);
+            assert_eq!(Followed::of(&path).unwrap().real, path.canonicalize().unwrap(), "{}", path.display());
+        }
+        for path in ["loop", "missing", "a/missing/x"] {
+            assert!(Followed::of(&base.join(path)).is_err(), "{path}");
+        }
+        assert_eq!(Followed::of(Path::new("/")).unwrap().real, Path::new("/"));
+    }
+
+    #[test]
+    fn a_link_that_a_command_could_have_put_there_makes_nothing_writable() {
+        let (_directory, base) = place();
+        std::fs::create_dir_all(base.join("root/sub")).unwrap();
+        std::fs::create_dir_all(base.join("home")).unwrap();
+        symlink(base.join("home"), base.join("root/sub/link")).unwrap();
+        symlink(base.join("root"), base.join("own-link")).unwrap();
+        let candidates = |names: &[&str]| -> Vec<_> {
+            let paths = names.iter().map(|name| base.join(name));
+            paths.map(|path| (path.clone(), Followed::of(&path).unwrap())).collect()
+        };
+        let (roots, refused) = writable(candidates(&["own-link", "root/sub/link"]));
+        assert_eq!(roots, [base.join("root")]);
+        assert!(refused[0].contains("a link in a writable directory"), "{refused:?}");
+        // Alone it is the user's own.
+        assert_eq!(writable(candidates(&["root/sub/link"])).0, [base.join("home")]);
+    }
+
+    #[test]
+    fn no_grant_covers_what_a_sandbox_has_of_its_own() {
+        for (path, is_writable) in [
+            ("/", false),
+            ("/tmp", false),
+            ("/var", false),
+            ("/var/tmp", false),
+            ("/run", false),
+            ("/run/user/0", false),
+            ("/proc/1", false),
+            ("/dev/shm", false),
+            ("/sys", false),
+            ("/tmp/x", true),
+            ("/var/lib/x", true),
+            ("/run/media/u/disk", true),
+            ("/runs", true),
+        ] {
+            let followed = Followed { real: path.into(), links: Vec::new() };
+            let (writable, refused) = writable(vec![(path.into(), followed)]);
+            assert_eq!((writable.len(), refused.len()), if is_writable { (1, 0) } else { (0, 1) }, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_was_swapped_for_a_link_is_no_root_any_more() {
+        let (_directory, base) = place();
+        std::fs::create_dir_all(base.join("root")).unwrap();
+        std::fs::create_dir_all(base.join("home")).unwrap();
+        let (one, other) = (SessionId::new("ses_1"), SessionId::new("ses_2"));
+        let remembered = Remembered::default();
+        let root = base.join("root");
+        assert_eq!(remembered.follow(&one, &root).unwrap().real, root);
+        std::fs::rename(&root, base.join("moved")).unwrap();
+        symlink(base.join("home"), &root).unwrap();
+        assert!(remembered.follow(&one, &root).unwrap_err().to_string().contains("leads to"));
+        assert_eq!(remembered.follow(&other, &root).unwrap().real, base.join("home"), "opened after that");
+    }
+}

@@ -1,0 +1,114 @@
+//! Finds out which level this machine can do, by running `true` in it. Remembers nothing.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use attache_core::ports::tool::NetworkGrant;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::bubblewrap::BubblewrapOptions;
+use super::plan::{Mount, MountKind};
+use super::reexec::{HelperRequest, HelperStage};
+use super::resources::tree_memory;
+use super::verify::Expected;
+use super::{Level, Sandbox, Shortfall, Sockets};
+use crate::environment;
+use crate::limits::PROBE_TIME;
+use crate::process::{EndReporter, ExitCause, Launch, ProcessTree, Sink, watch};
+use crate::programs::Programs;
+
+const INSTALL: &str =
+    "install bubblewrap: apt install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap";
+const ALLOW: &str = "let users make namespaces (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu an AppArmor \
+                     profile for bwrap, or sysctl kernel.apparmor_restrict_unprivileged_userns=0)";
+const UPGRADE: &str = "use a kernel from 5.13 on with Landlock enabled (lsm=landlock,…)";
+
+pub(super) fn best(helper: PathBuf) -> Sandbox {
+    let shortfall = match Programs::of_machine().helper("bwrap") {
+        None => Shortfall {
+            level: Level::Full,
+            reason: "bubblewrap is not installed outside of the home".to_owned(),
+            advice: INSTALL.to_owned(),
+        },
+        Some(bubblewrap) => match try_full(&bubblewrap, &helper) {
+            Ok(()) => {
+                let memory = tree_memory();
+                return Sandbox { level: Level::Full, bubblewrap, memory, ..Sandbox::none(helper) };
+            }
+            Err(error) => Shortfall {
+                level: Level::Full,
+                reason: format!("bubblewrap does not work here: {error}"),
+                advice: ALLOW.to_owned(),
+            },
+        },
+    };
+    reduced(helper, vec![shortfall])
+}
+
+pub(super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbox {
+    let level = match try_reduced(&helper) {
+        Ok(()) => Level::Reduced,
+        Err(error) => {
+            let reason = error.to_string();
+            shortfalls.push(Shortfall { level: Level::Reduced, reason, advice: UPGRADE.to_owned() });
+            Level::None
+        }
+    };
+    Sandbox { level, shortfalls, ..Sandbox::none(helper) }
+}
+
+/// By its whole path: `PATH` may lead into a project, or nowhere.
+fn find_true() -> OsString {
+    Programs::of_machine().helper("true").map_or_else(|| "/bin/true".into(), PathBuf::into_os_string)
+}
+
+fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
+    let root = Path::new("/");
+    // It has to exist; nothing but `true` could write there.
+    let mounts = [Mount { at: "/tmp".into(), what: MountKind::Writable }];
+    let stage = HelperStage::Init { expected: Expected::of(&mounts)?, memory: u64::MAX };
+    let request =
+        HelperRequest { stage, scratch: "/tmp".into(), caches: Vec::new(), line: vec![find_true()] };
+    let building = BubblewrapOptions {
+        mounts: &mounts,
+        network: NetworkGrant::Withheld,
+        directory: root,
+        empty: Path::new("/dev/null"),
+        helper,
+        request: request.to_arguments(),
+    };
+    run_true(&Launch {
+        program: bubblewrap.into(),
+        arguments: building.arguments(),
+        contact: EndReporter::Init,
+        marked: Vec::new(),
+    })
+}
+
+fn try_reduced(helper: &Path) -> io::Result<()> {
+    let stage = HelperStage::Restricted { writable: vec![], hidden: vec![], sockets: Sockets::None };
+    let request = HelperRequest { stage, scratch: "/".into(), caches: Vec::new(), line: vec![find_true()] };
+    run_true(&Launch {
+        program: helper.into(),
+        arguments: request.to_arguments(),
+        contact: EndReporter::Helper,
+        marked: Vec::new(),
+    })
+}
+
+struct DiscardedOutput;
+
+impl Sink for DiscardedOutput {
+    fn output(&mut self, _bytes: &[u8]) {}
+    fn show(&mut self) {}
+}
+
+fn run_true(line: &Launch) -> io::Result<()> {
+    let (never, _open) = pipe_with(PipeFlags::CLOEXEC)?;
+    let tree = ProcessTree::start(line, Path::new("/"), environment::for_command(std::env::vars_os()))?;
+    match watch(tree, &never, PROBE_TIME, &mut DiscardedOutput)?.how {
+        ExitCause::Exited(0) => Ok(()),
+        other => Err(io::Error::other(format!("`true` in it ended as {other:?}"))),
+    }
+}

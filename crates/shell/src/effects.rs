@@ -1,0 +1,276 @@
+//! What one program with its words comes to: the table's answer, or that of a reader of its own. Emits nothing
+//! itself.
+
+use std::path::PathBuf;
+
+use crate::Nature;
+
+use super::state::ShellState;
+use super::tracked::{RepositoryPart, Unnamed};
+use super::word::{ANY_DEPTH, PathWord, Word};
+use super::{Network, Reader, Unclear, awk, find, git, options, programs, sed};
+
+/// Where programs of the system live: below these a path means the same as a name.
+const STANDARD: [&str; 7] = [
+    "/bin/",
+    "/usr/bin/",
+    "/usr/local/bin/",
+    "/sbin/",
+    "/usr/sbin/",
+    "/opt/homebrew/bin/",
+    "/usr/local/sbin/",
+];
+
+#[derive(Clone, Debug)]
+pub(super) struct CommandEffects {
+    /// As rules match them.
+    pub(super) words: Vec<String>,
+    pub(super) nature: Nature,
+    /// How many words say what it is.
+    pub(super) prefix: usize,
+    /// "Always" covers no other line that begins so: there are words that the table does not know.
+    pub(super) only_this_line: bool,
+    pub(super) reads: Vec<PathWord>,
+    pub(super) writes: Vec<PathWord>,
+    pub(super) hosts: Vec<String>,
+    /// Where it works instead of where the shell is.
+    pub(super) directory: Option<String>,
+    pub(super) network: Network,
+    /// What its standard input holds is no part of what it does.
+    pub(super) filters: bool,
+    /// Why it is asked about, where its words don't say it.
+    pub(super) why: Option<String>,
+    /// Of git: the part of the repository whose files it shows.
+    pub(super) shows: Option<RepositoryPart>,
+}
+
+impl CommandEffects {
+    pub(super) fn new(words: Vec<String>, nature: Nature, prefix: usize) -> Self {
+        Self {
+            words,
+            nature,
+            prefix,
+            only_this_line: false,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            hosts: Vec::new(),
+            directory: None,
+            network: Network::Never,
+            filters: false,
+            why: None,
+            shows: None,
+        }
+    }
+
+    /// What it reads, it also reads through the links it comes across.
+    pub(super) fn follow_links(&mut self) {
+        let mut followed = Vec::new();
+        for place in &self.reads {
+            match place {
+                PathWord::At(directory)
+                | PathWord::Through(directory)
+                | PathWord::Below { directory, .. } => {
+                    let pattern = ANY_DEPTH.to_owned();
+                    followed.push(PathWord::Below { directory: directory.clone(), pattern });
+                }
+                PathWord::Unknown => {}
+            }
+        }
+        self.reads.extend(followed);
+    }
+
+    /// It does not only read after all.
+    pub(super) fn acts(&mut self) {
+        if self.nature == Nature::ReadOnly {
+            self.nature = Nature::Effects;
+        }
+    }
+}
+
+/// The name without a standard directory.
+pub(super) fn bare(name: &str) -> &str {
+    let standard = STANDARD.iter().find_map(|directory| name.strip_prefix(directory));
+    standard.filter(|rest| !rest.is_empty() && !rest.contains('/')).unwrap_or(name)
+}
+
+/// What a program in a directory for programs (`.venv/bin/pip`, `node_modules/.bin/jest`) is called there.
+fn installed(name: &str) -> Option<&str> {
+    let (directory, program) = name.rsplit_once('/')?;
+    let place = directory.rsplit('/').next().unwrap_or(directory);
+    (matches!(place, "bin" | ".bin" | "Scripts") && !program.is_empty()).then_some(program)
+}
+
+/// Words that bash itself runs, whatever programs of that name there are.
+const BUILTINS: [&str; 16] = [
+    "echo", "printf", "test", "[", "pwd", "type", "kill", "umask", "ulimit", "times", "dirs", "jobs",
+    "shift", "true", "false", "getopts",
+];
+
+impl Reader<'_> {
+    pub(super) fn effects_of(
+        &mut self,
+        words: &[Word],
+        state: &ShellState,
+    ) -> Result<CommandEffects, Unclear> {
+        let name = words.first().map(Word::shown).unwrap_or_default();
+        let mut shown: Vec<String> = words.iter().map(Word::shown).collect();
+        let known = installed(bare(&name)).unwrap_or(bare(&name)).to_owned();
+        if let Some(first) = shown.first_mut() {
+            *first = bare(&name).to_owned();
+        }
+        let mut effects = self.effects_by_name(&known, shown, words, state)?;
+        let is_elsewhere = known != bare(&name);
+        if is_elsewhere {
+            effects.acts();
+        }
+        if !BUILTINS.contains(&known.as_str()) || is_elsewhere {
+            self.note_origin(&name, &mut effects, state);
+        }
+        Ok(effects)
+    }
+
+    /// What lies in the workspace is code of the project, whatever it is called.
+    fn note_origin(&self, name: &str, effects: &mut CommandEffects, state: &ShellState) {
+        let directories = state.directories().unwrap_or_default();
+        let anywhere = [self.context.directory.to_path_buf()];
+        let directories = if directories.is_empty() { &anywhere } else { directories };
+        for directory in directories {
+            if let Some(path) = self.context.disk.program_of_workspace(name, directory) {
+                effects.acts();
+                effects.why = Some(format!("`{name}` is {}, a program of the workspace", path.display()));
+            }
+        }
+    }
+
+    fn effects_by_name(
+        &mut self,
+        name: &str,
+        shown: Vec<String>,
+        words: &[Word],
+        state: &ShellState,
+    ) -> Result<CommandEffects, Unclear> {
+        if let Some(effects) = self.runner(name, &shown, words, state)? {
+            return Ok(effects);
+        }
+        let arguments = &words[1..];
+        match name {
+            "find" => return self.find(shown, arguments, state),
+            "git" => return Ok(self.git(shown, arguments, state)),
+            "sed" | "gsed" => return Ok(sed::effects_of(shown, arguments)),
+            "awk" | "gawk" | "mawk" | "nawk" => return Ok(awk::effects_of(shown, arguments)),
+            _ => {}
+        }
+        let text = |index: usize| arguments.get(index).and_then(Word::text);
+        match programs::lookup(unversioned(name), text(0), text(1)) {
+            Some(program) if program.runs => self.runs(program, shown, arguments, state),
+            Some(program) => {
+                let mut effects = options::effects_of(program, shown, arguments);
+                if self.captures > 0 && prints_without_end(name, arguments) {
+                    effects.acts();
+                    effects.why = Some(format!("bash would keep all that `{name}` prints"));
+                }
+                Ok(effects)
+            }
+            // A program that no table describes may take any word for a command: this line only.
+            None => Ok(CommandEffects::new(shown, Nature::Effects, 0)),
+        }
+    }
+
+    /// `uv run pytest …`: "always" covers what it would cover without the runner, behind it.
+    pub(super) fn runs(
+        &mut self,
+        program: &programs::Program,
+        shown: Vec<String>,
+        arguments: &[Word],
+        state: &ShellState,
+    ) -> Result<CommandEffects, Unclear> {
+        let skipped = program.skipped.min(arguments.len());
+        let is_plain = |word: &Word| word.text().is_some_and(|text| !text.starts_with('-'));
+        let inner = arguments.get(skipped..).filter(|inner| inner.first().is_some_and(is_plain));
+        let mut effects = options::effects_of(program, shown, arguments);
+        effects.acts();
+        effects.prefix = 0;
+        if let Some(inner) = inner {
+            let inner_effects = self.effects_of(inner, &state.fresh())?;
+            effects.prefix = if inner_effects.prefix == 0 { 0 } else { 1 + skipped + inner_effects.prefix };
+            effects.only_this_line = inner_effects.only_this_line;
+            effects.reads.extend(inner_effects.reads);
+            effects.writes.extend(inner_effects.writes);
+            effects.hosts.extend(inner_effects.hosts);
+            effects.network = effects.network.max(inner_effects.network);
+            if let Nature::Unclear(_) = inner_effects.nature {
+                effects.nature = inner_effects.nature;
+            }
+        }
+        Ok(effects)
+    }
+
+    fn find(
+        &mut self,
+        shown: Vec<String>,
+        arguments: &[Word],
+        state: &ShellState,
+    ) -> Result<CommandEffects, Unclear> {
+        let reading = find::read(arguments);
+        let mut effects = CommandEffects::new(shown, Nature::ReadOnly, 0);
+        effects.reads = reading.starts.iter().map(Word::place).collect();
+        if reading.follows {
+            effects.follow_links();
+        }
+        effects.writes = reading.writes;
+        if !effects.writes.is_empty() || reading.strange {
+            effects.acts();
+        }
+        for inner in reading.commands {
+            self.command(&inner, &[], state.fresh())?;
+        }
+        Ok(effects)
+    }
+
+    fn git(&mut self, shown: Vec<String>, arguments: &[Word], state: &ShellState) -> CommandEffects {
+        let mut effects = git::effects_of(shown, arguments);
+        let moved = |directory: &PathBuf| match &effects.directory {
+            Some(moved) => self.located(directory, moved),
+            None => directory.clone(),
+        };
+        let directories: Vec<PathBuf> = state.directories().unwrap_or_default().iter().map(moved).collect();
+        let is_plain =
+            |directory: &PathBuf| self.context.disk.repository(directory) == crate::Repository::Plain;
+        if effects.nature == Nature::ReadOnly && !directories.iter().all(is_plain) {
+            effects.acts();
+        }
+        let Some(part) = effects.shows.take() else { return effects };
+        for directory in &directories {
+            let (files, unnamed) = self.shown_by_git(&part, directory);
+            effects.reads.extend(files.iter().map(|file| PathWord::At(file.to_string_lossy().into_owned())));
+            effects.reads.extend(self.compared_by_git(&part, directory));
+            if unnamed == Unnamed::Some {
+                effects.acts();
+                effects.prefix = 0;
+            }
+        }
+        effects
+    }
+}
+
+/// `pip3.11` is `pip`; other digits belong to names.
+fn unversioned(name: &str) -> &str {
+    match name.strip_prefix("pip") {
+        Some(version) if version.chars().all(|character| character.is_ascii_digit() || character == '.') => {
+            "pip"
+        }
+        Some(_) | None => name,
+    }
+}
+
+/// Programs that print for ever, or as much as a number says. What is printed between `$(` and `)` is kept in
+/// memory.
+fn prints_without_end(name: &str, arguments: &[Word]) -> bool {
+    const DEVICES: [&str; 4] = ["/dev/zero", "/dev/urandom", "/dev/random", "/dev/full"];
+    let is_short = |word: &Word| word.text().is_some_and(|text| text.len() <= 5);
+    match name {
+        "yes" => true,
+        "seq" => !arguments.iter().all(is_short),
+        _ => arguments.iter().filter_map(Word::text).any(|text| DEVICES.contains(&text)),
+    }
+}

@@ -1,0 +1,214 @@
+//! `find`: where it starts, what it runs and what it writes.
+
+use super::word::{ANY_DEPTH, ANY_FILE, PathWord, Word, WordPart};
+
+#[derive(Debug, Default)]
+pub(super) struct FindExpression {
+    pub(super) starts: Vec<Word>,
+    pub(super) writes: Vec<PathWord>,
+    /// Commands it runs, `{}` replaced by some file below its starts.
+    pub(super) commands: Vec<Vec<Word>>,
+    /// Every test of it has to hold.
+    is_plain: bool,
+    /// What it names from here on are files themselves, no links to any.
+    only_files: bool,
+    /// It goes where links lead.
+    pub(super) follows: bool,
+    /// Something that is not known here.
+    pub(super) strange: bool,
+}
+
+/// Tests and actions that only look, by how many words they take.
+const ALONE: &[&str] = &[
+    "-print",
+    "-print0",
+    "-ls",
+    "-prune",
+    "-quit",
+    "-empty",
+    "-readable",
+    "-writable",
+    "-executable",
+    "-nouser",
+    "-nogroup",
+    "-true",
+    "-false",
+    "-depth",
+    "-d",
+    "-mount",
+    "-xdev",
+    "-follow",
+    "-daystart",
+    "-noleaf",
+    "-warn",
+    "-nowarn",
+    "-o",
+    "-or",
+    "-a",
+    "-and",
+    "-not",
+    "!",
+    "(",
+    ")",
+    ",",
+    "-ignore_readdir_race",
+    "-H",
+    "-L",
+    "-P",
+    "-E",
+    "-X",
+    "-x",
+    "-s",
+];
+const WITH_ONE: &[&str] = &[
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-iwholename",
+    "-regex",
+    "-iregex",
+    "-lname",
+    "-ilname",
+    "-type",
+    "-xtype",
+    "-size",
+    "-mtime",
+    "-ctime",
+    "-atime",
+    "-mmin",
+    "-cmin",
+    "-amin",
+    "-newer",
+    "-anewer",
+    "-cnewer",
+    "-samefile",
+    "-user",
+    "-group",
+    "-uid",
+    "-gid",
+    "-perm",
+    "-links",
+    "-inum",
+    "-maxdepth",
+    "-mindepth",
+    "-printf",
+    "-fstype",
+    "-used",
+    "-regextype",
+    "-context",
+];
+
+pub(super) fn read(arguments: &[Word]) -> FindExpression {
+    let mut reading = FindExpression::default();
+    let is_expression = |word: &Word| {
+        let beginning = word.beginning();
+        beginning.starts_with('-') && beginning.len() > 1
+            || matches!(word.text(), Some("(" | "!" | ")" | ","))
+    };
+    let mut index = 0;
+    while index < arguments.len()
+        && (!is_expression(&arguments[index]) || matches!(arguments[index].text(), Some("-H" | "-L" | "-P")))
+    {
+        if !is_expression(&arguments[index]) {
+            reading.strange |= arguments[index].may_be_option();
+            reading.starts.push(arguments[index].clone());
+        }
+        index += 1;
+    }
+    if reading.starts.is_empty() {
+        reading.starts.push(Word::known("."));
+    }
+    let is_one_of =
+        |words: &[&str]| arguments.iter().any(|word| word.text().is_some_and(|text| words.contains(&text)));
+    reading.is_plain = !is_one_of(&["-o", "-or", ",", "!", "-not", "(", "-L", "-H", "-follow"]);
+    reading.follows = arguments.iter().any(|word| matches!(word.text(), Some("-L" | "-follow")));
+    while index < arguments.len() {
+        index += expression(&arguments[index..], &mut reading);
+    }
+    reading
+}
+
+/// One test or action; how many words it took.
+fn expression(words: &[Word], reading: &mut FindExpression) -> usize {
+    let Some(name) = words[0].text() else {
+        reading.strange = true;
+        return 1;
+    };
+    match name {
+        "-delete" => {
+            reading.writes.extend(reading.starts.iter().map(Word::place));
+            1
+        }
+        "-fprint" | "-fprint0" | "-fls" => {
+            reading.writes.push(words.get(1).map_or(PathWord::Unknown, Word::place));
+            2
+        }
+        "-fprintf" => {
+            reading.writes.push(words.get(1).map_or(PathWord::Unknown, Word::place));
+            3
+        }
+        "-exec" | "-execdir" | "-ok" | "-okdir" => {
+            let end = (1..words.len()).find(|at| ends(words, *at));
+            // What is not known may be its end.
+            let scanned = &words[1..end.unwrap_or(words.len())];
+            reading.strange |= end.is_none() || scanned.iter().any(|word| word.text().is_none());
+            let end = end.unwrap_or(words.len());
+            let inner = words.get(1..end).unwrap_or_default();
+            for start in &reading.starts {
+                let command: Vec<Word> =
+                    inner.iter().map(|word| filled(word, start, reading.only_files)).collect();
+                reading.commands.push(command);
+            }
+            // There the name is looked for in every directory it comes to.
+            reading.strange |= name.ends_with("dir") || inner.is_empty();
+            end + 1
+        }
+        _ if ALONE.contains(&name) => 1,
+        _ if WITH_ONE.contains(&name) || name.starts_with("-newer") => {
+            reading.strange |= words.get(1).is_none_or(Word::may_be_several);
+            let is_file = words.get(1).is_some_and(|kind| kind.text() == Some("f"));
+            reading.only_files |= name == "-type" && is_file && reading.is_plain;
+            2
+        }
+        _ => {
+            reading.strange = true;
+            1
+        }
+    }
+}
+
+/// Whether the command of `-exec` and its like ends with this word. A plus ends it behind `{}` only, and never
+/// that of `-ok`.
+fn ends(words: &[Word], at: usize) -> bool {
+    match words[at].text() {
+        Some(";") => true,
+        Some("+") => {
+            words[at - 1].text() == Some("{}")
+                && words[0].text().is_some_and(|name| name.starts_with("-exec"))
+        }
+        Some(_) | None => false,
+    }
+}
+
+/// `{}` is some file below the start.
+fn filled(word: &Word, start: &Word, only_files: bool) -> Word {
+    match word.text() {
+        Some("{}") => {
+            let mut pieces = start.pieces.clone();
+            pieces.push(WordPart::Text("/".to_owned()));
+            pieces.push(WordPart::Wild(if only_files { ANY_FILE } else { ANY_DEPTH }.to_owned()));
+            let merged = match pieces.as_slice() {
+                [WordPart::Text(first), WordPart::Text(_), wild] => {
+                    vec![WordPart::Text(format!("{first}/")), wild.clone()]
+                }
+                _ => pieces,
+            };
+            Word { pieces: merged, source: "{}".to_owned(), splits: start.splits }
+        }
+        // Within a text it is put in as it is, and may mean anything to who reads that text.
+        Some(text) if text.contains("{}") => Word::unknown(text),
+        _ => word.clone(),
+    }
+}

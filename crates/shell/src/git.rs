@@ -1,0 +1,166 @@
+//! `git`: its own options before the subcommand, then the table. Whether the repository is harmless is asked
+//! elsewhere.
+
+use crate::Nature;
+
+use super::effects::CommandEffects;
+use super::options;
+use super::programs::{self, Program};
+use super::tracked;
+use super::word::{PathWord, Word};
+
+pub(super) fn effects_of(mut shown: Vec<String>, arguments: &[Word]) -> CommandEffects {
+    let global = match global_options(arguments) {
+        Ok(global) => global,
+        Err(Other::Unclear(reason)) => return unclear(shown, reason),
+        Err(Other::Nature(nature)) => return CommandEffects::new(shown, nature, 0),
+    };
+    let rest = &arguments[global.words..];
+    let program = shown.remove(0);
+    shown.drain(..global.words);
+    shown.insert(0, program);
+    let subcommand = rest.first().and_then(Word::text);
+    let entry = subcommand.and_then(|subcommand| entry(subcommand, rest));
+    let mut effects = match entry {
+        Some(entry) => options::effects_of(entry, shown, rest),
+        // It may be an alias, and an alias may run anything.
+        None => CommandEffects::new(shown, Nature::Effects, 0),
+    };
+    if verifies(rest) || rest.iter().any(reaches_further) {
+        effects.acts();
+    }
+    let shows = entry.filter(|entry| options::shows(entry, rest));
+    if let Some(entry) = shows {
+        note_shown(&mut effects, entry, rest, global.is_literal);
+    }
+    if effects.nature == Nature::ReadOnly || shows.is_some() {
+        note_named_files(&mut effects, rest, global.is_literal);
+    }
+    effects.directory = global.directory;
+    effects
+}
+
+/// What is between `git` and its subcommand.
+#[derive(Default)]
+struct GlobalOptions {
+    /// How many words that are.
+    words: usize,
+    /// Where git works instead of where the shell is.
+    directory: Option<String>,
+    /// Words that begin with a colon are names like others.
+    is_literal: bool,
+}
+
+/// Why the subcommand does not matter.
+enum Other {
+    Unclear(&'static str),
+    Nature(Nature),
+}
+
+fn global_options(arguments: &[Word]) -> Result<GlobalOptions, Other> {
+    let mut global = GlobalOptions::default();
+    while let Some(word) = arguments.get(global.words) {
+        let text = word.text().ok_or(Other::Unclear("the subcommand of git is not known before it runs"))?;
+        match text {
+            "--no-pager" | "-P" | "--no-optional-locks" | "--literal-pathspecs" | "--no-replace-objects" => {
+                global.is_literal |= text == "--literal-pathspecs";
+                global.words += 1
+            }
+            "-C" => match arguments.get(global.words + 1).map(Word::place) {
+                Some(PathWord::At(path)) => {
+                    let base = global.directory.take().unwrap_or_default();
+                    let joined = std::path::Path::new(&base).join(path);
+                    global.directory = joined.to_str().map(str::to_owned);
+                    global.words += 2;
+                }
+                _ => return Err(Other::Unclear("where git works is not known before it runs")),
+            },
+            "-c" => return Err(Other::Unclear("git is given settings, and settings can run programs")),
+            "--version" if arguments.len() == 1 => return Err(Other::Nature(Nature::ReadOnly)),
+            _ if text.starts_with("--config-env") || text.starts_with("--exec-path") => {
+                return Err(Other::Unclear("git is told which programs to run"));
+            }
+            _ if text.starts_with('-') => return Err(Other::Nature(Nature::Effects)),
+            _ => break,
+        }
+    }
+    Ok(global)
+}
+
+/// The entry of a subcommand, with its second word where the table has one for both.
+fn entry(subcommand: &str, rest: &[Word]) -> Option<&'static Program> {
+    let second = rest.get(1).and_then(Word::text);
+    // `git config user.name` only tells it.
+    let is_key = |word: &str| !word.starts_with('-') && word.contains('.');
+    let tells = subcommand == "config" && rest.len() == 2 && second.is_some_and(is_key);
+    let second = if tells { Some("get") } else { second };
+    let longer = second.map(|second| format!("{subcommand} {second}"));
+    longer
+        .and_then(|longer| programs::lookup_exactly("git", &longer))
+        .or_else(|| programs::lookup_exactly("git", subcommand))
+}
+
+/// Which part of the repository it prints.
+fn note_shown(effects: &mut CommandEffects, entry: &Program, rest: &[Word], is_literal: bool) {
+    let subcommand = rest.first().and_then(Word::text);
+    let is_grep = subcommand == Some("grep");
+    let compares = subcommand == Some("diff");
+    let mut part = options::part(entry, rest);
+    (part.is_here, part.compares, part.is_literal) = (is_grep, compares, is_literal);
+    effects.shows = Some(part);
+    // Then it searches or compares what it does not track, too.
+    if (is_grep || compares) && options::has_one_of(rest, "\0", &UNTRACKED) {
+        // A pattern or a magic word may mean any file, from the top of the repository on.
+        let is_magic = |word: &Word| word.text().is_none_or(|text| text.contains(['*', '?', '[', '\\', ':']));
+        if rest.iter().any(is_magic) {
+            effects.acts();
+        }
+        let names_none = effects.reads.is_empty();
+        options::search_through(effects, names_none);
+    }
+}
+
+/// The files that its words name, but for those that it is told to leave out.
+fn note_named_files(effects: &mut CommandEffects, rest: &[Word], is_literal: bool) {
+    let left_out: Vec<&str> = match is_literal {
+        true => Vec::new(),
+        false => {
+            rest.iter().filter_map(Word::text).filter(|text| tracked::excluded(text).is_some()).collect()
+        }
+    };
+    let texts = rest.iter().filter_map(Word::text).filter(|text| !left_out.contains(text));
+    effects.reads.retain(|place| !matches!(place, PathWord::At(path) if left_out.contains(&path.as_str())));
+    effects.reads.extend(texts.filter_map(named_file).map(PathWord::At));
+}
+
+/// Options with which git looks at files that it does not track.
+const UNTRACKED: [&str; 2] = ["untracked", "no-index"];
+
+/// Options with which git writes or runs something, or reads outside of the repository, wherever they stand:
+/// what seems to be a value, or behind `--`, may be one to git.
+fn reaches_further(word: &Word) -> bool {
+    const OPTIONS: [&str; 6] = ["--out", "--ext", "--textc", "--show-sig", "--contents", "--open"];
+    OPTIONS.iter().any(|option| word.beginning().starts_with(option))
+}
+
+/// Whether a format asks for signatures: then git runs the program that checks them, and that one keeps files.
+fn verifies(words: &[Word]) -> bool {
+    let is_format = |word: &Word| {
+        ["--format", "--pretty", "--sort"].iter().any(|option| word.beginning().starts_with(option))
+    };
+    words.iter().enumerate().any(|(at, word)| match word.text() {
+        Some(text) => ["%G", "%+G", "%-G", "% G", "signature"].iter().any(|asks| text.contains(asks)),
+        None => is_format(word) || at.checked_sub(1).is_some_and(|before| is_format(&words[before])),
+    })
+}
+
+/// The file in `HEAD:file`, `:0:file`, `:(top)file`, `:/file` and `-L1,5:file`.
+fn named_file(text: &str) -> Option<String> {
+    let (_, path) = text.rsplit_once(':').filter(|_| !text.starts_with("--"))?;
+    let path = path.rsplit_once(')').map_or(path, |(_, path)| path).trim_start_matches(['/', '!', '^']);
+    (!path.is_empty()).then(|| path.to_owned())
+}
+
+fn unclear(shown: Vec<String>, reason: &str) -> CommandEffects {
+    CommandEffects::new(shown, Nature::Unclear(reason.to_owned()), 0)
+}

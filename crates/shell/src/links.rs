@@ -1,0 +1,127 @@
+//! Links that no path names: a pattern fits them, a search follows them. A look that leads to a question; a
+//! link that is named plainly is judged by where it leads.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::secrets::matches;
+use super::word::PathWord;
+use super::{Reader, real_paths, tree_walk};
+use crate::{Disk, EntryKind};
+
+/// A symbolic link that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SymbolicLink {
+    /// Below the directory that was looked at.
+    pub(super) at: PathBuf,
+    /// Where it really leads; below the root as the root is named.
+    pub(super) to: PathBuf,
+}
+
+/// The links in `directory` and below.
+fn links(disk: &dyn Disk, directory: &Path, root: &Path) -> Vec<SymbolicLink> {
+    let real_root = real_paths::real_root(disk, root);
+    let mut found = Vec::new();
+    tree_walk::look(disk, directory, |path, kind| {
+        if kind == EntryKind::Link {
+            found.extend(link(disk, path, directory, root, &real_root));
+        }
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+fn link(
+    disk: &dyn Disk,
+    path: &Path,
+    directory: &Path,
+    root: &Path,
+    real_root: &Path,
+) -> Option<SymbolicLink> {
+    // One that leads nowhere is nothing to a command that reads.
+    disk.kind(path)?;
+    let to = disk.real(path)?;
+    let to = to.strip_prefix(real_root).map(|below| root.join(below)).unwrap_or(to);
+    Some(SymbolicLink { at: path.strip_prefix(directory).ok()?.to_path_buf(), to })
+}
+
+impl Reader<'_> {
+    /// Whether what is at `place` may be reached through a link out of the root, or to what is not for agents.
+    pub(super) fn may_follow_link(&self, place: &PathWord, directory: &Path) -> bool {
+        let (below, pattern) = match place {
+            PathWord::Below { directory: below, pattern } => (below, Some(pattern.as_str())),
+            PathWord::Through(below) => (below, None),
+            PathWord::At(_) | PathWord::Unknown => return false,
+        };
+        let below = self.located(directory, below);
+        links(self.context.disk, &below, self.context.directory).iter().any(|link| match pattern {
+            Some(pattern) => fits(pattern, &link.at) && self.leads_away(&link.to),
+            // Most searches follow no link: only what would be a secret is worth a question.
+            None => self.leads_to_secret(&link.to),
+        })
+    }
+
+    fn leads_away(&self, to: &Path) -> bool {
+        !to.starts_with(self.context.directory) || self.context.restrictions.protects(to)
+    }
+
+    fn leads_to_secret(&self, to: &Path) -> bool {
+        let restrictions = self.context.restrictions;
+        restrictions.hides(to) || restrictions.hidden_paths().any(|hidden| hidden.starts_with(to))
+    }
+}
+
+/// The first names as bash would fit them, and no deeper than the pattern goes.
+fn fits(pattern: &str, at: &Path) -> bool {
+    if pattern.contains("**") {
+        return true;
+    }
+    let mut patterns = pattern.split('/').filter(|part| !part.is_empty());
+    at.iter().all(|name| {
+        let name = name.to_string_lossy();
+        patterns
+            .next()
+            .is_some_and(|part| (!name.starts_with('.') || part.starts_with('.')) && matches(part, &name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::test_disk::TestDisk;
+
+    #[test]
+    fn a_pattern_fits_links_as_deep_as_it_goes() {
+        for (pattern, at) in
+            [("n*", "notes"), ("*", "notes"), ("*/o*/x", "src/out"), ("o*/x", "out"), ("**", "a/b")]
+        {
+            assert!(fits(pattern, Path::new(at)), "{pattern} {at}");
+        }
+        for (pattern, at) in [("m*", "notes"), ("*", "src/out"), ("*", ".hidden"), ("*/x*", "src/out")] {
+            assert!(!fits(pattern, Path::new(at)), "{pattern} {at}");
+        }
+    }
+
+    #[test]
+    fn links_are_told_with_where_they_lead_and_the_root_by_its_name() {
+        let place = tempfile::tempdir().unwrap();
+        let base = place.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("real/src")).unwrap();
+        symlink("real", base.join("root")).unwrap();
+        symlink("src", base.join("real/inner")).unwrap();
+        symlink("../..", base.join("real/src/up")).unwrap();
+        symlink("missing", base.join("real/src/dangling")).unwrap();
+        let root = base.join("root");
+        let mut found = links(&TestDisk, &root, &root);
+        found.sort_by(|one, other| one.at.cmp(&other.at));
+        assert_eq!(
+            found,
+            [
+                SymbolicLink { at: "inner".into(), to: root.join("src") },
+                SymbolicLink { at: "src/up".into(), to: base.clone() }
+            ]
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! Characters become words: blanks split them, and what is left of each is put together.
+
+use super::{Quotes, ShellChar};
+use crate::word::{Word, WordPart};
+
+/// Blanks that come from variables end words.
+pub(super) fn split(marks: Vec<ShellChar>) -> Vec<Vec<ShellChar>> {
+    let mut words = vec![Vec::new()];
+    for mark in marks {
+        match mark {
+            ShellChar::Expanded(' ' | '\t' | '\n') => words.push(Vec::new()),
+            mark => {
+                if let Some(word) = words.last_mut() {
+                    word.push(mark);
+                }
+            }
+        }
+    }
+    if words.len() > 1 {
+        words.retain(|word| !word.is_empty());
+    }
+    words
+}
+
+pub(super) fn word(marks: &[ShellChar], source: &str) -> Word {
+    let mut pieces: Vec<WordPart> = Vec::new();
+    let mut splits = false;
+    for mark in marks {
+        match mark {
+            ShellChar::Plain(wild @ ('*' | '?' | '[')) | ShellChar::Expanded(wild @ ('*' | '?' | '[')) => {
+                pieces.push(WordPart::Wild(wild.to_string()));
+            }
+            ShellChar::Plain(character) | ShellChar::Quoted(character) | ShellChar::Expanded(character) => {
+                match pieces.last_mut() {
+                    Some(WordPart::Text(text)) => text.push(*character),
+                    _ => pieces.push(WordPart::Text(character.to_string())),
+                }
+            }
+            ShellChar::Open(piece, quotes) => {
+                // A name that fits a pattern may hold blanks.
+                splits |= matches!(piece, WordPart::Unknown | WordPart::Chosen(_)) && *quotes == Quotes::None;
+                pieces.push(piece.clone());
+            }
+        }
+    }
+    Word { pieces, source: source.to_owned(), splits }
+}

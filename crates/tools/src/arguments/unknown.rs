@@ -1,0 +1,86 @@
+//! Fields that a tool does not have. A call that only reads goes without them, and any call goes without
+//! remarks about itself; every other call is refused: the field may have been what it was about. What is left
+//! out is told.
+
+use attache_core::ports::tool::{Effect, ToolSpec};
+use serde_json::{Map, Value};
+
+use super::aliases::{self, plain};
+
+/// How alike a name must be to be offered instead.
+const SIMILAR: f64 = 0.8;
+
+/// A field that means nothing where it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unknown {
+    /// Where: empty, or the object it was given in (`todos[]`).
+    place: String,
+    name: String,
+    /// What may have been meant.
+    aside: String,
+    /// What there is in its place.
+    allowed: String,
+}
+
+impl Unknown {
+    /// Adds the field, unless another item of the same list had it.
+    pub(super) fn add(all: &mut Vec<Self>, place: &str, name: &str, known: &Map<String, Value>) {
+        let alike = |field: &&String| strsim::jaro_winkler(&plain(field), &plain(name));
+        let nearest = known.keys().max_by(|one, other| alike(one).total_cmp(&alike(other)));
+        let nearest = nearest.filter(|field| alike(field) >= SIMILAR);
+        let aside = match (nearest, aliases::advice(name, known.keys())) {
+            (Some(field), _) => format!(" (did you mean `{field}`?)"),
+            (None, Some(advice)) => format!(" ({advice})"),
+            (None, None) => String::new(),
+        };
+        let allowed: Vec<_> = known.keys().map(|name| format!("`{name}`")).collect();
+        let (place, name, allowed) = (place.to_owned(), name.to_owned(), allowed.join(", "));
+        let unknown = Self { place, name, aside, allowed };
+        if !all.contains(&unknown) {
+            all.push(unknown);
+        }
+    }
+
+    fn in_words(&self) -> String {
+        let dot = if self.place.is_empty() { "" } else { "." };
+        format!("`{}{dot}{}`{}", self.place, self.name, self.aside)
+    }
+}
+
+/// Whether a call may go without these fields.
+pub(super) fn may_be_left_out(spec: &ToolSpec, unknown: &[Unknown]) -> bool {
+    match spec.effect {
+        Effect::ReadOnly | Effect::SessionOnly => true,
+        Effect::Mutates => unknown.iter().all(|field| aliases::is_remark(&field.name)),
+    }
+}
+
+/// Why a call is refused that may not.
+pub(super) fn refusal(unknown: &[Unknown]) -> String {
+    let (fields, are) = if unknown.len() == 1 { ("field", "is") } else { ("fields", "are") };
+    format!("{fields} {} {are} unknown; allowed are {}", names(unknown), allowed(unknown))
+}
+
+/// What the model is told of a call that went without them.
+pub(super) fn note(spec: &ToolSpec, unknown: &[Unknown]) -> String {
+    format!("[left out, unknown to {}: {}; allowed are {}]", spec.id, names(unknown), allowed(unknown))
+}
+
+fn names(unknown: &[Unknown]) -> String {
+    unknown.iter().map(Unknown::in_words).collect::<Vec<_>>().join(", ")
+}
+
+/// What there is in each place where something else was given.
+fn allowed(unknown: &[Unknown]) -> String {
+    let mut places: Vec<String> = Vec::new();
+    for field in unknown {
+        let allowed = match field.place.as_str() {
+            "" => field.allowed.clone(),
+            place => format!("{} in `{place}`", field.allowed),
+        };
+        if !places.contains(&allowed) {
+            places.push(allowed);
+        }
+    }
+    places.join("; ")
+}

@@ -1,0 +1,389 @@
+//! The directories a call may touch, held open, and what lies beneath them. Finds places for files, opens no
+//! file.
+//!
+//! A path is followed from the handle of a root, by the kernel where it can (`openat2`), else name by name
+//! (`roots/walk.rs`). What is found is a handle and a name, so that no link can be put in between
+//! afterwards.
+
+mod touched;
+mod walk;
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use attache_core::legible::visible_name;
+use attache_core::ports::tool::{Site, Workspace};
+use attache_core::scope::Guarded;
+use attache_sandbox::git_guard::{belongs_to_git, named_by_git};
+use attache_sandbox::paths::{normal, path_of};
+use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::files::FileError;
+use crate::limits::{NEAREST_ENTRIES, NEAREST_NAMES};
+use crate::paths::{below, most_similar, nearest_names, told};
+
+pub(crate) use touched::{real, touched};
+
+/// The roots of a session and what was granted beside them, with what stays out of reach inside.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenRoots {
+    roots: Vec<Arc<OpenRoot>>,
+    guarded: Arc<Guarded>,
+    scratch: PathBuf,
+    route: Route,
+    /// What may be led to, if that was judged already.
+    judged: Option<Arc<[PathBuf]>>,
+    /// What its user's configuration of git names in the roots, once something is to be changed.
+    named_by_git: Arc<OnceLock<Vec<PathBuf>>>,
+}
+
+#[derive(Debug)]
+struct OpenRoot {
+    handle: OwnedFd,
+    /// As the session names it, without `.` and `..`.
+    named: PathBuf,
+    /// Where the handle was when it was opened.
+    real: PathBuf,
+}
+
+/// Who follows a path that has no absolute link in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Kernel,
+    /// For kernels before 5.6, and sandboxes that know no `openat2`: both answer `ENOSYS` and end up here
+    /// anyway.
+    #[cfg_attr(not(test), allow(dead_code))]
+    Walk,
+}
+
+/// A place for a file: the deepest directory that exists, held open, and the names below it.
+#[derive(Debug)]
+pub(crate) struct FilePlace {
+    pub(crate) directory: OwnedFd,
+    /// Directories that are not there yet, outermost first.
+    pub(crate) missing: Vec<OsString>,
+    pub(crate) name: OsString,
+    pub(crate) presence: Presence,
+    /// Every link followed; what does not exist yet as it is named.
+    pub(crate) real: PathBuf,
+    /// The same with the root as the session names it: how a client knows the file.
+    pub(crate) named: PathBuf,
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(crate) enum Led {
+    /// To a root itself, which has no place in another directory.
+    Root {
+        real: PathBuf,
+        named: PathBuf,
+    },
+    Below(FilePlace),
+}
+
+impl Led {
+    fn named(&self) -> &Path {
+        match self {
+            Self::Root { named, .. } => named,
+            Self::Below(place) => &place.named,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Present,
+    Absent,
+}
+
+pub(crate) const DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+const ANYTHING: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+impl OpenRoots {
+    /// Of a call: only what was judged, if it has been judged.
+    pub(crate) fn of(site: &Site) -> Self {
+        Self { judged: site.judged.clone(), ..Self::new(&site.workspace, &site.granted) }
+    }
+
+    pub(crate) fn new(workspace: &Workspace, granted: &[PathBuf]) -> Self {
+        let named: Vec<PathBuf> = workspace.roots().chain(granted).map(|root| normal(root)).collect();
+        let roots = named
+            .iter()
+            .enumerate()
+            // A root below another adds nothing; kept, it would lead wherever a link put in its place points
+            // to.
+            .filter(|(index, root)| {
+                !named.iter().enumerate().any(|(other, outer)| {
+                    root.starts_with(outer) && (root.as_path() != outer || other < *index)
+                })
+            })
+            .map(|(_, root)| root.as_path())
+            // A file that was granted is reached from its directory; what was judged holds the call to it.
+            .chain(granted.iter().filter(|place| !place.is_dir()).filter_map(|place| place.parent()))
+            // A root that can't be opened (missing, no permission) is a root nothing lies below.
+            .filter_map(|root| OpenRoot::open(root).ok().map(Arc::new))
+            .collect();
+        let scratch = normal(&workspace.scratch);
+        let (guarded, named_by_git) = (Arc::clone(&workspace.guarded), Arc::default());
+        Self { roots, guarded, scratch, route: Route::Kernel, judged: None, named_by_git }
+    }
+
+    /// For what a call has made itself on the way to what was judged.
+    pub(crate) fn for_own_traces(&self) -> Self {
+        Self { judged: None, ..self.clone() }
+    }
+
+    /// Whether a path lies in the session's own scratch: such files are no client's.
+    pub(crate) fn is_scratch(&self, path: &Path) -> bool {
+        path.starts_with(&self.scratch) || path.starts_with(self.real_scratch())
+    }
+
+    /// Whether a path lies in a scratch directory that was not made yet: nothing can be there.
+    pub(crate) fn lacks_scratch_for(&self, path: &Path) -> bool {
+        path.starts_with(&self.scratch) && self.root_of(path).is_none()
+    }
+
+    /// Makes the scratch directory if `path` is in it: nothing else makes it before it is used.
+    pub(crate) fn with_scratch_for(&self, path: &Path) -> Result<Self, Errno> {
+        let mut reach = self.clone();
+        if self.lacks_scratch_for(path) {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.scratch);
+            made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            reach.roots.push(Arc::new(OpenRoot::open(&self.scratch)?));
+        }
+        Ok(reach)
+    }
+
+    /// Refuses what must not be seen. `real` has no links in it.
+    pub(crate) fn may_show(&self, real: &Path) -> Result<(), FileError> {
+        self.guarded
+            .hides(real, &self.real_scratch())
+            .map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
+    }
+
+    /// Refuses what must not be changed, whether it exists or not. `named` is as the call names it, `real` has
+    /// no links in it.
+    pub(crate) fn may_change(&self, named: &Path, real: &Path) -> Result<(), FileError> {
+        let protected = self.guarded.protects(real, &self.real_scratch());
+        let reason = protected.or_else(|| belongs_to_git(named, real)).or_else(|| self.run_by_git(real));
+        reason.map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
+    }
+
+    /// Why a file is its user's own: git runs or obeys it when they call it.
+    fn run_by_git(&self, real: &Path) -> Option<String> {
+        if real.starts_with(self.real_scratch()) {
+            return None;
+        }
+        let look = || {
+            let roots = self.roots.iter().map(|root| root.real.clone());
+            named_by_git(&roots.filter(|root| *root != self.real_scratch()).collect::<Vec<_>>())
+        };
+        let is_named = self.named_by_git.get_or_init(look).iter().any(|named| real.starts_with(named));
+        is_named.then(|| {
+            format!(
+                "{} is protected: the user's configuration of git runs or reads it, so it may not be changed by an agent",
+                real.display()
+            )
+        })
+    }
+
+    /// Follows `path`, which is absolute and normal, to its place beneath a root.
+    pub(crate) fn resolve(&self, path: &Path) -> Result<FilePlace, FileError> {
+        match self.follow(path)? {
+            Led::Below(place) => Ok(place),
+            Led::Root { .. } => Err(FileError::Directory { path: path.to_owned() }),
+        }
+    }
+
+    /// The same where a root will do.
+    pub(crate) fn follow(&self, path: &Path) -> Result<Led, FileError> {
+        let led = self.find(path)?;
+        match &self.judged {
+            Some(judged) if !judged.iter().any(|judged| judged == led.named()) => {
+                Err(FileError::Unjudged { path: path.to_owned(), named: led.named().to_owned() })
+            }
+            Some(_) | None => Ok(led),
+        }
+    }
+
+    /// A directory for reading, and where it really is.
+    pub(crate) fn directory(&self, path: &Path) -> Result<(OwnedFd, PathBuf), FileError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let failed = |error| FileError::io(path, "opened", error);
+        match self.follow(path)? {
+            Led::Root { real, .. } => {
+                let root = self.roots.iter().find(|root| root.real == real);
+                let root = root.ok_or_else(|| FileError::Outside { path: path.to_owned() })?;
+                Ok((fs::openat(&root.handle, ".", flags, Mode::empty()).map_err(failed)?, real))
+            }
+            Led::Below(place) => {
+                let opened = fs::openat(&place.directory, &place.name, flags, Mode::empty());
+                Ok((opened.map_err(failed)?, place.real))
+            }
+        }
+    }
+
+    fn find(&self, path: &Path) -> Result<Led, FileError> {
+        let direct = match self.route {
+            Route::Kernel => self.direct(path),
+            Route::Walk => None,
+        };
+        let found = match direct {
+            Some(found) => found,
+            None => walk::walk(&self.roots, path).map_err(|error| FileError::io(path, "reached", error))?,
+        };
+        let outside = || FileError::Outside { path: path.to_owned() };
+        let found = found.ok_or_else(outside)?;
+        let Some(name) = found.name else {
+            return Ok(Led::Root { real: found.root.real.clone(), named: found.root.named.clone() });
+        };
+        // Asked of the handle and not put together: the directory may have been moved since it was entered.
+        let directory = path_of(&found.directory).map_err(|error| FileError::io(path, "reached", error))?;
+        let below = directory.strip_prefix(&found.root.real).map_err(|_| outside())?.to_owned();
+        let rest: PathBuf = found.missing.iter().chain([&name]).collect();
+        Ok(Led::Below(FilePlace {
+            directory: found.directory,
+            missing: found.missing,
+            name,
+            presence: found.presence,
+            real: directory.join(&rest),
+            named: found.root.named.join(below).join(&rest),
+        }))
+    }
+
+    /// By the kernel, as long as there is no absolute link on the way, no link at its end, and nothing changes
+    /// under it.
+    fn direct(&self, path: &Path) -> Option<Option<Resolved>> {
+        let (root, below) = self.root_of(path)?;
+        let (parent, name) = (below.parent()?, below.file_name()?);
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = fs::openat2(&root.handle, parent, flags, Mode::empty(), resolve).ok()?;
+        let presence = match file_type(&directory, name) {
+            Ok((_, FileType::Symlink)) => return None,
+            Ok(_) => Presence::Present,
+            Err(Errno::NOENT) => Presence::Absent,
+            Err(_) => return None,
+        };
+        let name = Some(name.to_owned());
+        Some(Some(Resolved { root: Arc::clone(root), directory, missing: Vec::new(), name, presence }))
+    }
+
+    fn root_of<'path>(&self, path: &'path Path) -> Option<(&Arc<OpenRoot>, &'path Path)> {
+        root_of(&self.roots, path)
+    }
+
+    /// Paths are compared as they really are, and so must this one be.
+    fn real_scratch(&self) -> PathBuf {
+        let root = self.roots.iter().find(|root| root.named == self.scratch);
+        root.map_or_else(|| self.scratch.clone(), |root| root.real.clone())
+    }
+
+    /// A real path as the model can use it in its next call.
+    fn told(&self, path: &Path) -> String {
+        // The first root is the workspace's.
+        told(self.roots.first().map_or(path, |root| below(&root.real, path)))
+    }
+
+    /// What a missing file may have been meant to be: near names beside it, or the directory where the path
+    /// ends.
+    pub(crate) fn hint(&self, place: &FilePlace) -> String {
+        let Some(directory) = place.real.ancestors().nth(place.missing.len() + 1) else {
+            return String::new();
+        };
+        let Ok(names) = names_in(&place.directory) else { return String::new() };
+        let mut shown = names.filter(|name| self.may_show(&directory.join(name)).is_ok());
+        let Some(missing) = place.missing.first() else {
+            return nearest_names(&place.name.to_string_lossy(), shown);
+        };
+        let below: PathBuf = place.missing.iter().skip(1).chain([&place.name]).collect();
+        let meant = |name: &String| directory.join(name).join(&below);
+        let wanted = missing.to_string_lossy();
+        let similar: Vec<String> = most_similar(&wanted, shown.by_ref()).take(NEAREST_NAMES).collect();
+        let there = similar.iter().map(meant).find(|path| path.exists() && self.may_show(path).is_ok());
+        match (there, similar.first()) {
+            (Some(path), _) => format!("; did you mean {}?", self.told(&path)),
+            (None, Some(name)) => {
+                format!(
+                    "; the path exists up to {}; the nearest name there is {}",
+                    self.told(directory),
+                    visible_name(name)
+                )
+            }
+            (None, None) => format!("; the path exists up to {}", self.told(directory)),
+        }
+    }
+}
+
+impl OpenRoot {
+    fn open(named: &Path) -> Result<Self, Errno> {
+        let handle = fs::open(named, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let real = path_of(&handle)?;
+        Ok(Self { handle, named: named.to_owned(), real })
+    }
+}
+
+/// Why nothing can be done in a workspace whose directory was removed. Told before anybody is asked for
+/// permission.
+pub(crate) fn gone_workspace(workspace: &Workspace) -> Option<String> {
+    let root = &workspace.root;
+    (!root.is_dir()).then(|| format!("the directory of the workspace, {}, is gone", root.display()))
+}
+
+/// What both routes find. Without a name it is the root itself.
+struct Resolved {
+    root: Arc<OpenRoot>,
+    directory: OwnedFd,
+    missing: Vec<OsString>,
+    name: Option<OsString>,
+    presence: Presence,
+}
+
+/// The innermost root that `path` is below by its name, and the rest of the path.
+fn root_of<'roots, 'path>(
+    roots: &'roots [Arc<OpenRoot>],
+    path: &'path Path,
+) -> Option<(&'roots Arc<OpenRoot>, &'path Path)> {
+    let matches = roots.iter().flat_map(|root| {
+        [&root.real, &root.named].map(|prefix| path.strip_prefix(prefix).ok().map(|rest| (root, rest)))
+    });
+    matches.flatten().min_by_key(|(_, rest)| rest.as_os_str().len())
+}
+
+/// What is there under this name, links not followed.
+fn file_type(directory: impl AsFd, name: &OsStr) -> Result<(OwnedFd, FileType), Errno> {
+    let handle = fs::openat(directory, name, ANYTHING, Mode::empty())?;
+    let kind = FileType::from_raw_mode(fs::fstat(&handle)?.st_mode);
+    Ok((handle, kind))
+}
+
+fn names_in(directory: &OwnedFd) -> Result<impl Iterator<Item = String>, Errno> {
+    // The handle only marks the place; this one can be read from.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let readable = fs::openat(directory, ".", flags, Mode::empty())?;
+    let entries = fs::Dir::new(readable)?;
+    Ok(entries
+        .take(NEAREST_ENTRIES)
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "." && name != ".."))
+}
+
+#[cfg(test)]
+impl OpenRoots {
+    /// As on a kernel without `openat2`.
+    pub(crate) fn by_walking(mut self) -> Self {
+        self.route = Route::Walk;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! Commands that outlive their call: named, capped, read bit by bit, ended with their session. They are trees
+//! like any other, so they die with us, too.
+
+mod log;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use attache_core::ids::SessionId;
+use attache_core::ports::ToolRuntime;
+use attache_sandbox::process::{CommandEnd, ExitCause, Gone, Sink};
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::sync::{Notify, watch as channel};
+
+use super::granted::GrantedCommand;
+use super::result::early_end;
+use crate::bounded::Bounded;
+use crate::limits::{
+    BACKGROUND_ENDED, BACKGROUND_GATHER_TIME, BACKGROUND_LEAVE_TIME, BACKGROUND_PROCESSES,
+    BACKGROUND_START_TIME, BACKGROUND_STOP_TIME, BACKGROUND_TIME,
+};
+
+use log::Log;
+
+/// What each session has running. Why a lock: calls of several sessions come and go side by side.
+#[derive(Debug, Default)]
+pub(crate) struct Background(Mutex<HashMap<SessionId, Started>>);
+
+#[derive(Debug, Default)]
+struct Started {
+    /// Names are not used twice.
+    count: u32,
+    /// Oldest first. One that has ended stays until somebody was told.
+    processes: Vec<Arc<Process>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) name: String,
+    pub(crate) command: String,
+    since: Instant,
+    /// Why a lock: its thread writes, calls read.
+    log: Mutex<Log>,
+    /// Closing it asks the tree to end. Why a lock: whoever comes first takes it.
+    lifeline: Mutex<Option<OwnedFd>>,
+    /// Told whenever it prints.
+    printed: Notify,
+    ended: channel::Receiver<Option<Result<CommandEnd, String>>>,
+}
+
+/// What is new of a process.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) output: Bounded,
+    /// In a few words.
+    pub(crate) state: String,
+    pub(crate) log: std::path::PathBuf,
+}
+
+impl Background {
+    /// Starts it and gives it a moment to fail. An error is for the model.
+    pub(super) async fn start(
+        &self,
+        granted: GrantedCommand,
+        time: Option<Duration>,
+        runtime: &ToolRuntime,
+    ) -> Result<Arc<Process>, String> {
+        let failed = |error: io::Error| format!("could not be started: {error}");
+        let session = runtime.site.workspace.session_id.clone();
+        let (cancelled, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+        let (tell, ended) = channel::channel(None);
+        let process = {
+            let mut sessions = self.sessions();
+            let started = sessions.entry(session.clone()).or_default();
+            started.make_room()?;
+            started.count += 1;
+            let name = named(started.count);
+            let log = Log::create(&runtime.site.workspace.scratch, &name).map_err(failed)?;
+            let process = Arc::new(Process {
+                name,
+                command: granted.command.clone(),
+                since: Instant::now(),
+                log: Mutex::new(log),
+                lifeline: Mutex::new(Some(lifeline)),
+                printed: Notify::new(),
+                ended,
+            });
+            started.processes.push(Arc::clone(&process));
+            process
+        };
+        let watched = Arc::clone(&process);
+        // A thread of its own: those of the runtime are waited for when that ends.
+        let thread = std::thread::Builder::new().name("background".to_owned()).spawn(move || {
+            let ended = follow(&granted, &cancelled, time, &watched).map_err(|error| error.to_string());
+            tell.send_replace(Some(ended));
+        });
+        if let Err(error) = thread {
+            self.forget(&session, &process.name);
+            return Err(failed(error));
+        }
+        tokio::select! {
+            () = process.until_ended(BACKGROUND_START_TIME) => {}
+            () = runtime.cancel.cancelled() => {
+                process.stop().await;
+                self.forget(&session, &process.name);
+                return Err(format!("cancelled{}", early_end(process.tree())));
+            }
+        }
+        Ok(process)
+    }
+
+    pub(crate) fn all(&self, session: &SessionId) -> Vec<Arc<Process>> {
+        self.sessions().get(session).map(|started| started.processes.clone()).unwrap_or_default()
+    }
+
+    /// The one of that name. An error is for the model.
+    pub(crate) fn find(&self, session: &SessionId, name: &str) -> Result<Arc<Process>, String> {
+        let all = self.all(session);
+        if let Some(process) = all.iter().find(|process| process.name == name) {
+            return Ok(Arc::clone(process));
+        }
+        let started = self.sessions().get(session).map_or(0, |started| started.count);
+        let is_over = (1..=started).any(|number| named(number) == name);
+        let why = match is_over {
+            true => "it has ended, and its end was told",
+            false => {
+                "no command of this name was started since attache started; a restart ends background commands"
+            }
+        };
+        let names: Vec<&str> = all.iter().map(|process| process.name.as_str()).collect();
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        Err(format!("there is no `{name}`: {why}. In the background now: {known}"))
+    }
+
+    pub(crate) fn forget(&self, session: &SessionId, name: &str) {
+        if let Some(started) = self.sessions().get_mut(session) {
+            started.processes.retain(|process| process.name != name);
+        }
+    }
+
+    /// Ends all of a session. What takes its time is killed later, at the latest with this process.
+    pub(crate) async fn leave(&self, session: &SessionId) {
+        let Some(started) = self.sessions().remove(session) else { return };
+        started.processes.iter().for_each(|process| process.ask_to_end());
+        let all = started.processes.iter().map(|process| process.until_ended(BACKGROUND_LEAVE_TIME));
+        for one in all.collect::<Vec<_>>() {
+            one.await;
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Started>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Started {
+    fn make_room(&mut self) -> Result<(), String> {
+        let running = self.processes.iter().filter(|process| process.is_running());
+        let names: Vec<&str> = running.map(|process| process.name.as_str()).collect();
+        if names.len() >= BACKGROUND_PROCESSES {
+            return Err(format!(
+                "{BACKGROUND_PROCESSES} commands run in the background already ({}); stop one first",
+                names.join(", ")
+            ));
+        }
+        let ended = self.processes.len() - names.len();
+        if ended >= BACKGROUND_ENDED
+            && let Some(oldest) = self.processes.iter().position(|process| !process.is_running())
+        {
+            self.processes.remove(oldest);
+        }
+        Ok(())
+    }
+}
+
+impl Process {
+    pub(crate) fn is_running(&self) -> bool {
+        self.ended.borrow().is_none()
+    }
+
+    /// What it printed since the last time, and how it is.
+    pub(crate) fn news(&self) -> News {
+        // Its end first: all it printed comes before that.
+        let state = self.state();
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        News { output: log.news(), state, log: log.path().to_owned() }
+    }
+
+    /// What was seen of its end.
+    fn tree(&self) -> Gone {
+        match &*self.ended.borrow() {
+            None => Gone::NotSeen,
+            Some(Ok(end)) => end.tree,
+            // There was nothing to end.
+            Some(Err(_)) => Gone::Seen,
+        }
+    }
+
+    pub(crate) fn state(&self) -> String {
+        match &*self.ended.borrow() {
+            None => format!("running for {} s", self.since.elapsed().as_secs()),
+            Some(Err(error)) => format!("not started: {error}"),
+            Some(Ok(end)) => match end.how {
+                ExitCause::Exited(code) => format!("exit {code}"),
+                ExitCause::Signalled(signal) => format!("killed by signal {signal}"),
+                ExitCause::TimedOut => format!("timed out{}", early_end(end.tree)),
+                ExitCause::Cancelled | ExitCause::TerminalClosed => match end.tree {
+                    Gone::Seen => "stopped".to_owned(),
+                    Gone::NotSeen => format!("stopped{}", early_end(end.tree)),
+                },
+                ExitCause::TooMuchMemory => "it used too much memory and was ended".to_owned(),
+                ExitCause::TooManyProcesses => "it had too many processes and was ended".to_owned(),
+                ExitCause::Lost => "ended from outside".to_owned(),
+            },
+        }
+    }
+
+    /// Asks the tree to end and waits until it is gone, or was not to be ended in time.
+    pub(crate) async fn stop(&self) {
+        self.ask_to_end();
+        self.until_ended(BACKGROUND_STOP_TIME).await;
+    }
+
+    /// Until it prints something or ends, and then for the rest of what it prints at once.
+    pub(crate) async fn until_news(&self, time: Duration) {
+        let has_news = || self.log.lock().unwrap_or_else(PoisonError::into_inner).has_news();
+        if has_news() || !self.is_running() {
+            return;
+        }
+        tokio::select! {
+            // A permit is kept where it printed since; an old one is not news.
+            () = async { while !has_news() { self.printed.notified().await } } => {
+                self.until_ended(BACKGROUND_GATHER_TIME).await;
+            }
+            () = self.until_ended(time) => {}
+        }
+    }
+
+    fn ask_to_end(&self) {
+        drop(self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    async fn until_ended(&self, time: Duration) {
+        let mut ended = self.ended.clone();
+        let waited = tokio::time::timeout(time, ended.wait_for(Option::is_some)).await;
+        drop(waited);
+    }
+}
+
+/// From the start to the end of the tree; blocks its thread.
+fn follow(
+    granted: &GrantedCommand,
+    cancel: &OwnedFd,
+    time: Option<Duration>,
+    process: &Process,
+) -> io::Result<CommandEnd> {
+    let mut writer = LogSink(process);
+    let (end, aftermath) = granted.run(cancel, time.unwrap_or(BACKGROUND_TIME), &mut writer)?;
+    aftermath.told.iter().for_each(|line| writer.output(format!("[{line}]\n").as_bytes()));
+    Ok(end)
+}
+
+/// The name of the nth.
+fn named(number: u32) -> String {
+    format!("bg_{number}")
+}
+
+struct LogSink<'a>(&'a Process);
+
+impl Sink for LogSink<'_> {
+    fn output(&mut self, bytes: &[u8]) {
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        self.0.printed.notify_one();
+    }
+
+    /// People look when the model does.
+    fn show(&mut self) {}
+}

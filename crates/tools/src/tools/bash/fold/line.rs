@@ -1,0 +1,211 @@
+//! The line under the cursor: written, overwritten, erased. Columns are characters; the width of a sign is not
+//! known here.
+
+/// Characters from here on are bytes that are none.
+const NO_TEXT: u32 = 0x11_0000;
+
+#[derive(Debug, Default)]
+pub(super) struct TerminalLine {
+    /// All of it, unless the cursor is within.
+    text: Vec<u8>,
+    cursor: Cursor,
+    /// All of it while the cursor is within.
+    cells: Cells,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cursor {
+    #[default]
+    End,
+    /// At the beginning of a line that is not empty. Most often its newline follows.
+    Start,
+    /// Where the cells say.
+    Within,
+}
+
+/// A line taken apart.
+#[derive(Debug, Default)]
+struct Cells {
+    characters: Vec<u32>,
+    at: usize,
+    /// The beginning of a character of which more may come.
+    partial: Vec<u8>,
+}
+
+impl Cells {
+    fn put(&mut self, run: &[u8]) {
+        self.partial.extend_from_slice(run);
+        let complete = self.partial.len() - unfinished(&self.partial);
+        self.put_whole(complete);
+    }
+
+    /// What was left of a character is what it is.
+    fn put_rest(&mut self) {
+        self.put_whole(self.partial.len());
+    }
+
+    fn put_whole(&mut self, bytes: usize) {
+        for character in characters(&self.partial[..bytes]) {
+            match self.characters.get_mut(self.at) {
+                Some(place) => *place = character,
+                None => self.characters.push(character),
+            }
+            self.at += 1;
+        }
+        self.partial.drain(..bytes);
+    }
+}
+
+impl TerminalLine {
+    pub(super) fn at_start(text: Vec<u8>) -> Self {
+        let cursor = if text.is_empty() { Cursor::End } else { Cursor::Start };
+        Self { text, cursor, cells: Cells::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.cells.characters.is_empty() && self.cells.partial.is_empty()
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.cursor == Cursor::End
+    }
+
+    /// Text without control characters.
+    pub(super) fn put(&mut self, run: &[u8]) {
+        match self.cursor {
+            Cursor::End => self.text.extend_from_slice(run),
+            Cursor::Start | Cursor::Within => self.within().put(run),
+        }
+    }
+
+    /// The first `limit` characters of a line that has more.
+    pub(super) fn overflow(&mut self, limit: usize) -> Option<Vec<u8>> {
+        let Cells { characters, at, .. } = &mut self.cells;
+        match self.cursor {
+            Cursor::End if self.text.len() > limit => Some(self.text.drain(..limit).collect()),
+            Cursor::Within if *at > limit => {
+                *at -= limit;
+                let mut part = Vec::new();
+                characters.drain(..limit).for_each(|character| push_character(&mut part, character));
+                Some(part)
+            }
+            Cursor::End | Cursor::Start | Cursor::Within => None,
+        }
+    }
+
+    /// Leaves the line empty.
+    pub(super) fn take_into(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.text);
+        if self.cursor == Cursor::Within {
+            let Cells { characters, partial, .. } = std::mem::take(&mut self.cells);
+            characters.into_iter().for_each(|character| push_character(out, character));
+            out.extend(partial);
+        }
+        self.cursor = Cursor::End;
+    }
+
+    pub(super) fn go_to_start(&mut self) {
+        match self.cursor {
+            Cursor::End if self.text.is_empty() => {}
+            Cursor::End | Cursor::Start => self.cursor = Cursor::Start,
+            Cursor::Within => self.settled().at = 0,
+        }
+    }
+
+    /// Not beyond the end.
+    pub(super) fn go_to_column(&mut self, column: usize) {
+        if column == 0 {
+            return self.go_to_start();
+        }
+        let cells = self.settled();
+        cells.at = column.min(cells.characters.len());
+    }
+
+    pub(super) fn column(&mut self) -> usize {
+        match self.cursor {
+            Cursor::Start => 0,
+            Cursor::End | Cursor::Within => self.settled().at,
+        }
+    }
+
+    pub(super) fn left(&mut self, count: usize) {
+        let cells = self.settled();
+        cells.at = cells.at.saturating_sub(count);
+    }
+
+    /// Beyond the end one blank keeps words apart, however far it goes: a few bytes must not become many.
+    pub(super) fn right(&mut self, count: usize) {
+        let cells = self.settled();
+        if count > cells.characters.len() - cells.at {
+            cells.characters.push(u32::from(b' '));
+        }
+        cells.at = (cells.at + count).min(cells.characters.len());
+    }
+
+    pub(super) fn erase(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn erase_right(&mut self) {
+        match self.cursor {
+            Cursor::End => {}
+            Cursor::Start => self.erase(),
+            Cursor::Within => {
+                let cells = self.settled();
+                cells.characters.truncate(cells.at);
+            }
+        }
+    }
+
+    /// The sign under the cursor included.
+    pub(super) fn erase_left(&mut self) {
+        let cells = self.settled();
+        match cells.characters.get_mut(..=cells.at) {
+            Some(left) => left.fill(u32::from(b' ')),
+            None => self.erase(),
+        }
+    }
+
+    /// The line taken apart, nothing of it awaited.
+    fn settled(&mut self) -> &mut Cells {
+        let cells = self.within();
+        cells.put_rest();
+        cells
+    }
+
+    fn within(&mut self) -> &mut Cells {
+        if self.cursor != Cursor::Within {
+            self.cells.characters.extend(characters(&self.text));
+            self.cells.at = match self.cursor {
+                Cursor::Start => 0,
+                Cursor::End | Cursor::Within => self.cells.characters.len(),
+            };
+            self.text.clear();
+            self.cursor = Cursor::Within;
+        }
+        &mut self.cells
+    }
+}
+
+fn characters(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        let valid = chunk.valid().chars().map(u32::from);
+        valid.chain(chunk.invalid().iter().map(|byte| NO_TEXT + u32::from(*byte)))
+    })
+}
+
+fn push_character(out: &mut Vec<u8>, character: u32) {
+    match char::from_u32(character) {
+        Some(character) => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        None => out.extend(u8::try_from(character - NO_TEXT)),
+    }
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let is_beginning = |count: &usize| {
+        let end = std::str::from_utf8(&bytes[bytes.len() - count..]);
+        matches!(end, Err(error) if error.valid_up_to() == 0 && error.error_len().is_none())
+    };
+    (1..=bytes.len().min(3)).find(is_beginning).unwrap_or(0)
+}

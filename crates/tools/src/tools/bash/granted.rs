@@ -1,0 +1,76 @@
+//! A command with what it was granted: starts it in the sandbox and follows it to the end of all it started.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
+use attache_sandbox::environment;
+use attache_sandbox::process::{CommandEnd, ProcessTree, Sink, watch};
+use attache_sandbox::programs::Programs;
+use attache_sandbox::{Aftermath, LazySandbox, Level, cautious};
+
+/// A command to be started, and what it was granted.
+#[derive(Debug)]
+pub(super) struct GrantedCommand {
+    pub(super) sandbox: LazySandbox,
+    pub(super) command: String,
+    pub(super) site: Site,
+    pub(super) network: NetworkGrant,
+    pub(super) writes: WriteGrant,
+}
+
+impl GrantedCommand {
+    /// From its start to the end of all it started. Blocks.
+    pub(super) fn run(
+        &self,
+        cancel: &OwnedFd,
+        time: Duration,
+        sink: &mut dyn Sink,
+    ) -> io::Result<(CommandEnd, Aftermath)> {
+        match (self.attempt(self.writes, cancel, time, sink), self.writes, self.sandbox.level()) {
+            // Something has changed while the sandbox was built: without anything to be written that does not
+            // matter.
+            (Err(error), WriteGrant::Granted, Level::Full) => {
+                let (end, mut aftermath) = self.attempt(WriteGrant::Withheld, cancel, time, sink)?;
+                aftermath.told.push(cautious(&error));
+                Ok((end, aftermath))
+            }
+            (first, _, _) => first,
+        }
+    }
+
+    fn attempt(
+        &self,
+        writes: WriteGrant,
+        cancel: &OwnedFd,
+        time: Duration,
+        sink: &mut dyn Sink,
+    ) -> io::Result<(CommandEnd, Aftermath)> {
+        let directory = &self.site.workspace.root;
+        if !directory.is_dir() {
+            let text = format!("the workspace root {} is not a directory", directory.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        let programs = Programs::of(&self.site);
+        let line = vec![find_shell(&programs)?, "-c".into(), (&self.command).into()];
+        // Lives until the whole tree is gone.
+        let confined = self.sandbox.confine(&self.site, self.network, writes, line)?;
+        let environment = environment::for_call(std::env::vars_os(), writes, &programs);
+        let directory = confined.directory.as_deref().unwrap_or(directory);
+        let tree = ProcessTree::start(&confined.line(), directory, environment.into_iter())?;
+        let end = watch(tree, cancel, time, sink)?;
+        Ok((end, confined.aftermath()))
+    }
+}
+
+/// By its whole path, and never one of the project.
+fn find_shell(programs: &Programs) -> io::Result<OsString> {
+    let found = programs.helper("bash").or_else(|| programs.helper("sh"));
+    found.map(PathBuf::into_os_string).ok_or_else(|| {
+        let text = "No such file: neither bash nor sh is in PATH outside of the workspace";
+        io::Error::new(io::ErrorKind::NotFound, text)
+    })
+}
