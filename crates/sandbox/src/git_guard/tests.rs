@@ -518,8 +518,8 @@ fn place_holders_of_a_sandbox_are_left_alone() {
     let place = Project::new();
     let guard = place.guard();
     let root = place.base.join("root");
-    // The last two are held only in a home that is a root.
-    let files = [".git/config.worktree", ".envrc"].map(|name| root.join(name));
+    // All but the first are held only in a home that is a root.
+    let files = [".git/config.worktree", ".envrc", "mise.local.toml"].map(|name| root.join(name));
     files.iter().for_each(|path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()));
     let directory = root.join(".husky");
     std::fs::create_dir(&directory).unwrap();
