@@ -21,13 +21,13 @@ mod read_key;
 
 /// What the commands work with.
 #[derive(Debug)]
-pub(crate) struct Desk<'a> {
+pub(crate) struct AuthCommands<'a> {
     config: &'a Config,
     credentials: &'a Credentials,
     opener: &'a Opener,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> AuthCommands<'a> {
     pub(crate) fn new(sources: &'a Sources) -> Self {
         Self { config: &sources.config, credentials: &sources.credentials, opener: &sources.opener }
     }

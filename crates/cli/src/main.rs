@@ -112,10 +112,10 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         Some(CliCommand::Sessions(sessions)) => sessions::run(sources, sessions.command.clone()).await?,
         Some(CliCommand::Demo) => demo::run().await?,
         Some(CliCommand::Models(models)) => models::run(sources, models).await?,
-        Some(CliCommand::Auth(auth)) => auth::Desk::new(sources).run(&auth.command).await?,
+        Some(CliCommand::Auth(auth)) => auth::AuthCommands::new(sources).run(&auth.command).await?,
         Some(CliCommand::Doctor(doctor)) => return doctor::run(sources, doctor).await,
         Some(CliCommand::Acp(AcpArgs { login: Some(provider), .. })) => {
-            auth::Desk::new(sources).login_to_any(provider.as_deref()).await?;
+            auth::AuthCommands::new(sources).login_to_any(provider.as_deref()).await?;
         }
         Some(CliCommand::Acp(acp_args)) => {
             if answer::is_typed() {

@@ -26,7 +26,7 @@ pub struct Rest(pub Option<Box<RestFields>>);
 pub struct RestFields {
     /// Provider payload (signatures, item ids) that goes back to the provider unchanged.
     pub provider_metadata: Option<Value>,
-    /// What a client needs to show a tool call; ours stands under the key `attache`. Never reaches the model.
+    /// What a client needs to show a tool call; ours is under the key `attache`. Never reaches the model.
     pub tool_metadata: Option<Value>,
     /// Keys this version does not know; they survive a round trip.
     pub unknown: Map<String, Value>,

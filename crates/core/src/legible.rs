@@ -40,7 +40,7 @@ pub fn is_odd_blank(character: char) -> bool {
     )
 }
 
-/// A text that may be printed to a terminal: what is invisible in it, or obeyed there, stands as an escape.
+/// A text that may be printed to a terminal: what is invisible in it, or obeyed there, becomes an escape.
 /// Line ends, tabs and blanks of any kind stay; a carriage return before a line end goes.
 pub fn legible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! A picture as the result of a call: what stands in the call's output, and what clients are shown of it. The
+//! A picture as the result of a call: what the call's output holds, and what clients are shown of it. The
 //! bytes are in the blob store, never in a row.
 
 use std::path::Path;

@@ -44,7 +44,7 @@ pub fn text_of(parts: &[Part]) -> String {
 pub fn name_of_uri(uri: &str) -> Option<Cow<'_, str>> {
     let rest = uri.strip_prefix("file:").or_else(|| uri.strip_prefix("zed:"))?;
     let (path, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    // What stands between `//` and the next slash is a machine, not a name.
+    // What is between `//` and the next slash is a machine, not a name.
     let path = match path.strip_prefix("//") {
         Some(behind) => &behind[behind.find('/').unwrap_or(behind.len())..],
         None => path,

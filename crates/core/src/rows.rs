@@ -4,7 +4,7 @@ use crate::ids::{Ids, MessageId, PartId, SessionId};
 use crate::part::Part;
 use crate::ports::store::{PartRow, StoreError, StoreResult};
 
-/// Where a part stands.
+/// Where a part is.
 #[derive(Clone, Debug)]
 pub(crate) struct PartPlace<'a> {
     pub(crate) session_id: &'a SessionId,

@@ -1,4 +1,4 @@
-//! Assembles the system prompt: fixed sections in a fixed order, and the digest that stands on every answer.
+//! Assembles the system prompt: fixed sections in a fixed order, and the digest that every answer carries.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The one place that starts processes: each as a tree under a guard of its own. Knows no tool.
 //!
-//! Between us and the command stands a small process, the guard (`process/guard.rs`). Whatever the command
+//! Between us and the command is a small process, the guard (`process/guard.rs`). Whatever the command
 //! starts and abandons becomes the guard's child, so the whole tree can be found and ended; when we die, the
 //! guard ends it. In a sandbox the first process inside is ours, too (`sandbox/init.rs`): it talks to us over
 //! pipes of its own.

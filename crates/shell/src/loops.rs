@@ -21,7 +21,7 @@ impl Reader<'_> {
     }
 
     /// Whether a `cd` to this place succeeds: it is a directory now, and nothing on the line may have changed
-    /// that before. In a loop what stands behind it runs before it, too.
+    /// that before. In a loop what follows it runs before it, too.
     pub(super) fn is_certainly_entered(&self, moved: &ShellState) -> bool {
         self.loops == 0 && self.found.only_reads_since(0) && self.can_be_entered(moved)
     }

@@ -232,7 +232,7 @@ fn is_common(text: &str) -> bool {
         && !OWN_TO_BASH.iter().any(|word| text.contains(word))
 }
 
-/// What stands behind the options; `valued` are the letters that take the next word.
+/// What follows the options; `valued` are the letters that take the next word.
 pub(super) fn after_options<'w>(arguments: &'w [Word], valued: &str) -> &'w [Word] {
     let mut index = 0;
     while let Some(word) = arguments.get(index) {

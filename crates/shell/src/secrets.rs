@@ -180,7 +180,7 @@ fn leads_to(pattern: &str, at: &Path) -> bool {
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (simplified(pattern), name.chars().collect());
     let (mut at, mut seen) = (0, 0);
-    // Where the last `*` stands, and how much it has taken.
+    // Where the last `*` is, and how much it has taken.
     let mut star: Option<(usize, usize)> = None;
     while seen < name.len() {
         match (pattern.get(at), star) {

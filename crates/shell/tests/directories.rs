@@ -64,7 +64,7 @@ fn a_directory_that_may_not_be_there_may_not_be_entered() {
         "cd src --; cd ..; make",
         "pushd -L src; cd ..; make",
         "pushd -e src; cd ..; make",
-        // In a loop what stands behind it runs before it, too.
+        // In a loop what follows it runs before it, too.
         "for i in 1 2; do cd src && rm -r ../src; cd ..; make; done",
         "while true; do cd src && rm -r ../src; cd ..; make; done",
     ] {

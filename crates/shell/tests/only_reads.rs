@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 /// How many are made; about one in six passes and is run.
 const CASES: u32 = 6_000;
 
-/// What stands in a file that no command may come to.
+/// What is in a file that no command may come to.
 const CANARY: &str = "canary-of-the-reader";
 
 /// `OUT` is a file outside, `mk` a program that leaves a mark.

@@ -11,7 +11,7 @@ const RUNNERS: &[&str] = &[
     "setsid", "sh", "stdbuf", "sudo", "time", "timeout", "watch", "xargs", "zsh",
 ];
 
-/// Lines where ours names less than stands in the text, each with its reason.
+/// Lines where ours names less than the text has, each with its reason.
 const NOT_REACHED: &[(&str, &str)] = &[
     ("f() { ls \"$1\"; }; echo defined", "nobody calls the function"),
     (

@@ -42,7 +42,7 @@ impl Home {
     }
 }
 
-/// How a provider stands, in a word or two.
+/// How a provider does, in a word or two.
 fn standing(sources: &Sources, name: &str) -> String {
     let keys = sources.credentials.read();
     let standings = standings(&sources.config, &keys);

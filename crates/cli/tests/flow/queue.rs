@@ -33,7 +33,7 @@ async fn fifty_prompts_at_once_are_answered_once_each_in_order_and_never_interle
     let received = client.received();
     let answered: Vec<u64> = received[mark..].iter().filter_map(|message| message["id"].as_u64()).collect();
     assert_eq!(answered, ids, "one answer each, in the order of the prompts");
-    // All text of a turn stands before its answer and behind that of the turn before.
+    // All text of a turn comes before its answer and after that of the turn before.
     let mut turn = 0;
     let mut heard = String::new();
     for message in &received[mark..] {

@@ -165,7 +165,7 @@ async fn everything_at_once_is_answered_once() {
     stage.finish().await;
 }
 
-/// What stands behind a close happens behind it: a load opens the session again, a prompt before that load does
+/// What follows a close happens after it: a load opens the session again, a prompt before that load does
 /// not.
 #[tokio::test]
 async fn a_load_right_behind_a_close_opens_the_session_again() {

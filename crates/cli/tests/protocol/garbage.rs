@@ -7,7 +7,7 @@ use crate::stage::Stage;
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
-/// A mark that stands in long inputs; an error may repeat at most 200 bytes of them.
+/// A mark in long inputs; an error may repeat at most 200 bytes of them.
 const MARK: u8 = b'Q';
 
 fn lines() -> Vec<(&'static str, Vec<u8>, i64)> {

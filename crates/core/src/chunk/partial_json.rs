@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(&Repair::of(text)).ok()
 }
 
-/// Where in the text the reader stands. An entry of the stack is replaced when its construct moves on.
+/// Where in the text the reader is. An entry of the stack is replaced when its construct moves on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum JsonPlace {
     Root,
@@ -119,7 +119,7 @@ impl<'a> Repair<'a> {
         self.valid_end = end;
     }
 
-    /// `then` is where the reader stands after the value.
+    /// `then` is where the reader is after the value.
     fn value_start(&mut self, character: char, start: usize, end: usize, then: JsonPlace) {
         let inside = match character {
             '"' => JsonPlace::String,

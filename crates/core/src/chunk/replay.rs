@@ -10,7 +10,7 @@ use super::{Chunk, Rest, RestFields, StreamId, ToolMarks};
 use crate::metadata::OWN_KEY;
 use crate::part::{Part, ToolApproval, ToolPart, ToolState};
 
-/// Appends the chunks of `parts`, the first of which stands at `first_part_index` of its message.
+/// Appends the chunks of `parts`, the first of which is at `first_part_index` of its message.
 ///
 /// A text that was cut off is closed; an answered approval is not asked again.
 pub fn chunks(first_part_index: usize, parts: &[Part], out: &mut Vec<Chunk>) {

@@ -10,7 +10,7 @@ use super::tool::Presentation;
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, MessageId, SessionId};
 
-/// What a person is asked about one call, whose turn waits for the answer. Everything a client shows stands in
+/// What a person is asked about one call, whose turn waits for the answer. Everything a client shows is in
 /// it.
 #[derive(Clone, Debug)]
 pub struct Ask {

@@ -74,7 +74,7 @@ pub enum StepEvent {
 
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ModelError {
-    /// Worth another try before the first chunk; after it the step stands as it is.
+    /// Worth another try before the first chunk; after it the step stays as it is.
     #[error("{message}")]
     Transient { message: String, retry_after: Option<Duration> },
     #[error("{0}")]

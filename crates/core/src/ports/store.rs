@@ -31,7 +31,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Epoch(pub i64);
 
-/// Which model, as it stands on rows and messages.
+/// Which model, as rows and messages name it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelRef {
     pub provider_id: String,

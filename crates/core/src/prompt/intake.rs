@@ -106,7 +106,7 @@ enum IntakeError {
     Hub(HubError),
 }
 
-/// What the content is; `None`: what was declared stands. An error when it can't be what the block says.
+/// What the content is; `None`: what was declared holds. An error when it can't be what the block says.
 fn real_type(data: &str, declared: &str, block: Option<Block>) -> Result<Option<&'static str>, String> {
     let found = sniff::media_type(&head(data));
     let kind = found.and_then(Kind::of);

@@ -75,7 +75,7 @@ pub struct Fitted<'a> {
     pub size: u64,
 }
 
-/// What stands under `providerMetadata.attache` of a user's file part. Ours alone: it reaches neither a client
+/// What is under `providerMetadata.attache` of a user's file part. Ours alone: it reaches neither a client
 /// nor a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks<'a> {
@@ -154,7 +154,7 @@ pub struct NotTaken {
 /// Whether a model is given such a file natively: what it can do, in the dialect it is spoken to.
 pub type Takes<'a> = &'a dyn Fn(&ModelInfo, &str) -> bool;
 
-/// Whether the model takes every image, sound and PDF. What the user can do instead stands in the error.
+/// Whether the model takes every image, sound and PDF. What the user can do instead is in the error.
 pub fn check(
     parts: &[Part],
     chosen: &ModelInfo,

@@ -83,7 +83,7 @@ impl Running {
         self.handle.retrying.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends the task where it stands and waits until it has.
+    /// Ends the task where it is and waits until it has.
     pub(crate) async fn abort(&mut self, notice: Duration) {
         self.task.0.abort();
         drop(tokio::time::timeout(notice, &mut self.task.0).await);

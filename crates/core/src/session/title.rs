@@ -32,7 +32,7 @@ use crate::turn::usage::TurnUsage;
 pub(crate) enum Titling {
     #[default]
     NotDue,
-    /// The first line stands; the first turn that finishes brings a better one.
+    /// The first line is the title; the first turn that finishes brings a better one.
     Due,
     UnderWay(Making),
 }

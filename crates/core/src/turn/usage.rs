@@ -15,7 +15,7 @@ use crate::ports::compaction::Compacted;
 use crate::ports::model::Usage;
 use crate::ports::store::{Change, SessionPatch, StoreError, UsageTotals};
 
-/// What the answer under way has used so far, as it stands on its message.
+/// What the answer under way has used so far, as its message has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TurnUsage {
     pub(crate) tokens: Usage,
@@ -30,7 +30,7 @@ impl TurnUsage {
         metadata
     }
 
-    /// What stands on a message.
+    /// What a message says of it.
     pub(crate) fn of_metadata(metadata: &MessageMeta) -> Self {
         Self { tokens: metadata.usage().unwrap_or_default(), cost_usd: metadata.cost_usd() }
     }

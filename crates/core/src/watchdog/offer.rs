@@ -34,7 +34,7 @@ impl AlwaysOffer {
     }
 }
 
-/// A line with its input as people write it: what another command prints stands before a bar.
+/// A line with its input as people write it: what another command prints comes before a bar.
 fn with_input(line: &str, input: &str) -> String {
     match input.strip_prefix("< <(").and_then(|input| input.strip_suffix(')')) {
         Some(source) => format!("{source} | {line}"),

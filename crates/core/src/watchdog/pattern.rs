@@ -1,7 +1,7 @@
 //! What the pattern of a rule matches, and how specific it is. Knows no rules.
 //!
 //! `*` stands for any run of characters, also for none and across blanks and slashes; `\` takes the next
-//! character literally. Where a pattern ends in ` *` (commands) or `/*` (paths), what stands before it matches
+//! character literally. Where a pattern ends in ` *` (commands) or `/*` (paths), what comes before it matches
 //! by itself too: `cargo test *` is `cargo test` with or without arguments, and never `cargo testament`.
 
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ use std::path::Path;
 pub struct Pattern {
     /// Never empty. One piece: the whole text.
     pieces: Vec<String>,
-    /// Matches by itself: what stands before the last separator.
+    /// Matches by itself: what comes before the last separator.
     stem: Option<String>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn archive_is_dense(observed: &Observed) -> Checked {
     Ok(())
 }
 
-/// I1: every entry a reader got stands in the archive at its index.
+/// I1: every entry a reader got is in the archive at its index.
 pub(crate) fn readers_saw_what_was_stored(observed: &Observed) -> Checked {
     for (session, segments) in &observed.disk.archive {
         let mut stored = Vec::new();

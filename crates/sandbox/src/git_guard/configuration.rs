@@ -67,7 +67,7 @@ pub(super) struct Setting {
     pub(super) value: String,
 }
 
-/// All settings of a text. A line that git would refuse is passed over: what stands behind it counts all the
+/// All settings of a text. A line that git would refuse is passed over: what follows it counts all the
 /// same.
 pub(super) fn settings(text: &str) -> Vec<Setting> {
     let mut found = Vec::new();
@@ -106,7 +106,7 @@ pub(super) fn settings(text: &str) -> Vec<Setting> {
     found
 }
 
-/// A value without its quotes, escapes and comment, over all its lines, and what stands behind it.
+/// A value without its quotes, escapes and comment, over all its lines, and what follows it.
 fn value(text: &str) -> (String, &str) {
     let (mut value, mut end) = (String::new(), text.len());
     let (mut is_quoted, mut is_comment) = (false, false);

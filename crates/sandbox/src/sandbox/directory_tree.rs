@@ -72,8 +72,8 @@ impl DirectoryTree for MachineTree {
     }
 }
 
-/// Whether an entry of a directory is one of our place-holders, which stand for nothing: a socket, or a directory
-/// that is marked and empty.
+/// Whether an entry of a directory is one of our place-holders, which stand for nothing: a socket, or
+/// a directory that is marked and empty.
 pub(crate) fn is_place_holder_in(directory: &OwnedFd, name: &OsStr) -> bool {
     let Ok(found) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
     match FileType::from_raw_mode(found.st_mode) {

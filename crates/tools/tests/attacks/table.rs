@@ -20,7 +20,7 @@ pub(super) struct Attack {
     call: String,
 }
 
-/// What stands in the table for the places and sinks of one run.
+/// What the table has for the places and sinks of one run.
 pub(super) struct Names<'a> {
     pub(super) place: &'a Path,
     pub(super) tcp: u16,

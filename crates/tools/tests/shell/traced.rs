@@ -126,7 +126,7 @@ impl Tracer {
         }
     }
 
-    /// The names of all programs that were executed, the outermost shell and what stands before it not counted.
+    /// The names of all programs that were executed, the outermost shell and what comes before it not counted.
     fn run(&self, command: &str) -> BTreeSet<String> {
         self.plant();
         self.forget();

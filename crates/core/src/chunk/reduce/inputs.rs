@@ -148,7 +148,7 @@ impl Reducer {
         Touched::Part { index, ended: false }
     }
 
-    /// Where the call's part stands: in the current step, else the latest there is.
+    /// Where the call's part is: in the current step, else the latest there is.
     pub(super) fn call_index(&self, call_id: &CallId) -> Option<usize> {
         let in_step = self.step_calls.get(call_id).and_then(|call| call.first());
         in_step.or_else(|| self.calls.get(call_id).copied())

@@ -50,7 +50,7 @@ impl CommandAccess {
         self.beginning(self.words.len())
     }
 
-    /// Its first words. One with blanks in it is quoted where it stands beside others, so that no two commands
+    /// Its first words. One with blanks in it is quoted where it is beside others, so that no two commands
     /// read alike.
     pub fn beginning(&self, words: usize) -> String {
         let is_plain =

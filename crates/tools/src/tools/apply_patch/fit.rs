@@ -1,4 +1,4 @@
-//! Puts hunks where they fit: every line of context as it stands in the file, line numbers only as a hint.
+//! Puts hunks where they fit: every line of context as it is in the file, line numbers only as a hint.
 //! Pure.
 
 use std::ops::Range;
@@ -81,7 +81,7 @@ fn found(
 ) -> Result<usize, Misfit> {
     match &hunk.spot {
         Spot::Line(start) => {
-            // A hunk without old lines stands behind the line it names.
+            // A hunk without old lines comes after the line it names.
             let named = if old.is_empty() { *start } else { start.saturating_sub(1) };
             let expected = named.saturating_add_signed(*drift);
             let at = place(lines, next, expected, old)?;
@@ -93,7 +93,7 @@ fn found(
     }
 }
 
-/// The index of the line where `old` stands: where it is expected, or else at the only place from `from` on.
+/// The index of the line where `old` is: where it is expected, or else at the only place from `from` on.
 fn place(lines: &[&str], from: usize, expected: usize, old: &[&str]) -> Result<usize, Misfit> {
     if old.is_empty() {
         return match expected {
@@ -127,7 +127,7 @@ fn split(places: Vec<usize>, from: usize) -> (Vec<usize>, Vec<usize>) {
     places.into_iter().partition(|at| *at < from)
 }
 
-/// The index of the line where `old` stands behind the anchors: there the first place, without anchors the only
+/// The index of the line where `old` is behind the anchors: there the first place, without anchors the only
 /// one.
 fn behind(lines: &[&str], from: usize, anchors: &[String], old: &[&str]) -> Result<usize, Misfit> {
     let anchor = anchored(lines, from, anchors)?;
