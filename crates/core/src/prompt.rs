@@ -23,6 +23,17 @@ pub struct Prompt {
     pub message_id: Option<MessageId>,
     /// Text for the model requests of this turn only: (title, text). Never stored.
     pub runtime_context: Vec<(Option<String>, String)>,
+    pub arrival: Arrival,
+}
+
+/// What a prompt does to a turn that runs when it arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrival {
+    /// Waits until that turn has ended, and those of all prompts that came before.
+    #[default]
+    Waits,
+    /// Steers it: the turn ends before its next model call, and this prompt goes on from there.
+    Steers,
 }
 
 /// The text of a prompt as one string: text parts joined by blank lines.

@@ -14,7 +14,7 @@ use crate::journal::{Author, Journal};
 use crate::notice;
 use crate::part::{Passage, Role};
 use crate::ports::Delegate;
-use crate::ports::backend::{LeftOut, RetryState, TurnResult, TurnSetup, TurnStart};
+use crate::ports::backend::{LeftOut, RetryState, Steering, TurnResult, TurnSetup, TurnStart};
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::store::StoreError;
 use crate::seen::SeenFiles;
@@ -80,6 +80,7 @@ pub(crate) struct Turn {
     pub(crate) reason: FinishReason,
     /// Set while the model is tried again. Why shared: the session answers `status` from it.
     pub(crate) retrying: RetryState,
+    pub(crate) steering: Steering,
     /// What the next requests go without, because a provider would not take it.
     pub(crate) left_out: Option<LeftOut>,
     /// Steps whose results were too large to be sent.
@@ -154,6 +155,9 @@ impl Turn {
         };
         loop {
             if answered.is_none() {
+                if self.steering.is_wanted() {
+                    return Ok(TurnResult::Ended(self.make_way().await?));
+                }
                 if self.steps == self.hub.ports.settings.max_steps {
                     return Ok(TurnResult::Ended(TurnEnd::StepLimit));
                 }
@@ -175,6 +179,17 @@ impl Turn {
                 return Ok(TurnResult::Ended(TurnEnd::Finished(self.reason)));
             }
         }
+    }
+
+    /// Ends a turn whose place another prompt takes before the next model call.
+    async fn make_way(&mut self) -> Result<TurnEnd, StepStop> {
+        if self.steps > 0 {
+            return Ok(TurnEnd::Finished(FinishReason::ToolCalls));
+        }
+        // An answer has a step, also one that says nothing.
+        self.record(Chunk::StartStep { rest: Rest::none() }).await?;
+        self.finish_step(After::TheEnd).await?;
+        Ok(TurnEnd::Finished(FinishReason::Stop))
     }
 
     /// Ends the step: its parts become a passage of the history for the next request.

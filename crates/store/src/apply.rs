@@ -29,6 +29,7 @@ pub(crate) fn batch(transaction: &Connection, us: &ProcessLock, batch: &Batch) -
                 patch_message(transaction, session, id, *seq, metadata, *updated_at)?;
             }
             Change::PutPart(row) => put_part(transaction, session, row)?,
+            Change::DropParts { message_id, from } => drop_parts(transaction, session, message_id, *from)?,
             Change::PutSystemPrompt { digest, body } => put_system_prompt(transaction, digest, body)?,
             Change::AppendLog(segment) => append_log(transaction, session, segment)?,
             Change::TrimLog { before } => trim_log(transaction, session, *before)?,
@@ -51,6 +52,7 @@ fn check_unfenced(transaction: &Connection, us: &ProcessLock, batch: &Batch) -> 
         | Change::InsertMessage(_)
         | Change::PatchMessage { .. }
         | Change::PutPart(_)
+        | Change::DropParts { .. }
         | Change::PutSystemPrompt { .. }
         | Change::AppendLog(_)
         | Change::TrimLog { .. }
@@ -238,6 +240,23 @@ fn put_part(transaction: &Connection, session: &SessionId, row: &PartRow) -> Res
         0 => Err(Failure::Refused(StoreError::Conflict(what()))),
         _ => Ok(()),
     }
+}
+
+fn drop_parts(
+    transaction: &Connection,
+    session: &SessionId,
+    message: &MessageId,
+    from: i64,
+) -> Result<(), Failure> {
+    let mut known = transaction
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM chat_messages WHERE id = ?1 AND session_id = ?2)")?;
+    if !known.query_row([message.as_str(), session.as_str()], |row| row.get::<_, bool>(0))? {
+        return Err(Failure::corrupt(format!("message {message} is not stored")));
+    }
+    let mut drop =
+        transaction.prepare_cached("DELETE FROM chat_parts WHERE message_id = ?1 AND \"index\" >= ?2")?;
+    drop.execute(params![message.as_str(), from])?;
+    Ok(())
 }
 
 /// The digest is the content: what is there already is the same.

@@ -44,6 +44,7 @@ macro_rules! store_suite {
             conversations::messages_are_inserted_patched_and_never_doubled,
             conversations::the_queue_is_what_was_not_fired_nor_cancelled_in_order,
             conversations::parts_are_inserted_then_updated_by_id,
+            conversations::parts_of_an_edited_message_are_dropped_from_an_index_on,
             conversations::a_batch_can_not_reach_into_another_session,
             leases::without_a_fence_nothing_but_creation_and_deletion_passes,
             leases::taking_raises_the_epoch_and_taking_again_does_not,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use attache_core::ids::MessageId;
 use attache_core::part::Part;
 use attache_core::prompt::media::{Block, Marks};
-use attache_core::prompt::{Prompt, name_of_uri};
+use attache_core::prompt::{Arrival, Prompt, name_of_uri};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::{Map, Value};
@@ -19,10 +19,16 @@ use crate::limits::{
 /// The key under `_meta` that carries a client-minted message id, and the stored one in answers.
 pub const MESSAGE_ID_KEY: &str = "attache/messageId";
 
+/// The key under `_meta` that makes a prompt steer the turn under way.
+const STEER_KEY: &str = "attache/steer";
+
 pub(super) fn prompt(params: &mut Object) -> Result<Prompt, Invalid> {
-    let message_id = match params.meta() {
-        Some(mut meta) => meta.optional(MESSAGE_ID_KEY).map(message_id).transpose()?,
-        None => None,
+    let (message_id, arrival) = match params.meta() {
+        Some(mut meta) => {
+            let message_id = meta.optional(MESSAGE_ID_KEY).map(message_id).transpose()?;
+            (message_id, meta.optional(STEER_KEY).map(arrival).transpose()?.unwrap_or_default())
+        }
+        None => (None, Arrival::default()),
     };
     let runtime_context = match params.optional("runtimeContext") {
         Some(items) => runtime_context(items)?,
@@ -35,7 +41,11 @@ pub(super) fn prompt(params: &mut Object) -> Result<Prompt, Invalid> {
         return Err(Invalid::new(path, "must hold at least one block"));
     }
     let parts = blocks.into_iter().map(part).collect::<Result<_, _>>()?;
-    Ok(Prompt { parts, message_id, runtime_context })
+    Ok(Prompt { parts, message_id, runtime_context, arrival })
+}
+
+fn arrival(field: Field) -> Result<Arrival, Invalid> {
+    Ok(if field.boolean()? { Arrival::Steers } else { Arrival::Waits })
 }
 
 pub(super) fn message_id(field: Field) -> Result<MessageId, Invalid> {

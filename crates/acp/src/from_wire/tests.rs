@@ -319,6 +319,8 @@ fn a_prompt_may_bring_its_id_and_context_for_the_turn() {
         assert!(message.starts_with(r#"_meta["attache/messageId"]: must be 1 to 128 letters"#), "{message}");
     }
     assert!(send(id(&"x".repeat(128)), json!(null)).is_ok());
+    let message = send(json!({ "attache/steer": "yes" }), json!(null)).unwrap_err();
+    assert_eq!(message, r#"_meta["attache/steer"]: must be true or false, not "yes""#);
     assert!(send(json!(null), json!([{ "text": "é".repeat(128 * 1024) }])).is_ok());
     assert!(send(json!(null), json!(vec![json!({ "text": "" }); 64])).is_ok());
     for (context, message) in [

@@ -412,7 +412,7 @@ fn prompt(mut arguments: Arguments) -> Result<Saying, String> {
         params => params,
     };
     if let Some(label) = &label {
-        params["_meta"] = serde_json::json!({ "attache/messageId": label });
+        params["_meta"]["attache/messageId"] = serde_json::json!(label);
     }
     arguments.json = Some(params);
     Ok(Saying::Prompt { params: arguments.params("session/prompt")?, label })

@@ -7,6 +7,7 @@
 
 use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
@@ -151,6 +152,28 @@ pub(crate) enum LeftOut {
 /// The state of a turn that waits between two tries. Why shared: the session answers `status` from it.
 pub(crate) type RetryState = Arc<Mutex<Option<RunState>>>;
 
+/// Whether a prompt waits that steers the turn. Why shared: the session sets it while the turn runs, and the
+/// turn looks before it calls its model.
+#[derive(Clone, Debug, Default)]
+pub struct Steering(Arc<AtomicBool>);
+
+impl Steering {
+    /// A turn that is steered ends here, and the prompt that steers goes on from there. A backend that can't
+    /// look ends its turn as ever; the prompt is the next one all the same.
+    pub fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn want(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// The prompt that wanted it was taken back.
+    pub(crate) fn forget(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 /// What a turn works with: agent, model, workspace, tools and system prompt. Made once per choice.
 #[derive(Debug)]
 pub struct TurnSetup {
@@ -192,6 +215,7 @@ pub struct TurnContext {
     pub(crate) granted: Arc<[PathBuf]>,
     pub(crate) cost: SessionCost,
     pub(crate) retrying: RetryState,
+    pub steering: Steering,
 }
 
 /// What is known of a turn whose process ended while a person was asked.

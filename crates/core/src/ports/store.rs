@@ -188,6 +188,12 @@ pub enum Change {
     },
     /// Insert, or update by id (kind, data, tool columns, updated_at).
     PutPart(PartRow),
+    /// The parts of a message from this index on. For one that waits and was edited: nothing that was said is
+    /// dropped. An unknown message is `Corrupt`.
+    DropParts {
+        message_id: MessageId,
+        from: i64,
+    },
     PutSystemPrompt {
         digest: String,
         body: String,

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use super::choose::aside;
 use super::lease::LeaseAfter;
 use super::queue::tombstone;
-use super::run::Firing;
+use super::run::{Firing, TurnHandle};
 use super::waiting::Queued;
 use super::{ClientSide, Reply, Session};
 use crate::environment::is_news;
@@ -18,7 +18,8 @@ use crate::metadata::MessageMeta;
 use crate::notice;
 use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
-use crate::prompt::{Prompt, media};
+use crate::prompt::{Arrival, Prompt, media};
+use crate::slash_commands;
 use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
@@ -53,7 +54,7 @@ impl Session {
         accept: oneshot::Sender<MessageId>,
     ) -> Result<Admitted, HubError> {
         self.take_lease().await?;
-        let Prompt { parts, message_id, runtime_context } = prompt;
+        let Prompt { parts, message_id, runtime_context, arrival } = prompt;
         let parts = self.slash_commands.resolve(parts);
         if let Some(message_id) = &message_id
             && let Some(admitted) = self.admitted_before(message_id, &parts).await?
@@ -81,7 +82,12 @@ impl Session {
         // Whoever sent it must know its id before anybody can be shown it.
         drop(accept.send(message_id.clone()));
         if self.activity.is_running() || !self.queue.is_empty() {
-            self.enqueue(&message_id, &parts, runtime_context, client).await?;
+            // Nothing goes on from a command.
+            let is_command = slash_commands::invocation(&parts).is_some();
+            let arrival = if is_command { Arrival::Waits } else { arrival };
+            let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
+            let message_id = message_id.clone();
+            self.enqueue(Queued { message_id, queued_at, runtime_context, client, arrival }, &parts).await?;
         } else {
             let place = self.insertion(&message_id, &parts, None)?;
             let place = Box::new(move |seq| {
@@ -127,19 +133,27 @@ impl Session {
         Ok(Some(Admitted::Done(TurnOutcome { message_id: id.clone(), end, after_index })))
     }
 
-    async fn enqueue(
-        &mut self,
-        message_id: &MessageId,
-        parts: &[Part],
-        runtime_context: Vec<(Option<String>, String)>,
-        client: ClientSide,
-    ) -> Result<(), HubError> {
-        let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
-        let changes = self.insertion(message_id, parts, Some(queued_at))?;
+    async fn enqueue(&mut self, queued: Queued, parts: &[Part]) -> Result<(), HubError> {
+        let changes = self.insertion(&queued.message_id, parts, Some(queued.queued_at))?;
         self.journal.change(changes)?;
         self.journal.settle().await?;
-        self.queue.push(Queued { message_id: message_id.clone(), queued_at, runtime_context, client });
+        self.queue.push(queued);
+        self.steer_running();
         Ok(())
+    }
+
+    /// Tells the turn under way whether it has to make way before its next model call.
+    pub(super) fn steer_running(&self) {
+        if let Some(running) = self.activity.running() {
+            self.steer(&running.handle);
+        }
+    }
+
+    pub(super) fn steer(&self, turn: &TurnHandle) {
+        match self.queue.steers() {
+            true => turn.steering.want(),
+            false => turn.steering.forget(),
+        }
     }
 
     /// The message first, then its parts.

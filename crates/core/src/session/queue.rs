@@ -28,6 +28,7 @@ impl Session {
         self.demand_waiting(message_id)?;
         self.write_to_queue(message_id, vec![tombstone(&self.hub, message_id)]).await?;
         self.queue.remove(message_id);
+        self.steer_running();
         let after_index = self.journal.durable();
         self.queue.answer(message_id, |message_id| {
             Ok(TurnOutcome { message_id, end: TurnEnd::Aborted, after_index })
@@ -134,19 +135,15 @@ async fn edited(
 ) -> Result<Vec<Change>, HubError> {
     let stored = hub.ports.store.message(message_id).await?;
     let Some((_, old)) = stored else { return Err(not_waiting(message_id)) };
-    if parts.len() < old.len() {
-        return Err(HubError::Invalid(format!(
-            "an edit may not drop blocks: the waiting message has {}, the edit {}",
-            old.len(),
-            parts.len()
-        )));
-    }
     let now = hub.ports.clock.now_ms();
     let mut rows = crate::rows::of_message(session_id, message_id, parts, now, &hub.ports.ids)?;
-    for (row, known) in rows.iter_mut().zip(old) {
-        row.id = known.id;
+    for (row, known) in rows.iter_mut().zip(&old) {
+        row.id = known.id.clone();
     }
-    Ok(rows.into_iter().map(Change::PutPart).collect())
+    let dropped = old.get(rows.len());
+    let dropped =
+        dropped.map(|first| Change::DropParts { message_id: message_id.clone(), from: first.index });
+    Ok(rows.into_iter().map(Change::PutPart).chain(dropped).collect())
 }
 
 /// One write to a waiting message, fenced against whoever may fire it. The lease is for this write alone: what

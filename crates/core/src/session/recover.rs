@@ -16,6 +16,7 @@ use crate::limits::PAGE_BYTES;
 use crate::part::{Role, ToolPart, ToolState};
 use crate::ports::backend::{InterruptedTurn, TurnLeftovers};
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
+use crate::prompt::Arrival;
 use crate::turn::TurnEnd;
 use crate::turn::close::{OpenApprovals, close_message};
 use crate::turn::usage::TurnUsage;
@@ -86,7 +87,13 @@ impl Session {
         let stored = self.hub.ports.store.message(&message_id).await?;
         let queued_at = stored.and_then(|(row, _)| row.metadata.queued_at());
         let queued_at = queued_at.unwrap_or_default();
-        Ok(Queued { message_id, queued_at, runtime_context: Vec::new(), client: None })
+        Ok(Queued {
+            message_id,
+            queued_at,
+            runtime_context: Vec::new(),
+            client: None,
+            arrival: Arrival::Waits,
+        })
     }
 
     async fn settle_run(&mut self, live: LiveRun) -> Result<(), HubError> {

@@ -21,7 +21,9 @@ use crate::journal::Author;
 use crate::journal::fold::Fold;
 use crate::metadata::{MessageMeta, SessionMeta};
 use crate::part::{Part, Passage, Role};
-use crate::ports::backend::{BackendTurn, RetryState, TurnContext, TurnResult, TurnSetup, TurnStart};
+use crate::ports::backend::{
+    BackendTurn, RetryState, Steering, TurnContext, TurnResult, TurnSetup, TurnStart,
+};
 use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
 use crate::prompt::{intake, media};
@@ -36,6 +38,7 @@ pub(crate) struct TurnHandle {
     pub(crate) setup: Arc<TurnSetup>,
     pub(crate) cancel: CancellationToken,
     pub(crate) retrying: RetryState,
+    pub(crate) steering: Steering,
 }
 
 /// A turn that runs in a task of its own.
@@ -60,7 +63,8 @@ pub(crate) type Returned = Result<(Box<dyn BackendTurn>, TurnResult), JoinError>
 impl TurnHandle {
     pub(crate) fn of(context: &TurnContext, live: LiveRun) -> Self {
         let (setup, cancel) = (context.setup.clone(), context.cancel.clone());
-        Self { live, setup, cancel, retrying: context.retrying.clone() }
+        let (retrying, steering) = (context.retrying.clone(), context.steering.clone());
+        Self { live, setup, cancel, retrying, steering }
     }
 }
 
@@ -134,6 +138,8 @@ impl Session {
         match command {
             None => {
                 let turn = self.hub.ports.backend.turn(context);
+                // Of several that steer, the model answers the last: it is sent all of them.
+                self.steer(&handle);
                 self.activity.run(Running::start(turn, handle, TurnStart::Beginning));
                 self.set_state(RunState::Busy);
             }

@@ -13,7 +13,7 @@ use crate::conversation::Conversation;
 use crate::hub::HubError;
 use crate::journal::Author;
 use crate::part::Role;
-use crate::ports::backend::{RetryState, TurnContext, TurnJournal, TurnSetup};
+use crate::ports::backend::{RetryState, Steering, TurnContext, TurnJournal, TurnSetup};
 use crate::ports::model::ModelInfo;
 use crate::ports::store::LiveRun;
 use crate::ports::tool::Workspace;
@@ -138,6 +138,7 @@ impl Session {
             cancel: CancellationToken::new(),
             cost: self.cost.clone(),
             retrying: RetryState::default(),
+            steering: Steering::default(),
         }
     }
 }

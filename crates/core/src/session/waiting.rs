@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::{ClientSide, Reply};
 use crate::hub::{HubError, TurnOutcome};
 use crate::ids::MessageId;
+use crate::prompt::Arrival;
 use crate::turn::TurnEnd;
 
 /// A message that waits for its turn.
@@ -19,6 +20,8 @@ pub(crate) struct Queued {
     pub(crate) runtime_context: Vec<(Option<String>, String)>,
     /// Of whoever sent it; gone after a restart as well.
     pub(crate) client: ClientSide,
+    /// In memory only: after a restart no turn runs that it could steer.
+    pub(crate) arrival: Arrival,
 }
 
 #[derive(Debug, Default)]
@@ -40,9 +43,15 @@ impl PromptQueue {
         self.waiting.is_empty()
     }
 
-    /// In the order in which they fire.
+    /// In the order in which they fire: those that steer come first.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &MessageId> {
-        self.waiting.iter().map(|queued| &queued.message_id)
+        let arrived = |arrival| self.waiting.iter().filter(move |queued| queued.arrival == arrival);
+        arrived(Arrival::Steers).chain(arrived(Arrival::Waits)).map(|queued| &queued.message_id)
+    }
+
+    /// Whether the turn under way has to make way.
+    pub(crate) fn steers(&self) -> bool {
+        self.waiting.iter().any(|queued| queued.arrival == Arrival::Steers)
     }
 
     pub(crate) fn contains(&self, id: &MessageId) -> bool {
@@ -61,7 +70,7 @@ impl PromptQueue {
 
     /// Takes a message that fires, was cancelled, or is put back in the order of the store.
     pub(crate) fn remove(&mut self, id: &MessageId) -> Option<Queued> {
-        let index = self.ids().position(|waiting| waiting == id)?;
+        let index = self.waiting.iter().position(|queued| queued.message_id == *id)?;
         self.waiting.remove(index)
     }
 

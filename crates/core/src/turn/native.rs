@@ -99,6 +99,7 @@ impl Turn {
             repeats: Repeats::default(),
             reason: FinishReason::Stop,
             retrying: context.retrying,
+            steering: context.steering,
             left_out: None,
             left_out_steps: 0,
             last_step_left_out: false,

@@ -3,6 +3,8 @@
 use attache_core::chunk::FinishReason;
 use attache_core::hub::HubError;
 use attache_core::ids::MessageId;
+use attache_core::part::Role;
+use attache_core::prompt::{Arrival, Prompt};
 use attache_core::turn::TurnEnd;
 
 use crate::world::*;
@@ -194,4 +196,97 @@ async fn messages_of_one_moment_keep_their_order_over_a_restart() {
     let session = world.process().hub.open(&id).await.unwrap();
     until(&session, |state| *state == attache_core::events::RunState::Idle).await;
     assert_eq!(world.prompts(&id), ["a", "msg_9", "msg_5", "msg_7", "msg_1"]);
+}
+
+/// A turn of two model calls with a look between them.
+const STEERED: &str = "on \"work\"\n delay 20ms\n call look {\"path\":\"a\"}\n ---\n delay 20ms\n text \"done\"\n\
+                       on *\n text \"fine\"";
+
+fn steering(text: &str) -> Prompt {
+    Prompt { arrival: Arrival::Steers, ..prompt(text) }
+}
+
+/// What the model was sent last: the user's words, and `call` for each step with calls.
+fn last_request(world: &World) -> Vec<String> {
+    let requests = world.model.requests();
+    let passages = &requests.last().unwrap().passages;
+    let said = passages.iter().filter_map(|passage| match passage.role {
+        Role::User => Some(text_of(&passage.parts)),
+        _ if tools_of(&passage.parts).is_empty() => None,
+        _ => Some("call".to_owned()),
+    });
+    said.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_steers_goes_before_the_next_model_call_and_before_the_queue() {
+    let world = World::new(STEERED);
+    let (_process, session) = world.session().await;
+    let working = session.prompt(prompt("work"));
+    let queued = session.prompt(prompt("later"));
+    pause(5).await;
+    let steering = session.prompt(steering("not so"));
+    assert_eq!(end_of(working).await, TurnEnd::Finished(FinishReason::ToolCalls));
+    assert_eq!(end_of(steering).await, finished());
+    assert_eq!(last_request(&world), ["work", "call", "not so"]);
+    assert_eq!(end_of(queued).await, finished());
+    assert_eq!(world.prompts(session.id()), ["work", "not so", "later"]);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_that_steer_reach_the_model_in_one_request() {
+    let world = World::new(STEERED);
+    let (_process, session) = world.session().await;
+    let working = session.prompt(prompt("work"));
+    pause(5).await;
+    let (first, second) = (session.prompt(steering("one")), session.prompt(steering("two")));
+    for ticket in [working, first, second] {
+        assert!(matches!(end_of(ticket).await, TurnEnd::Finished(_)));
+    }
+    assert_eq!(world.model.requests().len(), 2);
+    assert_eq!(last_request(&world), ["work", "call", "one", "two"]);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_was_taken_back_or_is_a_command_steers_nothing() {
+    let world = World::new(STEERED);
+    let (_process, session) = world.session().await;
+    let working = session.prompt(prompt("work"));
+    pause(5).await;
+    let taken_back =
+        session.prompt(Prompt { message_id: Some(MessageId::new("msg_s")), ..steering("not so") });
+    let command = session.prompt(steering("/status"));
+    session.cancel_queued(MessageId::new("msg_s")).await.unwrap();
+    assert_eq!(end_of(taken_back).await, TurnEnd::Aborted);
+    assert_eq!(end_of(working).await, finished());
+    assert_eq!(end_of(command).await, finished());
+    assert_eq!(world.model.requests().len(), 2);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_turn_a_prompt_that_steers_is_like_any_other() {
+    let world = World::new(STEERED);
+    let (_process, session) = world.session().await;
+    assert_eq!(end_of(session.prompt(steering("work"))).await, finished());
+    assert_eq!(last_request(&world), ["work", "call"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_may_have_fewer_more_and_other_blocks() {
+    let world = World::new(SCRIPT);
+    let (_process, session) = world.session().await;
+    let _live = session.prompt(prompt("a"));
+    let waiting = session.prompt(prompt_with_id("b", "msg_b"));
+    for blocks in [vec!["c", "d", "e"], vec!["f"], vec!["g", "h"]] {
+        let parts = blocks.iter().flat_map(|text| prompt(text).parts).collect();
+        let edited = Prompt { parts, ..Prompt::default() };
+        session.edit_queued(MessageId::new("msg_b"), edited.clone()).await.unwrap();
+        assert_eq!(session.queued().await.unwrap()[0].parts, edited.parts);
+    }
+    assert_eq!(end_of(waiting).await, finished());
+    assert_eq!(world.prompts(session.id()), ["a", "gh"]);
+    world.check_rest(session.id());
 }

@@ -1,87 +1,199 @@
-//! The queue against a model of it: whatever is sent, cancelled, edited and aborted in whatever order, what
-//! fires is what the model says, in its order, and each prompt is answered once.
+//! The queue against a model of it: whatever is sent, steered, cancelled, edited and aborted in whatever order,
+//! with processes that are killed in between, what fires is what the model says, in its order, and each prompt
+//! is answered once.
 
 use std::time::Duration;
 
-use attache_core::hub::Ticket;
+use attache_core::hub::{SessionHandle, Ticket};
 use attache_core::ids::MessageId;
+use attache_core::prompt::{Arrival, Prompt};
 use attache_core::turn::TurnEnd;
 use proptest::prelude::*;
 
 use crate::world::*;
 
-#[derive(Clone, Debug)]
+/// Two steps: what steers takes the place of the second.
+const SCRIPT: &str = "on *\n delay 20ms\n call look {\"path\":\"a\"}\n ---\n delay 20ms\n text \"fine\"";
+
+#[derive(Clone, Copy, Debug)]
 enum Step {
-    Send,
+    Send(Arrival),
     /// Of the prompts sent so far, the n-th.
     CancelQueued(usize),
-    Edit(usize),
+    /// With so many blocks.
+    Edit(usize, usize),
     Abort,
     Wait(u64),
+    /// The process is killed and another opens the session.
+    Kill,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => Just(Step::Send),
+        4 => Just(Step::Send(Arrival::Waits)),
+        2 => Just(Step::Send(Arrival::Steers)),
         2 => (0usize..12).prop_map(Step::CancelQueued),
-        1 => (0usize..12).prop_map(Step::Edit),
+        2 => (0usize..12, 1usize..4).prop_map(|(number, blocks)| Step::Edit(number, blocks)),
         1 => Just(Step::Abort),
-        3 => (0u64..40).prop_map(Step::Wait),
+        4 => (0u64..40).prop_map(Step::Wait),
+        1 => Just(Step::Kill),
     ]
 }
 
 /// What the model knows of a prompt.
 struct Known {
-    ticket: Ticket,
+    /// `None`: its process was killed.
+    ticket: Option<Ticket>,
     text: String,
     cancelled: bool,
 }
 
+/// The queue as it has to be: numbers of prompts, those that steer apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Reference {
+    steering: Vec<usize>,
+    waiting: Vec<usize>,
+    fired: Vec<usize>,
+}
+
+impl Reference {
+    fn order(&self) -> impl Iterator<Item = usize> {
+        self.steering.iter().chain(&self.waiting).copied()
+    }
+
+    fn take(&mut self, number: usize) {
+        self.steering.retain(|other| *other != number);
+        self.waiting.retain(|other| *other != number);
+    }
+
+    /// The same after this many have fired.
+    fn after(&self, fired: usize) -> Self {
+        let mut after = self.clone();
+        for number in self.order().take(fired) {
+            after.take(number);
+            after.fired.push(number);
+        }
+        after
+    }
+
+    fn changed(mut self, change: Change) -> Option<Self> {
+        match change {
+            Change::Nothing => {}
+            Change::Sent(number, Arrival::Steers) => self.steering.push(number),
+            Change::Sent(number, Arrival::Waits) => self.waiting.push(number),
+            Change::Cancelled(number) => {
+                self.order().find(|waiting| *waiting == number)?;
+                self.take(number);
+            }
+            // No turn runs any more that could be steered.
+            Change::Restarted => {
+                self.waiting.append(&mut self.steering);
+                self.waiting.sort_unstable();
+            }
+        }
+        Some(self)
+    }
+
+    /// Turns may end before and after a change: what is seen is what some such order leaves.
+    fn agreeing<'a>(&'a self, change: Change, seen: &'a [usize]) -> impl Iterator<Item = Self> + 'a {
+        (0..=self.order().count()).filter_map(move |before| {
+            let changed = self.after(before).changed(change)?;
+            let fired = changed.order().count().checked_sub(seen.len())?;
+            Some(changed.after(fired)).filter(|after| after.order().eq(seen.iter().copied()))
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Nothing,
+    Sent(usize, Arrival),
+    Cancelled(usize),
+    Restarted,
+}
+
+fn id(number: usize) -> MessageId {
+    MessageId::new(format!("msg_{number}"))
+}
+
+async fn seen(session: &SessionHandle) -> Vec<usize> {
+    let queued = session.queued().await.unwrap();
+    queued.iter().map(|queued| queued.message_id.as_str()[4..].parse().unwrap()).collect()
+}
+
 async fn play(steps: Vec<Step>) {
-    let world = World::new("on *\n delay 20ms\n text \"fine\"");
-    let (_process, session) = world.session().await;
+    let world = World::new(SCRIPT);
+    let (mut process, mut session) = world.session().await;
     let mut known: Vec<Known> = Vec::new();
+    // All that are possible so far: what fired between two looks is known only at the end.
+    let mut possible = vec![Reference::default()];
     for step in steps {
-        let id = |number: usize| MessageId::new(format!("msg_{number}"));
+        let mut change = Change::Nothing;
         match step {
-            Step::Send => {
+            Step::Send(arrival) => {
                 let number = known.len();
                 let text = format!("p{number}");
-                let ticket = session.prompt(prompt_with_id(&text, id(number).as_str()));
-                known.push(Known { ticket, text, cancelled: false });
+                let sent = Prompt { arrival, ..prompt_with_id(&text, id(number).as_str()) };
+                known.push(Known { ticket: Some(session.prompt(sent)), text, cancelled: false });
+                change = Change::Sent(number, arrival);
             }
             Step::CancelQueued(number) => {
                 if session.cancel_queued(id(number)).await.is_ok() {
                     assert!(!known[number].cancelled, "cancelled twice");
                     known[number].cancelled = true;
+                    change = Change::Cancelled(number);
                 }
             }
-            Step::Edit(number) => {
-                let text = format!("e{number}");
-                if session.edit_queued(id(number), prompt(&text)).await.is_ok() {
+            Step::Edit(number, blocks) => {
+                let parts = (0..blocks).flat_map(|block| prompt(&format!("e{number}.{block} ")).parts);
+                let edited = Prompt { parts: parts.collect(), ..Prompt::default() };
+                let text = text_of(&edited.parts);
+                if session.edit_queued(id(number), edited).await.is_ok() {
                     known[number].text = text;
                 }
             }
             Step::Abort => session.cancel(),
             Step::Wait(milliseconds) => tokio::time::sleep(Duration::from_millis(milliseconds)).await,
+            Step::Kill => {
+                let session_id = session.id().clone();
+                process.kill();
+                known.iter_mut().for_each(|known| known.ticket = None);
+                process = world.process();
+                session = process.hub.open(&session_id).await.unwrap();
+                change = Change::Restarted;
+            }
         }
-    }
-    let mut expected = Vec::new();
-    for prompt in known {
-        let end = end_of(prompt.ticket).await;
-        if prompt.cancelled {
-            assert_eq!(end, TurnEnd::Aborted);
-        } else {
-            expected.push(prompt.text);
+        let seen = seen(&session).await;
+        let mut agreeing: Vec<Reference> = Vec::new();
+        for found in possible.iter().flat_map(|reference| reference.agreeing(change, &seen)) {
+            if !agreeing.contains(&found) {
+                agreeing.push(found);
+            }
         }
+        assert!(!agreeing.is_empty(), "after {step:?}: {seen:?} are waiting, of {possible:?}");
+        possible = agreeing;
     }
-    assert_eq!(world.prompts(session.id()), expected);
-    assert!(session.queued().await.unwrap().is_empty());
+    while !seen(&session).await.is_empty() {
+        pause(50).await;
+    }
+    let expected: Vec<Vec<String>> = possible
+        .iter()
+        .map(|reference| reference.after(reference.order().count()).fired)
+        .map(|fired| fired.iter().map(|number| known[*number].text.clone()).collect())
+        .collect();
+    for Known { ticket, cancelled, .. } in known {
+        let Some(ticket) = ticket else { continue };
+        let end = end_of(ticket).await;
+        assert!(!cancelled || end == TurnEnd::Aborted, "{end:?}");
+    }
+    until(&session, |state| *state == attache_core::events::RunState::Idle).await;
+    let fired = world.prompts(session.id());
+    assert!(expected.contains(&fired), "{fired:?} fired, of {expected:?}");
     world.check_rest(session.id());
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2_500), ..ProptestConfig::default() })]
     #[test]
     fn what_fires_is_what_was_sent_and_not_taken_back(steps in prop::collection::vec(step(), 1..30)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();

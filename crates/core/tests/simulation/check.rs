@@ -8,6 +8,7 @@ use attache_core::chunk::{Chunk, json};
 use attache_core::ids::{CallId, MessageId, SessionId};
 use attache_core::part::{Part, Role};
 use attache_core::ports::store::MessageRow;
+use attache_core::prompt::Arrival;
 use attache_core::turn::{FailureKind, TurnEnd};
 
 use crate::observed::{Observed, SessionOpening};
@@ -108,14 +109,16 @@ pub(crate) fn every_prompt_was_answered_once(observed: &Observed) -> Checked {
     Ok(())
 }
 
-/// Turns of one opening of a session run in the order of their prompts, and are answered in it.
+/// Turns of one opening of a session run in the order of their prompts, and are answered in it; those that
+/// steer, in theirs.
 pub(crate) fn answers_came_in_order(observed: &Observed) -> Checked {
-    let mut last: BTreeMap<(&SessionId, SessionOpening), (i64, u64)> = BTreeMap::new();
+    let mut last: BTreeMap<(&SessionId, SessionOpening, bool), (i64, u64)> = BTreeMap::new();
     for prompt in observed.prompts.iter().filter(|prompt| !prompt.resent) {
         for outcome in prompt.outcomes() {
             let row = observed.disk.messages.get(&outcome.message_id);
             let Some(seq) = row.and_then(|row| row.seq) else { continue };
-            let (before, index) = last.entry((&prompt.session, prompt.opening)).or_insert((0, 0));
+            let steers = prompt.arrival == Arrival::Steers;
+            let (before, index) = last.entry((&prompt.session, prompt.opening, steers)).or_insert((0, 0));
             demand(*before < seq && *index <= outcome.after_index, || {
                 format!("{} came out of order: {seq} after {before}", prompt.text)
             })?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use attache_core::hub::TurnOutcome;
 use attache_core::ids::{CallId, MessageId, SessionId};
+use attache_core::prompt::Arrival;
 use attache_testkit::fakes::disk::Disk;
 
 #[derive(Clone, Debug)]
@@ -54,6 +55,7 @@ pub(crate) struct PromptLog {
     pub(crate) session: SessionId,
     pub(crate) opening: SessionOpening,
     pub(crate) text: String,
+    pub(crate) arrival: Arrival,
     /// The same message was sent before.
     pub(crate) resent: bool,
     /// Its process was killed: nobody expects an answer.

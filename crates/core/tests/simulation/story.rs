@@ -5,7 +5,7 @@ use std::time::Duration;
 use attache_core::hub::{AttachFrom, NewSession};
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::part::Part;
-use attache_core::prompt::Prompt;
+use attache_core::prompt::{Arrival, Prompt};
 use attache_testkit::fakes::random::Random;
 use tokio::task::AbortHandle;
 
@@ -142,12 +142,14 @@ impl Story {
             (message_id, text)
         };
         let part = Part::Text { text: text.clone(), state: None, provider_metadata: None };
-        let prompt = Prompt { parts: vec![part], message_id, runtime_context: Vec::new() };
+        let arrival = if self.random.one_in(5) { Arrival::Steers } else { Arrival::Waits };
+        let prompt = Prompt { parts: vec![part], message_id, runtime_context: Vec::new(), arrival };
         let ticket = open.handle.prompt(prompt);
         let log = PromptLog {
             session: id,
             opening: open.opening,
             text,
+            arrival,
             resent: again,
             killed: false,
             left: false,

@@ -48,6 +48,9 @@ impl<'a> BatchCheck<'a> {
                     self.place(id, *seq)?;
                 }
                 Change::PutPart(row) => self.put(row)?,
+                Change::DropParts { message_id, .. } => {
+                    self.is_stored(self.has_message(message_id), "message", message_id)?;
+                }
                 Change::AppendLog(segment) => self.append(segment)?,
                 Change::DeleteSession
                 | Change::PutSystemPrompt { .. }

@@ -92,6 +92,9 @@ impl Disk {
                 let created_at = self.parts.get(&row.id).map_or(row.created_at, |known| known.created_at);
                 self.parts.insert(row.id.clone(), PartRow { created_at, ..row });
             }
+            Change::DropParts { message_id, from } => {
+                self.parts.retain(|_, row| row.message_id != message_id || row.index < from);
+            }
             Change::PutSystemPrompt { digest, body } => {
                 self.system_prompts.insert(digest, body);
             }

@@ -109,6 +109,26 @@ pub async fn parts_are_inserted_then_updated_by_id<S: Storage>() {
     assert!(matches!(orphan, Err(StoreError::Corrupt(_))), "{orphan:?}");
 }
 
+pub async fn parts_of_an_edited_message_are_dropped_from_an_index_on<S: Storage>() {
+    let storage = S::create();
+    let store = storage.open();
+    let epoch = create(&store, "a").await;
+    let mut changes = vec![
+        Change::InsertMessage(message("a", "m", None)),
+        Change::InsertMessage(message("a", "other", None)),
+        Change::PutPart(part("a", "other", 2, "stays")),
+    ];
+    changes.extend((0..4).map(|index| Change::PutPart(part("a", "m", index, "x"))));
+    fenced(&store, "a", epoch, changes).await.unwrap();
+    let dropped = |name: &str| Change::DropParts { message_id: message_id(name), from: 1 };
+    fenced(&store, "a", epoch, vec![dropped("m")]).await.unwrap();
+    let (_, parts) = store.message(&message_id("m")).await.unwrap().unwrap();
+    assert_eq!(parts, [part("a", "m", 0, "x")]);
+    assert_eq!(store.message(&message_id("other")).await.unwrap().unwrap().1.len(), 1);
+    let orphan = fenced(&store, "a", epoch, vec![dropped("missing")]).await;
+    assert!(matches!(orphan, Err(StoreError::Corrupt(_))), "{orphan:?}");
+}
+
 pub async fn a_batch_can_not_reach_into_another_session<S: Storage>() {
     let storage = S::create();
     let store = storage.open();

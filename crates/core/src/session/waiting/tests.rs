@@ -12,7 +12,13 @@ fn id(number: usize) -> MessageId {
 }
 
 fn queued(number: usize, queued_at: i64) -> Queued {
-    Queued { message_id: id(number), queued_at, runtime_context: Vec::new(), client: None }
+    Queued {
+        message_id: id(number),
+        queued_at,
+        runtime_context: Vec::new(),
+        client: None,
+        arrival: Arrival::Waits,
+    }
 }
 
 #[derive(Clone, Debug)]
