@@ -39,7 +39,7 @@ impl Session {
 
 pub(crate) async fn help(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
     let line = |command: &SlashCommand| {
-        let hint = command.input_hint.as_ref().map(|hint| format!(" {}", hint.to_uppercase()));
+        let hint = command.input_hint.as_ref().map(|hint| format!(" [{}]", hint.to_uppercase()));
         format!("- `/{}{}`: {}", command.name, hint.unwrap_or_default(), command.description)
     };
     Ok(session.slash_commands.iter().map(line).collect::<Vec<_>>().join("\n"))
@@ -95,10 +95,14 @@ pub(crate) async fn model(session: &mut Session, wanted: &str) -> Result<String,
 
 /// `PROVIDER/NAME`, or the name alone if one provider has it.
 fn model_named(session: &Session, wanted: &str) -> Result<ModelRef, HubError> {
-    if let Some((provider, model)) = wanted.split_once('/') {
-        return Ok(ModelRef::new(provider, model));
-    }
     let choices = session.hub.choices.get();
+    if let Some((provider, model)) = wanted.split_once('/') {
+        let named = ModelRef::new(provider, model);
+        return match choices.model(&named) {
+            Some(_) => Ok(named),
+            None => Err(HubError::Invalid(format!("there is no model `{wanted}`; `/model` lists them"))),
+        };
+    }
     let mut named = choices.models.iter().filter(|info| info.model.model_id == wanted);
     match (named.next(), named.next()) {
         (Some(info), None) => Ok(info.model.clone()),

@@ -210,8 +210,12 @@ fn note(report: &GrepReport, head: &Head, missing: OmittedMatches, output_path: 
     if let Some(path) = output_path {
         notes.push(format!("more of them are in {}", visible(&path.to_string_lossy())));
     }
-    if report.binary > 0 {
-        notes.push(format!("{} binary files skipped", report.binary));
+    // For who looks for something that is not there.
+    match report.binary {
+        _ if head.matches > 0 => {}
+        0 => {}
+        1 => notes.push("1 binary file skipped".to_owned()),
+        files => notes.push(format!("{files} binary files skipped")),
     }
     notes.extend(search::shortfall(&report.stop, &report.unseen));
     search::bracketed(&notes)

@@ -125,7 +125,7 @@ impl Background {
         let started = self.sessions().get(session).map_or(0, |started| started.count);
         let is_over = (1..=started).any(|number| named(number) == name);
         let why = match is_over {
-            true => "it has ended, and its end was told",
+            true => "it has ended, and you were told how",
             false => {
                 "no command of this name was started since attache started; a restart ends background commands"
             }
