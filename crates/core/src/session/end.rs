@@ -1,11 +1,9 @@
 //! Ending turns: one commit carries everything a run left, then who waits for it is answered.
 
-use serde_json::json;
-
+use super::Session;
 use super::lease::LeaseAfter;
 use super::run::patch_message;
-use super::{Session, title};
-use crate::chunk::{Chunk, FinishReason};
+use crate::chunk::FinishReason;
 use crate::events::{EventKind, FinishedBy, RunState};
 use crate::hub::TurnOutcome;
 use crate::journal::Author;
@@ -115,14 +113,7 @@ impl Session {
             metadata,
             updated_at: now,
         });
-        let mut patch = SessionPatch { updated_at: now, ..SessionPatch::default() };
-        let mut said = Vec::new();
-        if let Some(title) = self.first_title(&leftovers) {
-            patch.metadata.set_title(&title);
-            self.row.metadata.set_title(&title);
-            said.push(Chunk::transient_data("title", json!({ "title": title })));
-        }
-        changes.push(Change::PatchSession(patch));
+        changes.push(Change::PatchSession(SessionPatch { updated_at: now, ..SessionPatch::default() }));
         changes.push(Change::EndRun);
         // The log of the last run stays for readers in other processes; older ones go when nobody here needs
         // them.
@@ -131,8 +122,7 @@ impl Session {
         if lease == LeaseAfter::GiveBack && self.queue.next_after(end).is_none() {
             changes.extend(self.release());
         }
-        said.push(end.chunk());
-        self.journal.record_with(&author, said, changes)?;
+        self.journal.record_with(&author, vec![end.chunk()], changes)?;
         let index = self.journal.settle().await?;
         self.hub.histories.forget(&self.id);
         if !refused {
@@ -153,15 +143,5 @@ impl Session {
             }
         }
         self.hub.histories.put(&self.id, conversation);
-    }
-
-    /// A title for a session that has none: the first line of its first prompt.
-    fn first_title(&self, leftovers: &TurnLeftovers) -> Option<String> {
-        if self.row.metadata.says_title() {
-            return None;
-        }
-        let passages = leftovers.conversation.as_ref()?;
-        let first = passages.iter().find(|passage| passage.role == Role::User)?;
-        title::first_line(&first.parts)
     }
 }

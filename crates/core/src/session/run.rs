@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::ask::OpenQuestion;
 use super::commands::CommandTurn;
 use super::lease::LeaseAfter;
+use super::title::title_chunk;
 use super::{ClientSide, Session, SessionCommand, history};
 use crate::chunk::{Chunk, Rest, replay};
 use crate::conversation::Conversation;
@@ -202,8 +203,13 @@ impl Session {
             updated_at: now,
         }));
         changes.push(Change::BeginRun(live.clone()));
+        let title = if is_command { None } else { self.first_title(parts) };
+        let mut told = self.unstored.clone();
+        if let Some(title) = &title {
+            told.set_title(title);
+        }
         changes.push(Change::PatchSession(SessionPatch {
-            metadata: self.unstored.clone(),
+            metadata: told,
             updated_at: now,
             ..SessionPatch::default()
         }));
@@ -219,9 +225,15 @@ impl Session {
             rest: Rest::none(),
         };
         self.journal.record_now(&author, start)?;
+        if let Some(title) = &title {
+            self.journal.record_now(&author, title_chunk(title))?;
+        }
         // The model must not see what is not stored.
         self.journal.settle().await?;
         self.unstored = SessionMeta::default();
+        if let Some(title) = &title {
+            self.row.metadata.set_title(title);
+        }
         if !is_command {
             self.stored_prompt = Some(setup.system.digest.clone());
         }

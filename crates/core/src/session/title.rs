@@ -83,11 +83,17 @@ impl Titling {
 }
 
 impl Session {
+    /// A title for a session that has none, when a prompt takes its place: its first line.
+    pub(super) fn first_title(&mut self, parts: &[Part]) -> Option<String> {
+        if self.row.metadata.says_title() {
+            return None;
+        }
+        self.titling = Titling::Due;
+        first_line(parts)
+    }
+
     /// Before the end of a turn is stored: what a title can be made of, if this is the turn to make one of.
     pub(super) fn title_excerpt(&mut self, end: &TurnEnd, leftovers: &TurnLeftovers) -> Option<TitleExcerpt> {
-        if !self.row.metadata.says_title() {
-            self.titling = Titling::Due;
-        }
         let finished = match end {
             TurnEnd::Finished(reason) => match reason {
                 FinishReason::Stop | FinishReason::Length | FinishReason::ToolCalls | FinishReason::Other => {
@@ -153,7 +159,7 @@ impl Session {
         let mut said = Vec::new();
         if let Some(title) = &made.title {
             patch.metadata.set_title(title);
-            said.push(Chunk::transient_data("title", json!({ "title": title })));
+            said.push(title_chunk(title));
         }
         self.journal.record_with(&aside(), said, vec![Change::PatchSession(patch)])?;
         self.cost.add(made.used.cost_usd);
@@ -232,8 +238,13 @@ fn beginning(passages: &[Arc<Passage>]) -> String {
     words.trim().to_owned()
 }
 
+/// Tells everybody of a title.
+pub(super) fn title_chunk(title: &str) -> Chunk {
+    Chunk::transient_data("title", json!({ "title": title }))
+}
+
 /// The first line of a prompt, as the title until there is a better one.
-pub(super) fn first_line(parts: &[Part]) -> Option<String> {
+fn first_line(parts: &[Part]) -> Option<String> {
     let text = text_of(parts);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(shortened(line))
