@@ -39,7 +39,7 @@ use below::Below;
 pub use git_paths::belongs_to_git;
 use known::KnownPaths;
 use modules::{RootPlace, look};
-use named::NamedBy;
+use named::{NamedBy, Names, general_files};
 use reopen::reopen;
 use state::{NotSeen, RootState};
 use undo::Undo;
@@ -248,6 +248,21 @@ pub fn named_by_git(roots: &[PathBuf]) -> Vec<PathBuf> {
         by_git.map(|(path, _)| real.join(path))
     });
     named.collect()
+}
+
+/// Whether its user's own configuration of git, or the machine's, makes commands that only read run or obey
+/// something in a work tree: a filter, `textconv`, `diff.external`, a file that is included. Blocks.
+pub fn is_run_for_reading(tree: &Path) -> bool {
+    is_run_by(&general_files(), tree)
+}
+
+fn is_run_by(general: &[PathBuf], tree: &Path) -> bool {
+    let Ok(real) = tree.canonicalize() else { return true };
+    let named = Names::of(&real, &[], general);
+    named.values().any(|origin| match origin.by {
+        NamedBy::Setting | NamedBy::Command => true,
+        NamedBy::Home | NamedBy::Hooks => false,
+    })
 }
 
 /// Those that can be opened, by their real paths: no other can be written either.

@@ -32,6 +32,8 @@ pub(super) struct CommandEffects {
     pub(super) only_this_line: bool,
     pub(super) reads: Vec<PathWord>,
     pub(super) writes: Vec<PathWord>,
+    /// Words that the shell fills in: patterns, and what is not known before.
+    pub(super) open: Vec<PathWord>,
     pub(super) hosts: Vec<String>,
     /// Where it works instead of where the shell is.
     pub(super) directory: Option<String>,
@@ -53,6 +55,7 @@ impl CommandEffects {
             only_this_line: false,
             reads: Vec::new(),
             writes: Vec::new(),
+            open: Vec::new(),
             hosts: Vec::new(),
             directory: None,
             network: Network::Never,
@@ -126,6 +129,7 @@ impl Reader<'_> {
         if !BUILTINS.contains(&known.as_str()) || is_elsewhere {
             self.note_origin(&name, &mut effects, state);
         }
+        effects.open = words.iter().filter(|word| word.text().is_none()).map(Word::place).collect();
         Ok(effects)
     }
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use super::secrets::matches;
 use super::word::PathWord;
 use super::{Reader, real_paths, tree_walk};
-use crate::{Disk, EntryKind};
+use crate::limits::SHELL_CLOSED;
+use crate::{Context, Disk, EntryKind};
 
 /// A symbolic link that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,31 @@ impl Reader<'_> {
             // Most searches follow no link: only what would be a secret is worth a question.
             None => self.leads_to_secret(&link.to),
         })
+    }
+
+    /// What rules keep from being read of what a link leads to within the root: itself, or what lies below it.
+    pub(super) fn closed_behind(&self, link: &Path, directory: &Path) -> Vec<PathBuf> {
+        let Context { disk, restrictions, directory: root, .. } = self.context;
+        let real_root = real_paths::real_root(disk, root);
+        let Some(found) = self::link(disk, link, directory, root, &real_root) else { return Vec::new() };
+        let mut closed = Vec::new();
+        if disk.kind(link) != Some(EntryKind::Directory) {
+            closed.extend(Some(found.to).filter(|to| restrictions.keeps(to, directory)));
+            return closed;
+        }
+        tree_walk::look(disk, &found.to, |path, kind| {
+            if kind != EntryKind::Directory && restrictions.keeps(path, directory) {
+                closed.push(path.to_path_buf());
+            }
+            if closed.len() < SHELL_CLOSED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        closed
+    }
+
+    /// Whether a path lies outside of the root, or leads there.
+    pub(super) fn is_elsewhere(&self, path: &Path) -> bool {
+        let root = self.context.directory;
+        !path.starts_with(root) || real_paths::elsewhere(self.context.disk, path, root).is_some()
     }
 
     fn leads_away(&self, to: &Path) -> bool {

@@ -59,15 +59,23 @@ impl Reader<'_> {
         if !restrictions.has_rules() {
             return Vec::new();
         }
+        // What goes through a directory by itself and follows links has a pattern, too.
+        let follows = matches!(place, PathWord::Below { .. });
         let below = self.located(directory, below);
-        let mut found = Vec::new();
+        let (mut found, mut links) = (Vec::new(), Vec::new());
         tree_walk::look(self.context.disk, &below, |path, kind| {
             let at = path.strip_prefix(&below).unwrap_or(path);
-            if kind != EntryKind::Directory && restrictions.keeps(path, &below) && leads_to(pattern, at) {
-                found.push(path.to_path_buf());
+            if kind != EntryKind::Directory && leads_to(pattern, at) {
+                if restrictions.keeps(path, &below) {
+                    found.push(path.to_path_buf());
+                }
+                if kind == EntryKind::Link && follows {
+                    links.push(path.to_path_buf());
+                }
             }
             ControlFlow::Continue(())
         });
+        found.extend(links.iter().flat_map(|link| self.closed_behind(link, &below)));
         self.denied_first(found)
     }
 
@@ -103,9 +111,14 @@ impl Reader<'_> {
     }
 
     /// The files that words of a command name of which nobody said what they are: options that were not
-    /// described, too. "Always" covers any words behind the first ones, and no file among them that has to be
-    /// asked for by itself. `None` if they are too many to name.
-    pub(super) fn named_in(&self, words: &[String], directory: &Path) -> Option<Vec<PathBuf>> {
+    /// described, too, and `open` ones, which the shell fills in. "Always" covers any words behind the first
+    /// ones, and no file among them that has to be asked for by itself. `None` if they can't all be named.
+    pub(super) fn named_in(
+        &self,
+        words: &[String],
+        open: &[PathWord],
+        directory: &Path,
+    ) -> Option<Vec<PathBuf>> {
         let names = words.iter().flat_map(|word| possible_names(word));
         let paths = names.map(|name| self.located(directory, name));
         let of_users = paths.filter(|path| !SYSTEM.iter().any(|system| path.starts_with(system)));
@@ -113,10 +126,26 @@ impl Reader<'_> {
         for path in of_users {
             match self.context.disk.kind(&path) {
                 Some(EntryKind::Directory) => {
-                    found.extend(self.closed_at(&PathWord::Through(path.to_string_lossy().into()), directory))
+                    // A program may go through it, and through links in it.
+                    let pattern = ANY_DEPTH.to_owned();
+                    let everything = PathWord::Below { directory: path.to_string_lossy().into(), pattern };
+                    found.extend(self.closed_at(&everything, directory));
+                    if self.is_elsewhere(&path) {
+                        found.push(path);
+                    }
                 }
                 Some(EntryKind::File) => found.push(path),
                 Some(EntryKind::Link | EntryKind::Other) | None => {}
+            }
+        }
+        for place in open {
+            let named = self.path(place, directory)??;
+            if self.may_follow_link(place, directory) {
+                return None;
+            }
+            found.extend(self.closed_at(place, directory));
+            if self.is_elsewhere(&named) {
+                found.push(named);
             }
         }
         found.dedup();

@@ -183,7 +183,7 @@ impl Reader<'_> {
             paths.extend(self.written_paths(&effects, &directory, &mut nature));
             if nature == Nature::Effects && prefix > 0 {
                 let behind = words.get(prefix..).unwrap_or_default();
-                match self.named_in(behind, &directory) {
+                match self.named_in(behind, &effects.open, &directory) {
                     Some(mut named) => {
                         named.retain(|path| !paths.contains(&Touch::Write(path.clone())));
                         paths.extend(named.into_iter().map(Touch::Read));

@@ -5,6 +5,7 @@
 mod commands;
 mod corpus;
 mod git;
+mod links;
 mod origins;
 mod traced;
 

@@ -46,6 +46,8 @@ pub(super) enum NamedBy {
     Home,
     /// A setting of git: a file, or a directory with all that is in it.
     Setting,
+    /// The same for a directory of programs that git runs only when it changes something.
+    Hooks,
     /// A command in a setting of git: a file only.
     Command,
 }
@@ -171,7 +173,7 @@ impl<'a> Names<'a> {
             let Setting { section, key, value, .. } = &setting;
             let is = |keys: &[(&str, &str)]| keys.contains(&(section.as_str(), key.as_str()));
             if is(&DIRECTORIES) {
-                self.add(&self.path(value, reading.tree), NamedBy::Setting, reading);
+                self.add(&self.path(value, reading.tree), NamedBy::Hooks, reading);
             } else if is(&INCLUDES) {
                 let file = self.path(value, directory);
                 self.add(&file, NamedBy::Setting, reading);
@@ -223,7 +225,8 @@ impl<'a> Names<'a> {
             }
             let origin = NameOrigin { by, repository: reading.repository.to_owned() };
             let found = self.found.entry(below).or_insert(origin);
-            if by == NamedBy::Setting {
+            // A directory counts with all that is in it.
+            if by != NamedBy::Command && found.by == NamedBy::Command {
                 found.by = by;
             }
         }

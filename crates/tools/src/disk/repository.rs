@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use attache_sandbox::git_config::names_no_program;
+use attache_sandbox::git_guard::is_run_for_reading;
 use attache_sandbox::limits::{GIT_CONFIG_BYTES, GIT_INDEX_BYTES};
 use attache_sandbox::{git_index, regular_file};
 use attache_shell::Repository;
@@ -27,7 +28,13 @@ pub(crate) fn repository(directory: &Path) -> Repository {
         }
         let git = directory.join(".git");
         match git.symlink_metadata() {
-            Ok(found) if found.is_dir() && is_complete(&git) => return configuration(&git),
+            Ok(found) if found.is_dir() && is_complete(&git) => {
+                return match configuration(&git) {
+                    // Code of the project runs, though its user chose it.
+                    Repository::Plain if is_run_for_reading(directory) => Repository::Configured,
+                    judged => judged,
+                };
+            }
             // A work tree or a module: its configuration lies elsewhere. One that is not complete is none to
             // git, which looks on.
             Ok(_) => return Repository::Configured,

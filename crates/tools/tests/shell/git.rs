@@ -13,14 +13,14 @@ use proptest::prelude::*;
 
 use super::{GUARDED, context};
 
-struct Place {
+pub(super) struct Place {
     _directory: tempfile::TempDir,
-    root: PathBuf,
+    pub(super) root: PathBuf,
 }
 
 impl Place {
     /// A repository with one commit of these files.
-    fn with(files: &[&str]) -> Self {
+    pub(super) fn with(files: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap().join("root");
         let place = Self { _directory: directory, root };
@@ -33,13 +33,13 @@ impl Place {
         place
     }
 
-    fn put(&self, file: &str) {
+    pub(super) fn put(&self, file: &str) {
         let path = self.root.join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "x\n").unwrap();
     }
 
-    fn git(&self, arguments: &str) {
+    pub(super) fn git(&self, arguments: &str) {
         let done = Command::new("git")
             .args([
                 "-c",
@@ -65,7 +65,7 @@ impl Place {
         ReadRules::of(&Arc::new(book), Approval::Ask).unwrap()
     }
 
-    fn read_in(&self, directory: &Path, command: &str, rules: &[(&str, Action)]) -> Footprint {
+    pub(super) fn read_in(&self, directory: &Path, command: &str, rules: &[(&str, Action)]) -> Footprint {
         let closed = self.closed(rules);
         let disk = DiskOfWorkspace::new(Programs::default());
         let restrictions = RestrictionsOfSession { guarded: &GUARDED, closed: Some(&closed) };
@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// Whether it is let pass: nothing but reads, and none of them under a rule.
-    fn passes(&self, command: &str, rules: &[(&str, Action)]) -> bool {
+    pub(super) fn passes(&self, command: &str, rules: &[(&str, Action)]) -> bool {
         self.passes_in(&self.root.clone(), command, rules)
     }
 
@@ -349,7 +349,7 @@ fn what_acts_and_shows_names_it_too() {
 }
 
 /// What the first words of a command that an answer covers are, and the files it reads.
-fn covered(footprint: &Footprint) -> (usize, Vec<&Path>) {
+pub(super) fn covered(footprint: &Footprint) -> (usize, Vec<&Path>) {
     let mut prefix = usize::MAX;
     let mut reads = Vec::new();
     for touch in &footprint.touches {

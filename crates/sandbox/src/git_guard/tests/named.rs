@@ -235,3 +235,31 @@ fn what_could_not_be_undone_is_tried_again() {
     assert!(!hook.exists());
     assert_eq!(place.guard().after(), None);
 }
+
+#[test]
+fn what_reading_makes_git_run_in_a_work_tree_is_seen() {
+    let place = Project::new();
+    let (root, general) = (place.base.join("root"), place.base.join("gitconfig"));
+    let outside = place.base.join("outside");
+    for runs in [
+        "[diff \"x\"]\ntextconv = ./scripts/c.sh",
+        "[diff \"x\"]\ncommand = sh scripts/c.sh",
+        "[diff]\nexternal = scripts/c.sh",
+        "[filter \"x\"]\nclean = tools/clean %f",
+        "[filter \"x\"]\nprocess = tools/clean",
+        "[core]\nfsmonitor = ./watch",
+        &format!("[include]\npath = {}/team.config", root.display()),
+    ] {
+        std::fs::write(&general, runs).unwrap();
+        assert!(is_run_by(&[general.clone()], &root), "{runs}");
+    }
+    for harmless in [
+        "[user]\nname = A",
+        "[core]\nhooksPath = .githooks",
+        &format!("[include]\npath = {}/team.config", outside.display()),
+        &format!("[diff]\nexternal = {}/difft", outside.display()),
+    ] {
+        std::fs::write(&general, harmless).unwrap();
+        assert!(!is_run_by(&[general.clone()], &root), "{harmless}");
+    }
+}

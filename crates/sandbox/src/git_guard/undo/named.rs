@@ -13,7 +13,9 @@ impl Undo<'_> {
     pub(super) fn compare_named(&mut self, path: &Path, was: Option<&ProtectedCopy>, now: &NamedPath) {
         let reason = match now.origin.by {
             NamedBy::Home => "is what a name in your home leads to",
-            NamedBy::Setting | NamedBy::Command => "is what your configuration of git runs or reads",
+            NamedBy::Setting | NamedBy::Hooks | NamedBy::Command => {
+                "is what your configuration of git runs or reads"
+            }
         };
         let now = now.held.as_ref();
         let entries = |held: Option<&ProtectedCopy>| held.map(|held| held.entries.clone());
