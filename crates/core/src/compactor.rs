@@ -1,9 +1,10 @@
 //! Makes room in a conversation: a model writes a hand-over note about all but the last turns. What tools
-//! changed is listed from the conversation itself, not from a model's memory.
+//! changed is listed from the conversation itself, not from a model's memory. A small model reads a text with
+//! stubs instead of old results; the session's own reads what its provider has in the cache.
 //!
 //! A note that no model can write is made without one: work goes on with less rather than not at all.
 
-mod plan;
+pub(crate) mod plan;
 mod transcript;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::estimate;
 use crate::ids::MessageId;
 use crate::limits::{BYTES_PER_TOKEN, SUMMARY_PIECES, SUMMARY_TOKENS, SUMMARY_TRIES};
 use crate::part::{Part, Passage, Role};
-use crate::ports::compaction::{Compacted, Compaction, CompactionRequest};
+use crate::ports::compaction::{Compacted, Compaction, CompactionProgress, CompactionRequest, Occasion};
 use crate::ports::model::{ModelError, ModelInfo, ModelRequest, StepEvent, ThoughtLevel, Usage};
 use crate::ports::store::{Blobs, ModelRef};
 use crate::ports::{BoxFuture, Model};
@@ -54,19 +55,22 @@ impl Compactor {
     ) -> Result<Option<Compacted>, ModelError> {
         let Some(plan) = CompactionPlan::of(&request) else { return Ok(None) };
         let transcript = Transcript::of(&request.conversation[..plan.tail]);
-        let info = self.chosen(&request.info, &transcript);
-        let mut summarising = Summarising {
-            compactor: self,
-            request: &request,
-            info: Arc::new(info),
-            cancel,
-            used: Usage::default(),
+        let small = self.small_model(&request.info, &transcript);
+        let info = small.clone().map_or_else(|| request.info.clone(), Arc::new);
+        let mut summarising =
+            Summarising { compactor: self, request: &request, info, cancel, used: Usage::default() };
+        let asked = match small {
+            Some(_) => summarising.note(&transcript).await,
+            None => summarising.note_by_prefix_or_pieces(&plan, &transcript).await,
         };
-        let note = match summarising.note(&transcript).await {
-            Ok(note) => note,
-            // Nothing but a key helps here, and the turn itself would fail the same way.
-            Err(error @ ModelError::Auth(_)) => return Err(error),
-            Err(error) => {
+        let note = match (asked, &request.occasion) {
+            (Ok(note), _) => note,
+            // Nothing but a key helps here, and the turn itself would fail the same way. Whoever asked for a
+            // summary is told why there is none.
+            (Err(error @ ModelError::Auth(_)), _) | (Err(error), Occasion::Command { .. }) => {
+                return Err(error);
+            }
+            (Err(error), Occasion::Overflow) => {
                 tracing::warn!(%error, session = %request.session_id, "no model could summarise");
                 transcript.without_a_model()
             }
@@ -74,17 +78,17 @@ impl Compactor {
         let (used, model) = (summarising.used, summarising.info.clone());
         let summary = transcript.with_changed_files(&note, plan.unanswered.as_deref());
         let summary_tokens = Some(estimate::tokens(summary.len() as u64));
-        Ok(Some(Compacted { summary, tail_start: plan.tail_start, summary_tokens, used, model: Some(model) }))
+        let CompactionPlan { tail_start, tail_call, .. } = plan;
+        Ok(Some(Compacted { summary, tail_start, tail_call, summary_tokens, used, model: Some(model) }))
     }
 
-    /// The small model where it can read all of it at once, else the turn's own.
-    fn chosen(&self, own: &Arc<ModelInfo>, transcript: &Transcript) -> ModelInfo {
-        let small = self.small_model.clone().or_else(|| self.model.small(&own.model));
-        let small = small.and_then(|small| self.model.describe(&small));
+    /// The small model where it can read all of it at once.
+    fn small_model(&self, own: &Arc<ModelInfo>, transcript: &Transcript) -> Option<ModelInfo> {
+        let small = self.small_model.clone().or_else(|| self.model.small(&own.model))?;
+        let small = self.model.describe(&small)?;
         let needed = estimate::tokens(transcript.text.len() as u64) + 2 * SUMMARY_TOKENS;
-        small
-            .filter(|info| info.context >= needed && !info.has_guessed_context())
-            .unwrap_or_else(|| (**own).clone())
+        let is_another = !small.model.names_same_model(&own.model);
+        (is_another && small.context >= needed && !small.has_guessed_context()).then_some(small)
     }
 }
 
@@ -98,6 +102,25 @@ struct Summarising<'a> {
 }
 
 impl Summarising<'_> {
+    /// The model of the session has most of the conversation in its provider's cache: it is sent the very same
+    /// beginning, and the instruction behind it. Where that does not fit or gives no note, it reads pieces.
+    async fn note_by_prefix_or_pieces(
+        &mut self,
+        plan: &CompactionPlan,
+        transcript: &Transcript,
+    ) -> Result<String, ModelError> {
+        let prefix = self.prefix_request(plan);
+        if self.fits(&prefix, plan) {
+            self.tell(CompactionProgress::Piece { number: 1, of: 1 }).await;
+            match self.answer(prefix).await {
+                Ok(note) => return Ok(note),
+                Err(error @ ModelError::Auth(_)) => return Err(error),
+                Err(error) => tracing::debug!(%error, "no note behind the conversation itself"),
+            }
+        }
+        self.note(transcript).await
+    }
+
     /// Piece by piece where the model can't read all of it at once; smaller pieces where it says that they are
     /// too long.
     async fn note(&mut self, transcript: &Transcript) -> Result<String, ModelError> {
@@ -112,15 +135,34 @@ impl Summarising<'_> {
 
     async fn note_by_pieces(&mut self, transcript: &Transcript, bytes: usize) -> Result<String, ModelError> {
         let mut note = String::new();
-        for piece in transcript.pieces(bytes, SUMMARY_PIECES) {
+        let pieces = transcript.pieces(bytes, SUMMARY_PIECES);
+        let of = pieces.len();
+        for (index, piece) in pieces.into_iter().enumerate() {
+            self.tell(CompactionProgress::Piece { number: index + 1, of }).await;
             let before = match note.is_empty() {
                 true => String::new(),
                 false => format!("<note_so_far>\n{note}\n</note_so_far>\n"),
             };
-            let asked = format!("{before}<conversation>\n{piece}\n</conversation>\n\nWrite the note now.");
-            note = self.answer(&asked).await?;
+            let keep = self.what_to_keep();
+            let asked = format!("{before}<conversation>\n{piece}\n</conversation>\n\n{keep}{WRITE_NOW}");
+            note = self.answer(self.piece_request(&asked)).await?;
         }
         Ok(note)
+    }
+
+    /// What the user wants to be kept, in their words.
+    fn what_to_keep(&self) -> String {
+        match &self.request.occasion {
+            Occasion::Command { keep } if !keep.is_empty() => {
+                let words = keep.replace("</keep", "<\\/keep");
+                format!("The user says what to keep in particular:\n<keep>\n{words}\n</keep>\n\n")
+            }
+            Occasion::Command { .. } | Occasion::Overflow => String::new(),
+        }
+    }
+
+    async fn tell(&self, progress: CompactionProgress) {
+        self.request.progress.tell(progress).await;
     }
 
     /// Bytes of a conversation that the model reads at once, beside its own note.
@@ -135,11 +177,22 @@ impl Summarising<'_> {
         SUMMARY_TOKENS.min(self.info.context / 8).min(self.request.limit_tokens / 8)
     }
 
+    /// Whether the window holds the request and the note.
+    fn fits(&self, prefix: &ModelRequest, plan: &CompactionPlan) -> bool {
+        let CompactionRequest { conversation, expected_tokens, .. } = self.request;
+        let tail = conversation[plan.tail..].iter();
+        let tail: u64 = tail.map(|passage| estimate::passage_size(passage).tokens()).sum();
+        // What the provider counted says more than an estimate.
+        let counted = expected_tokens.map_or(0, |expected| expected.saturating_sub(tail) + FRAME_TOKENS);
+        let needed = estimate::request_tokens(prefix).max(counted) + self.note_tokens();
+        needed <= self.info.context && !self.info.has_guessed_context()
+    }
+
     /// Tries again where that can help.
-    async fn answer(&mut self, asked: &str) -> Result<String, ModelError> {
+    async fn answer(&mut self, request: ModelRequest) -> Result<String, ModelError> {
         let mut wait = FIRST_WAIT;
         for _ in 1..SUMMARY_TRIES {
-            match self.answer_once(asked).await {
+            match self.answer_once(request.clone()).await {
                 Err(ModelError::Transient { retry_after, .. }) => {
                     tokio::time::sleep(retry_after.unwrap_or(wait).min(LONGEST_WAIT)).await;
                     wait *= 4;
@@ -147,18 +200,20 @@ impl Summarising<'_> {
                 answered => return answered,
             }
         }
-        self.answer_once(asked).await
+        self.answer_once(request).await
     }
 
-    async fn answer_once(&mut self, asked: &str) -> Result<String, ModelError> {
+    async fn answer_once(&mut self, request: ModelRequest) -> Result<String, ModelError> {
         let most = usize::try_from(self.note_tokens() * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
-        let mut events = self.compactor.model.stream(self.model_request(asked), self.cancel.clone());
+        let mut events = self.compactor.model.stream(request, self.cancel.clone());
         let mut note = String::new();
         while let Some(event) = events.next().await {
             match event? {
-                StepEvent::Chunk(Chunk::TextDelta { delta, .. }) => {
+                StepEvent::Chunk(Chunk::TextDelta { mut delta, .. }) => {
                     let room = most.saturating_sub(note.len());
-                    note.push_str(&delta[..delta.floor_char_boundary(room)]);
+                    delta.truncate(delta.floor_char_boundary(room));
+                    note.push_str(&delta);
+                    self.tell(CompactionProgress::Text(delta)).await;
                 }
                 // Thoughts and whatever else it says are no note.
                 StepEvent::Chunk(_) => {}
@@ -175,23 +230,54 @@ impl Summarising<'_> {
         Err(ModelError::Transient { message, retry_after: None })
     }
 
-    fn model_request(&self, asked: &str) -> ModelRequest {
-        let agents = Agents::builtin();
-        let system = agents.get(COMPACTION_AGENT).map_or("", |agent| agent.system_prompt);
-        let text = Part::Text { text: asked.to_owned(), state: None, provider_metadata: None };
-        let passage = Passage::new(MessageId::new(""), Role::User, vec![text]);
+    /// A piece of the conversation as text, for a model that has seen nothing of it.
+    fn piece_request(&self, asked: &str) -> ModelRequest {
         ModelRequest {
             session_id: self.request.session_id.clone(),
             thought: Some(ThoughtLevel::Off).filter(|off| self.info.thought_levels.contains(off)),
             info: self.info.clone(),
-            system: system.into(),
-            passages: vec![Arc::new(passage)].into(),
+            system: agent_prompt().into(),
+            passages: vec![Arc::new(user_passage(asked.to_owned()))].into(),
             runtime_context: Arc::new([]),
             tools: Arc::new([]),
             blobs: self.compactor.blobs.clone(),
         }
     }
+
+    /// The conversation as it was sent up to the tail, the same to the byte, and the instruction behind it.
+    fn prefix_request(&self, plan: &CompactionPlan) -> ModelRequest {
+        let CompactionRequest { session_id, thought, system, tools, conversation, .. } = self.request;
+        let mut passages = conversation[..plan.tail].to_vec();
+        let asked = format!("{ABOVE}\n\n{}\n\n{}{WRITE_NOW}", agent_prompt(), self.what_to_keep());
+        passages.push(Arc::new(user_passage(asked)));
+        ModelRequest {
+            session_id: session_id.clone(),
+            thought: *thought,
+            info: self.info.clone(),
+            system: system.clone(),
+            passages: passages.into(),
+            runtime_context: Arc::new([]),
+            tools: tools.clone(),
+            blobs: self.compactor.blobs.clone(),
+        }
+    }
 }
+
+fn agent_prompt() -> &'static str {
+    let agents = Agents::builtin();
+    agents.get(COMPACTION_AGENT).map_or("", |agent| agent.system_prompt)
+}
+
+fn user_passage(text: String) -> Passage {
+    let text = Part::Text { text, state: None, provider_metadata: None };
+    Passage::new(MessageId::new(""), Role::User, vec![text])
+}
+
+/// Before the agent's own prompt, where that follows the conversation.
+const ABOVE: &str = "Stop the work here: the conversation is about to be replaced by a note. The conversation that the \
+                     following speaks of is the one above.";
+
+const WRITE_NOW: &str = "Write the note now.";
 
 /// The agent's prompt and the words around a piece, roughly.
 const FRAME_TOKENS: u64 = 600;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::compaction::Boundary;
+use crate::compaction::{Boundary, CompactionMark, OutputStubs};
 use crate::estimate::{self, Size};
 use crate::ids::{CallId, MessageId};
 use crate::part::{Part, Passage};
@@ -35,23 +35,28 @@ impl Conversation {
         Arc::make_mut(&mut self.passages).push(Arc::new(passage));
     }
 
-    /// Appends a passage as rows have it: a boundary in it holds from there on.
+    /// Appends a passage as rows have it: marks in it hold from there on.
     pub(crate) fn push_stored(&mut self, passage: Passage) {
-        let boundary = passage.parts.iter().rev().find_map(Boundary::of);
+        let marks: Vec<_> = passage.parts.iter().filter_map(CompactionMark::of).collect();
         let message_id = passage.message_id.clone();
         self.push(passage);
-        if let Some(boundary) = boundary {
-            *self = self.compacted(&boundary, self.passages.len() - 1, &message_id);
+        for mark in marks {
+            *self = self.marked(&mark, self.passages.len() - 1, &message_id);
         }
     }
 
-    /// The conversation with a boundary before the passage at `place`: the summary, the tail, and what is there
-    /// from that place on. Ids of calls and what is known of files stay: both are of the whole session.
-    pub(crate) fn compacted(&self, boundary: &Boundary, place: usize, message_id: &MessageId) -> Self {
-        let tail = boundary
-            .tail_start
-            .as_ref()
-            .and_then(|start| self.passages[..place].iter().position(|passage| passage.message_id == *start));
+    /// The conversation with a mark before the passage at `place`, made in this message. Ids of calls and what
+    /// is known of files stay: both are of the whole session.
+    pub(crate) fn marked(&self, mark: &CompactionMark, place: usize, message_id: &MessageId) -> Self {
+        match mark {
+            CompactionMark::Summary(boundary) => self.compacted(boundary, place, message_id),
+            CompactionMark::Stubs(stubs) => self.shortened(stubs, place),
+        }
+    }
+
+    /// The summary, the tail, and what is there from that place on.
+    fn compacted(&self, boundary: &Boundary, place: usize, message_id: &MessageId) -> Self {
+        let tail = self.passages[..place].iter().position(|passage| boundary.starts_tail(passage));
         let tail = tail.unwrap_or(place);
         let mut passages = Vec::with_capacity(1 + self.passages.len() - tail);
         passages.push(Arc::new(boundary.summary(message_id)));
@@ -66,6 +71,16 @@ impl Conversation {
             seen: self.seen.clone(),
             counted_from: 1 + place - tail,
         }
+    }
+
+    /// Stubs in the place of results before that place.
+    fn shortened(&self, stubs: &OutputStubs, place: usize) -> Self {
+        let replacements = stubs.replacements(&self.passages[..place]);
+        let mut shortened = Self { counted_from: place, ..self.clone() };
+        for (place, passage) in replacements {
+            shortened.replace(place, passage);
+        }
+        shortened
     }
 
     /// The first place whose figures of a provider say what is sent now.

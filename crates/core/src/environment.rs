@@ -139,6 +139,11 @@ impl ToldEnvironment {
         Self { last: captured.clone(), captured }
     }
 
+    /// What user messages told is no longer sent: from the system prompt on, everything is news again.
+    pub fn forget_news(&mut self) {
+        self.last = self.captured.clone();
+    }
+
     /// What is to be told now; `None` when nothing has changed since the last time.
     pub fn tell(&mut self, now: &SessionEnvironment, agent: Commands) -> Option<String> {
         let news = self.last.news(now, agent);

@@ -58,6 +58,13 @@ pub const INSTRUCTION_WINDOW_SHARE: u64 = 4;
 /// Tokens of the note that takes the place of a conversation's beginning; less in a small window.
 pub const SUMMARY_TOKENS: u64 = 4_000;
 
+/// An old result of at least this size becomes a stub where room is needed: a stub of a shorter one saves next to
+/// nothing.
+pub const STUBBED_BYTES: u64 = 600;
+
+/// What a summary under way may be ahead of who shows it, in pieces of its text.
+pub const PROGRESS_AHEAD: usize = 64;
+
 /// Pieces of a conversation that are summarised one after the other; beyond it the middle is left out.
 pub const SUMMARY_PIECES: usize = 16;
 

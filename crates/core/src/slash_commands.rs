@@ -18,6 +18,14 @@ use crate::session::{Session, commands};
 /// The name of the part.
 pub const PART_NAME: &str = "command";
 
+/// The command that summarises the conversation.
+const COMPACT: &str = "compact";
+
+/// The prompt of a client that compacts by a method of its own.
+pub fn compact_prompt(keep: &str) -> String {
+    format!("/{COMPACT} {keep}").trim_end().to_owned()
+}
+
 /// What a command does with the words behind its name; gives the answer to the user, as Markdown.
 pub(crate) type RunCommand = for<'a> fn(&'a mut Session, &'a str) -> BoxFuture<'a, Result<String, HubError>>;
 
@@ -29,13 +37,31 @@ pub struct SlashCommand {
     pub description: Arc<str>,
     /// What may follow the name; `None`: nothing.
     pub input_hint: Option<Arc<str>>,
-    pub(crate) run: RunCommand,
+    pub(crate) work: CommandWork,
+}
+
+/// How a command is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CommandWork {
+    /// At once, in the session's task.
+    InSession(RunCommand),
+    /// By a model, in a task of its own: the conversation is summarised.
+    Compaction,
 }
 
 impl SlashCommand {
     fn new(name: &str, hint: Option<&str>, description: &str, run: RunCommand) -> Self {
-        let input_hint = hint.map(Arc::from);
-        Self { name: name.into(), description: description.into(), input_hint, run }
+        let (input_hint, work) = (hint.map(Arc::from), CommandWork::InSession(run));
+        Self { name: name.into(), description: description.into(), input_hint, work }
+    }
+
+    fn compact() -> Self {
+        Self {
+            name: COMPACT.into(),
+            description: "Summarise the conversation to make room, and say what to keep".into(),
+            input_hint: Some("what to keep".into()),
+            work: CommandWork::Compaction,
+        }
     }
 }
 
@@ -78,6 +104,7 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
             "Show or choose how much the model thinks",
             |session, arguments| Box::pin(commands::thought(session, arguments)),
         ),
+        SlashCommand::compact(),
     ]))
 });
 

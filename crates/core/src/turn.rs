@@ -21,12 +21,14 @@ use crate::seen::SeenFiles;
 use crate::session::approval::InForce;
 use crate::turn::call::Call;
 use crate::turn::calls::Settled;
+use crate::turn::making_room::RoomTried;
 use crate::turn::repeats::Repeats;
 use crate::turn::usage::{SessionCost, TurnUsage};
 use crate::watchdog::Rulebook;
 
 mod answer;
 mod attachments;
+mod by_command;
 mod call;
 mod calls;
 pub(crate) mod close;
@@ -35,6 +37,7 @@ mod end;
 mod gate;
 mod incoming;
 pub(crate) mod left_out;
+mod making_room;
 mod native;
 mod progress;
 pub(crate) mod repeats;
@@ -44,6 +47,7 @@ mod step;
 mod unreadable;
 pub(crate) mod usage;
 
+pub(crate) use by_command::CompactionTurn;
 pub use end::{FailureKind, TurnEnd};
 pub use native::NativeBackend;
 
@@ -71,8 +75,9 @@ pub(crate) struct Turn {
     pub(crate) used: TurnUsage,
     /// Of the whole session.
     pub(crate) cost: SessionCost,
-    /// Compaction was asked for the request under way: once for each, so that no request goes round in circles.
-    pub(crate) asked_for_room: bool,
+    pub(crate) room_tried: RoomTried,
+    /// A summary took the place of what was said before.
+    pub(crate) summarised: bool,
     /// Calls of the current step, in the order the model made them.
     pub(crate) calls: Vec<Call>,
     pub(crate) repeats: Repeats,
@@ -116,14 +121,17 @@ impl Turn {
     async fn run_steps(&mut self, start: TurnStart) -> TurnResult {
         match self.steps(start).await {
             Ok(result) => result,
-            Err(stop) => {
-                self.tell_refusal(&stop).await;
-                let end = self.end_of(stop);
-                TurnResult::Ended(match self.close_step(&end).await {
-                    Ok(()) => end,
-                    Err(stop) => self.end_of(stop),
-                })
-            }
+            Err(stop) => TurnResult::Ended(self.stopped(stop).await),
+        }
+    }
+
+    /// Closes everything after a step that could not be finished.
+    async fn stopped(&mut self, stop: StepStop) -> TurnEnd {
+        self.tell_refusal(&stop).await;
+        let end = self.end_of(stop);
+        match self.close_step(&end).await {
+            Ok(()) => end,
+            Err(stop) => self.end_of(stop),
         }
     }
 

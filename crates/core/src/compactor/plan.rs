@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use crate::estimate::{self, Size};
-use crate::ids::MessageId;
-use crate::part::{Passage, Role};
-use crate::ports::compaction::CompactionRequest;
+use crate::ids::{CallId, MessageId};
+use crate::part::{Part, Passage, Role};
+use crate::ports::compaction::{CompactionRequest, Occasion};
 use crate::prompt::text_of;
 
 /// Turns before the one under way that stay as they are, if there is room.
 const KEPT_TURNS: usize = 2;
 
-/// The kept turns may take one part in so many of what a request may take.
+/// Several kept turns may take one part in so many of what a request may take.
 const TAIL_SHARE: u64 = 4;
 
-/// The turn under way may take one part in so many; beyond it its own beginning is summarised, too.
+/// One kept turn, or the turn under way, may take one part in so many; beyond it the first is summarised, and of
+/// the other its own beginning.
 const TURN_SHARE: u64 = 2;
 
 /// Where a conversation is cut.
@@ -23,6 +24,8 @@ pub(super) struct CompactionPlan {
     /// The place of the first passage that stays.
     pub(super) tail: usize,
     pub(super) tail_start: Option<MessageId>,
+    /// A call of the first step that stays, where its message does not stay whole.
+    pub(super) tail_call: Option<CallId>,
     /// The prompt of the turn under way, where it does not stay: the model still has to answer it.
     pub(super) unanswered: Option<String>,
 }
@@ -31,6 +34,13 @@ impl CompactionPlan {
     /// `None` where there is nothing before the turn under way, and that is short.
     pub(super) fn of(request: &CompactionRequest) -> Option<Self> {
         let passages: &[Arc<Passage>] = &request.conversation;
+        let keeps_turns = match request.occasion {
+            Occasion::Overflow => true,
+            Occasion::Command { .. } => false,
+        };
+        if !keeps_turns {
+            return (!passages.is_empty()).then(|| Self::before(passages, passages.len()));
+        }
         let is_prompt = |passage: &Arc<Passage>| passage.message_id == request.prompt;
         let prompt = passages.iter().position(is_prompt).unwrap_or(passages.len());
         let tokens = |from: usize| {
@@ -39,30 +49,48 @@ impl CompactionPlan {
         };
         let (under_way, room) = (tokens(prompt), room(request));
         if under_way > room / TURN_SHARE {
-            return Self::inside_of_the_turn(passages, prompt);
+            return Self::inside_of_the_turn(passages, prompt, room);
         }
         // The summary of an earlier compaction is a user's passage as well, and the first: never the tail's.
         let starts = (1..prompt).rev().filter(|place| passages[*place].role == Role::User);
-        let fits = |place: &usize| tokens(*place) - under_way <= room / TAIL_SHARE;
-        let tail = starts.take(KEPT_TURNS).take_while(fits).last().unwrap_or(prompt);
-        let tail_start = passages.get(tail).map(|passage| passage.message_id.clone());
-        (tail > 0).then_some(Self { tail, tail_start, unanswered: None })
+        let starts: Vec<usize> = starts.take(KEPT_TURNS).collect();
+        let taken = |start: usize| tokens(start) - under_way;
+        let several = starts.last().filter(|start| taken(**start) <= room / TAIL_SHARE);
+        let one = starts.first().filter(|start| taken(**start) + under_way <= room / TURN_SHARE);
+        let tail = several.or(one).copied().unwrap_or(prompt);
+        (tail > 0).then(|| Self::before(passages, tail))
     }
 
-    /// The turn itself fills the window: all of it becomes part of the summary, and its prompt is repeated.
-    fn inside_of_the_turn(passages: &[Arc<Passage>], prompt: usize) -> Option<Self> {
-        // A prompt alone can't be made shorter.
-        let has_steps = passages.len() > prompt + 1;
-        let unanswered = passages.get(prompt).map(|passage| text_of(&passage.parts));
-        let tail = if has_steps { passages.len() } else { prompt };
+    fn before(passages: &[Arc<Passage>], tail: usize) -> Self {
         let tail_start = passages.get(tail).map(|passage| passage.message_id.clone());
-        let unanswered = unanswered.filter(|_| has_steps);
-        (tail > 0).then_some(Self { tail, tail_start, unanswered })
+        Self { tail, tail_start, tail_call: None, unanswered: None }
+    }
+
+    /// The turn itself fills the window: it becomes part of the summary, and its prompt is repeated. Its last
+    /// step stays if there is room for it: the model has not seen yet what that gave.
+    fn inside_of_the_turn(passages: &[Arc<Passage>], prompt: usize, room: u64) -> Option<Self> {
+        let has_steps = passages.len() > prompt + 1;
+        if !has_steps {
+            // A prompt alone can't be made shorter.
+            return (prompt > 0).then(|| Self::before(passages, prompt));
+        }
+        let unanswered = passages.get(prompt).map(|passage| text_of(&passage.parts));
+        let last = passages.len() - 1;
+        let fits = estimate::passage_size(&passages[last]).tokens() <= room / TURN_SHARE;
+        let call = passages[last].parts.iter().find_map(Part::tool).map(|tool| tool.call_id.clone());
+        let tail = match &call {
+            // Only that step could go: what it gave is left out instead, and the model told so.
+            Some(_) if last == prompt + 1 => return (prompt > 0).then(|| Self::before(passages, prompt)),
+            Some(_) if fits => last,
+            Some(_) | None => passages.len(),
+        };
+        let tail_call = call.filter(|_| tail == last);
+        Some(Self { tail_call, unanswered, ..Self::before(passages, tail) })
     }
 }
 
 /// What the conversation may take beside the system prompt and the tools.
-fn room(request: &CompactionRequest) -> u64 {
+pub(crate) fn room(request: &CompactionRequest) -> u64 {
     let conversation = request.conversation.size().tokens();
     let fixed = request.expected_tokens.unwrap_or_default().saturating_sub(conversation);
     let fixed = fixed.max(estimate::tokens(request.system.len() as u64)).min(request.limit_tokens / 2);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::ids::{CallId, SessionId};
 use crate::part::ToolPart;
+use crate::ports::compaction::ProgressSender;
 use serde_json::json;
 
 fn passage(id: &str, role: Role, text: &str) -> Arc<Passage> {
@@ -25,9 +26,13 @@ fn request(passages: Vec<Arc<Passage>>, limit_tokens: u64) -> CompactionRequest 
     CompactionRequest {
         session_id: SessionId::new("ses"),
         info: Arc::new(ModelInfo::undescribed(ModelRef::new("script", "default"))),
+        thought: None,
         system: "".into(),
+        tools: Arc::new([]),
         conversation: passages.into(),
         prompt: MessageId::new("now"),
+        occasion: Occasion::Overflow,
+        progress: ProgressSender::default(),
         expected_tokens: None,
         limit_tokens,
         reason: String::new(),

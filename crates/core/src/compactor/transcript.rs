@@ -1,9 +1,10 @@
-//! A conversation as text for who summarises it: what was said, and of results only the beginning and the end.
-//! Pure.
+//! A conversation as text for who summarises it: what was said, of the last results the beginning and the end,
+//! and stubs instead of older ones. Pure.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::compaction::stubs::stub;
 use crate::part::{Part, Passage, Role, ToolPart};
 use crate::prompt::text_of;
 use crate::seen::sights;
@@ -15,6 +16,12 @@ pub(super) const LEAST_PIECE: usize = 4_000;
 const TEXT_BYTES: usize = 8_000;
 const ARGUMENT_BYTES: usize = 400;
 const RESULT_BYTES: usize = 1_200;
+
+/// Older results are stubs from this size on.
+const OLD_RESULT_BYTES: usize = 400;
+
+/// The results of so many last passages are shown.
+const LAST_PASSAGES: usize = 12;
 
 /// Of what is kept without a model.
 const FIRST_PROMPT_BYTES: usize = 2_000;
@@ -36,14 +43,23 @@ pub(super) struct Transcript {
     changed: BTreeSet<String>,
 }
 
+/// How results are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResultForm {
+    Shortened,
+    OldAsStub,
+}
+
 impl Transcript {
     pub(super) fn of(passages: &[Arc<Passage>]) -> Self {
         let mut transcript = Self::default();
-        passages.iter().for_each(|passage| transcript.add(passage));
+        let old = passages.len().saturating_sub(LAST_PASSAGES);
+        passages[..old].iter().for_each(|passage| transcript.add(passage, ResultForm::OldAsStub));
+        passages[old..].iter().for_each(|passage| transcript.add(passage, ResultForm::Shortened));
         transcript
     }
 
-    fn add(&mut self, passage: &Passage) {
+    fn add(&mut self, passage: &Passage, results: ResultForm) {
         if passage.role == Role::User {
             let text = text_of(&passage.parts);
             self.changed.extend(listed_files(&text));
@@ -58,7 +74,7 @@ impl Transcript {
         for part in &passage.parts {
             match part {
                 Part::Text { text, .. } => self.line(&shortened(text, TEXT_BYTES)),
-                Part::Tool(tool) => self.add_call(tool),
+                Part::Tool(tool) => self.add_call(tool, results),
                 Part::File { media_type, filename, .. } => {
                     self.line(&format!(
                         "(a file: {} {media_type})",
@@ -75,7 +91,7 @@ impl Transcript {
         }
     }
 
-    fn add_call(&mut self, tool: &ToolPart) {
+    fn add_call(&mut self, tool: &ToolPart, results: ResultForm) {
         if CHANGING.contains(&tool.tool_name.as_str()) && tool.output.is_some() {
             self.changed.extend(sights(tool).map(|sight| sight.path.display().to_string()));
         }
@@ -83,8 +99,9 @@ impl Transcript {
         self.line(&format!("(calls {} {})", tool.tool_name, shortened(&arguments, ARGUMENT_BYTES)));
         let result = match (&tool.error_text, &tool.output) {
             (Some(error), _) => format!("failed: {error}"),
-            (None, Some(serde_json::Value::String(text))) => text.clone(),
-            (None, Some(output)) => output.to_string(),
+            (None, Some(_)) if is_stubbed(tool, results) => return self.line(&stub(tool)),
+            (None, Some(serde_json::Value::String(text))) => shortened(text, RESULT_BYTES),
+            (None, Some(output)) => shortened(&output.to_string(), RESULT_BYTES),
             (None, None) => return,
         };
         self.line(&format!("(result: {})", shortened(&result, RESULT_BYTES)));
@@ -148,6 +165,15 @@ impl Transcript {
         }
         text
     }
+}
+
+fn is_stubbed(tool: &ToolPart, results: ResultForm) -> bool {
+    let is_long = match &tool.output {
+        Some(serde_json::Value::String(text)) => text.len() > OLD_RESULT_BYTES,
+        Some(_) => true,
+        None => false,
+    };
+    results == ResultForm::OldAsStub && is_long
 }
 
 /// The files that an earlier summary lists.

@@ -121,6 +121,8 @@ pub struct TurnLeftovers {
     pub conversation: Option<Conversation>,
     pub history: NextHistory,
     pub(crate) left_out: Option<LeftOut>,
+    /// What was told of the environment may be no longer sent: the next prompt says it from the beginning.
+    pub(crate) summarised: bool,
 }
 
 impl TurnLeftovers {

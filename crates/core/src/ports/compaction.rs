@@ -7,12 +7,14 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::BoxFuture;
-use super::model::{ModelError, ModelInfo, Usage};
+use super::model::{ModelError, ModelInfo, ThoughtLevel, Usage};
+use super::tool::ToolSpec;
 use crate::conversation::Conversation;
-use crate::ids::{MessageId, SessionId};
+use crate::ids::{CallId, MessageId, SessionId};
 
 /// A conversation that is about to outgrow its model, or was refused as too long.
 #[derive(Clone, Debug)]
@@ -20,16 +22,58 @@ pub struct CompactionRequest {
     pub session_id: SessionId,
     /// The model of the turn.
     pub info: Arc<ModelInfo>,
+    /// The level, the prompt and the tools that its requests have: what is the same to the byte is cached.
+    pub thought: Option<ThoughtLevel>,
     pub system: Arc<str>,
+    pub tools: Arc<[ToolSpec]>,
     /// As it would be sent; the prompt of the turn under way is in it.
     pub conversation: Conversation,
     /// The prompt of the turn under way. Until it is answered it has to stay in the tail.
     pub prompt: MessageId,
+    pub occasion: Occasion,
+    /// Told while it is made; whoever does not tell anything is as good.
+    pub progress: ProgressSender,
     /// What the next request would take, and what it may take; `None` where only the provider knows.
     pub expected_tokens: Option<u64>,
     pub limit_tokens: u64,
     /// Why room is needed: our own figures, or the provider's words.
     pub reason: String,
+}
+
+/// Why a conversation is made shorter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// It does not fit. The last turns stay.
+    Overflow,
+    /// The user wants it, with what to keep in particular; that may be empty. No turn stays.
+    Command { keep: String },
+}
+
+/// How far a summary has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompactionProgress {
+    /// One piece of the conversation is read, of so many; what was written about the one before is replaced.
+    Piece { number: usize, of: usize },
+    /// More of the summary.
+    Text(String),
+}
+
+/// Where progress is told.
+#[derive(Clone, Debug, Default)]
+pub struct ProgressSender(Option<mpsc::Sender<CompactionProgress>>);
+
+impl ProgressSender {
+    pub fn new(sender: mpsc::Sender<CompactionProgress>) -> Self {
+        Self(Some(sender))
+    }
+
+    /// Waits for who shows it, so that nothing piles up.
+    pub async fn tell(&self, progress: CompactionProgress) {
+        if let Some(sender) = &self.0 {
+            // Who went away needs no progress.
+            drop(sender.send(progress).await);
+        }
+    }
 }
 
 /// A summary in the place of what was said before the tail.
@@ -38,6 +82,8 @@ pub struct Compacted {
     pub summary: String,
     /// The first message that is still sent as it was. `None`: none before the step under way.
     pub tail_start: Option<MessageId>,
+    /// Of that message the step with this call is the first that is still sent. `None`: all of it.
+    pub tail_call: Option<CallId>,
     pub summary_tokens: Option<u64>,
     /// What making it used, by which model: paid like the steps of the turn.
     pub used: Usage,

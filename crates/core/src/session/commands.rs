@@ -11,29 +11,26 @@ use crate::ports::BoxFuture;
 use crate::ports::backend::{BackendTurn, NextHistory, TurnContext, TurnLeftovers, TurnResult, TurnStart};
 use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{ModelRef, StoreResult};
-use crate::slash_commands::{Invocation, SlashCommand};
+use crate::slash_commands::{CommandWork, Invocation, SlashCommand};
 use crate::turn::{FailureKind, TurnEnd};
 
 /// The word that lets a model think as it does by itself.
 const DEFAULT_THOUGHT: &str = "default";
 
 impl Session {
-    /// Runs a command; what is wrong with it is the answer, too.
-    pub(super) async fn run_command(&mut self, invocation: &Invocation) -> String {
+    /// How a command is done; what is wrong with it is an answer, too.
+    pub(super) fn command_work(&self, invocation: &Invocation) -> Result<CommandWork, String> {
         let Invocation { name, arguments, attachments } = invocation;
-        let Some(SlashCommand { input_hint, run, .. }) = self.slash_commands.find(name).cloned() else {
-            return format!("There is no command `/{name}` here.");
+        let Some(SlashCommand { input_hint, work, .. }) = self.slash_commands.find(name) else {
+            return Err(format!("There is no command `/{name}` here."));
         };
         if *attachments > 0 {
-            return format!("`/{name}` takes no attachments; nothing was done.");
+            return Err(format!("`/{name}` takes no attachments; nothing was done."));
         }
         if input_hint.is_none() && !arguments.is_empty() {
-            return format!("`/{name}` takes nothing behind it; nothing was done.");
+            return Err(format!("`/{name}` takes nothing behind it; nothing was done."));
         }
-        match run(self, arguments).await {
-            Ok(answer) => answer,
-            Err(error) => error.to_string(),
-        }
+        Ok(*work)
     }
 }
 

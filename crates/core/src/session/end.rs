@@ -113,7 +113,11 @@ impl Session {
             metadata,
             updated_at: now,
         });
-        changes.push(Change::PatchSession(SessionPatch { updated_at: now, ..SessionPatch::default() }));
+        let mut patch = SessionPatch { updated_at: now, ..SessionPatch::default() };
+        if leftovers.summarised {
+            self.tell_environment_again(&mut patch.metadata);
+        }
+        changes.push(Change::PatchSession(patch));
         changes.push(Change::EndRun);
         // The log of the last run stays for readers in other processes; older ones go when nobody here needs
         // them.

@@ -1,8 +1,8 @@
 //! The conversation as the model sees it: passages from rows. Reading only; what is sent is up to the turn.
 
-use crate::compaction::Boundary;
+use crate::compaction::CompactionMark;
 use crate::conversation::Conversation;
-use crate::ids::SessionId;
+use crate::ids::{MessageId, SessionId};
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::part::{Part, Passage, Role};
@@ -49,13 +49,21 @@ pub(crate) async fn load(
 /// Adds what the model is sent of a message.
 pub(crate) fn append(row: &MessageRow, parts: Vec<Part>, conversation: &mut Conversation) {
     let is_command = row.metadata.answers_command() || slash_commands::invocation(&parts).is_some();
-    if !row.metadata.is_refused() && !is_command {
-        split(row, parts).into_iter().for_each(|passage| conversation.push_stored(passage));
+    if is_command || row.metadata.is_refused() {
+        // No model is shown what was said there; how room was made holds all the same.
+        return apply_marks(&row.id, &parts, conversation);
+    }
+    split(row, parts).into_iter().for_each(|passage| conversation.push_stored(passage));
+}
+
+/// Marks behind everything that is there.
+fn apply_marks(message_id: &MessageId, parts: &[Part], conversation: &mut Conversation) {
+    for mark in parts.iter().filter_map(CompactionMark::of) {
+        *conversation = conversation.marked(&mark, conversation.len(), message_id);
     }
 }
 
-/// The same for an answer under way: its finished steps, and the boundary that the step after them may have
-/// set.
+/// The same for an answer under way: its finished steps, and the marks that the step after them may have set.
 pub(crate) fn append_steps(
     row: &MessageRow,
     parts: Vec<Part>,
@@ -64,10 +72,7 @@ pub(crate) fn append_steps(
 ) {
     let mut passages = split(row, parts).into_iter();
     passages.by_ref().take(steps).for_each(|passage| conversation.push_stored(passage));
-    let boundary = passages.find_map(|passage| passage.parts.iter().rev().find_map(Boundary::of));
-    if let Some(boundary) = boundary {
-        *conversation = conversation.compacted(&boundary, conversation.len(), &row.id);
-    }
+    passages.for_each(|passage| apply_marks(&row.id, &passage.parts, conversation));
 }
 
 /// One passage per step of an assistant message; a user message is one passage.

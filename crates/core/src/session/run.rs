@@ -29,7 +29,8 @@ use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
 use crate::prompt::{intake, media};
 use crate::rows::{self, PartPlace};
-use crate::slash_commands::{self, Invocation};
+use crate::slash_commands::{self, CommandWork, Invocation};
+use crate::turn::CompactionTurn;
 use crate::turn::usage::TurnUsage;
 
 /// What a session knows of a turn under way, whether it runs or waits for a person.
@@ -152,12 +153,22 @@ impl Session {
     /// A command acts on the session itself: its turn waits for what the session found, so that nothing else
     /// fires meanwhile.
     async fn answer_command(&mut self, context: TurnContext, handle: TurnHandle, command: &Invocation) {
+        let work = self.command_work(command);
+        if let Ok(CommandWork::Compaction) = work {
+            let turn = CompactionTurn::new(context, command.arguments.clone());
+            self.activity.run(Running::start(Box::new(turn), handle, TurnStart::Beginning));
+            return self.set_state(RunState::Busy);
+        }
         let (turn, found) = CommandTurn::new(context);
         self.activity.run(Running::start(Box::new(turn), handle, TurnStart::Beginning));
         self.set_state(RunState::Busy);
-        let answer = self.run_command(command).await;
+        let answer = match work {
+            Ok(CommandWork::InSession(run)) => run(self, &command.arguments).await,
+            Ok(CommandWork::Compaction) => return,
+            Err(problem) => Ok(problem),
+        };
         // A turn that was stopped meanwhile says nothing any more.
-        drop(found.send(answer));
+        drop(found.send(answer.unwrap_or_else(|error| error.to_string())));
     }
 
     /// No model is shown such files: that it is told only of them must not go unnoticed.

@@ -13,6 +13,7 @@ use crate::environment::{self, Facts, SessionEnvironment, ToldEnvironment};
 use crate::hub::HubError;
 use crate::instructions::{self, FoundInstructions, ProjectInstructions, ToldInstructions};
 use crate::limits::{LOOK_AROUND, LOOK_LATER};
+use crate::metadata::SessionMeta;
 use crate::part::Part;
 use crate::ports::WorkspaceLook;
 use crate::ports::backend::TurnSetup;
@@ -95,6 +96,21 @@ impl Session {
         }
         self.keep_told(&told, changed.is_some().then_some(&instructions));
         Some(environment::news_part(&text))
+    }
+
+    /// After a summary took the place of the messages that told the news: the next prompt tells them again.
+    pub(super) fn tell_environment_again(&mut self, stored: &mut SessionMeta) {
+        let metadata = &mut self.row.metadata;
+        if let Some(mut told) = metadata.environment() {
+            told.forget_news();
+            metadata.set_environment(&told);
+            stored.set_environment(&told);
+        }
+        if let Some(mut told) = metadata.instructions() {
+            told.forget_news();
+            metadata.set_instructions(&told);
+            stored.set_instructions(&told);
+        }
     }
 
     fn keep_told(&mut self, told: &ToldEnvironment, instructions: Option<&ToldInstructions>) {

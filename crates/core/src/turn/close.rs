@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Turn, TurnEnd, repeats};
 use crate::chunk::reduce::StreamKind;
 use crate::chunk::{Chunk, Rest, ToolMarks};
+use crate::compaction;
 use crate::ids::CallId;
 use crate::journal::{Author, Journal};
 use crate::part::{ToolPart, ToolState};
@@ -66,6 +67,7 @@ pub(crate) async fn close_message(
     approvals: OpenApprovals,
 ) -> StoreResult<()> {
     close_streams(journal, author).await?;
+    close_compactions(journal, author).await?;
     for open in open_calls(journal) {
         match (open.state, approvals) {
             (ToolState::ApprovalRequested, OpenApprovals::Keep) => {}
@@ -116,6 +118,16 @@ async fn close_streams(journal: &Journal, author: &Author) -> StoreResult<()> {
             StreamKind::Text => Chunk::TextEnd { id, rest: Rest::none() },
             StreamKind::Reasoning => Chunk::ReasoningEnd { id, rest: Rest::none() },
         };
+        journal.record(author, end).await?;
+    }
+    Ok(())
+}
+
+async fn close_compactions(journal: &Journal, author: &Author) -> StoreResult<()> {
+    let open = journal.with_fold(|fold| {
+        fold.reducer().parts().filter_map(|part| compaction::cut_off(&part)).collect::<Vec<_>>()
+    });
+    for end in open.unwrap_or_default() {
         journal.record(author, end).await?;
     }
     Ok(())

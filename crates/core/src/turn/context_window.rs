@@ -1,5 +1,5 @@
-//! The model's context window: what a request takes of it, and what is done when it would not fit. The context
-//! of this turn gives way first, then the conversation is compacted.
+//! The model's context window: what a request takes of it, and how the context of a turn is cut to it. What
+//! the conversation gives way to is `making_room`'s business.
 
 use std::sync::Arc;
 
@@ -8,14 +8,12 @@ use serde_json::Value;
 use super::attachments::Remedy;
 use super::{StepStop, Turn};
 use crate::chunk::Chunk;
-use crate::compaction::{self, Boundary};
 use crate::conversation::Conversation;
 use crate::estimate;
 use crate::limits::{BYTES_PER_TOKEN, CONTEXT_RESERVE, CONTEXT_WARNED_PERCENT, RESULT_SHARE};
 use crate::notice;
 use crate::part::Part;
-use crate::ports::compaction::CompactionRequest;
-use crate::ports::model::{ModelError, ModelRequest};
+use crate::ports::model::ModelRequest;
 
 type Item = (Option<String>, String);
 
@@ -38,126 +36,30 @@ impl Turn {
         }
     }
 
-    /// Before a request: one that can't fit is not sent. A host with compaction makes room in time, so that the
-    /// answer has its reserve; without one the turn ends with what to do. By the provider's own figure for what
-    /// went before, so that only the new part is estimated. A window that is only a guess decides nothing.
-    pub(super) async fn check_room(&mut self) -> Result<(), StepStop> {
-        self.asked_for_room = false;
-        let info = self.setup.model.clone();
-        if info.has_guessed_context() {
-            return Ok(());
-        }
-        // Whatever makes room makes the next look smaller, or ends the turn.
-        while let Some(expected) = self.expected_tokens() {
-            let fits = expected < info.context;
-            let mut reason =
-                format!("about {expected} tokens of the {} that {} takes", info.context, info.model);
-            let is_for_compaction = self.hub.ports.compaction.is_some() && !self.asked_for_room;
-            if fits && (!is_for_compaction || expected < self.limit_tokens()) {
-                return Ok(());
-            }
-            if is_for_compaction {
-                match self.compact(&reason, Some(expected)).await? {
-                    CompactionOutcome::Made => return Ok(()),
-                    // The reserve is for the answer: what fits without it is sent all the same.
-                    CompactionOutcome::NotMade(_) if fits => return Ok(()),
-                    CompactionOutcome::NotMade(None) => {}
-                    CompactionOutcome::NotMade(Some(error)) => {
-                        reason.push_str(&format!("; making room failed: {error}"));
-                    }
-                }
-            }
-            self.make_room(reason).await?;
-        }
-        Ok(())
-    }
-
-    /// After the provider said that the request is too long. `Ok` when another try may fit.
-    pub(super) async fn make_room(&mut self, reason: String) -> Result<(), StepStop> {
-        let is_note = |(title, _): &Item| title.as_deref() == Some(CUT_TITLE);
-        if !self.runtime_context.iter().all(is_note) {
-            return self.replace_runtime_context(Vec::new());
-        }
-        let error = match self.compact(&reason, None).await? {
-            CompactionOutcome::Made => return Ok(()),
-            CompactionOutcome::NotMade(None) => ModelError::Overflow(reason),
-            CompactionOutcome::NotMade(Some(error)) => {
-                ModelError::Overflow(format!("{reason}; making room failed: {error}"))
-            }
-        };
-        match self.leave_out_largest_results()? {
-            Remedy::TryAgain => Ok(()),
-            Remedy::Nothing => self.leave_out(error),
-        }
-    }
-
-    /// Asks for a summary, once per request, and goes on with what is sent instead. It is stored first.
-    async fn compact(
-        &mut self,
-        reason: &str,
-        expected_tokens: Option<u64>,
-    ) -> Result<CompactionOutcome, StepStop> {
-        let compaction = self.hub.ports.compaction.clone().filter(|_| !self.asked_for_room);
-        let Some(compaction) = compaction else { return Ok(CompactionOutcome::NotMade(None)) };
-        self.asked_for_room = true;
-        let id = self.hub.ports.ids.part().to_string();
-        self.record(compaction::begun(&id)).await?;
-        let request = CompactionRequest {
-            session_id: self.setup.workspace.session_id.clone(),
-            info: self.setup.model.clone(),
-            system: self.setup.system.text.clone(),
-            conversation: self.passages.clone(),
-            prompt: self.user_message_id.clone(),
-            expected_tokens,
-            limit_tokens: self.limit_tokens(),
-            reason: reason.to_owned(),
-        };
-        let making = compaction.compact(request, self.cancel.child_token());
-        let made = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => None,
-            made = making => Some(made),
-        };
-        let Some(made) = made else {
-            self.record(compaction::cancelled(&id)).await?;
-            return Err(StepStop::Aborted);
-        };
-        match made {
-            Ok(Some(made)) => {
-                self.record_compaction(compaction::completed(&id, &made), &made)?;
-                // The model must not be sent a summary that is not stored.
-                self.journal.settle().await?;
-                let place = self.passages.len();
-                self.passages =
-                    self.passages.compacted(&Boundary::from(&made), place, &self.author.message_id);
-                Ok(CompactionOutcome::Made)
-            }
-            Ok(None) => {
-                self.record(compaction::failed(&id, "nothing can be made shorter")).await?;
-                Ok(CompactionOutcome::NotMade(None))
-            }
-            Err(error) => {
-                let error = error.to_string();
-                self.record(compaction::failed(&id, &error)).await?;
-                Ok(CompactionOutcome::NotMade(Some(error)))
-            }
-        }
-    }
-
     /// What one result of a call may take of the context.
     pub(super) fn result_bytes(&self) -> usize {
         let bytes = self.setup.model.context.saturating_mul(BYTES_PER_TOKEN) / RESULT_SHARE;
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
+    /// Leaves out the context of this turn, if there is any.
+    pub(super) fn drop_runtime_context(&mut self) -> Result<Remedy, StepStop> {
+        let is_note = |(title, _): &Item| title.as_deref() == Some(CUT_TITLE);
+        if self.runtime_context.iter().all(is_note) {
+            return Ok(Remedy::Nothing);
+        }
+        self.replace_runtime_context(Vec::new())?;
+        Ok(Remedy::TryAgain)
+    }
+
     /// What a request may take so that the answer has room.
-    fn limit_tokens(&self) -> u64 {
+    pub(super) fn limit_tokens(&self) -> u64 {
         let info = &self.setup.model;
         info.context.saturating_sub(info.max_output.min(CONTEXT_RESERVE))
     }
 
     /// What the next request takes, roughly; `None` where only the provider knows.
-    fn expected_tokens(&self) -> Option<u64> {
+    pub(super) fn expected_tokens(&self) -> Option<u64> {
         let context = estimate::tokens(estimate::context_bytes(&self.runtime_context));
         let window = self.setup.model.context;
         let compacts = self.hub.ports.compaction.is_some();
@@ -229,13 +131,6 @@ fn added_since(passages: &Conversation, place: usize) -> u64 {
         new = new + estimate::passage_size(passage);
     }
     new.tokens()
-}
-
-/// What came of asking for a summary.
-enum CompactionOutcome {
-    Made,
-    /// With the error, if there was one.
-    NotMade(Option<String>),
 }
 
 /// What a step said about the context.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Turn;
 use super::call::{Call, CallState};
+use super::making_room::RoomTried;
 use super::repeats::Repeats;
 use super::usage::TurnUsage;
 use crate::chunk::FinishReason;
@@ -69,12 +70,13 @@ impl BackendTurn for Turn {
             history: if is_whole { NextHistory::Extend } else { NextHistory::Reread },
             conversation: Some(self.passages),
             left_out: self.left_out,
+            summarised: self.summarised,
         }
     }
 }
 
 impl Turn {
-    fn new(context: TurnContext) -> Self {
+    pub(super) fn new(context: TurnContext) -> Self {
         let TurnContext { hub, setup, journal, prompt, conversation, .. } = context;
         let TurnJournal { journal, author } = journal;
         Self {
@@ -94,7 +96,8 @@ impl Turn {
             steps: 0,
             used: TurnUsage::default(),
             cost: context.cost,
-            asked_for_room: false,
+            room_tried: RoomTried::default(),
+            summarised: false,
             calls: Vec::new(),
             repeats: Repeats::default(),
             reason: FinishReason::Stop,

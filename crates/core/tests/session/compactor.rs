@@ -34,7 +34,7 @@ struct SmallWindow {
 impl SmallWindow {
     fn said(&self, request: &ModelRequest) -> Result<String, ModelError> {
         let text: String = request.passages.iter().map(|passage| text_of(&passage.parts) + "\n").collect();
-        if request.system.starts_with("You write hand-over notes") {
+        if text.ends_with("Write the note now.\n") {
             if let Some(error) = &self.fails_with {
                 return Err(error.clone());
             }

@@ -40,6 +40,7 @@ impl Compaction for Shortening {
             Ok(Some(Compacted {
                 summary,
                 tail_start: Some(request.prompt),
+                tail_call: None,
                 summary_tokens: Some(4),
                 used: Usage::default(),
                 model: None,

@@ -1,0 +1,211 @@
+//! Stubs in the place of old results: what was there and how to get it again. Which results they stand for is
+//! recorded, so that the same ones are stubs in every later request, also after a restart. Pure.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::estimate;
+use crate::ids::{CallId, MessageId};
+use crate::limits::STUBBED_BYTES;
+use crate::part::{Part, Passage, Role, ToolPart};
+use crate::picture::Picture;
+
+/// Tools whose results no other call brings back: words of the user, reports, and what holds for the rest of
+/// the session.
+const IRREPLACEABLE: [&str; 5] = ["question", "todo", "task", "skill", "plan_exit"];
+
+/// Arguments that name what a call was about; the first that is there does.
+const SUBJECTS: [&str; 8] = ["path", "file_path", "command", "pattern", "url", "query", "name", "id"];
+
+const SUBJECT_BYTES: usize = 160;
+
+/// A stub, roughly.
+const STUB_TOKENS: u64 = 50;
+
+/// Turns before the one under way whose results stay, if there is room.
+const KEPT_TURNS: usize = 2;
+
+/// What stays may take one part in so many of what the conversation may take.
+const KEPT_SHARE: u64 = 4;
+
+/// Stubs are enough if the conversation then takes at most one part in so many: with less room won, the next
+/// requests would ask for it again, and each time the provider's cache is lost.
+const ENOUGH_SHARE: u64 = 2;
+
+/// From the beginning to a call: every result of at least so many bytes is a stub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OutputStubs {
+    /// The last call of the last step that is shortened.
+    up_to: CallId,
+    least_bytes: u64,
+    /// For people.
+    results: usize,
+}
+
+/// What is shortened, and what that frees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StubPlan {
+    pub(crate) stubs: OutputStubs,
+    pub(crate) freed_tokens: u64,
+}
+
+impl OutputStubs {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "up_to_call_id": self.up_to, "least_bytes": self.least_bytes, "results": self.results })
+    }
+
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let number = |key: &str| value.get(key).and_then(Value::as_u64);
+        Some(Self {
+            up_to: CallId::new(value.get("up_to_call_id")?.as_str()?),
+            least_bytes: number("least_bytes")?,
+            results: usize::try_from(number("results").unwrap_or_default()).unwrap_or_default(),
+        })
+    }
+
+    /// The passages that are sent instead, by their places.
+    pub(crate) fn replacements(&self, passages: &[Arc<Passage>]) -> Vec<(usize, Passage)> {
+        let has_it = |passage: &Arc<Passage>| calls(passage).any(|tool| tool.call_id == self.up_to);
+        let Some(last) = passages.iter().rposition(has_it) else { return Vec::new() };
+        let old = passages[..=last].iter().enumerate();
+        old.filter_map(|(place, passage)| Some((place, self.shortened(passage)?))).collect()
+    }
+
+    fn shortened(&self, passage: &Passage) -> Option<Passage> {
+        let is_long = |part: &Part| part.tool().is_some_and(|tool| self.shortens(tool));
+        if !passage.parts.iter().any(is_long) {
+            return None;
+        }
+        let short = |part: &Part| match part {
+            Part::Tool(tool) if self.shortens(tool) => {
+                let tool = ToolPart { output: Some(stub(tool).into()), ..(**tool).clone() };
+                Part::Tool(Box::new(tool))
+            }
+            other => other.clone(),
+        };
+        let parts = passage.parts.iter().map(short).collect();
+        // A passage of its own: nothing that was written for a provider before is kept with it.
+        Some(Passage::new(passage.message_id.clone(), passage.role, parts))
+    }
+
+    fn shortens(&self, tool: &ToolPart) -> bool {
+        is_replaceable(tool) && result_size(tool).bytes_or_file() >= self.least_bytes
+    }
+}
+
+/// The results that can be stubs so that the conversation fits its room with some to spare. The last two turns
+/// stay as they are if that is enough, or one if those are large; then only the turn under way; then its last
+/// steps. `None`: stubs alone do not make enough room.
+pub(crate) fn plan(passages: &[Arc<Passage>], prompt: &MessageId, room: u64) -> Option<StubPlan> {
+    let sizes: Vec<u64> = passages.iter().map(|passage| estimate::passage_size(passage).tokens()).collect();
+    let all: u64 = sizes.iter().sum();
+    let mut freed = 0;
+    let mut found = StubPlan { stubs: none_yet(), freed_tokens: 0 };
+    let mut done = 0;
+    for end in ends(passages, &sizes, prompt, room) {
+        for tool in passages[done..end.max(done)].iter().flat_map(|passage| calls(passage)) {
+            if found.stubs.shortens(tool) {
+                freed += result_size(tool).tokens().saturating_sub(STUB_TOKENS);
+                found.stubs.up_to = tool.call_id.clone();
+                found.stubs.results += 1;
+            }
+        }
+        done = done.max(end);
+        found.freed_tokens = freed;
+        if freed > 0 && all.saturating_sub(freed) <= room / ENOUGH_SHARE {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn none_yet() -> OutputStubs {
+    OutputStubs { up_to: CallId::new(""), least_bytes: STUBBED_BYTES, results: 0 }
+}
+
+/// The places before which results may become stubs, the most careful first.
+fn ends(passages: &[Arc<Passage>], sizes: &[u64], prompt: &MessageId, room: u64) -> [usize; 3] {
+    let under_way = passages.iter().position(|passage| passage.message_id == *prompt);
+    let under_way = under_way.unwrap_or(passages.len());
+    let tokens = |from: usize, to: usize| sizes[from..to].iter().sum::<u64>();
+    let starts = (0..under_way).rev().filter(|place| passages[*place].role == Role::User);
+    let starts: Vec<usize> = starts.take(KEPT_TURNS).collect();
+    let fits = |start: &&usize| tokens(**start, under_way) <= room / KEPT_SHARE;
+    let turns = starts.iter().rev().find(fits).or(starts.first()).copied().unwrap_or(under_way);
+    // The model has not seen what the last step gave it.
+    let last = passages.len().saturating_sub(1);
+    let steps = (under_way..=last).find(|from| tokens(*from, passages.len()) <= room / KEPT_SHARE);
+    [turns, under_way, steps.unwrap_or(last).min(last)]
+}
+
+fn calls(passage: &Passage) -> impl Iterator<Item = &ToolPart> {
+    passage.parts.iter().filter_map(Part::tool)
+}
+
+fn is_replaceable(tool: &ToolPart) -> bool {
+    let is_own = tool.provider_executed != Some(true);
+    is_own && tool.output.is_some() && tool.is_settled() && !IRREPLACEABLE.contains(&tool.tool_name.as_str())
+}
+
+fn result_size(tool: &ToolPart) -> ResultSize {
+    let Some(output) = &tool.output else { return ResultSize { bytes: 0, files: 0 } };
+    let is_picture = Picture::of(output).is_some_and(|picture| picture.rejected.is_none());
+    ResultSize { bytes: estimate::json_bytes(output), files: u64::from(is_picture) }
+}
+
+/// What one result takes of a context.
+#[derive(Clone, Copy)]
+struct ResultSize {
+    bytes: u64,
+    files: u64,
+}
+
+impl ResultSize {
+    fn tokens(self) -> u64 {
+        estimate::Size { bytes: self.bytes, files: self.files }.tokens()
+    }
+
+    /// A picture is always worth a stub.
+    fn bytes_or_file(self) -> u64 {
+        if self.files > 0 { u64::MAX } else { self.bytes }
+    }
+}
+
+/// What the model reads in the place of a result.
+pub(crate) fn stub(tool: &ToolPart) -> String {
+    let what = match subject(tool) {
+        Some(subject) => format!("{} {subject}", tool.tool_name),
+        None => tool.tool_name.clone(),
+    };
+    let again = match tool.tool_name.as_str() {
+        "read" | "grep" | "glob" | "view_image" | "web_fetch" | "web_search" | "tool_search" => {
+            "Call it again if you need it."
+        }
+        "write" | "edit" | "apply_patch" => "Read the file to see what it holds now.",
+        "bash" | "bash_background" => {
+            "If you need it, run it again, unless that would repeat something with an effect."
+        }
+        _ => "If you need it, call it again, unless that would repeat something with an effect.",
+    };
+    format!("(removed to make room: the result of {what}, {}. {again})", extent(tool))
+}
+
+fn subject(tool: &ToolPart) -> Option<String> {
+    let input = tool.input.as_ref()?;
+    let text = SUBJECTS.iter().find_map(|key| input.get(key)?.as_str())?;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = line.floor_char_boundary(SUBJECT_BYTES);
+    Some(if end < line.len() { format!("{}…", &line[..end]) } else { line })
+}
+
+fn extent(tool: &ToolPart) -> String {
+    match &tool.output {
+        Some(Value::String(text)) => format!("{} bytes", text.len()),
+        Some(output) => match Picture::of(output) {
+            Some(picture) => format!("a picture of {} bytes", picture.size),
+            None => format!("{} bytes", estimate::json_bytes(output)),
+        },
+        None => "nothing".to_owned(),
+    }
+}

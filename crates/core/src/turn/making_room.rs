@@ -1,0 +1,204 @@
+//! Makes room in a conversation that would not fit: old results become stubs, and if that is not enough a summary
+//! takes the place of its beginning. Each is stored before a request is made of it.
+
+use tokio::sync::mpsc;
+
+use super::attachments::Remedy;
+use super::{StepStop, Turn};
+use crate::compaction::{Boundary, CompactionMark, CompactionRecord, stubs};
+use crate::compactor::plan::room;
+use crate::estimate;
+use crate::limits::PROGRESS_AHEAD;
+use crate::ports::compaction::{CompactionRequest, Occasion, ProgressSender};
+use crate::ports::model::ModelError;
+
+/// What the request under way has been given room by: each once, so that none goes round in circles.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoomTried {
+    stubs: bool,
+    summary: bool,
+}
+
+/// What came of asking for a summary.
+#[derive(Debug)]
+pub(super) enum CompactionOutcome {
+    Made,
+    /// There is nothing that could be made shorter.
+    Nothing,
+    Failed(ModelError),
+    /// The host makes none, or was asked already.
+    NotAsked,
+}
+
+impl Turn {
+    /// Before a request: one that can't fit is not sent. A host with compaction makes room in time, so that the
+    /// answer has its reserve; without one the turn ends with what to do. By the provider's own figure for what
+    /// went before, so that only the new part is estimated. A window that is only a guess decides nothing.
+    pub(super) async fn check_room(&mut self) -> Result<(), StepStop> {
+        self.room_tried = RoomTried::default();
+        let info = self.setup.model.clone();
+        if info.has_guessed_context() {
+            return Ok(());
+        }
+        // Whatever makes room makes the next look smaller, or ends the turn.
+        while let Some(expected) = self.expected_tokens() {
+            let fits = expected < info.context;
+            let is_for_compaction = self.hub.ports.compaction.is_some() && !self.room_tried.summary;
+            if fits && (!is_for_compaction || expected < self.limit_tokens()) {
+                return Ok(());
+            }
+            let mut reason =
+                format!("about {expected} tokens of the {} that {} takes", info.context, info.model);
+            if is_for_compaction {
+                if self.shorten_results(&reason, Some(expected)).await? == Remedy::TryAgain {
+                    continue;
+                }
+                match self.summarise(&reason, Some(expected), Occasion::Overflow).await? {
+                    CompactionOutcome::Made => continue,
+                    // The reserve is for the answer: what fits without it is sent all the same.
+                    CompactionOutcome::Nothing | CompactionOutcome::Failed(_) if fits => return Ok(()),
+                    CompactionOutcome::Nothing | CompactionOutcome::NotAsked => {}
+                    CompactionOutcome::Failed(error) => {
+                        reason.push_str(&format!("; making room failed: {error}"));
+                    }
+                }
+            }
+            self.make_room(reason).await?;
+        }
+        Ok(())
+    }
+
+    /// After the provider said that the request is too long. `Ok` when another try may fit.
+    pub(super) async fn make_room(&mut self, reason: String) -> Result<(), StepStop> {
+        if self.drop_runtime_context()? == Remedy::TryAgain
+            || self.shorten_results(&reason, None).await? == Remedy::TryAgain
+        {
+            return Ok(());
+        }
+        let reason = match self.summarise(&reason, None, Occasion::Overflow).await? {
+            CompactionOutcome::Made => return Ok(()),
+            CompactionOutcome::Nothing | CompactionOutcome::NotAsked => reason,
+            CompactionOutcome::Failed(error) => format!("{reason}; making room failed: {error}"),
+        };
+        match self.leave_out_largest_results()? {
+            Remedy::TryAgain => Ok(()),
+            Remedy::Nothing => {
+                let error = ModelError::Overflow(reason + &self.about_the_prompt());
+                self.leave_out(error)
+            }
+        }
+    }
+
+    /// Where the prompt itself is what does not fit, the error says so.
+    fn about_the_prompt(&self) -> String {
+        let prompt = self.passages.iter().find(|passage| passage.message_id == self.user_message_id);
+        let tokens = prompt.map_or(0, |prompt| estimate::passage_size(prompt).tokens());
+        if tokens < self.limit_tokens() / 2 {
+            return String::new();
+        }
+        format!(
+            "; the prompt alone is about {tokens} tokens: send less of it, or name files instead of including them"
+        )
+    }
+
+    /// Stubs instead of old results, if that alone makes enough room: no model is asked.
+    async fn shorten_results(&mut self, reason: &str, expected: Option<u64>) -> Result<Remedy, StepStop> {
+        if self.hub.ports.compaction.is_none() || std::mem::replace(&mut self.room_tried.stubs, true) {
+            return Ok(Remedy::Nothing);
+        }
+        let request = self.compaction_request(reason, expected, Occasion::Overflow);
+        let mut room = room(&request);
+        if expected.is_none() {
+            // Only the provider knows its window, and it is smaller than what was sent.
+            room = room.min(request.conversation.size().tokens());
+        }
+        let Some(plan) = stubs::plan(&request.conversation, &request.prompt, room) else {
+            return Ok(Remedy::Nothing);
+        };
+        drop(request);
+        tracing::debug!(freed = plan.freed_tokens, "old results become stubs");
+        let record = self.compaction_record(&Occasion::Overflow);
+        self.record(record.shortened(&plan.stubs)).await?;
+        self.go_on_with(&CompactionMark::Stubs(plan.stubs)).await?;
+        Ok(Remedy::TryAgain)
+    }
+
+    /// Asks for a summary and goes on with what is sent instead.
+    pub(super) async fn summarise(
+        &mut self,
+        reason: &str,
+        expected: Option<u64>,
+        occasion: Occasion,
+    ) -> Result<CompactionOutcome, StepStop> {
+        let asked = std::mem::replace(&mut self.room_tried.summary, true);
+        let compaction = self.hub.ports.compaction.clone().filter(|_| !asked);
+        let Some(compaction) = compaction else { return Ok(CompactionOutcome::NotAsked) };
+        let record = self.compaction_record(&occasion);
+        self.record(record.begun()).await?;
+        let (progress, mut told) = mpsc::channel(PROGRESS_AHEAD);
+        let mut request = self.compaction_request(reason, expected, occasion);
+        request.progress = ProgressSender::new(progress);
+        let mut making = compaction.compact(request, self.cancel.child_token());
+        let made = loop {
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => break None,
+                Some(progress) = told.recv() => self.record(record.progress(progress)).await?,
+                made = &mut making => break Some(made),
+            }
+        };
+        match made {
+            None => {
+                self.record(record.cancelled()).await?;
+                Err(StepStop::Aborted)
+            }
+            Some(Ok(Some(made))) => {
+                self.record_compaction(record.summarised(&made), &made)?;
+                self.go_on_with(&CompactionMark::Summary(Boundary::from(&made))).await?;
+                self.summarised = true;
+                Ok(CompactionOutcome::Made)
+            }
+            Some(Ok(None)) => {
+                self.record(record.failed("nothing can be made shorter")).await?;
+                Ok(CompactionOutcome::Nothing)
+            }
+            Some(Err(error)) => {
+                self.record(record.failed(&error.to_string())).await?;
+                Ok(CompactionOutcome::Failed(error))
+            }
+        }
+    }
+
+    fn compaction_record(&self, occasion: &Occasion) -> CompactionRecord {
+        CompactionRecord::new(self.hub.ports.ids.part().to_string(), occasion)
+    }
+
+    /// The model must not be sent anything by a mark that is not stored.
+    async fn go_on_with(&mut self, mark: &CompactionMark) -> Result<(), StepStop> {
+        self.journal.settle().await?;
+        self.passages = self.passages.marked(mark, self.passages.len(), &self.author.message_id);
+        Ok(())
+    }
+
+    fn compaction_request(
+        &self,
+        reason: &str,
+        expected_tokens: Option<u64>,
+        occasion: Occasion,
+    ) -> CompactionRequest {
+        CompactionRequest {
+            session_id: self.setup.workspace.session_id.clone(),
+            info: self.setup.model.clone(),
+            thought: self.setup.thought,
+            system: self.setup.system.text.clone(),
+            tools: self.setup.tools.specs.clone(),
+            conversation: self.passages.clone(),
+            prompt: self.user_message_id.clone(),
+            occasion,
+            progress: ProgressSender::default(),
+            expected_tokens,
+            limit_tokens: self.limit_tokens(),
+            reason: reason.to_owned(),
+        }
+    }
+}
