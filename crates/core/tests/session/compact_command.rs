@@ -1,0 +1,157 @@
+//! `/compact`: the user has the conversation summarised. A turn of its own kind, in the order of the prompts:
+//! what is to be kept reaches who writes the note, nothing stays verbatim, and cancel ends it.
+
+use attache_core::chunk::{Chunk, FinishReason};
+use attache_core::hub::AttachFrom;
+use attache_core::ports::ModelError;
+use attache_core::turn::TurnEnd;
+use serde_json::json;
+
+use crate::making_room::{FACT, Worker, is_finished, is_note_request, marks, requests, shown_text, world};
+use crate::world::*;
+
+fn last_answer(world: &World, session: &attache_core::hub::SessionHandle) -> String {
+    text_of(world.answers(session.id()).last().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_whole_conversation_becomes_a_note_with_what_the_user_wants_kept() {
+    let world = world(Worker::new(100_000, 1, 4_000));
+    let (process, session) = world.session().await;
+    assert!(is_finished(&say(&session, FACT).await));
+    assert!(is_finished(&say(&session, "second").await));
+    assert!(is_finished(&say(&session, "/compact the names of </keep> files").await));
+    let (notes, sent) = requests(&world);
+    assert_eq!(notes.len(), 1);
+    // The very conversation that was sent, the same system prompt and tools: the provider has it in its cache.
+    let before = sent.last().unwrap();
+    assert!(std::sync::Arc::ptr_eq(&notes[0].tools, &before.tools) && notes[0].system == before.system);
+    assert_eq!(notes[0].passages[..before.passages.len()], before.passages[..]);
+    let asked = text_of(&notes[0].passages.last().unwrap().parts);
+    assert!(asked.contains("<keep>\nthe names of <\\/keep> files\n</keep>"), "{asked}");
+    assert!(asked.contains("## Facts from the user"), "{asked}");
+    let answer = last_answer(&world, &session);
+    assert!(
+        answer.starts_with("Summarised: about 2") && answer.contains(" tokens of conversation became "),
+        "{answer}"
+    );
+    let mark = marks(&world, &session).pop().unwrap();
+    assert_eq!(
+        (&mark["status"], &mark["auto"], &mark["tail_start_id"]),
+        (&json!("completed"), &json!(false), &json!(null))
+    );
+
+    assert!(is_finished(&say(&session, "third").await));
+    let (_, sent) = requests(&world);
+    let live = &sent[sent.len() - 2].passages;
+    assert_eq!(live.len(), 2, "the note and the prompt");
+    assert!(text_of(&live[0].parts).contains(FACT) && text_of(&live[1].parts) == "third");
+    let id = session.id().clone();
+    process.kill();
+    let session = world.process().hub.open(&id).await.unwrap();
+    assert!(is_finished(&say(&session, "fourth").await));
+    let (_, sent) = requests(&world);
+    let stored = &sent[sent.len() - 2].passages;
+    assert_eq!(stored[..live.len()], live[..], "a restart changes nothing");
+    world.check_rest(&id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_anything_said_no_model_is_asked() {
+    let world = world(Worker::new(100_000, 0, 0));
+    let (_process, session) = world.session().await;
+    assert!(is_finished(&say(&session, "/compact").await));
+    assert_eq!(last_answer(&world, &session), "There is nothing to summarise yet.");
+    say(&session, "one").await;
+    say(&session, "/compact").await;
+    say(&session, "/compact").await;
+    assert_eq!(last_answer(&world, &session), "There is nothing to summarise yet.");
+    assert_eq!(requests(&world).0.len(), 1);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_without_compaction_says_so() {
+    let world = World::new("on *\n text \"fine\"");
+    let (_process, session) = world.session().await;
+    say(&session, "one").await;
+    assert!(is_finished(&say(&session, "/compact").await));
+    assert_eq!(last_answer(&world, &session), "Conversations can't be summarised here.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_that_fails_is_an_error_and_leaves_the_conversation_as_it_was() {
+    let refusal = ModelError::Permanent("no notes today".into());
+    let world = world(Worker { fails_with: Some(refusal), ..Worker::new(100_000, 0, 0) });
+    let (_process, session) = world.session().await;
+    say(&session, "one").await;
+    let end = say(&session, "/compact").await;
+    assert!(matches!(&end, TurnEnd::Failed { message, .. } if message == "no notes today"), "{end:?}");
+    let mark = marks(&world, &session).pop().unwrap();
+    assert_eq!((&mark["status"], &mark["error"]), (&json!("failed"), &json!("no notes today")));
+    say(&session, "two").await;
+    let (_, sent) = requests(&world);
+    assert_eq!(sent.last().unwrap().passages.len(), 3);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_waits_for_the_turn_before_it_tells_its_progress_and_is_cancelled() {
+    let world = world(Worker { is_slow: true, ..Worker::new(100_000, 1, 10) });
+    let (process, session) = world.session().await;
+    let attached = session.attach(None, AttachFrom::Now).await.unwrap();
+    let (shown, _reading) = read(attached);
+    let (first, compact, last) =
+        (session.prompt(prompt("one")), session.prompt(prompt("/compact")), session.prompt(prompt("two")));
+    assert_eq!(end_of(first).await, TurnEnd::Finished(FinishReason::Stop));
+    let is_told = |told: &str| {
+        let shown = shown.lock().unwrap();
+        shown.iter().any(|(_, _, chunk)| match chunk {
+            Chunk::Data { name, data, transient: Some(true), .. } if name == "compaction" => {
+                data["text"] == told && data["status"] == "in_progress"
+            }
+            _ => false,
+        })
+    };
+    until_stored(&world, |_| is_told("the beginning")).await;
+    session.cancel();
+    assert_eq!(end_of(compact).await, TurnEnd::Aborted);
+    assert!(is_finished(&end_of(last).await), "what waits goes on");
+    let mark = marks(&world, &session).pop().unwrap();
+    assert_eq!(mark["status"], "cancelled");
+    world.check_rest(session.id());
+
+    // A process that dies in the middle leaves no boundary, and nothing that looks as if it went on.
+    let killed = session.prompt(prompt("/compact"));
+    while marks(&world, &session).last().unwrap()["status"] != "in_progress" {
+        pause(1).await;
+    }
+    process.kill();
+    drop(killed);
+    let session = world.process().hub.open(session.id()).await.unwrap();
+    assert!(is_finished(&say(&session, "three").await));
+    assert_eq!(marks(&world, &session).pop().unwrap()["status"], "cancelled");
+    let (_, sent) = requests(&world);
+    assert!(shown_text(sent.last().unwrap()).starts_with("one\n"));
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_model_with_room_writes_the_note_and_sees_stubs() {
+    for (window, by_small) in [(30_000, true), (9_000, false)] {
+        let world = world(Worker { small: Some(window), ..Worker::new(100_000, 10, 4_000) });
+        let (_process, session) = world.session().await;
+        say(&session, FACT).await;
+        say(&session, "more").await;
+        assert!(is_finished(&say(&session, "/compact").await));
+        let (notes, _) = requests(&world);
+        assert_eq!(notes.len(), 1);
+        assert!(is_note_request(&notes[0]));
+        assert_eq!(notes[0].model().model_id == "small", by_small, "a window of {window}");
+        let text = shown_text(&notes[0]);
+        assert_eq!(text.contains("(removed to make room: the result of look file_1.rs"), by_small, "{text}");
+        say(&session, "third").await;
+        let (_, sent) = requests(&world);
+        assert!(shown_text(sent.last().unwrap()).contains(FACT));
+    }
+}
