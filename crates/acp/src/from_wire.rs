@@ -46,6 +46,7 @@ pub enum ClientRequest {
     SetConfigOption { session_id: SessionId, config_id: String, value: ConfigValue },
     Status { session_id: SessionId },
     Export { session_id: SessionId, format: Format },
+    Compact { session_id: SessionId, keep: String },
     QueueList { session_id: SessionId },
     QueueCancel { session_id: SessionId, message_id: MessageId },
     QueueEdit { session_id: SessionId, message_id: MessageId, prompt: Prompt },
@@ -144,6 +145,11 @@ fn extension(method: &str) -> Option<ReadParams> {
             |mut params| Ok(ClientRequest::Status { session_id: session_id(&mut params)? })
         }
         "_attache/session/export" => export,
+        "_attache/session/compact" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            let keep = params.optional("keep").map_or_else(|| Ok(String::new()), Field::string)?;
+            Ok(ClientRequest::Compact { session_id, keep })
+        },
         "_attache/queue/list" => {
             |mut params| Ok(ClientRequest::QueueList { session_id: session_id(&mut params)? })
         }

@@ -9,6 +9,7 @@ use attache_core::part::Role;
 
 mod answers;
 mod commands;
+mod compaction;
 mod content;
 mod data;
 mod fit;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::hub::HubError;
 use crate::part::Part;
 use crate::ports::BoxFuture;
+use crate::prompt::Prompt;
 use crate::session::{Session, commands};
 
 /// The name of the part.
@@ -21,9 +22,10 @@ pub const PART_NAME: &str = "command";
 /// The command that summarises the conversation.
 const COMPACT: &str = "compact";
 
-/// The prompt of a client that compacts by a method of its own.
-pub fn compact_prompt(keep: &str) -> String {
-    format!("/{COMPACT} {keep}").trim_end().to_owned()
+/// What a client says that summarises by a method of its own.
+pub fn compact_prompt(keep: &str) -> Prompt {
+    let text = format!("/{COMPACT} {keep}").trim_end().to_owned();
+    Prompt { parts: vec![Part::Text { text, state: None, provider_metadata: None }], ..Prompt::default() }
 }
 
 /// What a command does with the words behind its name; gives the answer to the user, as Markdown.
@@ -58,7 +60,7 @@ impl SlashCommand {
     fn compact() -> Self {
         Self {
             name: COMPACT.into(),
-            description: "Summarise the conversation to make room, and say what to keep".into(),
+            description: "Summarise the conversation to make room".into(),
             input_hint: Some("what to keep".into()),
             work: CommandWork::Compaction,
         }

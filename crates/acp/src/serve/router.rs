@@ -10,6 +10,7 @@ use attache_core::ids::SessionId;
 use attache_core::ports::delegate::Offers;
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::ModelRef;
+use attache_core::slash_commands::compact_prompt;
 use attache_core::watchdog::Approval;
 use attache_rpc::{ErrorObject, Handler, IncomingRequest, Notification, Peer, Responder};
 use serde_json::json;
@@ -151,6 +152,10 @@ impl ClientConnection {
                 })
             }
             ClientRequest::Export { session_id, format } => self.export(session_id, format, responder),
+            ClientRequest::Compact { session_id, keep } => {
+                let prompt = compact_prompt(&keep);
+                self.linked(&session_id, SessionRequest::Prompt { prompt, responder });
+            }
             ClientRequest::QueueList { session_id } => {
                 self.with_session(session_id, responder, |found| {
                     let queued = found.queued();

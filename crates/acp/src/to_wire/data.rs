@@ -1,9 +1,8 @@
 //! The `data-*` chunks that clients see. Those of other names are not for them.
 
 use agent_client_protocol_schema::v1::{
-    CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, ContentChunk, Cost,
-    CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus,
-    SessionInfoUpdate, SessionUpdate, UsageUpdate,
+    ConfigOptionUpdate, ContentChunk, Cost, CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, PlanEntry,
+    PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate, SessionUpdate, UsageUpdate,
 };
 use attache_core::choices::Chosen;
 use attache_core::entry::Entry;
@@ -14,9 +13,8 @@ use serde_json::{Map, Value};
 
 use super::line::StepMessageId;
 use super::{
-    CompactionUpdates, EncodeResult, Notices, ThoughtUpdates, WireView, commands, content, line, selection,
+    EncodeResult, Notices, ThoughtUpdates, WireView, commands, compaction, content, line, selection,
 };
-use crate::limits::SURELY_FITS_BYTES;
 
 /// What a data chunk says.
 pub(super) struct DataChunk<'a> {
@@ -45,7 +43,7 @@ pub(super) fn write(
         "title" => title(entry, data, out),
         "mode" => mode(entry, view, data, out),
         "usage" => usage(entry, data, out),
-        "compaction" => compaction(entry, view, id, data, out),
+        "compaction" => compaction::write(entry, view, id, data, out),
         "notice" => notice(entry, view, data, lasting, out),
         "status" => status(entry, view, data, out),
         slash_commands::PART_NAME => commands::command(entry, data, out),
@@ -130,63 +128,6 @@ fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     }
     let meta = (!ours.is_empty()).then(|| Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))]));
     line::update(entry, &SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost).meta(meta)), out)
-}
-
-fn compaction(
-    entry: Entry<'_>,
-    view: &WireView,
-    id: Option<&str>,
-    data: &Value,
-    out: &mut Vec<u8>,
-) -> EncodeResult {
-    let status = match text(data, "status") {
-        Some("completed") => CompactionStatus::Completed,
-        Some("failed") => CompactionStatus::Failed,
-        Some("cancelled") => CompactionStatus::Cancelled,
-        Some(_) | None => CompactionStatus::InProgress,
-    };
-    match view.compaction {
-        CompactionUpdates::Unwanted => {
-            let words = match status {
-                CompactionStatus::Completed => "Earlier messages were summarised to make room.\n",
-                CompactionStatus::Failed => "Summarising earlier messages failed.\n",
-                CompactionStatus::Cancelled => "Summarising earlier messages was cancelled.\n",
-                _ => "Summarising earlier messages to make room…\n",
-            };
-            line::thought(entry, view, words, out)
-        }
-        CompactionUpdates::Wanted => {
-            let id = text(data, "id").or(id).unwrap_or(entry.message_id.as_str()).to_owned();
-            let mut update = CompactionUpdate::new(id.clone(), status);
-            if let Some(error) = text(data, "error") {
-                update = update.error(error.to_owned());
-            }
-            match text(data, "summary").filter(|summary| !summary.is_empty()) {
-                Some(summary) if summary.len() <= SURELY_FITS_BYTES => {
-                    let update = update.summary(vec![summary.into()]);
-                    line::update(entry, &SessionUpdate::CompactionUpdate(update), out)
-                }
-                Some(summary) => long_summary(entry, &id, update, summary, out),
-                None => line::update(entry, &SessionUpdate::CompactionUpdate(update), out),
-            }
-        }
-    }
-}
-
-/// Too long for one line: the summary is emptied, then filled piece by piece.
-fn long_summary(
-    entry: Entry<'_>,
-    id: &str,
-    update: CompactionUpdate,
-    summary: &str,
-    out: &mut Vec<u8>,
-) -> EncodeResult {
-    line::update(entry, &SessionUpdate::CompactionUpdate(update.summary(Vec::new())), out)?;
-    for piece in line::pieces(summary) {
-        let chunk = CompactionSummaryChunk::new(id.to_owned(), piece.into());
-        line::update(entry, &SessionUpdate::CompactionSummaryChunk(chunk), out)?;
-    }
-    Ok(())
 }
 
 fn notice(

@@ -36,7 +36,10 @@ impl ScenarioEditor {
         let asked = HashMap::new();
         let editor = Self { client, asked, prompts: Vec::new(), replied: Vec::new(), lines: 0, told: 0 };
         if !options.silent_start {
-            let session = if options.notices { json!({ "notices": {} }) } else { json!({}) };
+            let mut session = if options.notices { json!({ "notices": {} }) } else { json!({}) };
+            if options.compaction_updates {
+                session["compaction"] = json!({});
+            }
             let mut capabilities = json!({ "session": session });
             for (name, value) in &options.capabilities {
                 capabilities[name] = value.clone();

@@ -111,6 +111,9 @@ pub(crate) struct Options {
     pub(crate) max_steps: Option<u32>,
     pub(crate) drop_thoughts: bool,
     pub(crate) notices: bool,
+    /// The host makes room in conversations, and the client wants to see how.
+    pub(crate) compaction: bool,
+    pub(crate) compaction_updates: bool,
     pub(crate) client_fs: ClientFs,
     pub(crate) headless: bool,
     /// Capabilities of the client, as JSON.
@@ -231,6 +234,8 @@ impl Options {
             }
             ("thoughts", "dropped") => self.drop_thoughts = true,
             ("notices", "") => self.notices = true,
+            ("compaction", "") => self.compaction = true,
+            ("compaction", "updates") => (self.compaction, self.compaction_updates) = (true, true),
             ("client_fs", "never") => self.client_fs = ClientFs::Never,
             ("headless", "") => self.headless = true,
             ("texts", "") => {

@@ -10,11 +10,12 @@ use attache_acp::to_wire::ThoughtUpdates;
 use attache_acp::{AgentServices, connect};
 use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::calendar::TimeZone;
+use attache_core::compactor::Compactor;
 use attache_core::hub::{Hub, People, Ports, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::store::ModelRef;
-use attache_core::ports::{BoxFuture, Clock};
+use attache_core::ports::{BoxFuture, Clock, Compaction};
 use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Containment, Firmness, ManifestRule};
 use attache_models::{Providers, ScriptModel};
@@ -106,13 +107,15 @@ impl Host {
         let process = Process::start();
         let search = options.search.clone().map(|answer| process.serve(Answer::json(200, &answer)));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (model, blobs) = (Arc::new(providers), Arc::new(FileBlobs::new(location.blobs)));
+        let compactor = Compactor { model: model.clone(), blobs: blobs.clone(), small_model: None };
         let ports = Ports {
             leases: Arc::new(store.clone()),
-            blobs: Arc::new(FileBlobs::new(location.blobs)),
+            blobs,
             scratch: None,
             backend: Arc::new(NativeBackend),
-            model: Arc::new(providers),
-            compaction: None,
+            model,
+            compaction: options.compaction.then(|| Arc::new(compactor) as Arc<dyn Compaction>),
             tools: attache_tools::builtin(equipment(search.as_ref())).into(),
             surroundings: None,
             pictures: None,

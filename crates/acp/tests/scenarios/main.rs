@@ -34,6 +34,7 @@ topics! {
     cancel
     chunks
     clients
+    compaction
     edit
     editor
     glob

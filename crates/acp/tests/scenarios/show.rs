@@ -147,6 +147,18 @@ impl Teller<'_> {
                 };
                 format!("usage {about}{}/{} {step}{cost}", update["used"], update["size"])
             }
+            "compaction_update" => {
+                let summary = match update["summary"].as_array() {
+                    Some(blocks) => format!(" {}", self.json(&Value::Array(blocks.clone()))),
+                    None => String::new(),
+                };
+                let meta = &update["_meta"];
+                let meta = if meta.is_null() { String::new() } else { format!(" {}", self.json(meta)) };
+                format!("compaction {}{summary}{meta}", word(&update["status"]))
+            }
+            "compaction_summary_chunk" => {
+                format!("compaction text {}", self.value_text(&update["content"]["text"]))
+            }
             "notice" => {
                 let title = self.value_text(&update["title"]);
                 let description = match update["description"].is_null() {

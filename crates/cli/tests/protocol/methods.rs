@@ -27,8 +27,7 @@ pub(crate) struct Sample {
 }
 
 /// Described by the schema for later versions; refused as unknown until then.
-pub(crate) const LATER: &[&str] =
-    &["_attache/session/rewind", "_attache/session/unrewind", "_attache/session/compact"];
+pub(crate) const LATER: &[&str] = &["_attache/session/rewind", "_attache/session/unrewind"];
 
 use Kind::{List, Number, Text};
 use Presence::{Optional, Required};
@@ -87,6 +86,11 @@ pub(crate) fn samples(cwd: &Path, session: &str) -> Vec<Sample> {
             "_attache/session/export",
             json!({"sessionId": session, "format": "json"}),
             &[SESSION, ("format", Text, Optional)],
+        ),
+        sample(
+            "_attache/session/compact",
+            json!({"sessionId": session, "keep": "names"}),
+            &[SESSION, ("keep", Text, Optional)],
         ),
         sample("_attache/queue/list", json!({"sessionId": session}), &[SESSION]),
         sample(

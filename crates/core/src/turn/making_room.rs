@@ -147,6 +147,9 @@ impl Turn {
                 made = &mut making => break Some(made),
             }
         };
+        while let Ok(progress) = told.try_recv() {
+            self.record(record.progress(progress)).await?;
+        }
         match made {
             None => {
                 self.record(record.cancelled()).await?;
