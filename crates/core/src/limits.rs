@@ -62,6 +62,9 @@ pub const SUMMARY_TOKENS: u64 = 4_000;
 /// nothing.
 pub const STUBBED_BYTES: u64 = 600;
 
+/// Percent of what a request may take from which on results older than the last turns become stubs.
+pub const STUBS_PERCENT: u64 = 60;
+
 /// What a summary under way may be ahead of who shows it, in pieces of its text.
 pub const PROGRESS_AHEAD: usize = 64;
 

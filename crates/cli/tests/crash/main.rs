@@ -4,6 +4,7 @@
 mod broken_databases;
 mod full_disks;
 mod kill_loop;
+mod killed_compactions;
 mod killed_calls;
 mod long_session;
 mod many_processes;

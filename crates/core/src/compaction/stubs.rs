@@ -33,6 +33,10 @@ const KEPT_SHARE: u64 = 4;
 /// requests would ask for it again, and each time the provider's cache is lost.
 const ENOUGH_SHARE: u64 = 2;
 
+/// Before room is needed, stubs have to free one part in so many: each change of what was sent costs the
+/// provider's cache from there on.
+const EARLY_SHARE: u64 = 4;
+
 /// From the beginning to a call: every result of at least so many bytes is a stub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OutputStubs {
@@ -98,30 +102,47 @@ impl OutputStubs {
 /// stay as they are if that is enough, or one if those are large; then only the turn under way; then its last
 /// steps. `None`: stubs alone do not make enough room.
 pub(crate) fn plan(passages: &[Arc<Passage>], prompt: &MessageId, room: u64) -> Option<StubPlan> {
-    let sizes: Vec<u64> = passages.iter().map(|passage| estimate::passage_size(passage).tokens()).collect();
+    let sizes = sizes(passages);
     let all: u64 = sizes.iter().sum();
-    let mut freed = 0;
-    let mut found = StubPlan { stubs: none_yet(), freed_tokens: 0 };
-    let mut done = 0;
+    let (mut plan, mut done) = (StubPlan::nothing(), 0);
     for end in ends(passages, &sizes, prompt, room) {
-        for tool in passages[done..end.max(done)].iter().flat_map(|passage| calls(passage)) {
-            if found.stubs.shortens(tool) {
-                freed += result_size(tool).tokens().saturating_sub(STUB_TOKENS);
-                found.stubs.up_to = tool.call_id.clone();
-                found.stubs.results += 1;
-            }
-        }
+        plan.add(&passages[done..end.max(done)]);
         done = done.max(end);
-        found.freed_tokens = freed;
-        if freed > 0 && all.saturating_sub(freed) <= room / ENOUGH_SHARE {
-            return Some(found);
+        if plan.freed_tokens > 0 && all.saturating_sub(plan.freed_tokens) <= room / ENOUGH_SHARE {
+            return Some(plan);
         }
     }
     None
 }
 
-fn none_yet() -> OutputStubs {
-    OutputStubs { up_to: CallId::new(""), least_bytes: STUBBED_BYTES, results: 0 }
+/// The same before room is needed: only what is older than the last turns, and only if that is much. Every request
+/// until then would pay for it.
+pub(crate) fn plan_early(passages: &[Arc<Passage>], prompt: &MessageId, room: u64) -> Option<StubPlan> {
+    let [end, ..] = ends(passages, &sizes(passages), prompt, room);
+    let mut plan = StubPlan::nothing();
+    plan.add(&passages[..end]);
+    (plan.freed_tokens > 0 && plan.freed_tokens >= room / EARLY_SHARE).then_some(plan)
+}
+
+impl StubPlan {
+    fn nothing() -> Self {
+        let stubs = OutputStubs { up_to: CallId::new(""), least_bytes: STUBBED_BYTES, results: 0 };
+        Self { stubs, freed_tokens: 0 }
+    }
+
+    fn add(&mut self, passages: &[Arc<Passage>]) {
+        for tool in passages.iter().flat_map(|passage| calls(passage)) {
+            if self.stubs.shortens(tool) {
+                self.freed_tokens += result_size(tool).tokens().saturating_sub(STUB_TOKENS);
+                self.stubs.up_to = tool.call_id.clone();
+                self.stubs.results += 1;
+            }
+        }
+    }
+}
+
+fn sizes(passages: &[Arc<Passage>]) -> Vec<u64> {
+    passages.iter().map(|passage| estimate::passage_size(passage).tokens()).collect()
 }
 
 /// The places before which results may become stubs, the most careful first.

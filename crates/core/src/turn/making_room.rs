@@ -5,10 +5,11 @@ use tokio::sync::mpsc;
 
 use super::attachments::Remedy;
 use super::{StepStop, Turn};
-use crate::compaction::{Boundary, CompactionMark, CompactionRecord, stubs};
+use crate::compaction::stubs::{self, StubPlan};
+use crate::compaction::{Boundary, CompactionMark, CompactionRecord};
 use crate::compactor::plan::room;
 use crate::estimate;
-use crate::limits::PROGRESS_AHEAD;
+use crate::limits::{PROGRESS_AHEAD, STUBS_PERCENT};
 use crate::ports::compaction::{CompactionRequest, Occasion, ProgressSender};
 use crate::ports::model::ModelError;
 
@@ -45,7 +46,7 @@ impl Turn {
             let fits = expected < info.context;
             let is_for_compaction = self.hub.ports.compaction.is_some() && !self.room_tried.summary;
             if fits && (!is_for_compaction || expected < self.limit_tokens()) {
-                return Ok(());
+                return self.shorten_early(expected).await;
             }
             let mut reason =
                 format!("about {expected} tokens of the {} that {} takes", info.context, info.model);
@@ -112,15 +113,34 @@ impl Turn {
             // Only the provider knows its window, and it is smaller than what was sent.
             room = room.min(request.conversation.size().tokens());
         }
-        let Some(plan) = stubs::plan(&request.conversation, &request.prompt, room) else {
-            return Ok(Remedy::Nothing);
-        };
+        let plan = stubs::plan(&request.conversation, &request.prompt, room);
         drop(request);
+        let Some(plan) = plan else { return Ok(Remedy::Nothing) };
+        self.shorten_by(plan).await?;
+        Ok(Remedy::TryAgain)
+    }
+
+    /// From a part of the window on, results that are older than the last turns are stubs: the model seldom needs
+    /// them again, and every request pays for them.
+    async fn shorten_early(&mut self, expected: u64) -> Result<(), StepStop> {
+        let is_due = expected.saturating_mul(100) >= self.limit_tokens().saturating_mul(STUBS_PERCENT);
+        if !is_due || self.hub.ports.compaction.is_none() || self.room_tried.stubs {
+            return Ok(());
+        }
+        let request = self.compaction_request("", Some(expected), Occasion::Overflow);
+        let plan = stubs::plan_early(&request.conversation, &request.prompt, room(&request));
+        drop(request);
+        match plan {
+            Some(plan) => self.shorten_by(plan).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn shorten_by(&mut self, plan: StubPlan) -> Result<(), StepStop> {
         tracing::debug!(freed = plan.freed_tokens, "old results become stubs");
         let record = self.compaction_record(&Occasion::Overflow);
         self.record(record.shortened(&plan.stubs)).await?;
-        self.go_on_with(&CompactionMark::Stubs(plan.stubs)).await?;
-        Ok(Remedy::TryAgain)
+        self.go_on_with(&CompactionMark::Stubs(plan.stubs)).await
     }
 
     /// Asks for a summary and goes on with what is sent instead.

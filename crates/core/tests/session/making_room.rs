@@ -172,12 +172,12 @@ async fn old_results_become_stubs_and_no_model_is_asked_if_that_is_enough() {
     let (notes, sent) = requests(&world);
     assert!(notes.is_empty(), "no model is asked");
     let marks = marks(&world, &session);
-    assert_eq!(marks.len(), 1, "{marks:?}");
-    assert_eq!((&marks[0]["status"], &marks[0]["auto"]), (&json!("completed"), &json!(true)));
+    assert!(marks.iter().all(|mark| mark["status"] == "completed" && mark["auto"] == true), "{marks:?}");
     let last = sent.last().unwrap();
     let shown = results(&last.passages);
     let stubbed = shown.iter().filter(|result| is_stub(result)).count();
-    assert_eq!(marks[0]["stubs"]["results"], json!(stubbed));
+    let told: u64 = marks.iter().filter_map(|mark| mark["stubs"]["results"].as_u64()).sum();
+    assert_eq!((told, shown.len() - stubbed), (stubbed as u64, 4), "one turn stays: two are large");
     assert!(shown[..stubbed].iter().all(|result| is_stub(result)), "the oldest ones: {shown:?}");
     assert_eq!(
         shown[0],
