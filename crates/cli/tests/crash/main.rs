@@ -4,8 +4,8 @@
 mod broken_databases;
 mod full_disks;
 mod kill_loop;
-mod killed_compactions;
 mod killed_calls;
+mod killed_compactions;
 mod long_session;
 mod many_processes;
 mod panics;

@@ -29,10 +29,6 @@ const KEPT_TURNS: usize = 2;
 /// What stays may take one part in so many of what the conversation may take.
 const KEPT_SHARE: u64 = 4;
 
-/// Stubs are enough if the conversation then takes at most one part in so many: with less room won, the next
-/// requests would ask for it again, and each time the provider's cache is lost.
-const ENOUGH_SHARE: u64 = 2;
-
 /// Before room is needed, stubs have to free one part in so many: each change of what was sent costs the
 /// provider's cache from there on.
 const EARLY_SHARE: u64 = 4;
@@ -98,17 +94,20 @@ impl OutputStubs {
     }
 }
 
-/// The results that can be stubs so that the conversation fits its room with some to spare. The last two turns
-/// stay as they are if that is enough, or one if those are large; then only the turn under way; then its last
-/// steps. `None`: stubs alone do not make enough room.
-pub(crate) fn plan(passages: &[Arc<Passage>], prompt: &MessageId, room: u64) -> Option<StubPlan> {
-    let sizes = sizes(passages);
-    let all: u64 = sizes.iter().sum();
+/// The results that can be stubs so that so many tokens are freed. The last two turns stay as they are if that
+/// is enough, or one if those are large; then only the turn under way; then its last steps. `None`: stubs alone
+/// do not make enough room.
+pub(crate) fn plan(
+    passages: &[Arc<Passage>],
+    prompt: &MessageId,
+    room: u64,
+    needed: u64,
+) -> Option<StubPlan> {
     let (mut plan, mut done) = (StubPlan::nothing(), 0);
-    for end in ends(passages, &sizes, prompt, room) {
+    for end in ends(passages, &sizes(passages), prompt, room) {
         plan.add(&passages[done..end.max(done)]);
         done = done.max(end);
-        if plan.freed_tokens > 0 && all.saturating_sub(plan.freed_tokens) <= room / ENOUGH_SHARE {
+        if plan.freed_tokens > 0 && plan.freed_tokens >= needed {
             return Some(plan);
         }
     }

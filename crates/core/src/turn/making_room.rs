@@ -31,6 +31,10 @@ pub(super) enum CompactionOutcome {
     NotAsked,
 }
 
+/// Stubs are enough if the conversation then takes at most one part in so many of its room: with less won, the next
+/// requests would ask for it again, and each time the provider's cache is lost.
+const ENOUGH_SHARE: u64 = 2;
+
 impl Turn {
     /// Before a request: one that can't fit is not sent. A host with compaction makes room in time, so that the
     /// answer has its reserve; without one the turn ends with what to do. By the provider's own figure for what
@@ -108,12 +112,17 @@ impl Turn {
             return Ok(Remedy::Nothing);
         }
         let request = self.compaction_request(reason, expected, Occasion::Overflow);
-        let mut room = room(&request);
-        if expected.is_none() {
+        let (room, conversation) = (room(&request), &request.conversation);
+        let needed = match expected {
+            // Tokens may be shorter than they are taken for: what is freed then counts for more, too.
+            Some(expected) => {
+                let over = expected.saturating_sub(request.limit_tokens - room / ENOUGH_SHARE);
+                over.saturating_mul(estimate::request_tokens(&self.request())) / expected.max(1)
+            }
             // Only the provider knows its window, and it is smaller than what was sent.
-            room = room.min(request.conversation.size().tokens());
-        }
-        let plan = stubs::plan(&request.conversation, &request.prompt, room);
+            None => conversation.size().tokens() / ENOUGH_SHARE,
+        };
+        let plan = stubs::plan(conversation, &request.prompt, room, needed);
         drop(request);
         let Some(plan) = plan else { return Ok(Remedy::Nothing) };
         self.shorten_by(plan).await?;

@@ -200,12 +200,12 @@ async fn old_results_become_stubs_and_no_model_is_asked_if_that_is_enough() {
     say(&session, "prompt 7").await;
     let (_, sent) = requests(&world);
     let again = &sent[sent.len() - 3].passages;
-    assert_eq!(again[..last.passages.len()], last.passages[..]);
+    assert!(again[..last.passages.len()] == last.passages[..], "the same to the byte");
     let fork = process.hub.fork(&id, NewSession { root: "/w".into(), additional: Vec::new() }).await.unwrap();
     say(&fork, "prompt 8").await;
     let (_, forked) = requests(&world);
     let forked = &forked[forked.len() - 3].passages;
-    assert_eq!(results(forked)[..shown.len()], shown[..]);
+    assert!(results(forked)[..stubbed] == shown[..stubbed], "the fork has the same stubs");
     world.check_rest(&id);
 }
 
