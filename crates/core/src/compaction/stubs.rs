@@ -229,3 +229,6 @@ fn extent(tool: &ToolPart) -> String {
         None => "nothing".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

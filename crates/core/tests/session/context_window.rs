@@ -263,3 +263,35 @@ async fn a_smaller_model_gets_the_conversation_after_room_was_made() {
     assert_eq!(shortening.asked.lock().unwrap().len(), 1);
     assert_eq!(last_request(&world), ["what was said before", "two"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_to_a_model_that_is_too_small_even_for_a_summary_fails_with_clear_words() {
+    let script = "model large context=9000 max_output=100\nmodel small context=1000 max_output=100\n\
+                  on *\n text \"x\"\n usage input=2000 output=1";
+    let long = Compacted {
+        summary: "x".repeat(9_000),
+        tail_start: None,
+        tail_call: None,
+        summary_tokens: None,
+        used: Usage::default(),
+        model: None,
+    };
+    let shortening = Shortening { instead: Some(Ok(Some(long))), ..Shortening::default() };
+    let world = World::new(script).with_compaction(Arc::new(shortening));
+    let (_process, session) = world.session().await;
+    session.set_model(ModelRef::new("script", "large")).await.unwrap();
+    assert_eq!(say(&session, "one").await, TurnEnd::Finished(FinishReason::Stop));
+    session.set_model(ModelRef::new("script", "small")).await.unwrap();
+    let end = say(&session, "two").await;
+    let TurnEnd::Failed { kind: FailureKind::Model, message } = end else { panic!("{end:?}") };
+    assert!(message.starts_with("the conversation no longer fits the model: about "), "{message}");
+    assert!(
+        message.contains(
+            "of the 1000 that script/small takes; start a new session or choose a model with more room"
+        ),
+        "{message}"
+    );
+    assert!(message.contains("script/large"), "{message}");
+    assert_eq!(world.model.requests().len(), 1, "what can't fit is not sent");
+    world.check_rest(session.id());
+}

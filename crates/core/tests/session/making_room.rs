@@ -306,3 +306,47 @@ async fn three_hundred_turns_with_tools_in_a_small_window_and_a_fact_of_the_thir
     assert_eq!(world.prompts(&id).len(), 300, "nothing is deleted");
     world.check_rest(&id);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_does_not_fit_by_itself_says_so_and_the_session_goes_on() {
+    let world = world(Worker::new(8_192, 1, 100));
+    let (_process, session) = world.session().await;
+    say(&session, FACT).await;
+    let end = say(&session, &"word ".repeat(12_000)).await;
+    let TurnEnd::Failed { message, .. } = end else { panic!("{end:?}") };
+    assert!(message.contains("the prompt alone is about 15"), "{message}");
+    assert!(message.contains("send less of it, or name files instead of including them"), "{message}");
+    assert!(is_finished(&say(&session, "short").await));
+    let (_, sent) = requests(&world);
+    assert!(shown_text(sent.last().unwrap()).contains(FACT));
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_of_the_environment_is_told_again_after_a_summary() {
+    let world = world(Worker { small: Some(50_000), ..Worker::new(60_000, 0, 0) });
+    let (process, session) = world.session().await;
+    say(&session, "one").await;
+    session.set_model(ModelRef::new("script", "small")).await.unwrap();
+    let is_told = || {
+        let (_, sent) = requests(&world);
+        let news =
+            sent.last().unwrap().passages.iter().flat_map(|passage| &passage.parts).filter_map(|part| {
+                match part {
+                    Part::Data { name, data, .. } if name == "environment" => data["text"].as_str(),
+                    _ => None,
+                }
+            });
+        news.filter(|news| news.contains("Model: script/small")).count()
+    };
+    say(&session, "two").await;
+    assert_eq!(is_told(), 1);
+    assert!(is_finished(&say(&session, "/compact").await));
+    let id = session.id().clone();
+    process.kill();
+    let session = world.process().hub.open(&id).await.unwrap();
+    say(&session, "three").await;
+    assert_eq!(is_told(), 1, "the message that told it is no longer sent");
+    say(&session, "four").await;
+    assert_eq!(is_told(), 1, "and it is told once");
+}
