@@ -136,6 +136,11 @@ pub(crate) const TREE_LINES: usize = 45;
 /// times a turn.
 pub(crate) const VERDICT_MICROSECONDS: Aim = Aim::AtMost(100.0);
 
+/// The user waits for the model anyway: what we add must not be felt.
+pub(crate) const COMPACTION_MS: Aim = Aim::Below(5.0);
+pub(crate) const COMPACTED_MESSAGES: usize = 10_000;
+pub(crate) const COMPACTIONS: usize = 21;
+
 /// Verdicts on each command of the corpus. Odd, so that the median is one of them.
 pub(crate) const VERDICTS: usize = 9;
 

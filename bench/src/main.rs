@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 mod agent;
 mod aims;
 mod allocations;
+mod compaction;
 mod driven;
 mod figures;
 mod floor;
@@ -97,10 +98,11 @@ fn measure(words: &[&str]) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 7] = [
+const MEASUREMENTS: [(&str, Measure); 8] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
+    ("compaction", compaction::measure),
     ("the wires of the models", wire::measure),
     ("tools on a large tree", tools::measure),
     ("commands before they run", watchdog::measure),

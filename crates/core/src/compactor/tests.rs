@@ -104,3 +104,26 @@ fn pieces_hold_everything_until_the_middle_has_to_go() {
 }
 
 const LEAST: usize = transcript::LEAST_PIECE;
+
+#[test]
+fn inside_of_a_long_turn_the_last_step_stays_and_by_command_nothing_does() {
+    let step = |call: &str, bytes: usize| {
+        let mut tool = ToolPart::new(CallId::new(call), "read");
+        tool.output = Some(json!("x".repeat(bytes)));
+        Arc::new(Passage::new(MessageId::new("answer"), Role::Assistant, vec![Part::Tool(Box::new(tool))]))
+    };
+    let long_turn = |last: usize| {
+        let mut passages = turns(&[400]);
+        passages.extend([step("one", 20_000), step("two", 4_000), step("three", last)]);
+        passages
+    };
+    let plan =
+        |passages, occasion| CompactionPlan::of(&CompactionRequest { occasion, ..request(passages, 10_000) });
+    let kept = plan(long_turn(4_000), Occasion::Overflow).unwrap();
+    assert_eq!((kept.tail, kept.tail_call), (5, Some(CallId::new("three"))));
+    assert_eq!(kept.unanswered.as_deref(), Some("the prompt of the moment"));
+    let too_large = plan(long_turn(30_000), Occasion::Overflow).unwrap();
+    assert_eq!((too_large.tail, too_large.tail_call), (6, None));
+    let all = plan(long_turn(400), Occasion::Command { keep: String::new() }).unwrap();
+    assert_eq!((all.tail, all.tail_start, all.unanswered), (6, None, None));
+}
