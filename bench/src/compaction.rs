@@ -1,5 +1,5 @@
-//! What a summary costs beside the model: a long conversation is cut, written as text and put together again. The
-//! model answers at once.
+//! What a summary costs beside the model: a long conversation is cut, written as text and put together again.
+//! The model answers at once.
 
 use std::hint::black_box;
 use std::pin::pin;

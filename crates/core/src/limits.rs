@@ -58,8 +58,8 @@ pub const INSTRUCTION_WINDOW_SHARE: u64 = 4;
 /// Tokens of the note that takes the place of a conversation's beginning; less in a small window.
 pub const SUMMARY_TOKENS: u64 = 4_000;
 
-/// An old result of at least this size becomes a stub where room is needed: a stub of a shorter one saves next to
-/// nothing.
+/// An old result of at least this size becomes a stub where room is needed: a stub of a shorter one saves
+/// next to nothing.
 pub const STUBBED_BYTES: u64 = 600;
 
 /// Percent of what a request may take from which on results older than the last turns become stubs.

@@ -1,5 +1,5 @@
-//! C2: SIGKILL inside a compaction, automatic or by command: it is a whole boundary or none, nothing that was shown
-//! is lost, no prompt is doubled, and the session goes on.
+//! C2: SIGKILL inside a compaction, automatic or by command: it is a whole boundary or none, nothing that was
+//! shown is lost, no prompt is doubled, and the session goes on.
 
 use std::time::Duration;
 

@@ -114,8 +114,8 @@ pub(crate) fn plan(
     None
 }
 
-/// The same before room is needed: only what is older than the last turns, and only if that is much. Every request
-/// until then would pay for it.
+/// The same before room is needed: only what is older than the last turns, and only if that is much. Every
+/// request until then would pay for it.
 pub(crate) fn plan_early(passages: &[Arc<Passage>], prompt: &MessageId, room: u64) -> Option<StubPlan> {
     let [end, ..] = ends(passages, &sizes(passages), prompt, room);
     let mut plan = StubPlan::nothing();

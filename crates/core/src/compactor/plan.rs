@@ -14,8 +14,8 @@ const KEPT_TURNS: usize = 2;
 /// Several kept turns may take one part in so many of what a request may take.
 const TAIL_SHARE: u64 = 4;
 
-/// One kept turn, or the turn under way, may take one part in so many; beyond it the first is summarised, and of
-/// the other its own beginning.
+/// One kept turn, or the turn under way, may take one part in so many; beyond it the first is summarised, and
+/// of the other its own beginning.
 const TURN_SHARE: u64 = 2;
 
 /// Where a conversation is cut.

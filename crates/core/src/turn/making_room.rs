@@ -1,5 +1,5 @@
-//! Makes room in a conversation that would not fit: old results become stubs, and if that is not enough a summary
-//! takes the place of its beginning. Each is stored before a request is made of it.
+//! Makes room in a conversation that would not fit: old results become stubs, and if that is not enough a
+//! summary takes the place of its beginning. Each is stored before a request is made of it.
 
 use tokio::sync::mpsc;
 
@@ -31,8 +31,8 @@ pub(super) enum CompactionOutcome {
     NotAsked,
 }
 
-/// Stubs are enough if the conversation then takes at most one part in so many of its room: with less won, the next
-/// requests would ask for it again, and each time the provider's cache is lost.
+/// Stubs are enough if the conversation then takes at most one part in so many of its room: with less won,
+/// the next requests would ask for it again, and each time the provider's cache is lost.
 const ENOUGH_SHARE: u64 = 2;
 
 impl Turn {
@@ -129,8 +129,8 @@ impl Turn {
         Ok(Remedy::TryAgain)
     }
 
-    /// From a part of the window on, results that are older than the last turns are stubs: the model seldom needs
-    /// them again, and every request pays for them.
+    /// From a part of the window on, results that are older than the last turns are stubs: the model seldom
+    /// needs them again, and every request pays for them.
     async fn shorten_early(&mut self, expected: u64) -> Result<(), StepStop> {
         let is_due = expected.saturating_mul(100) >= self.limit_tokens().saturating_mul(STUBS_PERCENT);
         if !is_due || self.hub.ports.compaction.is_none() || self.room_tried.stubs {
