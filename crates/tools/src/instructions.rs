@@ -16,7 +16,7 @@ use attache_sandbox::regular_file;
 use serde_json::Value;
 
 use crate::digest::digest;
-use crate::limits::{INSTRUCTION_BYTES, INSTRUCTION_DEPTH, INSTRUCTION_FILES, NESTED_INSTRUCTION_BYTES};
+use crate::limits::{INSTRUCTION_BYTES, INSTRUCTION_DEPTH, INSTRUCTION_FILES, NESTED_INSTRUCTION_TOKENS};
 
 /// One look at the disk.
 #[derive(Debug)]
@@ -37,52 +37,79 @@ struct ReadInstructions {
     sight: Sight,
 }
 
-/// Instructions of directories below a root, for a model that reads its first file there.
+/// Instructions of directories below a root, for a model that reads or changes its first file there.
 #[derive(Debug, Default)]
-pub(crate) struct NestedInstructions(Vec<ReadInstructions>);
+pub(crate) struct NestedInstructions {
+    files: ProjectInstructions,
+    /// Those of which only the beginning is told, or nothing.
+    cut: Vec<PathBuf>,
+    /// Each file, so that it is told once: results of calls are kept with the session.
+    sights: Vec<Sight>,
+}
 
 impl NestedInstructions {
-    /// Those between a root and a file that the model has not seen yet. Blocks.
-    pub(crate) fn of(site: &Site, file: &Path) -> Self {
+    /// Those between a root and the files of a call that the model has not seen yet.
+    pub(crate) async fn of(site: &Site, files: Vec<PathBuf>) -> Self {
+        let site = site.clone();
+        let looking = tokio::task::spawn_blocking(move || Self::found(&site, &files));
+        looking.await.unwrap_or_default()
+    }
+
+    fn found(site: &Site, files: &[PathBuf]) -> Self {
         let workspace = &site.workspace;
-        let Some(root) =
-            workspace.roots().filter(|root| file.starts_with(root)).max_by_key(|root| root.as_os_str().len())
-        else {
-            return Self::default();
-        };
-        let mut directories: Vec<&Path> =
-            file.ancestors().skip(1).take_while(|directory| directory != root).collect();
-        directories.reverse();
         let mut reader = Reader::new(workspace, site.closed.as_ref());
-        reader.seen.extend(file.canonicalize());
-        for directory in directories {
-            reader.directory(directory, InstructionOrigin::Root);
+        // The files of the call itself are known to the model.
+        reader.seen.extend(files.iter().filter_map(|file| file.canonicalize().ok()));
+        let mut looked_into = HashSet::new();
+        for directory in files.iter().flat_map(|file| directories_below_root(workspace, file)) {
+            if looked_into.insert(directory) {
+                reader.directory(directory, InstructionOrigin::Root);
+            }
         }
-        let mut room = NESTED_INSTRUCTION_BYTES;
-        reader.found.retain(|found| {
-            let is_new = site.seen.digest(&found.sight.path).is_none();
-            let fits = found.file.text.len() <= room;
-            room = room.saturating_sub(if is_new && fits { found.file.text.len() } else { 0 });
-            is_new && fits
-        });
-        Self(reader.found)
+        let is_new = |found: &ReadInstructions| site.seen.digest(&found.sight.path).is_none();
+        let (files, mut sights): (Vec<_>, Vec<_>) =
+            reader.found.into_iter().filter(is_new).map(|read| (read.file, read.sight)).unzip();
+        let places: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+        let (files, cut) = ProjectInstructions(files).within(NESTED_INSTRUCTION_TOKENS);
+        for (sight, place) in sights.iter_mut().zip(places).filter(|(_, place)| cut.contains(place)) {
+            let told = files.0.iter().find(|file| file.path == place);
+            let end = told.map_or(0, |file| file.text.lines().count() as u64);
+            sight.lines = Some(SeenLines { first: 0, end, total: None });
+        }
+        Self { files, cut, sights }
     }
 
     pub(crate) fn sights(&self) -> impl Iterator<Item = Sight> + '_ {
-        self.0.iter().map(|read| read.sight.clone())
+        self.sights.iter().cloned()
     }
 
     /// The result of a call with the instructions behind it.
     pub(crate) fn behind(&self, outcome: ToolOutcome) -> ToolOutcome {
         match outcome {
-            ToolOutcome::Output { data: Value::String(mut text), presentation } if !self.0.is_empty() => {
+            ToolOutcome::Output { data: Value::String(mut text), presentation }
+                if !self.sights.is_empty() =>
+            {
                 text.push_str("\nInstructions of the user for files in this directory:\n");
-                self.0.iter().for_each(|read| text.push_str(&read.file.block()));
+                self.files.0.iter().for_each(|file| text.push_str(&file.block()));
+                if !self.cut.is_empty() {
+                    let names: Vec<_> = self.cut.iter().map(|path| path.display().to_string()).collect();
+                    text.push_str(&format!("[too long to be told whole; read: {}]\n", names.join(", ")));
+                }
                 ToolOutcome::Output { data: Value::String(text), presentation }
             }
             other => other,
         }
     }
+}
+
+/// The directories between the root that a file lies in and the file, the outermost first.
+fn directories_below_root<'a>(workspace: &Workspace, file: &'a Path) -> Vec<&'a Path> {
+    let holding = workspace.roots().filter(|root| file.starts_with(root));
+    let Some(root) = holding.max_by_key(|root| root.as_os_str().len()) else { return Vec::new() };
+    let mut directories: Vec<&Path> =
+        file.ancestors().skip(1).take_while(|directory| directory != root).collect();
+    directories.reverse();
+    directories
 }
 
 /// Where a chain of imports began: that decides whom its author is trusted to be.

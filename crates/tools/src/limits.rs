@@ -149,8 +149,8 @@ pub(crate) const GIT_STATUS_BYTES: usize = 256 * 1024;
 /// Of one file of instructions; all of them together have less room in a prompt.
 pub(crate) const INSTRUCTION_BYTES: u64 = 64 * 1024;
 
-/// Of all that one `read` tells of the directories it goes through.
-pub(crate) const NESTED_INSTRUCTION_BYTES: usize = 16 * 1024;
+/// Of all that one call tells of the directories it goes through: half of what a whole project has.
+pub(crate) const NESTED_INSTRUCTION_TOKENS: u64 = 4_000;
 
 /// Files of instructions for one workspace, imports included.
 pub(crate) const INSTRUCTION_FILES: usize = 64;

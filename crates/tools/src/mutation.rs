@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bounded::Bounded;
 use crate::files::{self, FileError, NewMode};
+use crate::instructions::NestedInstructions;
 use crate::limits::{ANSWER_BYTES, CHANGE_BYTES};
 use crate::locks::PathLocks;
 use crate::outcome::{RunningCall, noted, refused};
@@ -188,21 +189,24 @@ async fn run<M: Mutation>(
     note: Option<&str>,
 ) -> ToolOutcome {
     let mut call = RunningCall::started(mutation.presentation(&runtime.site.workspace));
-    let (seen, workspace) = (Arc::clone(&runtime.site.seen), Arc::clone(&runtime.site.workspace));
+    let (site, paths) = (runtime.site.clone(), mutation.paths());
     // A task of its own: a change that is under way goes to its end, and keeps its turn, even when its caller
     // is gone and no one waits for it.
     let made = tokio::spawn(async move { make(&mutation, &runtime, &locks).await });
     match made.await {
         Ok(Ok(mut done)) => {
             done.change.show(&mut call.presentation);
-            call.seen = done.seen;
+            let nested = NestedInstructions::of(&site, paths).await;
+            call.seen = done.seen.into_iter().chain(nested.sights()).collect();
             let mut answer = Bounded::head(done.change.answer, ANSWER_BYTES).into_text();
             if let Some(note) = note {
                 answer.push_str(&format!("\n[{note}]"));
             }
-            noted(call.done(answer), &seen)
+            noted(nested.behind(call.done(answer)), &site.seen)
         }
-        Ok(Err(problem)) => call.failed(format!("{}: {}", M::spec().id, problem.in_words(&workspace.root))),
+        Ok(Err(problem)) => {
+            call.failed(format!("{}: {}", M::spec().id, problem.in_words(&site.workspace.root)))
+        }
         Err(error) => call.failed(format!("{}: the change failed: {error}", M::spec().id)),
     }
 }

@@ -155,3 +155,25 @@ async fn those_of_a_directory_below_come_with_its_first_file_and_once() {
     assert!(!read(&trial, "a/b/y.txt").await.contains("Instructions"), "told once");
     assert!(!read(&trial, "a/b/CLAUDE.md").await.contains("Instructions"));
 }
+
+#[tokio::test]
+async fn a_change_brings_those_of_its_directory_too_and_a_long_one_is_named() {
+    let trial = Trial::new();
+    trial.put("a/AGENTS.md", "of a");
+    trial.put("b/AGENTS.md", "of b, line after line\n".repeat(2_000));
+    trial.put("b/c/CLAUDE.md", "of c");
+    let written = trial.done("write", json!({ "path": "a/new/x.txt", "content": "x\n" })).await.0;
+    assert!(written.as_str().unwrap().ends_with("/a/AGENTS.md\">\nof a\n</instructions>\n"), "{written}");
+    let edited = json!({ "path": "a/new/x.txt", "old_string": "x", "new_string": "y" });
+    assert!(!trial.done("edit", edited).await.0.to_string().contains("Instructions"), "told once");
+    let written = trial.done("write", json!({ "path": "b/c/y.txt", "content": "y\n" })).await.0;
+    let written = written.as_str().unwrap();
+    assert!(
+        written.contains("of b") && written.contains("[cut here") && written.contains("of c"),
+        "{written}"
+    );
+    assert!(written.ends_with("/b/AGENTS.md]\n") && written.len() < 20_000, "{}", written.len());
+    assert!(!read(&trial, "b/c/y.txt").await.contains("Instructions"));
+    let own = trial.done("write", json!({ "path": "d/AGENTS.md", "content": "of d\n" })).await.0;
+    assert!(!own.to_string().contains("Instructions"), "its author knows it: {own}");
+}

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use attache_core::ports::delegate::Lines;
-use attache_core::ports::tool::{Effect, Location, Presentation, Site, ToolKind, Workspace};
+use attache_core::ports::tool::{Effect, Location, Presentation, ToolKind, Workspace};
 use attache_core::ports::{ToolRuntime, ToolSpec};
 use attache_core::seen::{SeenLines, Sight};
 use schemars::JsonSchema;
@@ -99,7 +99,7 @@ impl ReadOnlyCall for ReadCall {
         match Arc::clone(&request).excerpt(&texts, &runtime.cancel).await {
             Ok((excerpt, digest)) => {
                 let sight = digest.map(|digest| request.sight(&texts, digest, excerpt.seen()));
-                let nested = request.nested_instructions(runtime.site).await;
+                let nested = NestedInstructions::of(&runtime.site, vec![request.path.clone()]).await;
                 Ok(Box::new(move |mut call| {
                     call.seen.extend(sight.into_iter().chain(nested.sights()));
                     nested.behind(excerpt.finish(call))
@@ -129,12 +129,6 @@ type DigestedExcerpt = (LinesExcerpt, Option<String>);
 impl ReadCall {
     fn sight(&self, texts: &CallTexts, digest: String, lines: Option<SeenLines>) -> Sight {
         Sight { path: files::real_name(&self.path, texts.reach()), digest, lines }
-    }
-
-    async fn nested_instructions(&self, site: Site) -> NestedInstructions {
-        let path = self.path.clone();
-        let looking = tokio::task::spawn_blocking(move || NestedInstructions::of(&site, &path));
-        looking.await.unwrap_or_default()
     }
 
     /// From wherever the text is kept.
