@@ -108,6 +108,7 @@ fn workspace() -> Workspace {
         additional: Vec::new(),
         scratch: SCRATCH.into(),
         guarded: Arc::new(Guarded::new(Some(HOME.into()), vec!["/data/attache".into()])),
+        skills: Default::default(),
     }
 }
 

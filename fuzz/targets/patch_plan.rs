@@ -27,6 +27,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         root,
         additional: Vec::new(),
         guarded: Arc::default(),
+        skills: Default::default(),
     };
     let tools = attache_tools::builtin(Equipment::bare());
     World {

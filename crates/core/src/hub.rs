@@ -21,7 +21,7 @@ use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
 use crate::session::{self, SessionCommand};
-use crate::slash_commands::SlashCommands;
+use crate::slash_commands::CommandsFeed;
 use crate::turn::TurnEnd;
 
 mod ending;
@@ -98,7 +98,7 @@ pub struct Attachment {
     pub head: u64,
     pub chosen: Chosen,
     /// What can be typed in the place of a prompt.
-    pub commands: SlashCommands,
+    pub commands: CommandsFeed,
     /// Dropping it takes the client out of the session.
     pub participant: Participant,
 }

@@ -55,6 +55,27 @@ pub const INSTRUCTION_TOKENS: u64 = 8_000;
 /// At most one part in so many of a small window: the rest is for the work.
 pub const INSTRUCTION_WINDOW_SHARE: u64 = 4;
 
+/// Tokens that the index of skills may take of every request: 200 of them with a line each.
+pub const SKILL_INDEX_TOKENS: u64 = 4_000;
+
+/// At most one part in so many of a small window.
+pub const SKILL_INDEX_WINDOW_SHARE: u64 = 16;
+
+/// What the name of a skill or of a command may have: as long as tools' names.
+pub const SKILL_NAME_CHARACTERS: usize = 64;
+
+/// What lists show of a description: a sentence or two.
+pub const SKILL_DESCRIPTION_CHARACTERS: usize = 200;
+
+/// What a slash command may become for the model. A template that repeats what was typed could grow for ever.
+pub const TEMPLATE_EXPANSION_BYTES: usize = 1024 * 1024;
+
+/// How long a first turn waits for skills and commands: some hundred small files, on a slow disk too.
+pub const KNOWLEDGE_TIME: Duration = Duration::from_secs(2);
+
+/// How long who opened a session waits to be told its commands: files are read for them.
+pub const COMMANDS_WAIT: Duration = Duration::from_millis(500);
+
 /// Tokens of the note that takes the place of a conversation's beginning; less in a small window.
 pub const SUMMARY_TOKENS: u64 = 4_000;
 

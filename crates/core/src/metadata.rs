@@ -45,6 +45,7 @@ impl SessionMeta {
     const APPROVAL: &str = "approval";
     const ENVIRONMENT: &str = "environment";
     const INSTRUCTIONS: &str = "instructions";
+    const SKILL_INDEX: &str = "skill_index";
     const ADDITIONAL_DIRECTORIES: &str = "additional_directories";
     const GRANTED_DIRECTORIES: &str = "granted_directories";
 
@@ -94,6 +95,15 @@ impl SessionMeta {
 
     pub fn set_instructions(&mut self, told: &ToldInstructions) {
         self.0.insert(Self::INSTRUCTIONS.into(), told.to_json());
+    }
+
+    /// The index of skills in the system prompt.
+    pub fn skill_index(&self) -> Option<&str> {
+        self.0.get(Self::SKILL_INDEX)?.as_str()
+    }
+
+    pub fn set_skill_index(&mut self, section: &str) {
+        self.0.insert(Self::SKILL_INDEX.into(), json!(section));
     }
 
     /// The roots beside the first.

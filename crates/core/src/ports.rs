@@ -27,7 +27,7 @@ pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};
 pub use pictures::{FittedPicture, Pictures};
 pub use scratch::Scratch;
 pub use store::{Batch, Blobs, Change, Leases, Store, StoreError};
-pub use surroundings::{Surroundings, WorkspaceLook};
+pub use surroundings::{FoundKnowledge, Surroundings, WorkspaceLook};
 pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 
 /// Wall-clock time. Waiting is tokio's; this is only for what is written down.

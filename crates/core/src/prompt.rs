@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::MessageId;
 use crate::part::Part;
+use crate::slash_commands;
 
 pub(crate) mod intake;
 pub mod media;
@@ -36,18 +37,13 @@ pub enum Arrival {
     Steers,
 }
 
-/// The text of a prompt as one string: text parts joined by blank lines.
+/// The text of a prompt as one string: text parts, and what commands stand for, joined by blank lines.
 pub fn text_of(parts: &[Part]) -> String {
-    let mut joined = String::new();
-    for part in parts {
-        if let Part::Text { text, .. } = part {
-            if !joined.is_empty() {
-                joined.push_str("\n\n");
-            }
-            joined.push_str(text);
-        }
-    }
-    joined
+    let text = |part| match part {
+        &Part::Text { ref text, .. } => Some(text.as_str()),
+        part => slash_commands::expansion(part),
+    };
+    parts.iter().filter_map(text).collect::<Vec<_>>().join("\n\n")
 }
 
 /// What a `file:` or `zed:` address is called: the last segment of its path, with query and fragment as they

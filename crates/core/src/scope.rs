@@ -45,6 +45,11 @@ pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Acc
     if workspace.roots().chain(granted).any(|root| path.starts_with(root)) {
         return AccessReach::Inside;
     }
+    // What belongs to skills is meant to be read, and nothing else.
+    let is_read = matches!(access, Access::ReadPath(_));
+    if is_read && workspace.skills.directories.iter().any(|directory| path.starts_with(directory)) {
+        return AccessReach::Inside;
+    }
     AccessReach::Outside(match access {
         Access::Command(_) => path.clone(),
         Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => place_of(path, workspace),
@@ -90,6 +95,7 @@ mod tests {
     use super::*;
     use crate::ids::SessionId;
     use crate::ports::tool::{CommandAccess, CommandNature};
+    use crate::skills::Skills;
 
     fn workspace() -> Workspace {
         Workspace {
@@ -98,6 +104,7 @@ mod tests {
             additional: vec!["/lib".into()],
             scratch: "/scratch/ses_x".into(),
             guarded: Arc::default(),
+            skills: Default::default(),
         }
     }
 
@@ -168,6 +175,17 @@ mod tests {
         for place in ["/tmp/x", "/people/u/notes", "/w/other", "/opt/tool", "/etc/hosts"] {
             assert!(is_grantable(Path::new(place), &workspace), "{place}");
         }
+    }
+
+    #[test]
+    fn what_belongs_to_skills_may_be_read_and_not_changed() {
+        let skills = Skills { directories: vec!["/people/u/.agents/skills".into()], ..Skills::default() };
+        let workspace = Workspace { skills: Arc::new(skills), ..workspace() };
+        let path = PathBuf::from("/people/u/.agents/skills/pdf/more.md");
+        assert_eq!(reach(&Access::ReadPath(path.clone()), &workspace, &[]), AccessReach::Inside);
+        assert_ne!(reach(&Access::WritePath(path), &workspace, &[]), AccessReach::Inside);
+        let beside = Access::ReadPath("/people/u/.agents/other".into());
+        assert!(matches!(reach(&beside, &workspace, &[]), AccessReach::Outside(_)));
     }
 
     #[test]

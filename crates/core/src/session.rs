@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::choices::Chosen;
 use crate::events::{EventKind, HubEvent, RunState, Runs, SessionStatus};
@@ -21,13 +21,15 @@ use crate::scope::Guarded;
 use crate::session::activity::{Activity, Happened};
 use crate::session::approval::InForce;
 use crate::session::inbox::Inbox;
+use crate::session::knowledge::Knowing;
 use crate::session::lease::LeaseState;
 use crate::session::participants::Participants;
 use crate::session::run::Running;
 use crate::session::surroundings::Uncommitted;
 use crate::session::title::Titling;
 use crate::session::waiting::PromptQueue;
-use crate::slash_commands::SlashCommands;
+use crate::skills::Skills;
+use crate::slash_commands::{KnownCommands, SlashCommands};
 use crate::toolbox::Toolbox;
 use crate::turn::usage::SessionCost;
 use crate::watchdog::{Approval, Rules};
@@ -42,6 +44,7 @@ pub(crate) mod commands;
 mod end;
 pub(crate) mod history;
 mod inbox;
+mod knowledge;
 mod lease;
 mod leave;
 mod participants;
@@ -145,6 +148,10 @@ pub(crate) struct Session {
     activity: Activity,
     toolbox: Toolbox,
     slash_commands: SlashCommands,
+    /// Who is attached is told by this when they become others.
+    commands_feed: watch::Sender<KnownCommands>,
+    skills: Arc<Skills>,
+    knowing: Knowing,
     /// Kept while agent, model and tools stay the same.
     setup: Option<Arc<TurnSetup>>,
     /// Found when the session first needs it.
@@ -198,6 +205,9 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         activity: Activity::default(),
         toolbox: Toolbox::new(&ports.tools),
         slash_commands: SlashCommands::built_in(),
+        commands_feed: watch::Sender::new(KnownCommands::Looking),
+        skills: Arc::default(),
+        knowing: Knowing::default(),
         setup: None,
         guarded: OnceLock::new(),
         uncommitted: Uncommitted::default(),
@@ -230,6 +240,7 @@ impl Session {
                 }
                 happened = self.activity.next() => self.take_note(happened).await,
                 made = self.titling.made() => self.take_title(made).await,
+                found = self.knowing.found() => self.take_knowledge(found),
                 () = lease::changed(&self.hub, following) => self.follow().await,
                 () = lease::pause(mending) => self.mend().await,
             }

@@ -1,20 +1,26 @@
-//! Slash commands: a prompt that begins with `/name` of a known command is run by the session and never sent to
-//! a model. One of an unknown name is text like any other.
+//! Slash commands: a prompt that begins with `/name` of a known command. Some are run by the session and never
+//! sent to a model; others stand for a longer prompt, which the model gets in their place. One of an unknown name
+//! is text like any other.
 //!
-//! A command is recognised before its message is admitted and stored as `data-command {name, arguments, text}`
-//! in the place of the text. It runs when its turn comes, so that the order of a conversation holds for
-//! commands too; its answer is a message of its own, which no model is shown. What each does is in
-//! `session::commands`.
+//! A command is recognised before its message is admitted and stored as `data-command {name, arguments, text}` in
+//! the place of the text; with `expansion` where it stands for a prompt, and with `agent` and `model` where others
+//! than the session's own answer it. One that is run has its turn as any prompt, so that the order of a
+//! conversation holds for commands too; its answer is a message of its own, which no model is shown. What each
+//! does is in `session::commands`.
 
 use std::sync::{Arc, LazyLock};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
+use crate::command_templates::{CommandTemplate, TurnChoice};
 use crate::hub::HubError;
+use crate::limits::COMMANDS_WAIT;
 use crate::part::Part;
-use crate::ports::BoxFuture;
+use crate::ports::{BoxFuture, FoundKnowledge};
 use crate::prompt::Prompt;
 use crate::session::{Session, commands};
+use crate::skills::Skill;
 
 /// The name of the part.
 pub const PART_NAME: &str = "command";
@@ -39,22 +45,26 @@ pub struct SlashCommand {
     pub description: Arc<str>,
     /// What may follow the name; `None`: nothing.
     pub input_hint: Option<Arc<str>>,
-    pub(crate) work: CommandWork,
+    pub(crate) action: CommandAction,
 }
 
-/// How a command is done.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum CommandWork {
-    /// At once, in the session's task.
-    InSession(RunCommand),
-    /// By a model, in a task of its own: the conversation is summarised.
+/// What becomes of a command.
+#[derive(Clone, Debug)]
+pub(crate) enum CommandAction {
+    /// The session does it itself, at once, in its task.
+    Run(RunCommand),
+    /// A model does it, in a task of its own: the conversation is summarised.
     Compaction,
+    /// It stands for a prompt.
+    Template(Arc<CommandTemplate>),
+    /// It stands for a skill, and what is to be done with it.
+    Skill(Arc<Skill>),
 }
 
 impl SlashCommand {
     fn new(name: &str, hint: Option<&str>, description: &str, run: RunCommand) -> Self {
-        let (input_hint, work) = (hint.map(Arc::from), CommandWork::InSession(run));
-        Self { name: name.into(), description: description.into(), input_hint, work }
+        let (input_hint, action) = (hint.map(Arc::from), CommandAction::Run(run));
+        Self { name: name.into(), description: description.into(), input_hint, action }
     }
 
     fn compact() -> Self {
@@ -62,7 +72,22 @@ impl SlashCommand {
             name: COMPACT.into(),
             description: "Summarise the conversation to make room".into(),
             input_hint: Some("what to keep".into()),
-            work: CommandWork::Compaction,
+            action: CommandAction::Compaction,
+        }
+    }
+
+    fn of_template(template: CommandTemplate) -> Self {
+        let CommandTemplate { name, description, input_hint, .. } = template.clone();
+        Self { name, description, input_hint, action: CommandAction::Template(Arc::new(template)) }
+    }
+
+    fn of_skill(skill: &Arc<Skill>) -> Self {
+        let (name, description) = (skill.name.clone(), skill.description.clone());
+        Self {
+            name,
+            description,
+            input_hint: Some("task".into()),
+            action: CommandAction::Skill(skill.clone()),
         }
     }
 }
@@ -81,7 +106,7 @@ pub(crate) struct Invocation {
 }
 
 static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
-    SlashCommands(Arc::new([
+    let mut commands = vec![
         SlashCommand::new("help", None, "List the commands", |session, arguments| {
             Box::pin(commands::help(session, arguments))
         }),
@@ -106,14 +131,32 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
             "Show or choose how much the model thinks",
             |session, arguments| Box::pin(commands::thought(session, arguments)),
         ),
+        SlashCommand::new("skills", None, "List the skills", |session, arguments| {
+            Box::pin(commands::skills(session, arguments))
+        }),
         SlashCommand::compact(),
-    ]))
+    ];
+    let init = CommandTemplate::parse("init", include_str!("slash_commands/init.md"));
+    commands.extend(init.map(SlashCommand::of_template));
+    SlashCommands(commands.into())
 });
 
 impl SlashCommands {
     /// Those that every session has.
     pub fn built_in() -> Self {
         BUILT_IN.clone()
+    }
+
+    /// These, and behind them what files add: templates, then skills. A name means the first that has it.
+    pub(crate) fn with(&self, found: &FoundKnowledge) -> Self {
+        let mut commands = self.0.to_vec();
+        let templates = found.templates.iter().cloned().map(SlashCommand::of_template);
+        for command in templates.chain(found.skills.list.iter().map(SlashCommand::of_skill)) {
+            if !commands.iter().any(|known| known.name == command.name) {
+                commands.push(command);
+            }
+        }
+        Self(commands.into())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &SlashCommand> {
@@ -124,29 +167,126 @@ impl SlashCommands {
         self.0.iter().find(|command| *command.name == *name)
     }
 
-    /// The parts of a prompt with a known command recognised, as they are stored.
-    pub(crate) fn resolve(&self, mut parts: Vec<Part>) -> Vec<Part> {
-        let Some(Part::Text { text, .. }) = parts.first() else { return parts };
-        let Some(typed) = text.trim_start().strip_prefix('/') else { return parts };
-        let (name, arguments) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
-        if self.find(name).is_none() {
-            return parts;
+    /// The parts of a prompt with a command recognised that the session runs itself, as they are stored. Others
+    /// are recognised when they get to their turn.
+    pub(crate) fn resolve(&self, parts: Vec<Part>) -> Vec<Part> {
+        let Some(typed) = TypedCommand::of(&parts) else { return parts };
+        match self.find(typed.name).map(|command| &command.action) {
+            Some(CommandAction::Run(_) | CommandAction::Compaction) => {
+                let part = typed.part(None, &TurnChoice::default());
+                in_first_place(parts, part)
+            }
+            Some(CommandAction::Template(_) | CommandAction::Skill(_)) | None => parts,
         }
-        let data = json!({ "name": name, "arguments": arguments.trim(), "text": text });
-        parts[0] = Part::Data { name: PART_NAME.into(), id: None, data };
-        parts
     }
 }
 
-/// The command that a stored message is, if it is one.
+/// Whether all of a session's commands are known yet: files are read for some.
+#[derive(Clone, Debug)]
+pub(crate) enum KnownCommands {
+    Looking,
+    All(SlashCommands),
+}
+
+/// What can be typed in a session, now and later.
+#[derive(Clone, Debug)]
+pub struct CommandsFeed(pub(crate) watch::Receiver<KnownCommands>);
+
+impl CommandsFeed {
+    /// All of them; those that every session has where the rest takes too long.
+    pub async fn first(&mut self) -> SlashCommands {
+        let known = self.0.wait_for(|known| matches!(known, KnownCommands::All(_)));
+        // A session that has ended knows no more than this either.
+        drop(tokio::time::timeout(COMMANDS_WAIT, known).await);
+        self.now()
+    }
+
+    /// Waits until they have become others; for ever where that can't be any more.
+    pub async fn changed(&mut self) -> SlashCommands {
+        match self.0.changed().await {
+            Ok(()) => self.now(),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    fn now(&mut self) -> SlashCommands {
+        match &*self.0.borrow_and_update() {
+            KnownCommands::Looking => SlashCommands::built_in(),
+            KnownCommands::All(commands) => commands.clone(),
+        }
+    }
+}
+
+/// The same parts with another first one.
+pub(crate) fn in_first_place(mut parts: Vec<Part>, part: Part) -> Vec<Part> {
+    if let Some(first) = parts.first_mut() {
+        *first = part;
+    }
+    parts
+}
+
+/// The beginning of a prompt that may be a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TypedCommand<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a str,
+    text: &'a str,
+}
+
+impl<'a> TypedCommand<'a> {
+    pub(crate) fn of(parts: &'a [Part]) -> Option<Self> {
+        let Some(Part::Text { text, .. }) = parts.first() else { return None };
+        let typed = text.trim_start().strip_prefix('/')?;
+        let (name, arguments) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+        Some(Self { name, arguments: arguments.trim(), text })
+    }
+
+    /// The part that is stored for it.
+    pub(crate) fn part(&self, expansion: Option<String>, choice: &TurnChoice) -> Part {
+        let Self { name, arguments, text } = self;
+        let mut data = Map::new();
+        let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
+        put("name", json!(name));
+        put("arguments", json!(arguments));
+        put("text", json!(text));
+        for (key, value) in [("expansion", &expansion), ("agent", &choice.agent), ("model", &choice.model)] {
+            value.iter().for_each(|value| put(key, json!(value)));
+        }
+        Part::Data { name: PART_NAME.into(), id: None, data: Value::Object(data) }
+    }
+}
+
+fn field<'a>(part: &'a Part, key: &str) -> Option<&'a str> {
+    match part {
+        Part::Data { name, data, .. } if name == PART_NAME => data.get(key).and_then(Value::as_str),
+        _ => None,
+    }
+}
+
+/// What a model gets in the place of a command; `None` for what is no such command.
+pub fn expansion(part: &Part) -> Option<&str> {
+    field(part, "expansion")
+}
+
+/// A command that stands for a prompt as its user typed it.
+pub(crate) fn typed_text(part: &Part) -> Option<&str> {
+    expansion(part).and_then(|_| field(part, "text"))
+}
+
+/// Who answers a message, where a command in it says so.
+pub(crate) fn choice(parts: &[Part]) -> TurnChoice {
+    let said = |key: &str| parts.first().and_then(|part| field(part, key)).map(str::to_owned);
+    TurnChoice { agent: said("agent"), model: said("model") }
+}
+
+/// The command that a stored message is and that its session runs, if it is one.
 pub(crate) fn invocation(parts: &[Part]) -> Option<Invocation> {
-    let Some(Part::Data { name, data, .. }) = parts.first() else { return None };
-    let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
-    if name != PART_NAME {
+    let part = parts.first()?;
+    if expansion(part).is_some() {
         return None;
     }
-    let arguments = text("arguments").unwrap_or_default();
-    Some(Invocation { name: text("name")?, arguments, attachments: parts.len() - 1 })
+    let (name, arguments) = (field(part, "name")?, field(part, "arguments").unwrap_or_default());
+    Some(Invocation { name: name.to_owned(), arguments: arguments.to_owned(), attachments: parts.len() - 1 })
 }
 
 #[cfg(test)]
@@ -171,6 +311,21 @@ mod tests {
         for typed in ["/unknown x", "help", "say /help", "/", "//help", "/help-me", "/Help", "/usr/bin", ""] {
             assert_eq!(resolved(typed), None, "{typed}");
         }
+    }
+
+    #[test]
+    fn a_name_means_the_first_that_has_it_and_every_built_in_one_is_there() {
+        let template = |name: &str| CommandTemplate::parse(name, "Do $1").unwrap();
+        let found = FoundKnowledge {
+            templates: vec![template("help"), template("fix")],
+            ..FoundKnowledge::default()
+        };
+        let commands = SlashCommands::built_in().with(&found);
+        let names: Vec<_> = commands.iter().map(|command| &*command.name).collect();
+        assert_eq!(names, ["help", "status", "mode", "model", "thought", "skills", "init", "fix"]);
+        assert!(matches!(commands.find("help").unwrap().action, CommandAction::Run(_)));
+        let as_typed = vec![text("/fix it")];
+        assert_eq!(commands.resolve(as_typed.clone()), as_typed, "its text comes from elsewhere");
     }
 
     #[test]

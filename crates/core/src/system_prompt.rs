@@ -14,17 +14,18 @@ pub struct SystemPrompt {
     pub digest: String,
 }
 
-/// Sections in order: agent prompt, project instructions, environment, what holds commands and what asks. The
-/// skill index has its place behind the instructions; a section without content is left out. Tools describe
-/// themselves in their schemas.
+/// Sections in order: agent prompt, project instructions, skill index, environment, what holds commands and what
+/// asks. A section without content is left out. Tools describe themselves in their schemas.
 pub fn assemble(
     agent: &Agent,
     instructions: &ProjectInstructions,
+    skill_index: &str,
     environment: &SessionEnvironment,
 ) -> SystemPrompt {
     let mut text = agent.system_prompt.trim_end().to_owned();
     let sections = [
         ("Project instructions", instructions.section()),
+        ("Skills", skill_index.to_owned()),
         ("Environment", environment.surroundings()),
         ("Sandbox and questions", environment.rules(agent.commands)),
     ];

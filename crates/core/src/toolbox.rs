@@ -20,6 +20,13 @@ pub(crate) struct Toolbox {
     tools: Arc<[Arc<dyn Tool>]>,
 }
 
+/// What a session has for tools that could not work without.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offering {
+    pub(crate) people: People,
+    pub(crate) has_skills: bool,
+}
+
 /// Whether a look at the sources found something new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looked {
@@ -51,10 +58,11 @@ impl Toolbox {
     }
 
     /// What this agent with this model may call, in order.
-    pub(crate) fn offer(&self, agent: &Agent, model: &ModelInfo, people: People) -> OfferedTools {
+    pub(crate) fn offer(&self, agent: &Agent, model: &ModelInfo, session: Offering) -> OfferedTools {
         let can_work = |tool: &&Arc<dyn Tool>| {
-            let has_person = !tool.needs_person() || people == People::Present;
-            has_person && (model.images || !tool.needs_images())
+            let has_person = !tool.needs_person() || session.people == People::Present;
+            let has_skills = !tool.needs_skills() || session.has_skills;
+            has_person && has_skills && (model.images || !tool.needs_images())
         };
         let specs = self.tools.iter().filter(can_work).map(|tool| tool.spec());
         let specs = specs.filter(|spec| agent.is_offered(spec)).cloned().collect();

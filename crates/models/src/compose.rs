@@ -13,6 +13,7 @@ pub(crate) use attache_core::prompt::media::Kind as MediaKind;
 use attache_core::prompt::media::Marks;
 use attache_core::prompt::shelf::{self, CONTEXT};
 use attache_core::prompt::{BLOB_SCHEME, name_of_uri};
+use attache_core::slash_commands;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -80,7 +81,9 @@ pub(crate) fn piece<'a>(
         Part::Data { name, data, .. } if name == environment::PART_NAME => {
             data.get("text").and_then(Value::as_str).map(|text| PromptPiece::Text(text.into()))
         }
-        // What a command or a mention means is written into text parts where it is resolved.
+        Part::Data { name, .. } if name == slash_commands::PART_NAME => {
+            slash_commands::expansion(part).map(|text| PromptPiece::Text(text.into()))
+        }
         Part::Data { .. }
         | Part::StepStart
         | Part::Reasoning { .. }

@@ -37,6 +37,7 @@ use attache_core::chunk::FinishReason;
 use attache_core::part::{Part, Passage, Role};
 use attache_core::ports::Usage;
 use attache_core::ports::model::{Price, ThoughtLevel};
+use attache_core::slash_commands;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -215,13 +216,13 @@ fn no_section(prompt: &str) -> String {
 fn prompt_text(passage: &Passage) -> String {
     let texts = passage.parts.iter().filter_map(|part| match part {
         Part::Text { text, .. } => Some(text.as_str()),
+        Part::Data { .. } => slash_commands::expansion(part),
         Part::StepStart
         | Part::Reasoning { .. }
         | Part::Tool(_)
         | Part::SourceUrl { .. }
         | Part::SourceDocument { .. }
-        | Part::File { .. }
-        | Part::Data { .. } => None,
+        | Part::File { .. } => None,
     });
     texts.collect()
 }

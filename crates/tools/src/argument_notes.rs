@@ -25,6 +25,10 @@ impl<T: Tool> Tool for WithArgumentNotes<T> {
         self.0.needs_images()
     }
 
+    fn needs_skills(&self) -> bool {
+        self.0.needs_skills()
+    }
+
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
         let (note, plan) = (left_out(self.spec(), input), self.0.plan(input, site));
         Box::pin(async move { Ok(ToolPlan { note, ..plan.await? }) })

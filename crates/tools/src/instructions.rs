@@ -1,9 +1,7 @@
-//! Finds the instructions that apply to a workspace, and what they import. Whoever made a repository chose its
-//! files and links: nothing outside of the roots, hidden or kept by a rule becomes part of a prompt.
+//! Finds the instructions that apply to a workspace, and what they import, as far as their provenance allows.
 
 use std::collections::HashSet;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use attache_core::instructions::{self, FILE_NAMES, FoundInstructions, InstructionFile, ProjectInstructions};
@@ -17,12 +15,13 @@ use serde_json::Value;
 
 use crate::digest::digest;
 use crate::limits::{INSTRUCTION_BYTES, INSTRUCTION_DEPTH, INSTRUCTION_FILES, NESTED_INSTRUCTION_TOKENS};
+use crate::provenance::{FileOrigin, TextRules};
 
 /// One look at the disk.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     workspace: &'a Workspace,
-    rules: Option<&'a ReadRules>,
+    rules: TextRules<'a>,
     /// Real paths and contents: a link, a copy and an import that leads back bring nothing twice.
     seen: HashSet<PathBuf>,
     texts: HashSet<String>,
@@ -63,7 +62,7 @@ impl NestedInstructions {
         let mut looked_into = HashSet::new();
         for directory in files.iter().flat_map(|file| directories_below_root(workspace, file)) {
             if looked_into.insert(directory) {
-                reader.directory(directory, InstructionOrigin::Root);
+                reader.directory(directory, FileOrigin::Root);
             }
         }
         let is_new = |found: &ReadInstructions| site.seen.digest(&found.sight.path).is_none();
@@ -112,50 +111,38 @@ fn directories_below_root<'a>(workspace: &Workspace, file: &'a Path) -> Vec<&'a 
     directories
 }
 
-/// Where a chain of imports began: that decides whom its author is trusted to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InstructionOrigin {
-    /// The user's own directory for all projects.
-    User,
-    /// A directory above the root, which others may write: `/tmp` above all.
-    Above,
-    Root,
-}
-
 impl<'a> Reader<'a> {
     pub(crate) fn new(workspace: &'a Workspace, rules: Option<&'a ReadRules>) -> Self {
         let (seen, texts) = (HashSet::new(), HashSet::new());
+        let rules = TextRules::new(workspace, rules);
         Self { workspace, rules, seen, texts, found: Vec::new(), left_out: Vec::new() }
     }
 
     /// The user's own first, then from the outermost directory to the root.
     pub(crate) fn all(mut self, user_directory: Option<&Path>) -> FoundInstructions {
-        user_directory.into_iter().for_each(|directory| self.directory(directory, InstructionOrigin::User));
+        user_directory.into_iter().for_each(|directory| self.directory(directory, FileOrigin::User));
         let root = self.workspace.root.clone();
         for directory in instructions::directories(&root) {
-            self.directory(
-                directory,
-                if directory == root { InstructionOrigin::Root } else { InstructionOrigin::Above },
-            );
+            self.directory(directory, if directory == root { FileOrigin::Root } else { FileOrigin::Above });
         }
         let files = self.found.into_iter().map(|read| read.file).collect();
         FoundInstructions { files: ProjectInstructions(files), left_out: self.left_out }
     }
 
-    fn directory(&mut self, directory: &Path, origin: InstructionOrigin) {
+    fn directory(&mut self, directory: &Path, origin: FileOrigin) {
         let Ok(base) = directory.canonicalize() else { return };
         FILE_NAMES.iter().for_each(|name| self.file(&directory.join(name), (origin, &base), 0));
     }
 
     /// One file and what it imports, unless it was read before. What does not exist is no instruction.
-    fn file(&mut self, path: &Path, began: (InstructionOrigin, &Path), depth: usize) {
+    fn file(&mut self, path: &Path, began: (FileOrigin, &Path), depth: usize) {
         let Ok(real) = path.canonicalize() else { return };
         let is_known = !real.is_file() || self.seen.contains(&real);
         if is_known || self.found.len() >= INSTRUCTION_FILES {
             return;
         }
         self.seen.insert(real.clone());
-        if let Some(reason) = self.refusal(&real, began) {
+        if let Some(reason) = self.rules.refusal(&real, began.0, began.1) {
             self.left_out.push(format!("{}: {reason}", path.display()));
             return;
         }
@@ -176,22 +163,6 @@ impl<'a> Reader<'a> {
             imported.iter().for_each(|import| self.file(&from.join(import), began, depth + 1));
         }
     }
-
-    /// Why a file is not followed.
-    fn refusal(&self, real: &Path, (origin, base): (InstructionOrigin, &Path)) -> Option<&'static str> {
-        let Workspace { guarded, scratch, .. } = self.workspace;
-        let mut roots = self.workspace.roots().filter_map(|root| root.canonicalize().ok());
-        let is_near = real.starts_with(base) || roots.any(|root| real.starts_with(root));
-        match origin {
-            _ if !is_near => return Some("it leads out of its directory"),
-            // The user's own directory is hidden from agents as a whole; these files in it are meant for them.
-            InstructionOrigin::User => return None,
-            InstructionOrigin::Above if !is_trusted(real) => return Some("it belongs to another user"),
-            InstructionOrigin::Above | InstructionOrigin::Root => {}
-        }
-        let is_kept = self.rules.is_some_and(|rules| rules.keeps(real, &self.workspace.root));
-        (guarded.hides(real, scratch).is_some() || is_kept).then_some("it may not be read without a question")
-    }
 }
 
 fn read(real: &Path) -> io::Result<(String, Sight)> {
@@ -203,10 +174,4 @@ fn read(real: &Path) -> io::Result<(String, Sight)> {
     let lines = (!is_whole).then(|| SeenLines { first: 0, end: text.lines().count() as u64, total: None });
     let sight = Sight { path: real.to_owned(), digest: digest(&bytes), lines };
     Ok((visible_block(text.trim_start_matches('\u{feff}')), sight))
-}
-
-/// Whether its owner is the user or the machine's administrator.
-fn is_trusted(real: &Path) -> bool {
-    let is_own = |owner: u32| owner == 0 || owner == rustix::process::geteuid().as_raw();
-    real.metadata().is_ok_and(|found| is_own(found.uid()))
 }

@@ -11,6 +11,7 @@ mod files;
 mod git_head;
 mod git_status;
 mod instructions;
+mod knowledge;
 mod limits;
 mod locks;
 mod markdown;
@@ -18,11 +19,14 @@ mod mutation;
 mod outcome;
 mod paths;
 mod pictures;
+mod provenance;
 mod read_only;
 mod roots;
 mod scratch;
 mod search;
+mod skills;
 mod surroundings;
+mod templates;
 mod text;
 mod texts;
 mod tools;
@@ -43,7 +47,7 @@ pub use scratch::ScratchDirectories;
 pub use surroundings::MachineSurroundings;
 pub use tools::bash::fold::folded;
 use tools::{
-    apply_patch, bash, bash_background, edit, glob, grep, question, read, todo, view_image, web_fetch,
+    apply_patch, bash, bash_background, edit, glob, grep, question, read, skill, todo, view_image, web_fetch,
     web_search, write,
 };
 pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProvider};
@@ -84,6 +88,7 @@ pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
         with_argument_notes(todo::Todo),
         with_argument_notes(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
         with_argument_notes(question::QuestionTool),
+        with_argument_notes(skill::SkillTool),
     ];
     if let Some(endpoint) = equipment.web_search {
         tools.push(with_argument_notes(web_search::WebSearchTool::new(endpoint)));

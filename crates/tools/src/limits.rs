@@ -155,6 +155,21 @@ pub(crate) const NESTED_INSTRUCTION_TOKENS: u64 = 4_000;
 /// Files of instructions for one workspace, imports included.
 pub(crate) const INSTRUCTION_FILES: usize = 64;
 
+/// Of one `SKILL.md` or one command: more would fill a model's context by itself.
+pub(crate) const SKILL_BYTES: u64 = 64 * 1024;
+
+/// Skills of one session, and entries of a directory that are looked at for them.
+pub(crate) const SKILLS: usize = 1_000;
+
+/// Commands of one session.
+pub(crate) const TEMPLATES: usize = 500;
+
+/// Directories below `commands` that become part of a command's name.
+pub(crate) const TEMPLATE_DEPTH: usize = 3;
+
+/// Files that are named in a notice about what was left out: a list of hundreds tells nobody anything.
+pub(crate) const LEFT_OUT_TOLD: usize = 10;
+
 /// How far imports of imports are followed.
 pub(crate) const INSTRUCTION_DEPTH: usize = 5;
 

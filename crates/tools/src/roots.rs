@@ -112,7 +112,10 @@ impl OpenRoots {
     }
 
     pub(crate) fn new(workspace: &Workspace, granted: &[PathBuf]) -> Self {
-        let named: Vec<PathBuf> = workspace.roots().chain(granted).map(|root| normal(root)).collect();
+        // Only what was judged is opened: directories of skills are read, never changed.
+        let readable = workspace.skills.directories.iter();
+        let named: Vec<PathBuf> =
+            workspace.roots().chain(granted).chain(readable).map(|root| normal(root)).collect();
         let roots = named
             .iter()
             .enumerate()

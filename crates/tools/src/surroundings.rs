@@ -1,18 +1,20 @@
-//! What this machine says of a workspace: version control and instructions. Reads files; runs git only for what
-//! is not committed, in the sandbox.
+//! What this machine says of a workspace: version control, instructions, skills and commands. Reads files; runs
+//! git only for what is not committed, in the sandbox.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_core::ports::tool::Workspace;
-use attache_core::ports::{BoxFuture, Surroundings, WorkspaceLook};
+use attache_core::ports::{BoxFuture, FoundKnowledge, Surroundings, WorkspaceLook};
+use attache_core::skills::Skill;
 use attache_core::watchdog::ReadRules;
 use attache_sandbox::LazySandbox;
 use tokio::sync::Semaphore;
 
 use crate::instructions::Reader;
+use crate::knowledge::{self, UserPlaces};
 use crate::limits::GIT_STATUS_AT_ONCE;
-use crate::{git_head, git_status};
+use crate::{git_head, git_status, skills};
 
 /// The surroundings of workspaces on this machine.
 #[derive(Clone, Debug)]
@@ -20,12 +22,19 @@ pub struct MachineSurroundings {
     sandbox: LazySandbox,
     running: Arc<Semaphore>,
     user_directory: Option<PathBuf>,
+    skill_paths: Arc<[PathBuf]>,
 }
 
 impl MachineSurroundings {
-    /// `user_directory` holds the instructions that a user has for all projects.
+    /// `user_directory` holds the instructions, skills and commands that a user has for all projects.
     pub fn new(sandbox: LazySandbox, user_directory: Option<PathBuf>) -> Self {
-        Self { sandbox, running: Arc::new(Semaphore::new(GIT_STATUS_AT_ONCE)), user_directory }
+        let running = Arc::new(Semaphore::new(GIT_STATUS_AT_ONCE));
+        Self { sandbox, running, user_directory, skill_paths: Arc::default() }
+    }
+
+    /// With more directories that hold skills, behind all others.
+    pub fn with_skill_paths(self, paths: Vec<PathBuf>) -> Self {
+        Self { skill_paths: paths.into(), ..self }
     }
 }
 
@@ -47,5 +56,22 @@ impl Surroundings for MachineSurroundings {
             let looking = tokio::task::spawn_blocking(move || git_status::in_words(workspace, &sandbox));
             looking.await.ok().flatten()
         })
+    }
+
+    fn knowledge(
+        &self,
+        workspace: Arc<Workspace>,
+        rules: Option<ReadRules>,
+    ) -> BoxFuture<'static, FoundKnowledge> {
+        let (user_directory, skill_paths) = (self.user_directory.clone(), Arc::clone(&self.skill_paths));
+        let looking = tokio::task::spawn_blocking(move || {
+            let own = UserPlaces { directory: user_directory.as_deref(), skill_paths: &skill_paths };
+            knowledge::look(&workspace, rules.as_ref(), own)
+        });
+        Box::pin(async { looking.await.unwrap_or_default() })
+    }
+
+    fn skill_body(&self, skill: Arc<Skill>) -> BoxFuture<'static, Result<Arc<str>, String>> {
+        Box::pin(skills::body(skill))
     }
 }

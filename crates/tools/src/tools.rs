@@ -8,6 +8,7 @@ pub(crate) mod glob;
 pub(crate) mod grep;
 pub(crate) mod question;
 pub(crate) mod read;
+pub(crate) mod skill;
 pub(crate) mod todo;
 pub(crate) mod view_image;
 pub(crate) mod web_fetch;

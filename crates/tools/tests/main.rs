@@ -27,6 +27,7 @@ mod ripgrep;
 mod sandbox;
 mod seen;
 mod shell;
+mod skills;
 mod todo;
 mod trees;
 mod trial;

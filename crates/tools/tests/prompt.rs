@@ -61,7 +61,8 @@ fn the_family_is_complete() {
             "bash_background",
             "todo",
             "web_fetch",
-            "question"
+            "question",
+            "skill"
         ]
     );
 }

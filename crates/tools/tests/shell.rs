@@ -66,5 +66,6 @@ fn workspace() -> Workspace {
         additional: vec![],
         scratch: PathBuf::from("/data/attache/scratch/ses_1"),
         guarded: Arc::new(GUARDED.clone()),
+        skills: Default::default(),
     }
 }

@@ -61,6 +61,7 @@ impl Trial {
             additional: vec![],
             scratch: base.join("scratch"),
             guarded: Default::default(),
+            skills: Default::default(),
         });
         Self {
             _directory: None,

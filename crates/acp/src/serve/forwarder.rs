@@ -1,6 +1,8 @@
 //! Forwards the entries of one session to one client, in order, with the answers that belong between them. A
 //! client that reads slowly holds up its own forwarder and nothing else.
 
+mod commands;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -12,14 +14,14 @@ use attache_core::journal::reader::Subscription;
 use attache_core::metadata::own;
 use attache_core::part::Role;
 use attache_core::ports::store::StoreError;
-use attache_core::slash_commands::SlashCommands;
+use attache_core::slash_commands::CommandsFeed;
 use attache_rpc::{ErrorObject, Peer, Responder};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::prompt::{EndedPrompt, OwnPrompts};
 use crate::limits::{ANSWER_TIME, BATCH_BYTES, READ_RETRIES, READ_RETRY};
-use crate::to_wire::{WireView, write_commands, write_updates};
+use crate::to_wire::{WireView, write_updates};
 
 /// What a forwarder is told to do.
 #[derive(Debug)]
@@ -75,6 +77,8 @@ pub(super) struct Forwarder {
     stopping: Option<StopForwarding>,
     buffer: Vec<u8>,
     failures: u32,
+    /// What can be typed, once the client was told.
+    slash_commands: Option<CommandsFeed>,
 }
 
 /// A terminal that a tool releases once the client has been shown it.
@@ -129,6 +133,7 @@ impl Forwarder {
             stopping: None,
             buffer: Vec::new(),
             failures: 0,
+            slash_commands: None,
         };
         tokio::spawn(forwarder.run());
     }
@@ -140,6 +145,7 @@ impl Forwarder {
             }
             let step = tokio::select! {
                 biased;
+                changed = commands::changed(&mut self.slash_commands) => self.tell_commands(&changed).await,
                 command = next_command(&mut self.deferred, &mut self.commands) => match command {
                     Some(command) => self.execute(command).await,
                     None => break,
@@ -186,7 +192,7 @@ impl Forwarder {
             responder.ok(&result);
             participant.ready();
             self.position = Some(ReadPosition { live, _participant: participant, own_from: 0 });
-            return self.tell_commands(&commands).await;
+            return self.tell_first_commands(commands).await;
         };
         // The old position, if any, is given up: the replay has everything that it would still have shown.
         self.position = None;
@@ -209,7 +215,7 @@ impl Forwarder {
                 responder.ok(&result);
                 participant.ready();
                 self.position = Some(ReadPosition { live, _participant: participant, own_from: head });
-                self.tell_commands(&commands).await?;
+                self.tell_first_commands(commands).await?;
                 self.give_answers();
                 Ok(())
             }
@@ -223,18 +229,6 @@ impl Forwarder {
                 self.buffer.clear();
                 self.position = Some(ReadPosition { live, _participant: participant, own_from: head });
                 Err(stop)
-            }
-        }
-    }
-
-    /// Which slash commands the session has: told behind the answer that opened it here.
-    async fn tell_commands(&mut self, commands: &SlashCommands) -> Result<(), Interruption> {
-        match write_commands(&self.session_id, commands, &mut self.buffer) {
-            Ok(()) => self.flush().await,
-            Err(error) => {
-                self.buffer.clear();
-                tracing::warn!(%error, "the commands of a session could not be told");
-                Ok(())
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::compaction::stubs::stub;
 use crate::part::{Part, Passage, Role, ToolPart};
 use crate::prompt::text_of;
 use crate::seen::sights;
+use crate::slash_commands;
 
 /// Pieces are not made smaller than this.
 pub(super) const LEAST_PIECE: usize = 4_000;
@@ -81,12 +82,16 @@ impl Transcript {
                         filename.as_deref().unwrap_or("unnamed")
                     ));
                 }
+                Part::Data { .. } => {
+                    if let Some(text) = slash_commands::expansion(part) {
+                        self.line(&shortened(text, TEXT_BYTES));
+                    }
+                }
                 // Thoughts and marks of ours say nothing to who goes on.
                 Part::StepStart
                 | Part::Reasoning { .. }
                 | Part::SourceUrl { .. }
-                | Part::SourceDocument { .. }
-                | Part::Data { .. } => {}
+                | Part::SourceDocument { .. } => {}
             }
         }
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::BoxFuture;
 use super::tool::Workspace;
+use crate::command_templates::CommandTemplate;
 use crate::instructions::FoundInstructions;
+use crate::skills::{Skill, Skills};
 use crate::watchdog::ReadRules;
 
 /// What can be seen at once.
@@ -17,6 +19,16 @@ pub struct WorkspaceLook {
     pub instructions: FoundInstructions,
 }
 
+/// What files of the user and of the project add to a session.
+#[derive(Debug, Default)]
+pub struct FoundKnowledge {
+    pub skills: Skills,
+    /// Those that win first, each name once.
+    pub templates: Vec<CommandTemplate>,
+    /// Files that are not used, each with its reason: for the user.
+    pub left_out: Vec<String>,
+}
+
 pub trait Surroundings: Send + Sync + Debug {
     /// Reads a few files and runs nothing: every turn waits for it. `rules` say what may not be read.
     fn look(&self, workspace: Arc<Workspace>, rules: Option<ReadRules>) -> BoxFuture<'static, WorkspaceLook>;
@@ -24,4 +36,20 @@ pub trait Surroundings: Send + Sync + Debug {
     /// What differs from the last commit in a few words (`2 files changed, 1 untracked`, `nothing`); `None`
     /// when that can't be found out safely and soon. No turn waits for it.
     fn uncommitted(&self, workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>>;
+
+    /// The skills and commands of user and project. Asked once per session and process; the first turn waits for
+    /// it.
+    fn knowledge(
+        &self,
+        _workspace: Arc<Workspace>,
+        _rules: Option<ReadRules>,
+    ) -> BoxFuture<'static, FoundKnowledge> {
+        Box::pin(std::future::ready(FoundKnowledge::default()))
+    }
+
+    /// What a skill says behind its front matter, or why it can't be read.
+    fn skill_body(&self, skill: Arc<Skill>) -> BoxFuture<'static, Result<Arc<str>, String>> {
+        let known = skill.body.get().cloned();
+        Box::pin(std::future::ready(known.ok_or_else(|| "nobody can read it here".to_owned())))
+    }
 }

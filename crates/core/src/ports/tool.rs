@@ -14,6 +14,7 @@ use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
 use crate::seen::{SeenFiles, Sight};
+use crate::skills::Skills;
 use crate::watchdog::{ReadRules, Verdict};
 
 mod access;
@@ -216,6 +217,8 @@ pub struct Workspace {
     pub scratch: PathBuf,
     /// What stays out of reach whatever is granted.
     pub guarded: Arc<Guarded>,
+    /// What a model can load; their directories may be read without asking.
+    pub skills: Arc<Skills>,
 }
 
 impl Workspace {
@@ -293,6 +296,10 @@ pub trait Tool: Send + Sync + Debug {
     }
     /// Whether its results are pictures: not offered to a model that takes none.
     fn needs_images(&self) -> bool {
+        false
+    }
+    /// Not offered in a session without skills.
+    fn needs_skills(&self) -> bool {
         false
     }
     /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool

@@ -267,7 +267,13 @@ pub fn as_sent(mut part: Part) -> Part {
                     .within(provider_metadata.as_ref());
             }
         }
-        Part::Data { data: Value::Object(fields), .. } => drop(fields.remove("rejected")),
+        Part::Data { data: Value::Object(fields), .. } => {
+            fields.remove("rejected");
+            // Files of a command may have changed since; who sends it again means the same.
+            ["expansion", "agent", "model"]
+                .into_iter()
+                .for_each(|written| drop(fields.shift_remove(written)));
+        }
         Part::StepStart
         | Part::Text { .. }
         | Part::Reasoning { .. }

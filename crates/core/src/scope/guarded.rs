@@ -73,6 +73,8 @@ pub struct Guarded {
     home: Option<PathBuf>,
     /// Our own configuration, database, logs and keys, and the scratch of all sessions, as they are named.
     own: Vec<PathBuf>,
+    /// Those below our own that agents may read all the same: skills.
+    readable: Vec<PathBuf>,
     chains: Option<LinkChains>,
     places: OnceLock<Places>,
 }
@@ -82,6 +84,7 @@ pub struct Guarded {
 struct Places {
     secret: Vec<PathBuf>,
     own: Vec<PathBuf>,
+    readable: Vec<PathBuf>,
     /// What names of the home lead over and to, if elsewhere.
     led_to: Vec<LedTo>,
 }
@@ -148,8 +151,9 @@ impl PartialEq for LinkChains {
 impl Eq for LinkChains {}
 
 impl Places {
-    fn of(home: Option<&Path>, own: &[PathBuf], chains: Option<&LinkChains>) -> Self {
-        let mut lookup = chains.map(|chains| (chains.0)());
+    fn of(guarded: &Guarded) -> Self {
+        let (home, own) = (guarded.home.as_deref(), &guarded.own);
+        let mut lookup = guarded.chains.as_ref().map(|chains| (chains.0)());
         let mut chain = |path: &Path| lookup.as_mut()?(path);
         let mut real = |path: &Path| chain(path).map(|chain| chain.end).filter(|real| real != path);
         let homes: Vec<PathBuf> =
@@ -161,7 +165,10 @@ impl Places {
         secret.extend(SECRET_OF_SYSTEM.iter().map(PathBuf::from));
         let found: Vec<PathBuf> = secret.iter().filter_map(|path| real(path)).filter(is_place).collect();
         secret.extend(found);
-        let own_real: Vec<PathBuf> = own.iter().filter_map(|path| real(path)).collect();
+        let mut under_every_name = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            paths.iter().flat_map(|path| [Some(path.clone()), real(path)]).flatten().collect()
+        };
+        let (own, readable) = (under_every_name(own), under_every_name(&guarded.readable));
         let mut led_to = Vec::new();
         for (home, (name, kind)) in
             home.into_iter().flat_map(|home| names_at_home().map(move |row| (home, row)))
@@ -173,8 +180,7 @@ impl Places {
             let elsewhere = all.filter(|(path, _)| homes.iter().all(|home| *path != home.join(name)));
             led_to.extend(elsewhere.map(|(path, step)| LedTo { path, name, kind, step }));
         }
-        let own = own.iter().cloned().chain(own_real).collect();
-        let mut places = Self { led_to, own, secret };
+        let mut places = Self { led_to, own, readable, secret };
         places.secret.sort();
         places.secret.dedup();
         places.own.sort();
@@ -202,7 +208,12 @@ impl Eq for Guarded {}
 
 impl Guarded {
     pub fn new(home: Option<PathBuf>, own: Vec<PathBuf>) -> Self {
-        Self { home, own, chains: None, places: OnceLock::new() }
+        Self { home, own, readable: Vec::new(), chains: None, places: OnceLock::new() }
+    }
+
+    /// The same with directories below our own that agents may read, and never change.
+    pub fn with_readable(self, readable: Vec<PathBuf>) -> Self {
+        Self { readable, places: OnceLock::new(), ..self }
     }
 
     /// The same under the real names of everything, too. They are looked up when the first question needs them:
@@ -213,17 +224,17 @@ impl Guarded {
 
     /// With the links that are there now: they come and go while a host runs.
     pub fn as_it_is_now(&self) -> Self {
-        let places = Places::of(self.home.as_deref(), &self.own, self.chains.as_ref());
         Self {
-            places: places.into(),
+            places: Places::of(self).into(),
             home: self.home.clone(),
             own: self.own.clone(),
+            readable: self.readable.clone(),
             chains: self.chains.clone(),
         }
     }
 
     fn places(&self) -> &Places {
-        self.places.get_or_init(|| Places::of(self.home.as_deref(), &self.own, self.chains.as_ref()))
+        self.places.get_or_init(|| Places::of(self))
     }
 
     /// The user's home: what `~` stands for in rules, and where shells and desktops read what they run.
@@ -236,7 +247,8 @@ impl Guarded {
         if let Some(reason) = self.hides(path, scratch) {
             return Some(reason);
         }
-        let name = self.protected_name(path)?;
+        let own = self.is_own(path, scratch).then_some("what is attache's own");
+        let name = own.or_else(|| self.protected_name(path))?;
         Some(format!(
             "{} is protected: {name} may not be changed by an agent; tell the user what to change there",
             path.display()
@@ -256,7 +268,8 @@ impl Guarded {
 
     /// Why a file must not be seen; `scratch` is the asking session's own.
     pub fn hides(&self, path: &Path, scratch: &Path) -> Option<String> {
-        let hidden = self.is_own(path, scratch)
+        let is_readable = || self.places().readable.iter().any(|readable| path.starts_with(readable));
+        let hidden = self.is_own(path, scratch) && !is_readable()
             || self.places().secret.iter().any(|secret| path.starts_with(secret))
             || is_private_key(path)
             || is_process_secret(path);
@@ -269,6 +282,7 @@ impl Guarded {
         HiddenBelow {
             secret: self.places().secret.iter().filter(touches).cloned().collect(),
             own: self.places().own.iter().filter(touches).cloned().collect(),
+            readable: self.places().readable.iter().filter(touches).cloned().collect(),
             scratch: scratch.to_owned(),
             holds_processes: touches(&&PathBuf::from("/proc")),
         }
@@ -333,6 +347,7 @@ impl Guarded {
 pub struct HiddenBelow {
     secret: Vec<PathBuf>,
     own: Vec<PathBuf>,
+    readable: Vec<PathBuf>,
     scratch: PathBuf,
     holds_processes: bool,
 }
@@ -342,7 +357,9 @@ impl HiddenBelow {
     pub fn hides(&self, path: &Path) -> bool {
         is_private_key(path)
             || self.secret.iter().any(|secret| path.starts_with(secret))
-            || self.own.iter().any(|own| path.starts_with(own)) && !path.starts_with(&self.scratch)
+            || self.own.iter().any(|own| path.starts_with(own))
+                && !path.starts_with(&self.scratch)
+                && !self.readable.iter().any(|readable| path.starts_with(readable))
             || self.holds_processes && is_process_secret(path)
     }
 }
@@ -379,6 +396,19 @@ mod tests {
     use super::*;
 
     const SCRATCH: &str = "/data/attache/scratch/ses_1";
+
+    #[test]
+    fn skills_of_our_own_are_read_and_never_changed() {
+        let guarded = guarded().with_readable(vec!["/data/attache/skills".into()]);
+        let (skill, key) = (Path::new("/data/attache/skills/pdf/more.md"), Path::new("/data/attache/key"));
+        let scratch = Path::new(SCRATCH);
+        assert_eq!(guarded.hides(skill, scratch), None);
+        assert!(guarded.hides(key, scratch).is_some());
+        assert!(guarded.protects(skill, scratch).is_some());
+        let below = guarded.hidden_below(Path::new("/data"), scratch);
+        assert!(!below.hides(skill) && below.hides(key));
+        assert!(guarded.hides(Path::new("/data/attache/skills/x/id_rsa"), scratch).is_some());
+    }
 
     fn guarded() -> Guarded {
         Guarded::new(Some("/home/ada".into()), vec!["/data/attache".into()])

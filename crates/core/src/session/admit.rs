@@ -19,6 +19,7 @@ use crate::notice;
 use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
 use crate::prompt::{Arrival, Prompt, media};
+use crate::rows::{self, PartPlace};
 use crate::slash_commands;
 use crate::turn::{FailureKind, TurnEnd};
 
@@ -55,7 +56,7 @@ impl Session {
     ) -> Result<Admitted, HubError> {
         self.take_lease().await?;
         let Prompt { parts, message_id, runtime_context, arrival } = prompt;
-        let parts = self.slash_commands.resolve(parts);
+        let parts = self.resolve_command(parts).await?;
         if let Some(message_id) = &message_id
             && let Some(admitted) = self.admitted_before(message_id, &parts).await?
         {
@@ -120,6 +121,7 @@ impl Session {
         };
         let sent = parts_of(&rows)?.into_iter().filter(|part| !is_news(part));
         let sent: Vec<_> = sent.map(media::as_sent).collect();
+        let shelved: Vec<_> = shelved.into_iter().map(media::as_sent).collect();
         if row.session_id != self.id || sent != shelved {
             return Err(HubError::Invalid(format!("message id {id} was used already for other content")));
         }
@@ -163,7 +165,9 @@ impl Session {
         if let Some(queued_at) = queued_at {
             metadata.set_queued(queued_at, now);
         }
-        if let Some(agent) = self.row.metadata.mode().filter(|agent| *agent != self.row.agent) {
+        let of_command = slash_commands::choice(parts).agent;
+        let agent = of_command.as_deref().or_else(|| self.row.metadata.mode());
+        if let Some(agent) = agent.filter(|agent| *agent != self.row.agent) {
             metadata.set_agent(agent);
         }
         let mut changes = vec![Change::InsertMessage(MessageRow {
@@ -253,16 +257,25 @@ impl Session {
         let Some((_, rows)) = stored else {
             return Err(HubError::Internal(format!("queued message {} is gone", queued.message_id)));
         };
-        let parts = parts_of(&rows)?;
+        let stored = parts_of(&rows)?;
+        // Who edited it while the session was not open knew none of its commands.
+        let parts = self.resolve_command(stored.clone()).await?;
         let id = queued.message_id.clone();
         let now = self.hub.ports.clock.now_ms();
+        let mut changes = Vec::new();
+        if let (Some(row), Some(part)) = (rows.first(), parts.first().filter(|_| parts != stored)) {
+            let place = PartPlace { session_id: &self.id, message_id: &id, index: 0 };
+            let row = rows::of_part(place, row.id.clone(), part, row.created_at, now)?;
+            changes.push(Change::PutPart(row));
+        }
         let place = Box::new(move |seq| {
-            vec![Change::PatchMessage {
+            changes.push(Change::PatchMessage {
                 id,
                 seq: Some(seq),
                 metadata: MessageMeta::default(),
                 updated_at: now,
-            }]
+            });
+            changes
         });
         self.fire(Firing {
             message_id: queued.message_id,

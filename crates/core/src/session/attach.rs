@@ -8,6 +8,7 @@ use crate::hub::{AttachFrom, Attachment, HubError, Participant};
 use crate::journal::replay::Replay;
 use crate::ports::Client;
 use crate::ports::store::{Owner, SessionRecord};
+use crate::slash_commands::CommandsFeed;
 
 impl Session {
     pub(super) async fn attach(
@@ -44,7 +45,8 @@ impl Session {
         let number = self.participants.add(client);
         let ours = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;
         let participant = Participant { number, commands: ours };
-        let (live, commands) = (self.journal.subscribe(start), self.slash_commands.clone());
+        self.begin_to_know();
+        let (live, commands) = (self.journal.subscribe(start), CommandsFeed(self.commands_feed.subscribe()));
         Ok(Attachment { replay, live, head, chosen, commands, participant })
     }
 

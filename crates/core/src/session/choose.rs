@@ -80,7 +80,7 @@ impl Session {
         model_of(&self.hub, &self.row)
     }
 
-    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+    pub(super) fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         describe(&self.hub, model)
     }
 

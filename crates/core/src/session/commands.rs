@@ -1,6 +1,8 @@
 //! What the built-in slash commands do, and the turn that answers one. A command without words behind it shows;
 //! with words it chooses, by the same functions as a client's own controls.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
 use super::Session;
@@ -11,7 +13,8 @@ use crate::ports::BoxFuture;
 use crate::ports::backend::{BackendTurn, NextHistory, TurnContext, TurnLeftovers, TurnResult, TurnStart};
 use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{ModelRef, StoreResult};
-use crate::slash_commands::{CommandWork, Invocation, SlashCommand};
+use crate::skills::Skill;
+use crate::slash_commands::{CommandAction, Invocation, SlashCommand};
 use crate::turn::{FailureKind, TurnEnd};
 
 /// The word that lets a model think as it does by itself.
@@ -19,9 +22,9 @@ const DEFAULT_THOUGHT: &str = "default";
 
 impl Session {
     /// How a command is done; what is wrong with it is an answer, too.
-    pub(super) fn command_work(&self, invocation: &Invocation) -> Result<CommandWork, String> {
+    pub(super) fn command_action(&self, invocation: &Invocation) -> Result<CommandAction, String> {
         let Invocation { name, arguments, attachments } = invocation;
-        let Some(SlashCommand { input_hint, work, .. }) = self.slash_commands.find(name) else {
+        let Some(SlashCommand { input_hint, action, .. }) = self.slash_commands.find(name) else {
             return Err(format!("There is no command `/{name}` here."));
         };
         if *attachments > 0 {
@@ -30,16 +33,31 @@ impl Session {
         if input_hint.is_none() && !arguments.is_empty() {
             return Err(format!("`/{name}` takes nothing behind it; nothing was done."));
         }
-        Ok(*work)
+        Ok(action.clone())
     }
 }
 
 pub(crate) async fn help(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
+    session.know().await;
     let line = |command: &SlashCommand| {
         let hint = command.input_hint.as_ref().map(|hint| format!(" [{}]", hint.to_uppercase()));
         format!("- `/{}{}`: {}", command.name, hint.unwrap_or_default(), command.description)
     };
     Ok(session.slash_commands.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+pub(crate) async fn skills(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
+    session.know().await;
+    let line = |skill: &Arc<Skill>| {
+        format!("- `{}`: {} (`{}`)", skill.name, skill.description, skill.path.display())
+    };
+    let lines: Vec<String> = session.skills.list.iter().map(line).collect();
+    Ok(match lines.is_empty() {
+        true => "There are no skills here. A skill is a `SKILL.md` in a directory below `.agents/skills` or \
+                 `.claude/skills` of the project or your home."
+            .to_owned(),
+        false => lines.join("\n"),
+    })
 }
 
 pub(crate) async fn status(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
@@ -91,7 +109,7 @@ pub(crate) async fn model(session: &mut Session, wanted: &str) -> Result<String,
 }
 
 /// `PROVIDER/NAME`, or the name alone if one provider has it.
-fn model_named(session: &Session, wanted: &str) -> Result<ModelRef, HubError> {
+pub(super) fn model_named(session: &Session, wanted: &str) -> Result<ModelRef, HubError> {
     let choices = session.hub.choices.get();
     if let Some((provider, model)) = wanted.split_once('/') {
         let named = ModelRef::new(provider, model);

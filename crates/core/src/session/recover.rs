@@ -6,6 +6,7 @@ use super::run::TurnHandle;
 use super::waiting::Queued;
 use super::{Session, history};
 use crate::chunk::Chunk;
+use crate::command_templates::TurnChoice;
 use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::Author;
@@ -17,6 +18,7 @@ use crate::part::{Role, ToolPart, ToolState};
 use crate::ports::backend::{InterruptedTurn, TurnLeftovers};
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
 use crate::prompt::Arrival;
+use crate::slash_commands;
 use crate::turn::TurnEnd;
 use crate::turn::close::{OpenApprovals, close_message};
 use crate::turn::usage::TurnUsage;
@@ -182,8 +184,11 @@ impl Session {
     ) -> Result<bool, HubError> {
         let store = self.hub.ports.store.clone();
         let mut conversation = history::load(&*store, &self.id, Some(live.first_seq)).await?;
+        let mut choice = TurnChoice::default();
         if let Some((row, rows)) = store.message(&live.user_message_id).await? {
-            history::append(&row, parts_of(&rows)?, &mut conversation);
+            let parts = parts_of(&rows)?;
+            choice = slash_commands::choice(&parts);
+            history::append(&row, parts, &mut conversation);
         }
         let mut usage = TurnUsage::default();
         // From the rows, which hold everything by now: a step may be too large to have been kept while it was
@@ -192,7 +197,8 @@ impl Session {
             usage = TurnUsage::of_metadata(&row.metadata);
             history::append_steps(&row, parts_of(&rows)?, finished_steps, &mut conversation);
         }
-        let setup = self.setup()?;
+        self.know().await;
+        let setup = self.setup(&choice)?;
         let context = self.turn_context(setup, live, conversation);
         let handle = TurnHandle::of(&context, live.clone());
         let interrupted = InterruptedTurn { finished_steps, open_call, usage };

@@ -29,7 +29,7 @@ use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
 use crate::prompt::{intake, media};
 use crate::rows::{self, PartPlace};
-use crate::slash_commands::{self, CommandWork, Invocation};
+use crate::slash_commands::{self, CommandAction, Invocation};
 use crate::turn::CompactionTurn;
 use crate::turn::usage::TurnUsage;
 
@@ -109,7 +109,7 @@ pub(crate) struct Firing {
 impl Session {
     /// Stores the message at its place together with the start of its run, then starts the turn.
     pub(super) async fn fire(&mut self, firing: Firing) -> Result<(), HubError> {
-        let setup = self.setup_of_turn().await?;
+        let setup = self.setup_of_turn(&slash_commands::choice(&firing.parts)).await?;
         let command = slash_commands::invocation(&firing.parts);
         if command.is_none() {
             // Again, because the model may have been changed while the message waited.
@@ -153,8 +153,8 @@ impl Session {
     /// A command acts on the session itself: its turn waits for what the session found, so that nothing else
     /// fires meanwhile.
     async fn answer_command(&mut self, context: TurnContext, handle: TurnHandle, command: &Invocation) {
-        let work = self.command_work(command);
-        if let Ok(CommandWork::Compaction) = work {
+        let action = self.command_action(command);
+        if let Ok(CommandAction::Compaction) = action {
             let turn = CompactionTurn::new(context, command.arguments.clone());
             self.activity.run(Running::start(Box::new(turn), handle, TurnStart::Beginning));
             return self.set_state(RunState::Busy);
@@ -162,9 +162,10 @@ impl Session {
         let (turn, found) = CommandTurn::new(context);
         self.activity.run(Running::start(Box::new(turn), handle, TurnStart::Beginning));
         self.set_state(RunState::Busy);
-        let answer = match work {
-            Ok(CommandWork::InSession(run)) => run(self, &command.arguments).await,
-            Ok(CommandWork::Compaction) => return,
+        let answer = match action {
+            Ok(CommandAction::Run(run)) => run(self, &command.arguments).await,
+            // The first has its turn above, the others are prompts.
+            Ok(CommandAction::Compaction | CommandAction::Template(_) | CommandAction::Skill(_)) => return,
             Err(problem) => Ok(problem),
         };
         // A turn that was stopped meanwhile says nothing any more.

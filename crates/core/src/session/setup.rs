@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Session;
 use super::choose::MissingModelNotice;
 use crate::agents::Agent;
+use crate::command_templates::TurnChoice;
 use crate::conversation::Conversation;
 use crate::hub::HubError;
 use crate::journal::Author;
@@ -18,28 +19,29 @@ use crate::ports::model::ModelInfo;
 use crate::ports::store::LiveRun;
 use crate::ports::tool::Workspace;
 use crate::system_prompt;
-use crate::toolbox::Looked;
+use crate::toolbox::{Looked, Offering};
 use crate::watchdog::{PatternBase, Rulebook};
 
 impl Session {
     /// The setup of a turn that begins: there has to be a model, and one may have turned up since the last
     /// look.
-    pub(super) async fn setup_of_turn(&mut self) -> Result<Arc<TurnSetup>, HubError> {
+    pub(super) async fn setup_of_turn(&mut self, choice: &TurnChoice) -> Result<Arc<TurnSetup>, HubError> {
         if self.current_model().is_none() {
             self.hub.clone().refresh_choices().await;
         }
         self.tell_of_missing_model(MissingModelNotice::News);
         let Some(info) = self.current_model() else { return Err(self.hub.no_model()) };
+        self.know().await;
         self.capture_environment(&info).await?;
-        self.setup()
+        self.setup(choice)
     }
 
-    /// The setup of the next turn; the one before is kept while nothing of it was chosen anew. Without any
+    /// The setup of a turn; the one before is kept while nothing of it was chosen anew. Without any
     /// model a turn that waits for an answer is still shown, under the name of the model it had.
-    pub(super) fn setup(&mut self) -> Result<Arc<TurnSetup>, HubError> {
-        let agent = self.current_agent()?;
+    pub(super) fn setup(&mut self, choice: &TurnChoice) -> Result<Arc<TurnSetup>, HubError> {
+        let agent = self.agent_of(choice)?;
         let had = || self.row.model.as_ref().map(|model| ModelInfo::undescribed(model.without_variant()));
-        let model = self.current_model().or_else(had).ok_or_else(|| self.hub.no_model())?;
+        let model = self.model_of(choice).or_else(had).ok_or_else(|| self.hub.no_model())?;
         let thought = self.thought_for(&model);
         let looked = self.toolbox.look();
         let same = |kept: &&Arc<TurnSetup>| {
@@ -54,10 +56,12 @@ impl Session {
             self.guarded.take();
         }
         let workspace = self.workspace();
-        let tools = self.toolbox.offer(&agent, &model, self.hub.ports.settings.people);
+        let index = self.skill_index();
+        let session = Offering { people: self.hub.ports.settings.people, has_skills: !index.is_empty() };
+        let tools = self.toolbox.offer(&agent, &model, session);
         // Knows nothing of thought levels or the model of the moment: another one leaves it the same to the
         // byte.
-        let system = system_prompt::assemble(&agent, &self.instructions(), &self.environment());
+        let system = system_prompt::assemble(&agent, &self.instructions(), &index, &self.environment());
         let setup = Arc::new(TurnSetup {
             agent,
             model: Arc::new(model),
@@ -80,6 +84,7 @@ impl Session {
                 .guarded
                 .get_or_init(|| Arc::new(self.hub.ports.settings.guarded.as_it_is_now()))
                 .clone(),
+            skills: self.skills.clone(),
         }
     }
 

@@ -65,6 +65,7 @@ impl Session {
         let (instructions, cut) = ToldInstructions::first(files, instructions::room(model.context));
         self.tell_of_left_out(&instructions.captured, &cut, &left_out);
         self.keep_told(&ToldEnvironment::first(now), Some(&instructions));
+        self.capture_skill_index(model.context);
         Ok(())
     }
 

@@ -23,6 +23,7 @@ use crate::ports::model::{ModelError, ModelInfo, ModelRequest, StepEvent, Though
 use crate::ports::store::Change;
 use crate::ports::{BoxStream, Model};
 use crate::prompt::text_of;
+use crate::slash_commands;
 use crate::turn::TurnEnd;
 use crate::turn::usage::TurnUsage;
 
@@ -226,7 +227,14 @@ impl TitleExcerpt {
 fn beginning(passages: &[Arc<Passage>]) -> String {
     let mut words = String::new();
     for part in passages.iter().flat_map(|passage| &passage.parts) {
-        let Part::Text { text, .. } = part else { continue };
+        let text = match part {
+            Part::Text { text, .. } => text.as_str(),
+            // What was typed says what it is about in fewer words than what it stands for.
+            other => match slash_commands::typed_text(other) {
+                Some(text) => text,
+                None => continue,
+            },
+        };
         let room = TITLE_EXCERPT_BYTES.saturating_sub(words.len());
         words.push_str(&text[..text.floor_char_boundary(room)]);
         if room <= text.len() {
@@ -245,7 +253,8 @@ pub(super) fn title_chunk(title: &str) -> Chunk {
 
 /// The first line of a prompt, as the title until there is a better one.
 fn first_line(parts: &[Part]) -> Option<String> {
-    let text = text_of(parts);
+    let typed = parts.first().and_then(slash_commands::typed_text).map(str::to_owned);
+    let text = typed.unwrap_or_else(|| text_of(parts));
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(shortened(line))
 }

@@ -18,6 +18,7 @@ mod environment;
 mod faults;
 mod forks;
 mod history;
+mod knowledge;
 mod left_alone;
 mod making_room;
 mod media;

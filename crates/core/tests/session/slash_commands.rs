@@ -33,9 +33,9 @@ async fn a_command_acts_and_answers_without_a_model() {
     let (_process, session) = world.session().await;
     assert_eq!(say(&session, "/mode plan").await, finished());
     assert_eq!(last_answer(&world, &session), "Mode: `plan`.");
-    let attached = session.attach(None, AttachFrom::Now).await.unwrap();
+    let mut attached = session.attach(None, AttachFrom::Now).await.unwrap();
     assert_eq!(attached.chosen.agent, "plan");
-    assert!(attached.commands.iter().any(|command| &*command.name == "mode"));
+    assert!(attached.commands.first().await.iter().any(|command| &*command.name == "mode"));
     assert_eq!(say(&session, "/mode nonsense").await, finished());
     assert!(last_answer(&world, &session).starts_with("there is no mode `nonsense`; available:"));
     assert!(world.model.requests().is_empty());

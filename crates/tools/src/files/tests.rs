@@ -36,6 +36,7 @@ fn place_in(directory: tempfile::TempDir) -> Ground {
         additional: vec![],
         scratch: base.join("scratch"),
         guarded: Default::default(),
+        skills: Default::default(),
     };
     Ground { _directory: directory, reach: OpenRoots::new(&workspace, &[]), workspace, base, root }
 }

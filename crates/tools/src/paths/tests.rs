@@ -15,6 +15,7 @@ fn workspace(root: &str, home: Option<&str>) -> Workspace {
         additional: vec![],
         scratch: "/scratch".into(),
         guarded: Arc::new(Guarded::new(home.map(PathBuf::from), vec![])),
+        skills: Default::default(),
     }
 }
 

@@ -24,6 +24,7 @@ fn world() -> World {
         additional: vec![base.join("lib")],
         scratch: base.join("scratch/ses_1"),
         guarded: Arc::new(Guarded::new(Some(base.join("home")), vec![base.join("scratch")])),
+        skills: Default::default(),
     };
     World { _directory: directory, base, workspace }
 }

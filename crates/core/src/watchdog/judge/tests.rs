@@ -36,6 +36,7 @@ impl Court {
                 additional: Vec::new(),
                 scratch: "/scratch/ses_x".into(),
                 guarded: Arc::default(),
+                skills: Default::default(),
             },
             granted: Vec::new(),
         }

@@ -1,0 +1,187 @@
+//! Slash commands that users and projects write: a Markdown text with places for what is typed behind the name.
+//! Only text: nothing in it is run. Pure; reads no file.
+
+use std::sync::Arc;
+
+use crate::front_matter::{FrontMatter, FrontMatterError, FrontValue};
+use crate::limits::TEMPLATE_EXPANSION_BYTES;
+use crate::skills::short_line;
+
+/// One template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandTemplate {
+    /// Without the slash; directories before it, as `directory:name`.
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    pub input_hint: Option<Arc<str>>,
+    /// Who answers its turn, where it says so.
+    pub choice: TurnChoice,
+    body: Arc<str>,
+}
+
+/// The agent and the model of one turn, where they are not the session's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnChoice {
+    pub agent: Option<String>,
+    /// As `/model` takes it: `PROVIDER/NAME`, or the name alone.
+    pub model: Option<String>,
+}
+
+impl TurnChoice {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl CommandTemplate {
+    pub fn parse(name: &str, text: &str) -> Result<Self, FrontMatterError> {
+        let front = FrontMatter::parse(text)?;
+        let body = front.body.trim();
+        if body.is_empty() {
+            return Err(FrontMatterError::new(text.lines().count().max(1), "there is no text"));
+        }
+        let description = front.text("description")?.map(short_line).filter(|line| !line.is_empty());
+        let first_line =
+            || short_line(body.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']));
+        let takes_input =
+            body.contains("$ARGUMENTS") || (1..=9).any(|place| body.contains(&format!("${place}")));
+        let hint = front.field("argument-hint").and_then(|field| match &field.value {
+            FrontValue::Text(hint) => Some(short_line(hint)).filter(|hint| !hint.is_empty()),
+            FrontValue::List(hints) => Some(short_line(&hints.join(" "))),
+            FrontValue::Nested(_) => None,
+        });
+        let input_hint = hint.or(takes_input.then(|| "arguments".to_owned()));
+        let choice = TurnChoice {
+            agent: front.text("agent")?.map(str::to_owned),
+            model: front.text("model")?.map(str::to_owned),
+        };
+        Ok(Self {
+            name: name.into(),
+            description: description.unwrap_or_else(first_line).into(),
+            input_hint: input_hint.map(Arc::from),
+            choice,
+            body: body.into(),
+        })
+    }
+
+    /// The same with nothing said of who answers.
+    pub fn without_choice(mut self) -> Self {
+        self.choice = TurnChoice::default();
+        self
+    }
+
+    /// The text for the model. What was typed is put in once: `$1` in it stays as it is. A template without
+    /// places for it gets it behind its text. `None`: it would be too long.
+    pub fn expand(&self, arguments: &str) -> Option<String> {
+        let words = words(arguments);
+        let (mut text, mut rest, mut is_used) = (String::new(), &*self.body, false);
+        while let Some(place) = rest.find('$') {
+            text.push_str(&rest[..place]);
+            rest = &rest[place..];
+            let (value, length) = match place_holder(rest) {
+                Some(TemplatePlace::All) => (arguments, "$ARGUMENTS".len()),
+                Some(TemplatePlace::Word(number)) => {
+                    (words.get(number - 1).map_or("", String::as_str), "$1".len())
+                }
+                None => ("$", 1),
+            };
+            is_used |= length > 1;
+            text.push_str(value);
+            rest = &rest[length..];
+            if text.len() > TEMPLATE_EXPANSION_BYTES {
+                return None;
+            }
+        }
+        text.push_str(rest);
+        if !is_used && !arguments.is_empty() {
+            text.push_str("\n\n");
+            text.push_str(arguments);
+        }
+        (text.len() <= TEMPLATE_EXPANSION_BYTES).then_some(text)
+    }
+}
+
+/// A place in a template.
+enum TemplatePlace {
+    All,
+    /// From 1 to 9.
+    Word(usize),
+}
+
+fn place_holder(text: &str) -> Option<TemplatePlace> {
+    if text.starts_with("$ARGUMENTS") {
+        return Some(TemplatePlace::All);
+    }
+    let mut characters = text.chars().skip(1);
+    let number = characters.next()?.to_digit(10).filter(|digit| *digit > 0)?;
+    // `$10` is an amount, not the first word and a nought.
+    let is_alone = characters.next().is_none_or(|next| !next.is_ascii_digit());
+    is_alone.then_some(TemplatePlace::Word(number as usize))
+}
+
+/// Words as they were typed; quotes hold several together. A quote inside a word is a letter like others, and one
+/// without an end holds the rest.
+fn words(arguments: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = arguments.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let (word, behind) = match first {
+            '"' | '\'' => rest[1..].split_once(first).unwrap_or((&rest[1..], "")),
+            _ => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+        };
+        words.push(word.to_owned());
+        rest = behind.trim_start();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn template(text: &str) -> CommandTemplate {
+        CommandTemplate::parse("name", text).unwrap()
+    }
+
+    #[test]
+    fn what_was_typed_is_put_in_its_places_once() {
+        let expand = |body: &str, arguments: &str| template(body).expand(arguments).unwrap();
+        assert_eq!(expand("a $1 b $2 c $ARGUMENTS", "x 'y z' w"), "a x b y z c x 'y z' w");
+        assert_eq!(expand("[$1][$9]", "\"one two"), "[one two][]");
+        assert_eq!(expand("$ARGUMENTS", "$1 $ARGUMENTS"), "$1 $ARGUMENTS");
+        assert_eq!(expand("costs $10, $0, $x, $", "y"), "costs $10, $0, $x, $\n\ny");
+        assert_eq!(expand("Fix it", ""), "Fix it");
+        assert_eq!(expand("Fix it", "now, please"), "Fix it\n\nnow, please");
+        assert_eq!(expand("Run !`ls` and $(date)", ""), "Run !`ls` and $(date)");
+        assert_eq!(expand("it's $1", "don't stop"), "it's don't");
+        assert_eq!(template(&"$ARGUMENTS".repeat(2_000)).expand(&"x".repeat(10_000)), None);
+    }
+
+    #[test]
+    fn front_matter_says_how_it_is_listed_and_who_answers() {
+        let said = template(
+            "---\ndescription: Looks\nargument-hint: [file]\nmodel: a/b\nagent: plan\n---\nLook at $1",
+        );
+        assert_eq!((&*said.description, said.input_hint.as_deref()), ("Looks", Some("file")));
+        let choice = TurnChoice { agent: Some("plan".to_owned()), model: Some("a/b".to_owned()) };
+        assert_eq!(said.choice, choice);
+        assert!(said.without_choice().choice.is_empty());
+        let bare = template("# Review\n\nReview $ARGUMENTS");
+        assert_eq!((&*bare.description, bare.input_hint.as_deref()), ("Review", Some("arguments")));
+        assert_eq!(template("Plain").input_hint, None);
+        for (text, line) in [("", 1), ("---\na: b\n---\n \n", 4), ("---\nmodel: [x]\n---\nText", 2)] {
+            assert_eq!(CommandTemplate::parse("name", text).unwrap_err().line, line, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(body in "([$1-9A-Z]|ARGUMENTS|[\"' é\n]){0,40}", arguments in "[$1\"' éx\n]{0,20}") {
+            if let Ok(template) = CommandTemplate::parse("name", &body) {
+                template.expand(&arguments);
+            }
+        }
+    }
+}

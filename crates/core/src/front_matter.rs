@@ -1,0 +1,308 @@
+//! Front matter: the `---` block of `key: value` lines at the top of a Markdown file. Reads the part of YAML that
+//! such files use, line by line; what it does not understand of a key that nobody asks for does no harm. Pure.
+
+use thiserror::Error;
+
+/// A file taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrontMatter<'a> {
+    fields: Vec<FrontField>,
+    /// The text behind the block; all of it where there is none.
+    pub body: &'a str,
+}
+
+/// One key with its value and the line it is in, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrontField {
+    pub key: String,
+    pub value: FrontValue,
+    pub line: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrontValue {
+    /// A scalar; numbers and booleans as they are written.
+    Text(String),
+    /// `[a, b]`, or lines that begin with `- `.
+    List(Vec<String>),
+    /// Keys below a key, as they are written.
+    Nested(String),
+}
+
+/// What is wrong with a file, and in which line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {problem}")]
+pub struct FrontMatterError {
+    pub line: usize,
+    pub problem: String,
+}
+
+impl FrontMatterError {
+    pub fn new(line: usize, problem: impl Into<String>) -> Self {
+        Self { line, problem: problem.into() }
+    }
+}
+
+/// What ends a block.
+const FENCE: &str = "---";
+
+impl<'a> FrontMatter<'a> {
+    /// A file without a block has no fields; one whose block never ends is an error.
+    pub fn parse(text: &'a str) -> Result<Self, FrontMatterError> {
+        let text = text.trim_start_matches('\u{feff}');
+        let mut rest = text;
+        if take_line(&mut rest).is_none_or(|line| line.trim_end() != FENCE) {
+            return Ok(Self { fields: Vec::new(), body: text });
+        }
+        let mut lines = Vec::new();
+        loop {
+            match take_line(&mut rest) {
+                Some(line) if line.trim_end() == FENCE => break,
+                Some(line) => lines.push(line.trim_end()),
+                None => return Err(FrontMatterError::new(1, "the block has no end: a line `---`")),
+            }
+        }
+        Ok(Self { fields: fields(&lines)?, body: rest })
+    }
+
+    pub fn fields(&self) -> &[FrontField] {
+        &self.fields
+    }
+
+    pub fn field(&self, key: &str) -> Option<&FrontField> {
+        self.fields.iter().find(|field| field.key == key)
+    }
+
+    /// The text of a key; `None` when it is missing or empty, an error when it holds something else.
+    pub fn text(&self, key: &str) -> Result<Option<&str>, FrontMatterError> {
+        let Some(field) = self.field(key) else { return Ok(None) };
+        match &field.value {
+            FrontValue::Text(text) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+            FrontValue::List(_) | FrontValue::Nested(_) => {
+                Err(FrontMatterError::new(field.line, format!("`{key}` must be a text")))
+            }
+        }
+    }
+
+    /// The words of a key: a list, or a text with commas.
+    pub fn list(&self, key: &str) -> Result<Option<Vec<&str>>, FrontMatterError> {
+        let Some(field) = self.field(key) else { return Ok(None) };
+        match &field.value {
+            FrontValue::List(items) => Ok(Some(items.iter().map(String::as_str).collect())),
+            FrontValue::Text(text) => {
+                Ok(Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()))
+            }
+            FrontValue::Nested(_) => {
+                Err(FrontMatterError::new(field.line, format!("`{key}` must be a list")))
+            }
+        }
+    }
+}
+
+fn take_line<'a>(rest: &mut &'a str) -> Option<&'a str> {
+    if rest.is_empty() {
+        return None;
+    }
+    let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
+    *rest = behind;
+    Some(line)
+}
+
+/// The first line of the block is line 2 of the file.
+const FIRST_LINE: usize = 2;
+
+fn fields(lines: &[&str]) -> Result<Vec<FrontField>, FrontMatterError> {
+    let mut fields: Vec<FrontField> = Vec::new();
+    let mut place = 0;
+    while place < lines.len() {
+        let (text, line) = (lines[place], place + FIRST_LINE);
+        place += 1;
+        if is_blank(text) {
+            continue;
+        }
+        if text.starts_with([' ', '\t', '-']) {
+            return Err(FrontMatterError::new(line, "a key is expected here: `name: value`"));
+        }
+        let Some((key, value)) = key_and_value(text) else {
+            return Err(FrontMatterError::new(line, "not a key: `name: value` is expected"));
+        };
+        if fields.iter().any(|field| field.key == key) {
+            return Err(FrontMatterError::new(line, format!("`{key}` is there twice")));
+        }
+        // Items of a list may stand right below their key.
+        let may_list = without_comment(value).is_empty();
+        let is_item = |line: &str| may_list && (line.starts_with("- ") || line == "-");
+        let belongs = |line: &&&str| is_blank(line) || line.starts_with([' ', '\t']) || is_item(line);
+        let below = lines[place..].iter().take_while(belongs).count();
+        let value = value_of(value, &lines[place..place + below], line)?;
+        place += below;
+        fields.push(FrontField { key: key.to_owned(), value, line });
+    }
+    Ok(fields)
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim_start().is_empty() || line.trim_start().starts_with('#')
+}
+
+/// `key: value`, `key:`; quotes around the key are taken off.
+fn key_and_value(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = match line.split_once(": ") {
+        Some((key, value)) => (key, value.trim()),
+        None => (line.strip_suffix(':')?, ""),
+    };
+    let key = key.trim();
+    let quoted = |quote: char| key.strip_prefix(quote).and_then(|key| key.strip_suffix(quote));
+    let key = quoted('"').or_else(|| quoted('\'')).unwrap_or(key);
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (!key.is_empty() && key.chars().all(is_name)).then_some((key, value))
+}
+
+fn value_of(value: &str, below: &[&str], line: usize) -> Result<FrontValue, FrontMatterError> {
+    let block = without_comment(value);
+    if let Some(style @ ('|' | '>')) = block.chars().next()
+        && block[1..].chars().all(|c| matches!(c, '+' | '-' | '0'..='9'))
+    {
+        return Ok(FrontValue::Text(block_text(style, below)));
+    }
+    let written: Vec<&str> = below.iter().copied().filter(|line| !is_blank(line)).collect();
+    if block.is_empty() {
+        return nested(&written, below, line);
+    }
+    if block.starts_with('[') {
+        // A list may go on below.
+        let whole = [&[block], written.as_slice()].concat().join(" ");
+        return inline_list(without_comment(&whole), line);
+    }
+    let whole = match written.is_empty() {
+        true => value.to_owned(),
+        // A plain text goes on in lines that are indented.
+        false => [&[value], written.as_slice()]
+            .concat()
+            .iter()
+            .map(|line| line.trim())
+            .collect::<Vec<_>>()
+            .join(" "),
+    };
+    Ok(FrontValue::Text(scalar(&whole, line)?))
+}
+
+/// What is below a key without a value: items, keys, or a text that begins there.
+fn nested(written: &[&str], below: &[&str], line: usize) -> Result<FrontValue, FrontMatterError> {
+    let Some(first) = written.first().map(|line| line.trim_start()) else {
+        return Ok(FrontValue::Text(String::new()));
+    };
+    if first == "-" || first.starts_with("- ") {
+        let is_plain_list = written.iter().all(|line| {
+            let item = line.trim_start();
+            (item == "-" || item.starts_with("- ")) && key_and_value(&item[1..]).is_none()
+        });
+        if is_plain_list {
+            let item = |item: &&str| scalar(item.trim_start()[1..].trim(), line);
+            return written.iter().map(item).collect::<Result<_, _>>().map(FrontValue::List);
+        }
+        return Ok(FrontValue::Nested(below.join("\n")));
+    }
+    if key_and_value(first).is_some() {
+        return Ok(FrontValue::Nested(below.join("\n")));
+    }
+    let text: Vec<&str> = written.iter().map(|line| line.trim()).collect();
+    Ok(FrontValue::Text(scalar(&text.join(" "), line)?))
+}
+
+/// `[a, "b, c"]`; a text where something follows the bracket.
+fn inline_list(text: &str, line: usize) -> Result<FrontValue, FrontMatterError> {
+    let (mut items, mut item, mut quote) = (Vec::new(), String::new(), None);
+    for (place, c) in text.char_indices().skip(1) {
+        match (quote, c) {
+            (None, ',') => items.push(std::mem::take(&mut item)),
+            (None, ']') if text[place + 1..].trim().is_empty() => {
+                items.push(item);
+                let items = items.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
+                return items.map(|item| scalar(item, line)).collect::<Result<_, _>>().map(FrontValue::List);
+            }
+            (None, ']') => return Ok(FrontValue::Text(text.to_owned())),
+            (None, '"' | '\'') if item.trim().is_empty() => {
+                quote = Some(c);
+                item.push(c);
+            }
+            (Some(open), c) if c == open => {
+                quote = None;
+                item.push(c);
+            }
+            _ => item.push(c),
+        }
+    }
+    Err(FrontMatterError::new(line, "a list has no end: `]`"))
+}
+
+/// A text of several lines: `|` keeps them, `>` joins them; an empty line stays one.
+fn block_text(style: char, below: &[&str]) -> String {
+    let indents = below.iter().filter(|line| !line.trim().is_empty());
+    let indent = indents.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
+    let lines = below.iter().map(|line| line.get(indent..).unwrap_or_default());
+    let joined = lines.fold(String::new(), |mut text: String, line| {
+        let separator = match style {
+            _ if text.is_empty() => "",
+            '>' if !line.is_empty() && !text.ends_with('\n') => " ",
+            _ => "\n",
+        };
+        text.push_str(separator);
+        text.push_str(line);
+        text
+    });
+    joined.trim_end().to_owned()
+}
+
+/// A text without its quotes, or without the comment behind it.
+fn scalar(text: &str, line: usize) -> Result<String, FrontMatterError> {
+    let unfinished = || FrontMatterError::new(line, "a quote has no end");
+    match text.chars().next() {
+        Some('"') => double_quoted(&text[1..]).ok_or_else(unfinished),
+        Some('\'') => single_quoted(&text[1..]).ok_or_else(unfinished),
+        Some('{') => Err(FrontMatterError::new(line, "`{…}` is not understood here; write keys in lines")),
+        Some(_) | None => Ok(without_comment(text).to_owned()),
+    }
+}
+
+/// ` #` begins a comment.
+fn without_comment(text: &str) -> &str {
+    match text.starts_with('#') {
+        true => "",
+        false => text.split(" #").next().unwrap_or(text).trim_end(),
+    }
+}
+
+/// Up to the quote that ends it; what follows is left to comments.
+fn double_quoted(text: &str) -> Option<String> {
+    let (mut found, mut characters) = (String::new(), text.chars());
+    loop {
+        match characters.next()? {
+            '"' => return Some(found),
+            '\\' => match characters.next()? {
+                'n' => found.push('\n'),
+                't' => found.push('\t'),
+                other => found.push(other),
+            },
+            plain => found.push(plain),
+        }
+    }
+}
+
+/// A quote in it is written twice.
+fn single_quoted(text: &str) -> Option<String> {
+    let (mut found, mut characters) = (String::new(), text.chars().peekable());
+    loop {
+        match characters.next()? {
+            '\'' if characters.peek() == Some(&'\'') => {
+                characters.next();
+                found.push('\'');
+            }
+            '\'' => return Some(found),
+            plain => found.push(plain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

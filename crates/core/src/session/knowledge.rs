@@ -1,0 +1,186 @@
+//! What files of the user and of the project add to a session: skills and slash commands. Looked for once, while
+//! the user still writes the first prompt; what changes later is seen when the session is opened again.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use tokio::task::{JoinError, JoinHandle};
+
+use super::commands::model_named;
+use super::{Session, SessionCommand};
+use crate::agents::Agent;
+use crate::command_templates::TurnChoice;
+use crate::hub::HubError;
+use crate::limits::{KNOWLEDGE_TIME, TEMPLATE_EXPANSION_BYTES};
+use crate::part::Part;
+use crate::ports::FoundKnowledge;
+use crate::ports::model::ModelInfo;
+use crate::skills::Skill;
+use crate::slash_commands::{CommandAction, KnownCommands, SlashCommands, TypedCommand, in_first_place};
+use crate::watchdog::ReadRules;
+
+/// How far the look has come.
+#[derive(Debug, Default)]
+pub(crate) enum Knowing {
+    #[default]
+    NotAsked,
+    Looking(JoinHandle<FoundKnowledge>),
+    Known,
+}
+
+/// A task that crashed has found nothing.
+type Looked = Result<FoundKnowledge, JoinError>;
+
+impl Knowing {
+    /// Waits for the look to come back; for ever when there is none.
+    pub(crate) async fn found(&mut self) -> Looked {
+        match self {
+            Self::Looking(looking) => looking.await,
+            Self::NotAsked | Self::Known => pending().await,
+        }
+    }
+}
+
+impl Drop for Knowing {
+    fn drop(&mut self) {
+        if let Self::Looking(looking) = self {
+            looking.abort();
+        }
+    }
+}
+
+impl Session {
+    /// Begins to look, unless that was done before.
+    pub(super) fn begin_to_know(&mut self) {
+        let Knowing::NotAsked = self.knowing else { return };
+        let (Some(surroundings), Ok(agent)) = (&self.hub.ports.surroundings, self.current_agent()) else {
+            return self.take_knowledge(Ok(FoundKnowledge::default()));
+        };
+        let workspace = Arc::new(self.workspace());
+        let rules = ReadRules::of(&self.rulebook(&agent, &workspace), self.approval());
+        let looking = surroundings.knowledge(workspace, rules);
+        self.knowing = Knowing::Looking(tokio::spawn(async {
+            // A disk that does not answer must not hold up the first turn for ever.
+            tokio::time::timeout(KNOWLEDGE_TIME, looking).await.unwrap_or_default()
+        }));
+    }
+
+    /// Waits until all is known.
+    pub(crate) async fn know(&mut self) {
+        self.begin_to_know();
+        if let Knowing::Looking(_) = self.knowing {
+            let found = self.knowing.found().await;
+            self.take_knowledge(found);
+        }
+    }
+
+    pub(super) fn take_knowledge(&mut self, found: Looked) {
+        self.knowing = Knowing::Known;
+        let found = found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "looking for skills and commands crashed");
+            FoundKnowledge::default()
+        });
+        self.slash_commands = SlashCommands::built_in().with(&found);
+        self.commands_feed.send_replace(KnownCommands::All(self.slash_commands.clone()));
+        if !found.skills.is_empty() {
+            // Its workspace knows of none.
+            self.setup = None;
+        }
+        self.skills = Arc::new(found.skills);
+        if !found.left_out.is_empty() && self.row.metadata.environment().is_none() {
+            let description = found.left_out.join("; ");
+            tracing::warn!(session = %self.id, description, "some skills or commands were left out");
+            let title = "Some skills or commands were left out".to_owned();
+            self.tell_ourselves(SessionCommand::Notice {
+                severity: "warning",
+                title,
+                description: Some(description),
+            });
+        }
+    }
+
+    /// The index stays as it was when the prompt was first assembled.
+    pub(super) fn capture_skill_index(&mut self, window: u64) {
+        let index = self.skills.section(window);
+        if !index.is_empty() {
+            self.row.metadata.set_skill_index(&index);
+            self.unstored.set_skill_index(&index);
+        }
+    }
+
+    pub(super) fn skill_index(&self) -> String {
+        self.row.metadata.skill_index().unwrap_or_default().to_owned()
+    }
+
+    /// The parts of a prompt with a known command recognised and written out, as they are stored.
+    pub(super) async fn resolve_command(&mut self, parts: Vec<Part>) -> Result<Vec<Part>, HubError> {
+        let Some(typed) = TypedCommand::of(&parts) else { return Ok(parts) };
+        if self.slash_commands.find(typed.name).is_none() {
+            self.know().await;
+        }
+        let Some(command) = self.slash_commands.find(typed.name).cloned() else { return Ok(parts) };
+        let (expansion, choice) = match &command.action {
+            CommandAction::Run(_) | CommandAction::Compaction => (None, TurnChoice::default()),
+            CommandAction::Template(template) => {
+                let text = template.expand(typed.arguments);
+                self.check_choice(typed.name, &template.choice)?;
+                (Some(text.ok_or_else(|| too_long(typed.name))?), template.choice.clone())
+            }
+            CommandAction::Skill(skill) => {
+                (Some(self.with_skill(skill, typed.arguments).await?), TurnChoice::default())
+            }
+        };
+        let part = typed.part(expansion, &choice);
+        Ok(in_first_place(parts, part))
+    }
+
+    async fn with_skill(&self, skill: &Arc<Skill>, task: &str) -> Result<String, HubError> {
+        let unreadable =
+            |reason: String| HubError::Invalid(format!("the skill `{}` can't be read: {reason}", skill.name));
+        let surroundings = self.hub.ports.surroundings.as_ref();
+        let surroundings = surroundings.ok_or_else(|| unreadable("nobody can".to_owned()))?;
+        let body = surroundings.skill_body(skill.clone()).await.map_err(unreadable)?;
+        let task = if task.is_empty() { String::new() } else { format!("\n\n{task}") };
+        let text = format!("{}{task}", skill.block(&body));
+        if text.len() > TEMPLATE_EXPANSION_BYTES { Err(too_long(&skill.name)) } else { Ok(text) }
+    }
+
+    /// A command that names an agent or a model that is not there is a mistake of its author.
+    fn check_choice(&self, name: &str, choice: &TurnChoice) -> Result<(), HubError> {
+        let wrong = |problem: String| HubError::Invalid(format!("the command `/{name}`: {problem}"));
+        if let Some(agent) =
+            choice.agent.as_deref().filter(|agent| self.hub.ports.agents.primary(agent).is_none())
+        {
+            let known: Vec<_> = self.hub.ports.agents.ids().collect();
+            return Err(wrong(format!("there is no agent `{agent}`; available: {}", known.join(", "))));
+        }
+        let Some(model) = &choice.model else { return Ok(()) };
+        let model = model_named(self, model).map_err(|error| wrong(error.to_string()))?;
+        match self.describe(&model) {
+            Some(_) => Ok(()),
+            None => {
+                Err(wrong(format!("there is no model `{model}` in this configuration; `/model` lists them")))
+            }
+        }
+    }
+
+    /// The agent of a turn: the one its command names while there is one, else the session's.
+    pub(super) fn agent_of(&self, choice: &TurnChoice) -> Result<Agent, HubError> {
+        match choice.agent.as_deref().and_then(|agent| self.hub.ports.agents.primary(agent)) {
+            Some(agent) => Ok(agent.clone()),
+            None => self.current_agent(),
+        }
+    }
+
+    /// The same of its model.
+    pub(super) fn model_of(&self, choice: &TurnChoice) -> Option<ModelInfo> {
+        let named = choice.model.as_deref().and_then(|model| model_named(self, model).ok());
+        named.and_then(|model| self.describe(&model)).or_else(|| self.current_model())
+    }
+}
+
+fn too_long(name: &str) -> HubError {
+    HubError::Invalid(format!(
+        "`/{name}` would become more than {TEMPLATE_EXPANSION_BYTES} bytes; say less behind it"
+    ))
+}

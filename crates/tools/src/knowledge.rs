@@ -1,0 +1,115 @@
+//! Looks for what files of the user and of the project add to a session: skills and commands. Which files those
+//! are; what is in them is read elsewhere.
+
+use std::path::{Path, PathBuf};
+
+use attache_core::instructions;
+use attache_core::ports::FoundKnowledge;
+use attache_core::ports::tool::Workspace;
+use attache_core::watchdog::ReadRules;
+
+use crate::limits::LEFT_OUT_TOLD;
+use crate::provenance::{FileOrigin, TextRules};
+use crate::skills::SkillReader;
+use crate::templates::TemplateReader;
+
+/// What a user has for all projects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UserPlaces<'a> {
+    /// attache's own: `skills` and `commands` in it.
+    pub(crate) directory: Option<&'a Path>,
+    /// More directories of skills.
+    pub(crate) skill_paths: &'a [PathBuf],
+}
+
+/// A directory that holds skills or commands.
+#[derive(Clone, Debug)]
+pub(crate) struct KnowledgePlace {
+    pub(crate) directory: PathBuf,
+    pub(crate) origin: FileOrigin,
+    /// The directory that it belongs to.
+    pub(crate) of: PathBuf,
+}
+
+/// Below a directory, the first one first.
+const SKILLS_OF_PROJECT: [&str; 2] = [".agents/skills", ".claude/skills"];
+
+/// Blocks.
+pub(crate) fn look(workspace: &Workspace, rules: Option<&ReadRules>, own: UserPlaces<'_>) -> FoundKnowledge {
+    let rules = TextRules::new(workspace, rules);
+    let mut skills = SkillReader::new(&rules);
+    skill_places(workspace, own).iter().for_each(|place| skills.place(place));
+    let mut templates = TemplateReader::new(&rules);
+    template_places(workspace, own).iter().for_each(|(place, source)| templates.place(place, *source));
+    let (skills, mut left_out) = skills.done();
+    let (templates, more) = templates.done();
+    left_out.extend(more);
+    if left_out.len() > LEFT_OUT_TOLD {
+        let more = left_out.len() - LEFT_OUT_TOLD;
+        left_out.truncate(LEFT_OUT_TOLD);
+        left_out.push(format!("and {more} more"));
+    }
+    FoundKnowledge { skills, templates, left_out }
+}
+
+/// The nearest first: the root, what is above it, the user's home, attache's own, what is configured.
+fn skill_places(workspace: &Workspace, own: UserPlaces<'_>) -> Vec<KnowledgePlace> {
+    let home = workspace.guarded.home();
+    let mut holders: Vec<(&Path, FileOrigin)> = instructions::directories(&workspace.root)
+        .into_iter()
+        .rev()
+        .map(|directory| match directory {
+            _ if directory == workspace.root => (directory, FileOrigin::Root),
+            _ if Some(directory) == home => (directory, FileOrigin::User),
+            _ => (directory, FileOrigin::Above),
+        })
+        .collect();
+    holders
+        .extend(home.filter(|home| !workspace.root.starts_with(home)).map(|home| (home, FileOrigin::User)));
+    let mut places: Vec<KnowledgePlace> = holders
+        .into_iter()
+        .flat_map(|(of, origin)| {
+            SKILLS_OF_PROJECT.map(|name| KnowledgePlace {
+                directory: of.join(name),
+                origin,
+                of: of.to_owned(),
+            })
+        })
+        .collect();
+    let of_user = own.directory.map(|directory| directory.join("skills"));
+    places.extend(of_user.iter().chain(own.skill_paths).map(|directory| KnowledgePlace {
+        directory: directory.clone(),
+        origin: FileOrigin::User,
+        of: directory.clone(),
+    }));
+    places
+}
+
+/// Who wrote commands, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TemplateSource {
+    /// The user, for attache.
+    User,
+    /// The project, for attache.
+    Project,
+    /// The project, for several agents: the models and agents it names are not ours.
+    Foreign,
+}
+
+/// Those of the project first: they say more about the work at hand.
+fn template_places(workspace: &Workspace, own: UserPlaces<'_>) -> Vec<(KnowledgePlace, TemplateSource)> {
+    let of_project = |name: &str, source: TemplateSource| {
+        let (directory, of) = (workspace.root.join(name), workspace.root.clone());
+        (KnowledgePlace { directory, origin: FileOrigin::Root, of }, source)
+    };
+    let mut places = vec![
+        of_project(".attache/commands", TemplateSource::Project),
+        of_project(".claude/commands", TemplateSource::Foreign),
+    ];
+    places.extend(own.directory.map(|directory| {
+        let of_user = directory.join("commands");
+        let place = KnowledgePlace { directory: of_user.clone(), origin: FileOrigin::User, of: of_user };
+        (place, TemplateSource::User)
+    }));
+    places
+}

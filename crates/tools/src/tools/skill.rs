@@ -1,0 +1,85 @@
+//! The `skill` tool: gives a model the text of a skill. Which there are it knows from its prompt.
+
+use std::sync::{Arc, LazyLock};
+
+use attache_core::ports::tool::{Effect, Location, Presentation, Site, ToolKind, Workspace};
+use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::skills::Skill;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::arguments::{self, Visibility};
+use crate::bounded::Bounded;
+use crate::outcome::{RunningCall, refused};
+use crate::paths::nearest_names;
+use crate::skills;
+
+/// Loads a skill: instructions for a task of its kind, and where the files are that go with them.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// As the list of skills has it.
+    name: String,
+}
+
+const EXAMPLE: &str = r#"{"name":"release-notes"}"#;
+
+static SPEC: LazyLock<ToolSpec> =
+    LazyLock::new(|| arguments::spec::<Input>("skill", ToolKind::Think, Effect::ReadOnly, Visibility::Shown));
+
+#[derive(Debug)]
+pub(crate) struct SkillTool;
+
+impl Tool for SkillTool {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn needs_skills(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let skill = find(input, &site.workspace);
+        Box::pin(async move { skill.map(|skill| ToolPlan::new(Vec::new(), presentation(&skill))) })
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let skill = match find(&input, &runtime.site.workspace) {
+                Ok(skill) => skill,
+                Err(text) => return refused(text),
+            };
+            let mut call = RunningCall::started(presentation(&skill));
+            match skills::body(Arc::clone(&skill)).await {
+                Ok(body) => {
+                    let text = Bounded::head(skill.block(&body), runtime.result_bytes);
+                    call.truncated = text.is_cut();
+                    call.done(text.into_text())
+                }
+                Err(problem) => call.failed(format!("skill: {problem}")),
+            }
+        })
+    }
+}
+
+fn find(input: &Value, workspace: &Workspace) -> Result<Arc<Skill>, String> {
+    let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
+    let skills = &workspace.skills;
+    // Some models write the slash of the command.
+    let name = input.name.trim().trim_start_matches('/');
+    skills.find(name).cloned().ok_or_else(|| {
+        let nearest = nearest_names(name, skills.list.iter().map(|skill| skill.name.to_string()));
+        arguments::rejected(&SPEC, EXAMPLE, &format!("there is no skill `{name}`{nearest}"))
+    })
+}
+
+fn presentation(skill: &Skill) -> Presentation {
+    Presentation {
+        title: format!("Skill `{}`", skill.name),
+        kind: Some(ToolKind::Think),
+        locations: vec![Location { path: skill.path.clone(), line: None }],
+        ..Presentation::default()
+    }
+}
