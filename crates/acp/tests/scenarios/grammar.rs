@@ -125,6 +125,8 @@ pub(crate) struct Options {
     pub(crate) pinned: Vec<Rule>,
     /// The user said that nothing shall hold commands.
     pub(crate) sandbox_off: bool,
+    /// Skills and commands of user and project are looked for.
+    pub(crate) knowledge: bool,
     /// What a search service of the host answers; without it there is none.
     pub(crate) search: Option<Value>,
     /// What a web server of this machine says, `$PAGE` is its address.
@@ -259,6 +261,7 @@ impl Options {
                 let wrong = |error| format!("a page must be a string: {error}");
                 self.page = Some(serde_json::from_str(text).map_err(wrong)?);
             }
+            ("knowledge", "") => self.knowledge = true,
             ("sandbox", "off") => self.sandbox_off = true,
             ("model", header) => self.models.push((line, format!("model {header}"))),
             _ => return Err(format!("there is no option `{option}`")),

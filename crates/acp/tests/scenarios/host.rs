@@ -15,7 +15,7 @@ use attache_core::hub::{Hub, People, Ports, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::store::ModelRef;
-use attache_core::ports::{BoxFuture, Clock, Compaction};
+use attache_core::ports::{BoxFuture, Clock, Compaction, Surroundings};
 use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Containment, Firmness, ManifestRule};
 use attache_models::{Providers, ScriptModel};
@@ -24,7 +24,7 @@ use attache_rpc::{Connection, duplex, json_lines};
 use attache_store::{Durability, FileBlobs, SqliteStore, StoreLocation};
 use attache_testkit::client::TestClient;
 use attache_testkit::http_server::{Answer, HttpServer};
-use attache_tools::{Equipment, SearchEndpoint, SearchProvider};
+use attache_tools::{Equipment, MachineSurroundings, SearchEndpoint, SearchProvider};
 use tokio::runtime::Runtime;
 
 use crate::grammar::Options;
@@ -117,7 +117,7 @@ impl Host {
             model,
             compaction: options.compaction.then(|| Arc::new(compactor) as Arc<dyn Compaction>),
             tools: attache_tools::builtin(equipment(search.as_ref())).into(),
-            surroundings: None,
+            surroundings: options.knowledge.then(|| knowledge(home)),
             pictures: None,
             agents: agents(options),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),
@@ -181,6 +181,11 @@ fn agents(options: &Options) -> Agents {
         agents.add_permission(DEFAULT_AGENT, ManifestRule { rule: rule.clone(), firmness: Firmness::Pinned });
     }
     agents
+}
+
+/// The user's own files lie where the host keeps everything else.
+fn knowledge(home: &Path) -> Arc<dyn Surroundings> {
+    Arc::new(MachineSurroundings::new(Equipment::bare().sandbox, Some(home.join("user"))))
 }
 
 fn equipment(search: Option<&HttpServer>) -> Equipment {

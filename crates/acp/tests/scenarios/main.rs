@@ -34,6 +34,7 @@ topics! {
     cancel
     chunks
     clients
+    command_templates
     compaction
     edit
     editor
@@ -51,6 +52,7 @@ topics! {
     restart
     sessions
     several_clients
+    skill
     slash_commands
     titles
     todo

@@ -91,10 +91,15 @@ impl<'a> Stage<'a> {
         let sent = Sent::default();
         let mut host = Host::start(&home, &script, &scenario.options, &sent);
         let mut client = ScenarioEditor::take(host.connect(), &scenario.options).await;
+        if scenario.options.knowledge {
+            make_first_files(scenario, &root);
+        }
         if !scenario.options.silent_start {
             let new = json!({ "cwd": root, "mcpServers": [] });
             let made = client.client.expect("session/new", new).await;
-            names.shorten(made["sessionId"].as_str().unwrap());
+            let session = made["sessionId"].as_str().unwrap();
+            client.client.wait_for_update(session, "available_commands_update").await;
+            names.shorten(session);
         }
         client.skip();
         Self {
@@ -356,6 +361,21 @@ fn may_become(items: &[String], expected: &[&str]) -> bool {
 fn directories(base: &Path) -> [PathBuf; 3] {
     let base = base.canonicalize().unwrap();
     [base.join("work"), base.join("elsewhere"), base.join("home")]
+}
+
+/// A session looks for skills and commands when it begins: what a scenario begins with is there by then.
+fn make_first_files(scenario: &Scenario, root: &Path) {
+    for line in &scenario.lines {
+        match &line.directive {
+            Directive::Make { path, content } => {
+                let path = root.join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, content).unwrap();
+            }
+            Directive::Setting => {}
+            _ => break,
+        }
+    }
 }
 
 /// Both sides, item by item: what only the transcript has, what only the wire had, what they share.

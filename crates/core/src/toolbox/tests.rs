@@ -53,7 +53,11 @@ fn offered(toolbox: &Toolbox) -> OfferedTools {
     let agents = Agents::builtin();
     let model =
         ModelInfo::undescribed(ModelRef { provider_id: "p".into(), model_id: "m".into(), variant: None });
-    toolbox.offer(agents.get(DEFAULT_AGENT).unwrap(), &model, Offering { people: People::Present, has_skills: true })
+    toolbox.offer(
+        agents.get(DEFAULT_AGENT).unwrap(),
+        &model,
+        Offering { people: People::Present, has_skills: true },
+    )
 }
 
 fn names(toolbox: &Toolbox) -> Vec<String> {

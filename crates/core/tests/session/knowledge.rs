@@ -19,7 +19,8 @@ use attache_core::watchdog::ReadRules;
 
 use crate::world::*;
 
-const SCRIPT: &str = "model other context=50000\non \"slow\"\n delay 50ms\n text \"slow\"\non *\n text \"fine\"";
+const SCRIPT: &str =
+    "model other context=50000\non \"slow\"\n delay 50ms\n text \"slow\"\non *\n text \"fine\"";
 
 /// Files that are found after a while, and may change.
 #[derive(Debug)]
@@ -31,7 +32,10 @@ struct Shelf {
 }
 
 impl Shelf {
-    fn with(templates: &[(&'static str, &'static str)], skills: &[(&'static str, &'static str)]) -> Arc<Self> {
+    fn with(
+        templates: &[(&'static str, &'static str)],
+        skills: &[(&'static str, &'static str)],
+    ) -> Arc<Self> {
         Arc::new(Self {
             templates: Mutex::new(templates.to_vec()),
             skills: Mutex::new(skills.to_vec()),
