@@ -47,6 +47,8 @@ pub(crate) enum CliCommand {
     Doctor(DoctorArgs),
     /// Show, export, archive and delete stored sessions
     Sessions(SessionsArgs),
+    /// Allow a project's own configuration, or take that back
+    Trust(TrustArgs),
     /// Write completions for a shell to stdout
     #[command(
         after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache"
@@ -81,6 +83,23 @@ pub(crate) struct AcpArgs {
     /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
     pub(crate) login: Option<Option<String>>,
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "Example:\n  attache trust ~/work/project")]
+pub(crate) struct TrustArgs {
+    /// The project; the current directory if left out
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Trust what is shown without asking
+    #[arg(long, conflicts_with_all = ["revoke", "list"])]
+    pub(crate) yes: bool,
+    /// Do not trust the project any more
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) revoke: bool,
+    /// Show which projects you trust
+    #[arg(long, conflicts_with = "directory")]
+    pub(crate) list: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -265,6 +284,7 @@ impl Args {
                 | CliCommand::Auth(_)
                 | CliCommand::Doctor(_)
                 | CliCommand::Sessions(_)
+                | CliCommand::Trust(_)
                 | CliCommand::Completions { .. },
             )
             | None => None,

@@ -2,8 +2,8 @@
 //! variables, then options; later wins. Reads all of it once, before anything starts; opens no provider, no
 //! database and looks for no key.
 //!
-//! A project's own `.attache/config.toml` is not read: it needs the user's consent, which this version can't
-//! ask for yet. The variable of a key is `ATTACHE_` and the key in capitals with `_` for each dot:
+//! A project's own `.attache/config.toml` comes between the user's file and the variables, in sessions of that project
+//! and only with the user's consent (`project`). The variable of a key is `ATTACHE_` and the key in capitals with `_` for each dot:
 //! `limits.max_steps` is `ATTACHE_LIMITS_MAX_STEPS`. An empty variable counts as unset. Providers are
 //! configured in the file, except that `<PROVIDER>_BASE_URL` gives a known vendor its address.
 
@@ -26,6 +26,7 @@ mod file;
 mod keys;
 mod limits;
 mod permission_table;
+mod project;
 mod provider;
 mod provider_table;
 mod store_path;
@@ -35,9 +36,11 @@ mod web_search;
 
 pub(crate) use environment::ProcessEnvironment;
 pub(crate) use error::{ConfigError, ConfigErrors};
+use file::FileScope;
 pub(crate) use file::read_text;
 use keys::{KEYS, SettingInput, SettingKey};
 pub(crate) use limits::MAX_SCRIPT_BYTES;
+pub(crate) use project::ProjectConfig;
 pub(crate) use provider::{HttpWire, Provider, ProviderModel, ProviderWire, StatedPrice};
 pub(crate) use web_search::{SearchService, WebSearchSettings};
 
@@ -81,6 +84,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// Where `attache models refresh` gets its data.
     pub(crate) catalogue_url: Sourced<String>,
+    /// Directories of skills beside the usual ones.
+    pub(crate) skill_paths: Sourced<Vec<PathBuf>>,
     /// Of `[[permissions]]`, in the order of the file.
     pub(crate) rules: Vec<ConfiguredRule>,
     /// What `~` means in rules.
@@ -157,7 +162,7 @@ impl Config {
             config.file = path.clone();
         }
         match file::read(&config.file) {
-            Ok(Some(text)) => providers_named = file::apply(&text, &mut config, &mut errors),
+            Ok(Some(text)) => providers_named = file::apply(&text, &mut config, FileScope::User, &mut errors),
             Ok(None) if args.global.config.is_some() => {
                 errors.push(ConfigError::in_file(&config.file, None, "there is no such file".to_owned()));
             }
@@ -197,6 +202,7 @@ impl Config {
                 stream_idle: default(STREAM_IDLE),
             },
             catalogue_url: default(CATALOGUE_URL.to_owned()),
+            skill_paths: default(Vec::new()),
             rules: Vec::new(),
             home: dirs.home.clone(),
             web_search: WebSearchSettings::default(),

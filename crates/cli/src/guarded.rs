@@ -48,7 +48,9 @@ pub(crate) fn guarded<'a>(
         .chain(locks);
     // Options may be relative to where we were started.
     let own = own.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
-    Guarded::new(dirs.home.clone(), own).with_real_names(LinkChains::found_by(|| {
+    let skills = dirs.config_file.parent().map(|directory| directory.join("skills"));
+    let guarded = Guarded::new(dirs.home.clone(), own).with_readable(skills.into_iter().collect());
+    guarded.with_real_names(LinkChains::found_by(|| {
         let mut chains = KnownChains::default();
         move |path: &Path| chains.of(path)
     }))

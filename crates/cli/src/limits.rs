@@ -41,6 +41,15 @@ pub(crate) const MAX_LEDGER_BYTES: u64 = 1024 * 1024;
 /// How long a login waits for another one that writes at the same time.
 pub(crate) const LEDGER_WAIT: Duration = Duration::from_secs(5);
 
+/// A project's configuration, or one of its agents: a page or two.
+pub(crate) const MAX_TRUST_FILE_BYTES: u64 = 256 * 1024;
+
+/// Agents of one project.
+pub(crate) const TRUST_FILES: usize = 200;
+
+/// What was consented to in thousands of projects.
+pub(crate) const MAX_TRUST_BYTES: u64 = 16 * 1024 * 1024;
+
 /// A word from a model that has to be loaded first; a person waits for it.
 pub(crate) const DOCTOR_ANSWER: Duration = Duration::from_secs(30);
 

@@ -29,12 +29,14 @@ mod memory;
 mod models;
 mod paint;
 mod print_config;
+mod projects;
 mod providers;
 mod sandbox;
 mod seclusion;
 mod sessions;
 mod setup;
 mod troubles;
+mod trust;
 mod web_search;
 mod when;
 
@@ -89,6 +91,10 @@ fn run(args: &Args) -> Result<ExitCode> {
         (Err(errors), Some(CliCommand::Doctor(_))) => return doctor::bad_configuration(&errors),
         (Err(errors), _) => return Err(errors.into()),
     };
+    if let (Some(CliCommand::Trust(trust)), false) = (&args.command, args.global.print_config) {
+        trust::run(&dirs, trust)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.global.print_config {
         answer::write(&print_config::text(&Sources::new(config, dirs, &environment)))?;
         return Ok(ExitCode::SUCCESS);
@@ -123,7 +129,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             }
             return acp::run(sources, acp_args).await;
         }
-        Some(CliCommand::Completions { .. }) | None => {}
+        Some(CliCommand::Trust(_) | CliCommand::Completions { .. }) | None => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -42,6 +42,13 @@ pub(crate) fn text(sources: &Sources) -> String {
     page.limits(&config.limits);
     page.line("\n[catalogue]");
     page.entry("url", config.catalogue_url.value.as_str(), &config.catalogue_url.origin);
+    if !config.skill_paths.value.is_empty() {
+        page.line("\n[skills]");
+        let Sourced { value, origin } = &config.skill_paths;
+        let paths: Vec<String> =
+            value.iter().map(|path| basic_value(path.to_string_lossy().as_ref().into())).collect();
+        page.line(&format!("paths = [{}]  # {}", paths.join(", "), one_line(&origin.to_string())));
+    }
     if let Some(service) = config.web_search.service() {
         page.web_search(&service, sources);
     }

@@ -24,6 +24,7 @@ use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment};
 use crate::credentials::Credentials;
 use crate::dirs::Dirs;
+use crate::projects::HostProjects;
 use crate::providers::{LiveProviders, Opener};
 use crate::troubles::Troubles;
 use crate::when;
@@ -106,6 +107,9 @@ impl Setup {
         let sandbox = crate::sandbox::open(config, &scratch)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let user_directory = dirs.config_file.parent().map(Path::to_owned);
+        let surroundings = MachineSurroundings::new(sandbox.clone(), user_directory)
+            .with_skill_paths(config.skill_paths.value.clone());
+        let projects = HostProjects { config: config.clone(), trust_file: dirs.trust_file.clone() };
         // The standard library seeds its hashers from the operating system; enough for digits that keep
         // processes apart.
         let seed = RandomState::new().build_hasher().finish();
@@ -122,7 +126,8 @@ impl Setup {
             model,
             compaction: Some(Arc::new(compactor)),
             tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search }).into(),
-            surroundings: Some(Arc::new(MachineSurroundings::new(sandbox.clone(), user_directory))),
+            surroundings: Some(Arc::new(surroundings)),
+            projects: Some(Arc::new(projects)),
             pictures: Some(Arc::new(attache_tools::PictureFitter::default())),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),

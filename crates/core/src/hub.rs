@@ -243,7 +243,11 @@ impl Hub {
     pub async fn create(&self, new: NewSession) -> Result<SessionHandle, HubError> {
         let ports = &self.shared.ports;
         let now = ports.clock.now_ms();
-        let model = self.default_model().await?;
+        let of_project = match &ports.projects {
+            Some(projects) => projects.settings(&new.root).await.model,
+            None => None,
+        };
+        let model = of_project.unwrap_or(self.default_model().await?);
         let mut metadata = SessionMeta::default();
         if !new.additional.is_empty() {
             metadata.set_additional_directories(&new.additional);

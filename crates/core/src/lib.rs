@@ -36,5 +36,6 @@ pub mod slash_commands;
 pub mod system_prompt;
 pub mod tool_names;
 mod toolbox;
+pub mod trust;
 pub mod turn;
 pub mod watchdog;

@@ -24,6 +24,7 @@ use crate::session::inbox::Inbox;
 use crate::session::knowledge::Knowing;
 use crate::session::lease::LeaseState;
 use crate::session::participants::Participants;
+use crate::session::project::SessionProject;
 use crate::session::run::Running;
 use crate::session::surroundings::Uncommitted;
 use crate::session::title::Titling;
@@ -48,6 +49,7 @@ mod knowledge;
 mod lease;
 mod leave;
 mod participants;
+mod project;
 pub(crate) mod queue;
 mod recover;
 mod run;
@@ -152,6 +154,7 @@ pub(crate) struct Session {
     commands_feed: watch::Sender<KnownCommands>,
     skills: Arc<Skills>,
     knowing: Knowing,
+    project: SessionProject,
     /// Kept while agent, model and tools stay the same.
     setup: Option<Arc<TurnSetup>>,
     /// Found when the session first needs it.
@@ -208,6 +211,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         commands_feed: watch::Sender::new(KnownCommands::Looking),
         skills: Arc::default(),
         knowing: Knowing::default(),
+        project: SessionProject::default(),
         setup: None,
         guarded: OnceLock::new(),
         uncommitted: Uncommitted::default(),
@@ -258,10 +262,12 @@ impl Session {
     async fn obey(&mut self, command: SessionCommand) -> Then {
         match command {
             SessionCommand::Recover(reply) => {
+                self.learn_project().await;
                 let recovered = self.recover().await;
                 answer(reply, recovered);
             }
             SessionCommand::WorkIn { additional, reply } => {
+                self.learn_project().await;
                 let works = self.work_in(additional).await;
                 answer(reply, works);
             }

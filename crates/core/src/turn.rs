@@ -166,7 +166,7 @@ impl Turn {
                 if self.steering.is_wanted() {
                     return Ok(TurnResult::Ended(self.make_way().await?));
                 }
-                if self.steps == self.hub.ports.settings.max_steps {
+                if self.steps == self.setup.max_steps {
                     return Ok(TurnResult::Ended(TurnEnd::StepLimit));
                 }
                 self.steps += 1;

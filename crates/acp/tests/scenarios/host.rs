@@ -118,6 +118,7 @@ impl Host {
             compaction: options.compaction.then(|| Arc::new(compactor) as Arc<dyn Compaction>),
             tools: attache_tools::builtin(equipment(search.as_ref())).into(),
             surroundings: options.knowledge.then(|| knowledge(home)),
+            projects: None,
             pictures: None,
             agents: agents(options),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),

@@ -87,6 +87,7 @@ impl World {
             compaction: None,
             tools: family(&self.runs).iter().chain(&self.tools).cloned().collect(),
             surroundings: None,
+            projects: None,
             pictures: None,
             agents: Agents::builtin(),
             clock: self.clock.clone(),

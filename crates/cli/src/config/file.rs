@@ -37,8 +37,24 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<Option<String>, Strin
     }
 }
 
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileScope {
+    User,
+    /// What it may set is in `PROJECT_KEYS`.
+    Project,
+}
+
+/// What a project may set: nothing that says where keys and conversations go, or what holds commands.
+const PROJECT_KEYS: [&str; 5] = ["model", "approval", "permissions", "limits", "limits.max_steps"];
+
 /// Sets what the text says; gives the names of all providers it mentions, also of those with errors.
-pub(super) fn apply(text: &str, config: &mut Config, errors: &mut Vec<ConfigError>) -> Vec<String> {
+pub(super) fn apply(
+    text: &str,
+    config: &mut Config,
+    scope: FileScope,
+    errors: &mut Vec<ConfigError>,
+) -> Vec<String> {
     let path: Arc<Path> = config.file.as_path().into();
     let document = match Document::parse(text) {
         Ok(document) => document,
@@ -52,7 +68,8 @@ pub(super) fn apply(text: &str, config: &mut Config, errors: &mut Vec<ConfigErro
     // Relative paths follow the file, wherever attache was started.
     let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.to_path_buf());
     let directory = absolute.parent().map(Path::to_path_buf).unwrap_or_default();
-    let mut reader = FileReader { text, path, directory, errors: Vec::new(), providers_named: Vec::new() };
+    let (found, providers_named) = (Vec::new(), Vec::new());
+    let mut reader = FileReader { text, path, directory, scope, errors: found, providers_named };
     reader.table("", document.as_table(), config);
     reader.errors.sort_by_key(ConfigError::line);
     errors.append(&mut reader.errors);
@@ -63,6 +80,7 @@ pub(super) struct FileReader<'a> {
     text: &'a str,
     path: Arc<Path>,
     pub(super) directory: PathBuf,
+    scope: FileScope,
     errors: Vec<ConfigError>,
     pub(super) providers_named: Vec<String>,
 }
@@ -73,7 +91,13 @@ impl FileReader<'_> {
         for (name, item) in table.iter() {
             let path = format!("{prefix}{name}");
             let origin = self.origin(table, name);
-            if let Some(key) = KEYS.iter().find(|key| key.path == path) {
+            let is_known = !unknown_here(&path);
+            if self.scope == FileScope::Project && is_known && !PROJECT_KEYS.contains(&path.as_str()) {
+                self.refuse(
+                    origin,
+                    format!("`{path}` can't be set by a project; a project may set {PROJECT_MAY}"),
+                );
+            } else if let Some(key) = KEYS.iter().find(|key| key.path == path) {
                 match item.as_value() {
                     Some(value) => {
                         let input = SettingInput::Toml { value, directory: &self.directory };
@@ -136,6 +160,16 @@ impl FileReader<'_> {
         let start = own.or_else(|| table.get(key).and_then(Item::span)).map_or(0, |span| span.start);
         Origin::File { path: self.path.clone(), line: line_of(self.text, start) }
     }
+}
+
+/// The same in words.
+const PROJECT_MAY: &str = "model, approval, limits.max_steps and [[permissions]]";
+
+/// Whether a path is no key, nor a table that has some.
+fn unknown_here(path: &str) -> bool {
+    let is_above =
+        |key: &&str| key.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    !["providers", "permissions"].contains(&path) && !KEYS.iter().any(|key| is_above(&key.path))
 }
 
 /// The keys a table may have: those below `prefix`, up to their next dot.

@@ -1,7 +1,7 @@
 //! The keys that hold one value each: how they are written, what they accept, where they go. One line here
 //! makes a key known to the file, the environment and the messages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use attache_acp::ClientFs;
@@ -154,6 +154,15 @@ pub(super) const KEYS: &[SettingKey] = &[
         },
     },
     SettingKey {
+        path: "skills.paths",
+        expected: "an array of paths",
+        assign: |config, input, origin| {
+            let value = input.paths(config.home.as_deref())?;
+            config.skill_paths = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
         path: "web_search.provider",
         expected: "\"brave\", \"tavily\", \"exa\" or \"searxng\"",
         assign: |config, input, origin| {
@@ -215,6 +224,25 @@ impl<'a> SettingInput<'a> {
             Self::Text(text) => text.parse().ok(),
         };
         number.filter(|number| (smallest..=largest).contains(number)).ok_or(SettingRefusal::Mismatch)
+    }
+
+    /// Several paths: an array in the file, `:` between them in a variable. `~` is the user's home.
+    fn paths(&self, home: Option<&Path>) -> Result<Vec<PathBuf>, SettingRefusal> {
+        let texts: Vec<&str> = match self {
+            Self::Toml { value, .. } => {
+                let items = value.as_array().ok_or(SettingRefusal::Mismatch)?;
+                items.iter().map(Value::as_str).collect::<Option<_>>().ok_or(SettingRefusal::Mismatch)?
+            }
+            Self::Text(text) => text.split(':').collect(),
+        };
+        let absolute = |text: &str| {
+            let path = match (text.strip_prefix("~/"), home) {
+                (Some(below), Some(home)) => home.join(below),
+                _ => self.directory().map_or_else(|| PathBuf::from(text), |directory| directory.join(text)),
+            };
+            std::path::absolute(&path).map_err(|_| SettingRefusal::Mismatch)
+        };
+        texts.into_iter().map(absolute).collect()
     }
 
     /// What relative paths are relative to; `None` is the working directory.

@@ -63,11 +63,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, small_model, store, thoughts, web_search)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, store, thoughts, web_search)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, small_model, store, thoughts, web_search)",
+            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, store, thoughts, web_search)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
@@ -377,7 +377,7 @@ fn variables_and_options_are_named_in_their_errors() {
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
         "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
          ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_DURABILITY, ATTACHE_LIMITS_MAX_STEPS, \
-         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG)"
+         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
     assert_eq!(

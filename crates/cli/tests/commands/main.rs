@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 
 mod sessions;
+mod trust;
 
 const SCRIPT: &str = r#"
 on "long"

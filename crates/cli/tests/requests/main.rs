@@ -168,6 +168,64 @@ async fn instructions_of_user_and_project_are_part_of_every_request() {
     assert!(told.contains("<instructions_changed>") && told.contains("Short names."), "{told}");
 }
 
+/// Instructions at three levels and 200 skills: the prompt is as large as its parts may be, and stays the same.
+#[tokio::test]
+async fn a_project_with_three_levels_of_instructions_and_200_skills() {
+    let answers = vec![
+        step(&call("call_1", "write", &json!({ "path": "app/api/new.txt", "content": "x\n" })), "tool_calls"),
+        step(&call("call_2", "skill", &json!({ "name": "skill-007" })), "tool_calls"),
+        step(&json!({ "content": "Yes." }), "stop"),
+        step(&json!({ "content": "Still." }), "stop"),
+    ];
+    let case = Case::new("openai-chat", answers).await;
+    let root = case.home.workspace();
+    let put = |name: &str, text: &str| {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    std::fs::write(case.home.home().join("AGENTS.md"), "Answer in one word.\n").unwrap();
+    put("AGENTS.md", "Use tabs.\n");
+    put("app/AGENTS.md", "The app has no globals.\n");
+    put("app/api/AGENTS.md", "Every route has a test.\n");
+    for number in 0..200 {
+        let about = "Use it when the user asks for something of this kind, and read what is beside it first.";
+        let text = format!(
+            "---\nname: skill-{number:03}\ndescription: {number}. {about}\n---\nSteps of {number}.\n"
+        );
+        put(&format!(".agents/skills/skill-{number:03}/SKILL.md"), &text);
+    }
+    let agent = case.home.start();
+    let session = agent.open_session(&case.home).await;
+    agent.client.always_choose("allow_once");
+    agent.prompt(&session, "Do you know the rules?").await.unwrap();
+    agent.finish(&case.home).await;
+    let agent = case.home.start();
+    agent.initialize().await;
+    agent.load(&session, &root).await;
+    agent.prompt(&session, "Still?").await.unwrap();
+    agent.finish(&case.home).await;
+    let bodies: Vec<Value> = case.bodies().iter().map(|body| case.named(body, &session)).collect();
+    let messages: Vec<&Value> = bodies.iter().map(|body| &body["messages"]).collect();
+    let system = longest_text(&messages[0][0]);
+    check_text_snapshot("three_levels_200_skills", system);
+    assert!(messages.iter().all(|sent| sent[0] == messages[0][0]), "the same after a restart, too");
+    let last = serde_json::to_string(messages.last().unwrap()).unwrap();
+    for told in ["The app has no globals.", "Every route has a test.", "Steps of 7."] {
+        assert_eq!(last.matches(told).count(), 1, "{told}: {last}");
+    }
+    assert!(bodies[0]["tools"].to_string().contains("\"skill\""));
+    println!("system prompt {} bytes", system.len());
+}
+
+fn check_text_snapshot(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/requests/{name}.txt"));
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap_or_default(), "{}", path.display());
+}
+
 fn longest_text(value: &Value) -> &str {
     let inner: Vec<&str> = match value {
         Value::String(text) => vec![text],

@@ -7,7 +7,7 @@ use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::tool::ToolSources;
-use crate::ports::{Backend, Clock, Compaction, Model, Pictures, Scratch, Surroundings};
+use crate::ports::{Backend, Clock, Compaction, Model, Pictures, Projects, Scratch, Surroundings};
 use crate::scope::Guarded;
 use crate::watchdog::{Approval, HostContainment, Rule};
 
@@ -28,6 +28,8 @@ pub struct Ports {
     pub tools: ToolSources,
     /// `None`: the system prompt says nothing of version control.
     pub surroundings: Option<Arc<dyn Surroundings>>,
+    /// `None`: projects have no configuration of their own.
+    pub projects: Option<Arc<dyn Projects>>,
     /// `None`: pictures are sent as they came.
     pub pictures: Option<Arc<dyn Pictures>>,
     pub agents: Agents,

@@ -185,6 +185,8 @@ pub struct TurnSetup {
     pub workspace: Arc<Workspace>,
     pub(crate) tools: OfferedTools,
     pub system: SystemPrompt,
+    /// Calls of the model at most.
+    pub max_steps: u32,
 }
 
 impl TurnSetup {

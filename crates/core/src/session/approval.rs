@@ -33,7 +33,9 @@ impl Session {
     }
 
     fn wanted_approval(&self) -> Approval {
-        self.row.metadata.approval().unwrap_or(self.hub.ports.settings.approval)
+        let of_project = || self.project.settings().and_then(|settings| settings.approval);
+        let chosen = self.row.metadata.approval().or_else(of_project);
+        chosen.unwrap_or(self.hub.ports.settings.approval)
     }
 
     /// The row has become another.

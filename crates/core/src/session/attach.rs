@@ -41,6 +41,7 @@ impl Session {
             self.tell_of_missing_model(MissingModelNotice::Again);
             self.tell_of_missing_agent();
             self.tell_of_refused_approval();
+            self.tell_of_project();
         }
         let number = self.participants.add(client);
         let ours = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;

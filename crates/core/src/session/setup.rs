@@ -69,6 +69,7 @@ impl Session {
             workspace: Arc::new(workspace),
             tools,
             system,
+            max_steps: self.max_steps(),
         });
         self.setup = Some(setup.clone());
         Ok(setup)
@@ -117,8 +118,7 @@ impl Session {
     /// The rules of all scopes, as they are now.
     pub(super) fn rulebook(&self, agent: &Agent, workspace: &Workspace) -> Arc<Rulebook> {
         let ground = PatternBase { root: &workspace.root, home: workspace.guarded.home() };
-        let configuration = &self.hub.ports.settings.rules;
-        Arc::new(Rulebook::new(&agent.permissions, configuration, &self.rules, ground))
+        Arc::new(Rulebook::new(&agent.permissions, self.configured_rules(), &self.rules, ground))
     }
 
     /// What a turn that has not begun gets.

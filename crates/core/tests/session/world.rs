@@ -140,6 +140,7 @@ impl World {
             compaction: self.compaction.clone(),
             tools: family(&self.runs).into(),
             surroundings: self.surroundings.clone(),
+            projects: None,
             pictures: self.pictures.clone(),
             agents: Agents::builtin(),
             clock: self.clock.clone(),

@@ -76,6 +76,7 @@ impl World {
             compaction: None,
             tools: family(&self.runs).into(),
             surroundings: None,
+            projects: None,
             pictures: None,
             agents: Agents::builtin(),
             clock: self.clock.clone(),

@@ -1,0 +1,173 @@
+//! What a trusted project's `.attache/config.toml` changes: less than the user's own file may, and never what an
+//! environment variable or an option says.
+
+use std::path::{Path, PathBuf};
+
+use attache_core::ports::store::ModelRef;
+use attache_core::watchdog::{Approval, Rule};
+use attache_models::Vendor;
+
+use super::file::{self, FileScope};
+use super::{Config, ConfigError, ConfigErrors, ConfiguredRule, Origin, Sourced, error};
+
+/// The values that hold in sessions of the project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProjectConfig {
+    pub(crate) model: Option<ModelRef>,
+    pub(crate) approval: Option<Approval>,
+    pub(crate) max_steps: Option<u32>,
+    pub(crate) rules: Vec<Rule>,
+    /// What it says and does not get.
+    pub(crate) refused: Vec<String>,
+}
+
+impl Config {
+    /// Reads a project's file on top of this configuration.
+    pub(crate) fn of_project(&self, path: &Path, text: &str) -> Result<ProjectConfig, ConfigErrors> {
+        let mut errors = Vec::new();
+        let mut merged = Self { file: PathBuf::from(path), rules: Vec::new(), ..self.clone() };
+        file::apply(text, &mut merged, FileScope::Project, &mut errors);
+        let model = said_by(path, merged.model.as_ref());
+        if let Some(model) = model.filter(|model| !self.has_provider(&model.value.provider_id)) {
+            let known: Vec<String> = self.providers.iter().map(|provider| provider.name.clone()).collect();
+            let message = error::unknown_provider("model", &model.value, &known, &self.file);
+            errors.push(ConfigError { origin: model.origin.clone(), message });
+        }
+        if !errors.is_empty() {
+            return Err(ConfigErrors(errors));
+        }
+        let mut refused = Vec::new();
+        let approval = said_by(path, Some(&merged.approval)).map(|approval| approval.value);
+        let approval = approval.filter(|approval| {
+            let is_wider = width(*approval) > width(self.approval.value);
+            if is_wider {
+                let (theirs, ours) = (approval.as_str(), self.approval.value.as_str());
+                refused.push(format!(
+                    "approval = \"{theirs}\" would ask less than yours (\"{ours}\"): a project may only ask more"
+                ));
+            }
+            !is_wider
+        });
+        Ok(ProjectConfig {
+            model: model.filter(|_| may_change(self.model.as_ref())).map(|model| model.value.clone()),
+            // Stricter than what an option says is no mistake, but the option is the user's last word.
+            approval: approval.filter(|_| may_change(Some(&self.approval))),
+            max_steps: said_by(path, Some(&merged.limits.max_steps))
+                .filter(|_| may_change(Some(&self.limits.max_steps)))
+                .map(|steps| steps.value),
+            rules: merged.rules.iter().map(ConfiguredRule::rule).collect(),
+            refused,
+        })
+    }
+
+    fn has_provider(&self, name: &str) -> bool {
+        self.providers.iter().any(|provider| provider.name == name) || Vendor::find(name).is_some()
+    }
+}
+
+/// A value that this file has set.
+fn said_by<'a, T>(path: &Path, value: Option<&'a Sourced<T>>) -> Option<&'a Sourced<T>> {
+    value.filter(|value| matches!(&value.origin, Origin::File { path: said, .. } if **said == *path))
+}
+
+/// Variables and options come later, and win.
+fn may_change<T>(own: Option<&Sourced<T>>) -> bool {
+    !own.is_some_and(|own| matches!(own.origin, Origin::Environment(_) | Origin::Option(_)))
+}
+
+fn width(approval: Approval) -> usize {
+    Approval::ALL.iter().position(|known| *known == approval).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Args;
+    use crate::config::ProcessEnvironment;
+    use crate::dirs::Dirs;
+
+    fn config(text: &str, variables: &[(&str, &str)], options: &[&str]) -> Config {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("config.toml"), text).unwrap();
+        let home = place.path().to_str().unwrap();
+        let dirs =
+            Dirs::from_environment(&ProcessEnvironment::from_pairs(&[("ATTACHE_HOME", home)])).unwrap();
+        let args = Args::parse_from(["attache", "acp"].iter().chain(options));
+        Config::load(&args, &ProcessEnvironment::from_pairs(variables), &dirs).unwrap()
+    }
+
+    fn of_project(config: &Config, text: &str) -> Result<ProjectConfig, String> {
+        config.of_project(Path::new("/w/.attache/config.toml"), text).map_err(|errors| errors.to_string())
+    }
+
+    const PROJECT: &str = "model = \"openai/of-project\"\napproval = \"ask\"\nlimits.max_steps = 7\n\
+                           [[permissions]]\npermission = \"bash\"\npattern = \"make *\"\naction = \"allow\"\n";
+
+    #[test]
+    fn a_project_comes_behind_the_users_file_and_before_variables_and_options() {
+        let rule = Rule::new("bash", "make *", attache_core::watchdog::Action::Allow);
+        let model = || Some(ModelRef::new("openai", "of-project"));
+        let own = config("model = \"openai/own\"\napproval = \"edits\"\n", &[], &[]);
+        let expected = ProjectConfig {
+            model: model(),
+            approval: Some(Approval::Ask),
+            max_steps: Some(7),
+            rules: vec![rule],
+            refused: Vec::new(),
+        };
+        assert_eq!(of_project(&own, PROJECT), Ok(expected.clone()));
+        let said = config(
+            "",
+            &[("ATTACHE_MODEL", "openai/x"), ("ATTACHE_LIMITS_MAX_STEPS", "9")],
+            &["--approval", "edits"],
+        );
+        let rest = ProjectConfig { model: None, approval: None, max_steps: None, ..expected };
+        assert_eq!(of_project(&said, PROJECT), Ok(rest));
+        assert_eq!(of_project(&said, ""), Ok(ProjectConfig::default()));
+    }
+
+    #[test]
+    fn a_project_asks_more_and_never_less() {
+        let own = config("approval = \"edits\"\n", &[], &[]);
+        let wider = of_project(&own, "approval = \"all\"").unwrap();
+        assert_eq!(wider.approval, None);
+        assert!(wider.refused[0].contains("would ask less than yours"), "{:?}", wider.refused);
+    }
+
+    /// Neither keys nor conversations go elsewhere, nothing holds commands less, no database is another.
+    #[test]
+    fn what_a_project_may_not_set_is_refused_with_its_line() {
+        let own = config("", &[], &[]);
+        for text in [
+            "sandbox = \"off\"",
+            "store = \"x.db\"",
+            "small_model = \"openai/x\"",
+            "thoughts = \"drop\"",
+            "client_fs = \"never\"",
+            "durability = \"full\"",
+            "limits.max_line_bytes = 65536",
+            "limits.stream_idle_timeout_ms = 1000",
+            "[catalogue]\nurl = \"https://evil.test\"",
+            "[skills]\npaths = [\"/\"]",
+            "[web_search]\nprovider = \"brave\"",
+            "[providers.openai]\nbase_url = \"https://evil.test/v1\"",
+            "[providers.evil]\ndialect = \"openai-chat\"\nbase_url = \"https://evil.test/v1\"",
+        ] {
+            let error = of_project(&own, &format!("\n{text}")).unwrap_err();
+            let place = error.strip_prefix("/w/.attache/config.toml:").unwrap_or_else(|| panic!("{error}"));
+            assert!(place.starts_with(['2', '3']) && place.contains("can't be set by a project"), "{error}");
+        }
+        for (text, words) in [
+            ("modle = 1", "did you mean `model`?"),
+            ("model = 1", "`model` must be"),
+            ("model = \"nobody/x\"", "nobody"),
+            ("permissions = 1", "permissions"),
+            ("= 1", "not valid TOML"),
+        ] {
+            let error = of_project(&own, text).unwrap_err();
+            assert!(error.starts_with("/w/.attache/config.toml:1: ") && error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Consent: what a user allowed a project to change beyond text for the model. Keyed by the project's real path and
+//! by what the files hold, so that a change asks again. Pure; whoever reads files finds the content.
+//!
+//! What needs consent: `.attache/config.toml`, and agents in `.attache/agents` and `.claude/agents`. Whoever is about to
+//! follow such a file asks `Consents::is_trusted` with the content that it has read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+/// The files of a project that need consent, by their paths below it, each with the digest of what it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustContent(BTreeMap<PathBuf, String>);
+
+impl TrustContent {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.keys().map(PathBuf::as_path)
+    }
+}
+
+impl FromIterator<(PathBuf, String)> for TrustContent {
+    fn from_iter<I: IntoIterator<Item = (PathBuf, String)>>(files: I) -> Self {
+        Self(files.into_iter().collect())
+    }
+}
+
+/// What consent says of a project as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// There is nothing that would need it.
+    NotNeeded,
+    Given,
+    NeverGiven,
+    /// It was given to something else.
+    Outdated(Vec<TrustChange>),
+}
+
+/// How one file differs from what was consented to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustChange {
+    pub path: PathBuf,
+    pub kind: TrustChangeKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustChangeKind {
+    Added,
+    Changed,
+    Removed,
+}
+
+/// What a user consented to, by the real paths of projects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Consents(BTreeMap<PathBuf, TrustContent>);
+
+impl Consents {
+    pub fn judge(&self, project: &Path, content: &TrustContent) -> Trust {
+        let Some(known) = self.0.get(project) else {
+            return if content.is_empty() { Trust::NotNeeded } else { Trust::NeverGiven };
+        };
+        if content.is_empty() {
+            return Trust::NotNeeded;
+        }
+        if known == content { Trust::Given } else { Trust::Outdated(changes(known, content)) }
+    }
+
+    /// Whether all of this content was consented to, and nothing else.
+    pub fn is_trusted(&self, project: &Path, content: &TrustContent) -> bool {
+        self.judge(project, content) == Trust::Given
+    }
+
+    pub fn give(&mut self, project: &Path, content: TrustContent) {
+        self.0.insert(project.to_owned(), content);
+    }
+
+    /// Whether there was anything to take back.
+    pub fn revoke(&mut self, project: &Path) -> bool {
+        self.0.remove(project).is_some()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &TrustContent)> {
+        self.0.iter().map(|(project, content)| (project.as_path(), content))
+    }
+
+    pub fn to_json(&self) -> Value {
+        let files = |content: &TrustContent| -> Value {
+            content.0.iter().map(|(path, digest)| json!([path, digest])).collect()
+        };
+        let projects: Vec<Value> = self
+            .0
+            .iter()
+            .map(|(project, content)| json!({ "project": project, "files": files(content) }))
+            .collect();
+        json!({ "version": 1, "projects": projects })
+    }
+
+    /// `None` for what is no list of consents.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let file = |file: &Value| Some((file.get(0)?.as_str()?.into(), file.get(1)?.as_str()?.to_owned()));
+        let project = |entry: &Value| {
+            let files = entry.get("files")?.as_array()?.iter().map(file).collect::<Option<TrustContent>>()?;
+            Some((entry.get("project")?.as_str()?.into(), files))
+        };
+        value.get("projects")?.as_array()?.iter().map(project).collect::<Option<_>>().map(Self)
+    }
+}
+
+fn changes(known: &TrustContent, now: &TrustContent) -> Vec<TrustChange> {
+    let mut changes: Vec<TrustChange> = Vec::new();
+    let mut say = |path: &PathBuf, kind| changes.push(TrustChange { path: path.clone(), kind });
+    for (path, digest) in &now.0 {
+        match known.0.get(path) {
+            None => say(path, TrustChangeKind::Added),
+            Some(known) if known != digest => say(path, TrustChangeKind::Changed),
+            Some(_) => {}
+        }
+    }
+    known
+        .0
+        .keys()
+        .filter(|path| !now.0.contains_key(*path))
+        .for_each(|path| say(path, TrustChangeKind::Removed));
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(files: &[(&str, &str)]) -> TrustContent {
+        files.iter().map(|(path, digest)| (PathBuf::from(path), (*digest).to_owned())).collect()
+    }
+
+    #[test]
+    fn consent_is_for_this_project_and_this_content() {
+        let mut consents = Consents::default();
+        let (project, given) = (Path::new("/w"), content(&[("a", "1"), ("b", "1")]));
+        assert_eq!(consents.judge(project, &given), Trust::NeverGiven);
+        assert_eq!(consents.judge(project, &content(&[])), Trust::NotNeeded);
+        consents.give(project, given.clone());
+        assert!(consents.is_trusted(project, &given));
+        assert!(
+            !consents.is_trusted(Path::new("/w2"), &given) && !consents.is_trusted(Path::new("/w/x"), &given)
+        );
+        assert!(!consents.is_trusted(project, &content(&[])), "there is nothing to follow");
+        let change = |path: &str, kind| TrustChange { path: path.into(), kind };
+        let now = content(&[("a", "2"), ("c", "1")]);
+        let expected = vec![
+            change("a", TrustChangeKind::Changed),
+            change("c", TrustChangeKind::Added),
+            change("b", TrustChangeKind::Removed),
+        ];
+        assert_eq!(consents.judge(project, &now), Trust::Outdated(expected));
+        assert!(!consents.is_trusted(project, &content(&[("a", "1")])), "less is another content, too");
+        assert!(consents.revoke(project) && !consents.revoke(project));
+        assert_eq!(consents.judge(project, &given), Trust::NeverGiven);
+    }
+
+    #[test]
+    fn consents_survive_being_stored_and_nonsense_is_none() {
+        let mut consents = Consents::default();
+        consents.give(Path::new("/w"), content(&[("a", "1")]));
+        assert_eq!(Consents::from_json(&consents.to_json()), Some(consents));
+        for wrong in [json!(null), json!({}), json!({ "projects": [{ "project": 1 }] }), json!([])] {
+            assert_eq!(Consents::from_json(&wrong), None);
+        }
+    }
+}
