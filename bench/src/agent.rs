@@ -109,6 +109,25 @@ impl Home {
         Ok(agent)
     }
 
+    /// Instructions at three levels, and so many skills in the workspace.
+    pub(crate) fn write_skills(&self, count: usize) -> Result<()> {
+        let work = self.path("work");
+        for directory in [self.path("home"), work.clone(), work.join("app")] {
+            fs::create_dir_all(&directory)?;
+            fs::write(directory.join("AGENTS.md"), "Use tabs.\n".repeat(50))?;
+        }
+        for number in 0..count {
+            let directory = work.join(format!(".agents/skills/skill-{number}"));
+            fs::create_dir_all(&directory)?;
+            let text = format!(
+                "---\nname: skill-{number}\ndescription: Does {number}.\n---\n{}",
+                "A step.\n".repeat(200)
+            );
+            fs::write(directory.join("SKILL.md"), text)?;
+        }
+        Ok(())
+    }
+
     /// What the agents said besides the protocol.
     pub(crate) fn errors(&self) -> String {
         let text = fs::read_to_string(self.path("stderr.log")).unwrap_or_default();

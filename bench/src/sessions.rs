@@ -17,7 +17,10 @@ pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
     let home = place.home()?;
     starts(place, &home, table)?;
     let floor = Floor::measure(place)?;
-    new_sessions(&home, floor, table)?;
+    new_sessions(&home, "session/new", floor, table)?;
+    let knowing = place.home()?;
+    knowing.write_skills(SKILLS)?;
+    new_sessions(&knowing, "session/new, 3 AGENTS.md and 200 skills", floor, table)?;
     memory(place, table)?;
     short_turns(&home, floor, table)
 }
@@ -55,7 +58,10 @@ fn starts(place: &Place, home: &Home, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-fn new_sessions(home: &Home, floor: Floor, table: &mut Table) -> Result<()> {
+/// Skills of a project that has many.
+const SKILLS: usize = 200;
+
+fn new_sessions(home: &Home, figure: &str, floor: Floor, table: &mut Table) -> Result<()> {
     let mut agent = home.start()?;
     let mut times = Vec::new();
     for _ in 0..NEW_SESSIONS {
@@ -63,7 +69,7 @@ fn new_sessions(home: &Home, floor: Floor, table: &mut Table) -> Result<()> {
     }
     agent.finish()?;
     table.push(Row {
-        figure: "session/new".into(),
+        figure: figure.into(),
         unit: "ms",
         value: median_ms(&times)?,
         limit: floor.of_commits(COMMITS_OF_A_SESSION),

@@ -2,10 +2,11 @@
 //! variables, then options; later wins. Reads all of it once, before anything starts; opens no provider, no
 //! database and looks for no key.
 //!
-//! A project's own `.attache/config.toml` comes between the user's file and the variables, in sessions of that project
-//! and only with the user's consent (`project`). The variable of a key is `ATTACHE_` and the key in capitals with `_` for each dot:
-//! `limits.max_steps` is `ATTACHE_LIMITS_MAX_STEPS`. An empty variable counts as unset. Providers are
-//! configured in the file, except that `<PROVIDER>_BASE_URL` gives a known vendor its address.
+//! A project's own `.attache/config.toml` comes between the user's file and the variables, in sessions of that
+//! project and only with the user's consent (`project`). The variable of a key is `ATTACHE_` and the key in
+//! capitals with `_` for each dot: `limits.max_steps` is `ATTACHE_LIMITS_MAX_STEPS`. An empty variable counts
+//! as unset. Providers are configured in the file, except that `<PROVIDER>_BASE_URL` gives a known vendor its
+//! address.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The projects of this machine: which of their files need consent, what was consented to, and what follows from
-//! that for their sessions.
+//! The projects of this machine: which of their files need consent, what was consented to, and what follows
+//! from that for their sessions.
 
 use std::io;
 use std::path::{Path, PathBuf};

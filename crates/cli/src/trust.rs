@@ -1,4 +1,5 @@
-//! `attache trust`: shows what a project wants to change beyond text for the model, and keeps the user's consent.
+//! `attache trust`: shows what a project wants to change beyond text for the model, and keeps the user's
+//! consent.
 
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};

@@ -119,8 +119,8 @@ fn place_holder(text: &str) -> Option<TemplatePlace> {
     is_alone.then_some(TemplatePlace::Word(number as usize))
 }
 
-/// Words as they were typed; quotes hold several together. A quote inside a word is a letter like others, and one
-/// without an end holds the rest.
+/// Words as they were typed; quotes hold several together. A quote inside a word is a letter like others, and
+/// one without an end holds the rest.
 fn words(arguments: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = arguments.trim_start();

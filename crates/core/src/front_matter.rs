@@ -1,5 +1,6 @@
-//! Front matter: the `---` block of `key: value` lines at the top of a Markdown file. Reads the part of YAML that
-//! such files use, line by line; what it does not understand of a key that nobody asks for does no harm. Pure.
+//! Front matter: the `---` block of `key: value` lines at the top of a Markdown file. Reads the part of YAML
+//! that such files use, line by line; what it does not understand of a key that nobody asks for does no harm.
+//! Pure.
 
 use thiserror::Error;
 

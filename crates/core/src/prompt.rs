@@ -39,11 +39,13 @@ pub enum Arrival {
 
 /// The text of a prompt as one string: text parts, and what commands stand for, joined by blank lines.
 pub fn text_of(parts: &[Part]) -> String {
-    let text = |part| match part {
-        &Part::Text { ref text, .. } => Some(text.as_str()),
-        part => slash_commands::expansion(part),
-    };
-    parts.iter().filter_map(text).collect::<Vec<_>>().join("\n\n")
+    fn said(part: &Part) -> Option<&str> {
+        match part {
+            Part::Text { text, .. } => Some(text),
+            other => slash_commands::expansion(other),
+        }
+    }
+    parts.iter().filter_map(said).collect::<Vec<_>>().join("\n\n")
 }
 
 /// What a `file:` or `zed:` address is called: the last segment of its path, with query and fragment as they

@@ -1,10 +1,10 @@
 //! Slash commands: a prompt that begins with `/name` of a known command. Some are run by the session and never
-//! sent to a model; others stand for a longer prompt, which the model gets in their place. One of an unknown name
-//! is text like any other.
+//! sent to a model; others stand for a longer prompt, which the model gets in their place. One of an unknown
+//! name is text like any other.
 //!
-//! A command is recognised before its message is admitted and stored as `data-command {name, arguments, text}` in
-//! the place of the text; with `expansion` where it stands for a prompt, and with `agent` and `model` where others
-//! than the session's own answer it. One that is run has its turn as any prompt, so that the order of a
+//! A command is recognised before its message is admitted and stored as `data-command {name, arguments, text}`
+//! in the place of the text; with `expansion` where it stands for a prompt, and with `agent` and `model` where
+//! others than the session's own answer it. One that is run has its turn as any prompt, so that the order of a
 //! conversation holds for commands too; its answer is a message of its own, which no model is shown. What each
 //! does is in `session::commands`.
 

@@ -14,8 +14,8 @@ pub struct SystemPrompt {
     pub digest: String,
 }
 
-/// Sections in order: agent prompt, project instructions, skill index, environment, what holds commands and what
-/// asks. A section without content is left out. Tools describe themselves in their schemas.
+/// Sections in order: agent prompt, project instructions, skill index, environment, what holds commands and
+/// what asks. A section without content is left out. Tools describe themselves in their schemas.
 pub fn assemble(
     agent: &Agent,
     instructions: &ProjectInstructions,

@@ -1,8 +1,8 @@
-//! Consent: what a user allowed a project to change beyond text for the model. Keyed by the project's real path and
-//! by what the files hold, so that a change asks again. Pure; whoever reads files finds the content.
+//! Consent: what a user allowed a project to change beyond text for the model. Keyed by the project's real
+//! path and by what the files hold, so that a change asks again. Pure; whoever reads files finds the content.
 //!
-//! What needs consent: `.attache/config.toml`, and agents in `.attache/agents` and `.claude/agents`. Whoever is about to
-//! follow such a file asks `Consents::is_trusted` with the content that it has read.
+//! What needs consent: `.attache/config.toml`, and agents in `.attache/agents` and `.claude/agents`. Whoever
+//! is about to follow such a file asks `Consents::is_trusted` with the content that it has read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

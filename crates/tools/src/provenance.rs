@@ -1,5 +1,5 @@
-//! Whose files may become part of a prompt unasked. Whoever made a repository chose its files and links: nothing
-//! outside of the roots, hidden or kept by a rule does.
+//! Whose files may become part of a prompt unasked. Whoever made a repository chose its files and links:
+//! nothing outside of the roots, hidden or kept by a rule does.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

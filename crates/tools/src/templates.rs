@@ -33,13 +33,13 @@ impl<'a> TemplateReader<'a> {
 
     pub(crate) fn place(&mut self, place: &KnowledgePlace, source: TemplateSource) {
         if let Ok(of) = place.of.canonicalize() {
-            let walk = Walk { place, of: &of, source };
+            let walk = TemplateWalk { place, of: &of, source };
             self.directory(&place.directory, "", walk, TEMPLATE_DEPTH);
         }
     }
 
     /// The files of a directory by their names, then what is below it.
-    fn directory(&mut self, directory: &Path, prefix: &str, walk: Walk<'_>, depth: usize) {
+    fn directory(&mut self, directory: &Path, prefix: &str, walk: TemplateWalk<'_>, depth: usize) {
         let Ok(entries) = directory.read_dir() else { return };
         let mut paths: Vec<PathBuf> = entries.take(TEMPLATES).flatten().map(|entry| entry.path()).collect();
         paths.sort();
@@ -56,7 +56,7 @@ impl<'a> TemplateReader<'a> {
         }
     }
 
-    fn file(&mut self, path: &Path, prefix: &str, walk: Walk<'_>) {
+    fn file(&mut self, path: &Path, prefix: &str, walk: TemplateWalk<'_>) {
         let Ok(real) = path.canonicalize() else { return };
         if !self.seen.insert(real.clone()) {
             return;
@@ -87,7 +87,7 @@ impl<'a> TemplateReader<'a> {
 
 /// What all files below one place have in common.
 #[derive(Clone, Copy, Debug)]
-struct Walk<'a> {
+struct TemplateWalk<'a> {
     place: &'a KnowledgePlace,
     of: &'a Path,
     source: TemplateSource,

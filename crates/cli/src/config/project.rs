@@ -1,5 +1,5 @@
-//! What a trusted project's `.attache/config.toml` changes: less than the user's own file may, and never what an
-//! environment variable or an option says.
+//! What a trusted project's `.attache/config.toml` changes: less than the user's own file may, and never what
+//! an environment variable or an option says.
 
 use std::path::{Path, PathBuf};
 

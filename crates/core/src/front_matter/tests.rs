@@ -1,3 +1,5 @@
+//! What files hold at their top, understood or refused with the line.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -37,8 +37,8 @@ pub trait Surroundings: Send + Sync + Debug {
     /// when that can't be found out safely and soon. No turn waits for it.
     fn uncommitted(&self, workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>>;
 
-    /// The skills and commands of user and project. Asked once per session and process; the first turn waits for
-    /// it.
+    /// The skills and commands of user and project. Asked once per session and process; the first turn waits
+    /// for it.
     fn knowledge(
         &self,
         _workspace: Arc<Workspace>,

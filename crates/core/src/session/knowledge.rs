@@ -1,5 +1,5 @@
-//! What files of the user and of the project add to a session: skills and slash commands. Looked for once, while
-//! the user still writes the first prompt; what changes later is seen when the session is opened again.
+//! What files of the user and of the project add to a session: skills and slash commands. LookResult for once,
+//! while the user still writes the first prompt; what changes later is seen when the session is opened again.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ pub(crate) enum Knowing {
 }
 
 /// A task that crashed has found nothing.
-type Looked = Result<FoundKnowledge, JoinError>;
+type LookResult = Result<FoundKnowledge, JoinError>;
 
 impl Knowing {
     /// Waits for the look to come back; for ever when there is none.
-    pub(crate) async fn found(&mut self) -> Looked {
+    pub(crate) async fn found(&mut self) -> LookResult {
         match self {
             Self::Looking(looking) => looking.await,
             Self::NotAsked | Self::Known => pending().await,
@@ -74,7 +74,7 @@ impl Session {
         }
     }
 
-    pub(super) fn take_knowledge(&mut self, found: Looked) {
+    pub(super) fn take_knowledge(&mut self, found: LookResult) {
         self.knowing = Knowing::Known;
         let found = found.unwrap_or_else(|error| {
             tracing::warn!(%error, "looking for skills and commands crashed");

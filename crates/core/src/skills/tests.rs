@@ -1,3 +1,5 @@
+//! The index of skills, and what makes a file one.
+
 use super::*;
 
 fn skill(name: &str, description: &str) -> Arc<Skill> {
