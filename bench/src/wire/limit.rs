@@ -134,6 +134,18 @@ impl Blobs for NoBlobs {
     fn get(&self, _: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
         Box::pin(async { Ok(None) })
     }
+    fn share(&self, _from: &SessionId, _with: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn bytes_of(&self, _session: &SessionId) -> BoxFuture<'static, StoreResult<u64>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn delete_session(&self, _: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
         Box::pin(async { Ok(()) })
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use attache_core::export::Format;
+use attache_core::hub::ForkPoint;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::prompt::Prompt;
 use attache_rpc::ErrorObject;
@@ -37,7 +38,7 @@ pub enum ClientRequest {
     NewSession(Workplace),
     LoadSession { session_id: SessionId, workplace: Workplace },
     ResumeSession { session_id: SessionId, workplace: Workplace },
-    ForkSession { session_id: SessionId, workplace: Workplace },
+    ForkSession { session_id: SessionId, point: ForkPoint, workplace: Workplace },
     ListSessions(ListSessions),
     DeleteSession { session_id: SessionId },
     CloseSession { session_id: SessionId },
@@ -47,6 +48,8 @@ pub enum ClientRequest {
     Status { session_id: SessionId },
     Export { session_id: SessionId, format: Format },
     Compact { session_id: SessionId, keep: String },
+    Rewind { session_id: SessionId, message_id: MessageId },
+    Unrewind { session_id: SessionId },
     QueueList { session_id: SessionId },
     QueueCancel { session_id: SessionId, message_id: MessageId },
     QueueEdit { session_id: SessionId, message_id: MessageId, prompt: Prompt },
@@ -112,8 +115,10 @@ pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequ
         },
         "session/fork" => |mut params| {
             let session_id = session_id(&mut params)?;
+            let point = prompt::named_message(&mut params)?.map_or(ForkPoint::End, ForkPoint::Message);
             Ok(ClientRequest::ForkSession {
                 session_id,
+                point,
                 workplace: workplace(&mut params, McpServers::Optional)?,
             })
         },
@@ -150,6 +155,14 @@ fn extension(method: &str) -> Option<ReadParams> {
             let keep = params.optional("keep").map_or_else(|| Ok(String::new()), Field::string)?;
             Ok(ClientRequest::Compact { session_id, keep })
         },
+        "_attache/session/rewind" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            let message_id = prompt::message_id(params.required("messageId")?)?;
+            Ok(ClientRequest::Rewind { session_id, message_id })
+        },
+        "_attache/session/unrewind" => {
+            |mut params| Ok(ClientRequest::Unrewind { session_id: session_id(&mut params)? })
+        }
         "_attache/queue/list" => {
             |mut params| Ok(ClientRequest::QueueList { session_id: session_id(&mut params)? })
         }

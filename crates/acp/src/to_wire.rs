@@ -16,6 +16,7 @@ mod fit;
 mod legible;
 mod line;
 mod questions;
+mod rewinds;
 mod selection;
 mod tool;
 
@@ -25,6 +26,7 @@ pub use answers::{
 };
 pub use commands::write_commands;
 pub use questions::{NO_CHOICE, choice_id, choice_request, field_name, fits_options, form_request};
+pub use rewinds::{rewind_result, unrewind_result};
 pub use selection::{
     APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes,
 };

@@ -166,6 +166,9 @@ async fn keep_scratch_small(hub: Hub) {
         if let Err(error) = hub.remove_old_scratch().await {
             tracing::warn!(%error, "old scratch directories stay");
         }
+        if let Err(error) = hub.remove_old_snapshots().await {
+            tracing::warn!(%error, "old snapshots of files stay");
+        }
         tokio::time::sleep(NEXT_LOOK_AT_SCRATCH).await;
     }
 }

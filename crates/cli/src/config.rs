@@ -82,6 +82,8 @@ pub(crate) struct Config {
     /// Whether editors read, write and run themselves what they offer to.
     pub(crate) client_fs: Sourced<ClientFs>,
     pub(crate) durability: Sourced<Durability>,
+    /// Whether contents of files are kept before tools change them.
+    pub(crate) snapshots: Sourced<bool>,
     pub(crate) limits: Limits,
     /// Where `attache models refresh` gets its data.
     pub(crate) catalogue_url: Sourced<String>,
@@ -197,6 +199,7 @@ impl Config {
             thoughts: default(Thoughts::Show),
             client_fs: default(ClientFs::Auto),
             durability: default(Durability::Normal),
+            snapshots: default(true),
             limits: Limits {
                 max_steps: default(limits::MAX_STEPS),
                 max_line_bytes: default(limits::MAX_LINE_BYTES),

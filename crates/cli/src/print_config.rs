@@ -39,6 +39,7 @@ pub(crate) fn text(sources: &Sources) -> String {
     page.entry("thoughts", config.thoughts.value.as_str(), &config.thoughts.origin);
     page.entry("client_fs", config.client_fs.value.as_str(), &config.client_fs.origin);
     page.entry("durability", config.durability.value.as_str(), &config.durability.origin);
+    page.entry("snapshots", config.snapshots.value, &config.snapshots.origin);
     page.limits(&config.limits);
     page.line("\n[catalogue]");
     page.entry("url", config.catalogue_url.value.as_str(), &config.catalogue_url.origin);

@@ -11,13 +11,13 @@ use attache_core::agents::{Agents, DEFAULT_AGENT};
 use attache_core::compactor::Compactor;
 use attache_core::hub::{Hub, People, Ports, Settings};
 use attache_core::ids::Ids;
-use attache_core::ports::Clock;
+use attache_core::ports::{Clock, FileMover};
 use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Containment, HostContainment};
 use attache_models::Http;
 use attache_sandbox::LazySandbox;
 use attache_store::{FileBlobs, ReadOnlyStore, SqliteStore, StoreLocation};
-use attache_tools::{Equipment, MachineSurroundings, ScratchDirectories};
+use attache_tools::{Equipment, FileTurns, MachineSurroundings, ScratchDirectories, SnapshotMover};
 use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
@@ -118,6 +118,8 @@ impl Setup {
         let small_model = small_model.map(|model| model.value.clone());
         let compactor =
             Compactor { model: model.clone(), blobs: blobs.clone(), small_model: small_model.clone() };
+        let turns = FileTurns::default();
+        let mover = SnapshotMover::new(&turns);
         let hub = Hub::new(Ports {
             leases: Arc::new(store.clone()),
             blobs,
@@ -125,9 +127,10 @@ impl Setup {
             backend: Arc::new(NativeBackend),
             model,
             compaction: Some(Arc::new(compactor)),
-            tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search }).into(),
+            tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search, turns }).into(),
             surroundings: Some(Arc::new(surroundings)),
             projects: Some(Arc::new(projects)),
+            files: config.snapshots.value.then(|| Arc::new(mover) as Arc<dyn FileMover>),
             pictures: Some(Arc::new(attache_tools::PictureFitter::default())),
             agents,
             ids: Arc::new(Ids::new(clock.clone(), seed)),

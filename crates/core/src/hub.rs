@@ -38,6 +38,8 @@ pub use removal::StoredSessions;
 pub use settings::{People, Ports, Settings};
 pub use stored::FoundSession;
 
+pub use crate::fork::ForkPoint;
+
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum HubError {
     #[error("there is no session {0}")]
@@ -353,6 +355,16 @@ impl Hub {
 
     /// Copies the visible messages of a session into a new one; refused while a turn is under way.
     pub async fn fork(&self, id: &SessionId, new: NewSession) -> Result<SessionHandle, HubError> {
+        self.fork_at(id, &ForkPoint::End, new).await
+    }
+
+    /// The same up to a point.
+    pub async fn fork_at(
+        &self,
+        id: &SessionId,
+        point: &ForkPoint,
+        new: NewSession,
+    ) -> Result<SessionHandle, HubError> {
         let stored = self.shared.ports.store.session(id).await?;
         let live = stored.is_some_and(|record| record.live_run.is_some() && record.owner != Owner::Other);
         if live || self.living(id).is_some() {
@@ -363,7 +375,7 @@ impl Hub {
             }
         }
         let additional = new.additional.clone();
-        let copy = crate::fork::copy(&self.shared.ports, id, new).await?;
+        let copy = crate::fork::copy(&self.shared.ports, id, point, new).await?;
         self.open_in(&copy, &additional).await
     }
 

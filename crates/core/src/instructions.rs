@@ -136,6 +136,8 @@ impl FileDigest {
 pub struct ToldInstructions {
     /// In the system prompt.
     pub captured: ProjectInstructions,
+    /// As they were when the system prompt was made; of the whole texts, like `last`.
+    first: Vec<FileDigest>,
     /// As user messages told it since; of the whole texts, since another model has room for more or less.
     last: Vec<FileDigest>,
 }
@@ -145,7 +147,7 @@ impl ToldInstructions {
     pub fn first(found: ProjectInstructions, tokens: u64) -> (Self, Vec<PathBuf>) {
         let last = FileDigest::all(&found);
         let (captured, cut) = found.within(tokens);
-        (Self { captured, last }, cut)
+        (Self { captured, first: last.clone(), last }, cut)
     }
 
     /// What user messages told is no longer sent. A file that the system prompt has only in part is told again.
@@ -160,9 +162,17 @@ impl ToldInstructions {
         Some(news)
     }
 
+    /// What user messages told since the beginning may not be in the conversation any more: it is told again.
+    pub fn forget_news(&mut self) {
+        self.last = self.first.clone();
+    }
+
     pub fn to_json(&self) -> Value {
-        let last: Vec<_> = self.last.iter().map(|told| json!([told.path, told.digest])).collect();
-        json!({ "captured": self.captured.to_json(), "last": last })
+        let listed = |told: &[FileDigest]| {
+            told.iter().map(|told| json!([told.path, told.digest])).collect::<Vec<_>>()
+        };
+        let (first, last) = (listed(&self.first), listed(&self.last));
+        json!({ "captured": self.captured.to_json(), "first": first, "last": last })
     }
 
     pub fn from_json(value: &Value) -> Option<Self> {
@@ -170,8 +180,13 @@ impl ToldInstructions {
             let (path, digest) = (told.get(0)?.as_str()?.into(), told.get(1)?.as_str()?.to_owned());
             Some(FileDigest { path, digest })
         };
-        let last = value.get("last")?.as_array()?.iter().map(told).collect::<Option<_>>()?;
-        Some(Self { captured: ProjectInstructions::from_json(value.get("captured")?)?, last })
+        let listed = |key: &str| {
+            value.get(key)?.as_array()?.iter().map(told).collect::<Option<Vec<_>>>()
+        };
+        let last = listed("last")?;
+        // A row from before there was such a thing has only the last.
+        let first = listed("first").unwrap_or_else(|| last.clone());
+        Some(Self { captured: ProjectInstructions::from_json(value.get("captured")?)?, first, last })
     }
 }
 

@@ -199,3 +199,27 @@ pub const ALWAYS_NAME_CHARACTERS: usize = 100;
 
 /// Rules one "always" answer may make: more of them nobody reads in the name of an option.
 pub const ALWAYS_RULES: usize = 8;
+
+/// Rewinds of one session that can be taken back one after the other: nobody remembers more, and they are kept
+/// on its row.
+pub const REWINDS_KEPT: usize = 64;
+
+/// Prompts that `/rewind` and `/fork` list: what fits a screen.
+pub const PROMPTS_LISTED: usize = 10;
+
+/// What such a list shows of a prompt.
+pub const LISTED_PROMPT_CHARACTERS: usize = 80;
+
+/// Messages that are looked through for a prompt that is no command; so many commands in a row are a script.
+pub const PROMPTS_LOOKED_AT: usize = 200;
+
+/// Largest content that is kept before a call changes it: larger files are data that something else makes, and
+/// copying one takes longer than the change.
+pub const SNAPSHOT_FILE_BYTES: usize = 16 * 1024 * 1024;
+
+/// All contents that are kept for one session: months of edits of source code, and no more than a browser's
+/// cache.
+pub const SNAPSHOT_SESSION_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How long contents are kept after the session last kept one: who comes back later finds other files anyway.
+pub const SNAPSHOT_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);

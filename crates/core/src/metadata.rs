@@ -13,6 +13,7 @@ use crate::environment::ToldEnvironment;
 use crate::ids::CallId;
 use crate::instructions::ToldInstructions;
 use crate::ports::model::Usage;
+use crate::rewind::{MovingFiles, RewindLayer};
 use crate::turn::TurnEnd;
 use crate::watchdog::Approval;
 
@@ -48,6 +49,8 @@ impl SessionMeta {
     const SKILL_INDEX: &str = "skill_index";
     const ADDITIONAL_DIRECTORIES: &str = "additional_directories";
     const GRANTED_DIRECTORIES: &str = "granted_directories";
+    const REWINDS: &str = "rewinds";
+    const MOVING_FILES: &str = "moving_files";
 
     pub fn title(&self) -> Option<&str> {
         self.0.get(Self::TITLE)?.as_str()
@@ -60,6 +63,32 @@ impl SessionMeta {
 
     pub fn set_title(&mut self, title: &str) {
         self.0.insert(Self::TITLE.into(), json!(title));
+    }
+
+    /// A null as a patch: it is to be named anew.
+    pub fn forget_title(&mut self) {
+        self.0.insert(Self::TITLE.into(), Value::Null);
+    }
+
+    /// What was rewound and can still be brought back, the first rewind first.
+    pub fn rewinds(&self) -> Vec<RewindLayer> {
+        read(self.0.get(Self::REWINDS)).unwrap_or_default()
+    }
+
+    /// None at all is a null.
+    pub fn set_rewinds(&mut self, layers: &[RewindLayer]) {
+        let listed = if layers.is_empty() { Value::Null } else { json!(layers) };
+        self.0.insert(Self::REWINDS.into(), listed);
+    }
+
+    /// The files that were being moved back or forth when this was last written.
+    pub fn moving_files(&self) -> Option<MovingFiles> {
+        read(self.0.get(Self::MOVING_FILES))
+    }
+
+    /// None is a null.
+    pub fn set_moving_files(&mut self, moving: Option<&MovingFiles>) {
+        self.0.insert(Self::MOVING_FILES.into(), json!(moving));
     }
 
     /// The agent that was chosen, if another than the session began with.
@@ -133,21 +162,22 @@ impl SessionMeta {
 }
 
 impl MessageMeta {
-    /// Public like the two below: a store that looks for such messages names the keys in its queries.
+    /// Public like those below: a store that looks for such messages names the keys in its queries.
     pub const QUEUED_AT: &str = "queued_at";
     pub const QUEUE_CANCELED_AT: &str = "queue_canceled_at";
     pub const SYSTEM_PROMPT_DIGEST: &str = "system_prompt_digest";
     const QUEUE_ENQUEUED_AT: &str = "queue_enqueued_at";
     const SCHEMA_VERSION: &str = "schema_version";
-    const HIDDEN_AT: &str = "hidden_at";
+    pub const HIDDEN_AT: &str = "hidden_at";
+    pub const SNAPSHOT_ID: &str = "snapshot_id";
+    pub const USAGE: &str = "usage";
+    pub const COST_USD: &str = "cost_usd";
     const AGENT: &str = "agent";
     const MODEL: &str = "model";
     const TURN_END: &str = "turn_end";
     const REFUSED: &str = "refused";
     const RESULTS_LEFT_OUT: &str = "results_left_out";
     const ANSWERS_COMMAND: &str = "answers_command";
-    const USAGE: &str = "usage";
-    const COST_USD: &str = "cost_usd";
 
     /// Of a message that a person sends.
     pub fn of_prompt() -> Self {
@@ -190,6 +220,25 @@ impl MessageMeta {
 
     pub fn is_hidden(&self) -> bool {
         self.is_set(Self::HIDDEN_AT)
+    }
+
+    /// When it was hidden.
+    pub fn hidden_at(&self) -> Option<i64> {
+        self.0.get(Self::HIDDEN_AT)?.as_i64()
+    }
+
+    /// A null as a patch: it is visible again.
+    pub fn set_hidden_at(&mut self, hidden_at: Option<i64>) {
+        self.0.insert(Self::HIDDEN_AT.into(), json!(hidden_at));
+    }
+
+    /// Whether its calls left snapshots of files: the call that made the first.
+    pub fn snapshot_id(&self) -> Option<&str> {
+        self.0.get(Self::SNAPSHOT_ID)?.as_str()
+    }
+
+    pub fn set_snapshot_id(&mut self, call: &CallId) {
+        self.0.insert(Self::SNAPSHOT_ID.into(), json!(call));
     }
 
     pub fn set_agent(&mut self, agent: &str) {
@@ -268,6 +317,11 @@ impl MessageMeta {
     }
 }
 
+/// What is there in a shape that we know.
+fn read<T: serde::de::DeserializeOwned>(value: Option<&Value>) -> Option<T> {
+    T::deserialize(value?).ok()
+}
+
 /// What both kinds share.
 macro_rules! stored_as_object {
     ($meta:ty) => {
@@ -279,6 +333,11 @@ macro_rules! stored_as_object {
 
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()
+            }
+
+            /// Takes over every key of another patch, nulls included.
+            pub fn set_all(&mut self, patch: &Self) {
+                self.0.extend(patch.0.clone());
             }
 
             /// Applies a patch.

@@ -29,8 +29,10 @@ use crate::session::run::Running;
 use crate::session::surroundings::Uncommitted;
 use crate::session::title::Titling;
 use crate::session::waiting::PromptQueue;
+use crate::rewind::{Rewound, Unrewound};
 use crate::skills::Skills;
 use crate::slash_commands::{KnownCommands, SlashCommands};
+use crate::snapshot::SnapshotShelf;
 use crate::toolbox::Toolbox;
 use crate::turn::usage::SessionCost;
 use crate::watchdog::{Approval, Rules};
@@ -52,11 +54,13 @@ mod participants;
 mod project;
 pub(crate) mod queue;
 mod recover;
+mod rewind;
 mod run;
 mod setup;
 mod surroundings;
 mod take_in;
 mod title;
+pub(crate) mod turning_back;
 mod waiting;
 
 /// What the client of a prompt does itself for its turn, if anything.
@@ -122,6 +126,16 @@ pub(crate) enum SessionCommand {
         prompt: Prompt,
         reply: Reply<()>,
     },
+    /// Hides a prompt and everything behind it. The client has a side of its own for files.
+    Rewind {
+        message_id: MessageId,
+        client: Option<Arc<dyn Client>>,
+        reply: Reply<Rewound>,
+    },
+    Unrewind {
+        client: Option<Arc<dyn Client>>,
+        reply: Reply<Unrewound>,
+    },
     Notice {
         severity: &'static str,
         title: String,
@@ -165,6 +179,10 @@ pub(crate) struct Session {
     titling: Titling,
     /// The model that is missed, once everybody was told so.
     missed: Option<ModelRef>,
+    /// Where contents of files are kept; `None` on a host without snapshots.
+    snapshots: Option<Arc<SnapshotShelf>>,
+    /// Messages were hidden or shown while a command held the conversation.
+    stale_history: bool,
     /// Digest of the system prompt that is known to be stored.
     stored_prompt: Option<String>,
     participants: Participants,
@@ -193,6 +211,8 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         ports.clock.clone(),
         ports.ids.clone(),
     );
+    let shelf = || Arc::new(SnapshotShelf::new(ports.blobs.clone(), &id));
+    let snapshots = ports.files.as_ref().map(|_| shelf());
     let mut session = Session {
         id,
         rules: Rules::default(),
@@ -218,6 +238,8 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         unstored: SessionMeta::default(),
         titling: Titling::default(),
         missed: None,
+        snapshots,
+        stale_history: false,
         stored_prompt: None,
         participants: Participants::default(),
         status: SessionStatus::idle(),
@@ -316,6 +338,16 @@ impl Session {
             SessionCommand::QueueEdit { message_id, prompt, reply } => {
                 let edited = self.queue_edit(&message_id, prompt).await;
                 answer(reply, edited);
+            }
+            SessionCommand::Rewind { message_id, client, reply } => {
+                let client = client.and_then(|client| client.delegate());
+                let rewound = self.rewind(&message_id, client).await;
+                answer(reply, rewound);
+            }
+            SessionCommand::Unrewind { client, reply } => {
+                let client = client.and_then(|client| client.delegate());
+                let unrewound = self.unrewind(client).await;
+                answer(reply, unrewound);
             }
             SessionCommand::Notice { severity, title, description } => {
                 self.notice(severity, title, description).await

@@ -19,7 +19,7 @@ use crate::limits::COMMANDS_WAIT;
 use crate::part::Part;
 use crate::ports::{BoxFuture, FoundKnowledge};
 use crate::prompt::Prompt;
-use crate::session::{Session, commands};
+use crate::session::{Session, commands, turning_back};
 use crate::skills::Skill;
 
 /// The name of the part.
@@ -130,6 +130,27 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
             Some("level"),
             "Show or choose how much the model thinks",
             |session, arguments| Box::pin(commands::thought(session, arguments)),
+        ),
+        SlashCommand::new(
+            "undo",
+            None,
+            "Take back the last turn, with what tools did to files",
+            |session, arguments| Box::pin(turning_back::undo(session, arguments)),
+        ),
+        SlashCommand::new("redo", None, "Bring back what was taken back", |session, arguments| {
+            Box::pin(turning_back::redo(session, arguments))
+        }),
+        SlashCommand::new(
+            "rewind",
+            Some("prompt"),
+            "List the last prompts, or go back to before one of them",
+            |session, arguments| Box::pin(turning_back::rewind(session, arguments)),
+        ),
+        SlashCommand::new(
+            "fork",
+            Some("prompt"),
+            "Copy the session, up to the end of a turn",
+            |session, arguments| Box::pin(turning_back::fork(session, arguments)),
         ),
         SlashCommand::new("skills", None, "List the skills", |session, arguments| {
             Box::pin(commands::skills(session, arguments))

@@ -18,6 +18,7 @@ use crate::ports::backend::{LeftOut, RetryState, Steering, TurnResult, TurnSetup
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::store::StoreError;
 use crate::seen::SeenFiles;
+use crate::snapshot::SnapshotShelf;
 use crate::session::approval::InForce;
 use crate::turn::call::Call;
 use crate::turn::calls::Settled;
@@ -43,6 +44,7 @@ mod progress;
 pub(crate) mod repeats;
 mod results;
 mod retry;
+mod snapshots;
 mod step;
 mod unreadable;
 pub(crate) mod usage;
@@ -78,6 +80,8 @@ pub(crate) struct Turn {
     pub(crate) room_tried: RoomTried,
     /// A summary took the place of what was said before.
     pub(crate) summarised: bool,
+    /// Where contents of files are kept; `None` on a host without snapshots.
+    pub(crate) snapshots: Option<Arc<SnapshotShelf>>,
     /// Calls of the current step, in the order the model made them.
     pub(crate) calls: Vec<Call>,
     pub(crate) repeats: Repeats,

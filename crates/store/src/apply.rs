@@ -7,6 +7,7 @@ use attache_core::ports::store::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::conversation;
 use crate::failure::Failure;
 use crate::json_paths::SYSTEM_PROMPT_DIGEST;
 use crate::lease;
@@ -30,6 +31,13 @@ pub(crate) fn batch(transaction: &Connection, us: &ProcessLock, batch: &Batch) -
             }
             Change::PutPart(row) => put_part(transaction, session, row)?,
             Change::DropParts { message_id, from } => drop_parts(transaction, session, message_id, *from)?,
+            Change::HideMessages { span, hidden_at, updated_at } => {
+                conversation::hide(transaction, session, *span, *hidden_at, *updated_at)?;
+            }
+            Change::ShowMessages { span, hidden_at, updated_at } => {
+                conversation::show(transaction, session, *span, *hidden_at, *updated_at)?;
+            }
+            Change::CopyConversation(copy) => conversation::copy(transaction, session, copy)?,
             Change::PutSystemPrompt { digest, body } => put_system_prompt(transaction, digest, body)?,
             Change::AppendLog(segment) => append_log(transaction, session, segment)?,
             Change::TrimLog { before } => trim_log(transaction, session, *before)?,
@@ -53,6 +61,9 @@ fn check_unfenced(transaction: &Connection, us: &ProcessLock, batch: &Batch) -> 
         | Change::PatchMessage { .. }
         | Change::PutPart(_)
         | Change::DropParts { .. }
+        | Change::HideMessages { .. }
+        | Change::ShowMessages { .. }
+        | Change::CopyConversation(_)
         | Change::PutSystemPrompt { .. }
         | Change::AppendLog(_)
         | Change::TrimLog { .. }

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use attache_core::ids::SessionId;
 use attache_core::ports::BoxFuture;
-use attache_core::ports::store::{Blobs, StoreError, StoreResult};
+use attache_core::ports::store::{BlobOwner, Blobs, StoreError, StoreResult};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
@@ -57,6 +57,20 @@ impl Blobs for FileBlobs {
     fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
         let digest = sha256.to_owned();
         self.run(move |root| get(root, &digest))
+    }
+
+    fn share(&self, from: &SessionId, with: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
+        let (from, with) = (from.clone(), with.clone());
+        self.run(move |root| share(root, &from, &with))
+    }
+
+    fn bytes_of(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<u64>> {
+        let session = session.clone();
+        self.run(move |root| bytes_of(root, &session))
+    }
+
+    fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>> {
+        self.run(owners)
     }
 
     fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
@@ -128,6 +142,54 @@ fn get(root: &Path, digest: &str) -> Result<Option<Vec<u8>>, BlobTrouble> {
         return Err(BlobTrouble::Changed(digest.to_owned()));
     }
     Ok(Some(bytes))
+}
+
+/// References only. Under the lock, so that nothing is deleted between being seen and being referred to.
+fn share(root: &Path, from: &SessionId, with: &SessionId) -> Result<(), BlobTrouble> {
+    let shared = session_directory(root, from);
+    if !shared.is_dir() {
+        return Ok(());
+    }
+    let own = session_directory(root, with);
+    make_directory(&own)?;
+    let guard = lock(root)?;
+    for entry in fs::read_dir(&shared)? {
+        create(&own.join(entry?.file_name()))?;
+    }
+    drop(guard);
+    Ok(())
+}
+
+fn bytes_of(root: &Path, session: &SessionId) -> Result<u64, BlobTrouble> {
+    let mut bytes = 0;
+    for entry in entries(&session_directory(root, session))? {
+        let content = content_path(root, &entry?.file_name().to_string_lossy());
+        // A reference to nothing takes no room.
+        bytes += content.metadata().map_or(0, |metadata| metadata.len());
+    }
+    Ok(bytes)
+}
+
+fn owners(root: &Path) -> Result<Vec<BlobOwner>, BlobTrouble> {
+    let mut owners = Vec::new();
+    for entry in entries(&sessions_directory(root))? {
+        let entry = entry?;
+        let Some(session) = session_named(&entry.file_name().to_string_lossy()) else { continue };
+        // A directory changes when a name in it does.
+        let touched = entry.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let touched_at = i64::try_from(touched.as_millis()).unwrap_or(i64::MAX);
+        owners.push(BlobOwner { session, touched_at });
+    }
+    Ok(owners)
+}
+
+/// What is in a directory that need not be there.
+fn entries(directory: &Path) -> io::Result<impl Iterator<Item = io::Result<fs::DirEntry>>> {
+    match fs::read_dir(directory) {
+        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        Err(error) => Err(error),
+    }
 }
 
 fn delete_session(root: &Path, session: &SessionId) -> Result<(), BlobTrouble> {
@@ -230,6 +292,27 @@ fn session_directory(root: &Path, session: &SessionId) -> PathBuf {
         }
     }
     sessions_directory(root).join(if name.is_empty() { "%".to_owned() } else { name })
+}
+
+/// The session whose directory has this name; `None` for one that we did not make.
+fn session_named(name: &str) -> Option<SessionId> {
+    let mut id = Vec::new();
+    let mut rest = name.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        rest = match first {
+            b'%' if name == "%" => behind,
+            b'%' => {
+                let (digits, behind) = behind.split_at_checked(2)?;
+                id.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+                behind
+            }
+            plain => {
+                id.push(*plain);
+                behind
+            }
+        };
+    }
+    Some(SessionId::new(String::from_utf8(id).ok()?))
 }
 
 fn hex(bytes: &[u8]) -> String {

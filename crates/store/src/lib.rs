@@ -3,6 +3,7 @@
 mod apply;
 mod blobs;
 mod connection;
+mod conversation;
 mod diagnose;
 mod examine;
 mod failure;

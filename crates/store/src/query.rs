@@ -2,14 +2,14 @@
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::store::{
-    Epoch, LiveRun, LogSegment, MessageRow, PartRow, RowCursor, RowPage, RowRange, SessionQuery,
-    SessionRecord, SessionRow,
+    Epoch, LiveRun, LogSegment, MessageRow, PartRow, RowCursor, RowPage, RowRange, SeqSpan, SessionQuery,
+    SessionRecord, SessionRow, SpanContent, SpanMessages,
 };
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 
 use crate::failure::Failure;
-use crate::json_paths::{QUEUE_CANCELED_AT, QUEUED_AT};
+use crate::json_paths::{HIDDEN_AT, QUEUE_CANCELED_AT, QUEUED_AT, SNAPSHOT_ID};
 use crate::process_lock::Owners;
 use crate::{lease, limits, rows};
 
@@ -134,6 +134,75 @@ pub(crate) fn message(
         parts.push(rows::part(row, &message)?);
     }
     Ok(Some((message, parts)))
+}
+
+/// The last visible prompts, the newest first.
+pub(crate) fn last_prompts(
+    connection: &mut Connection,
+    session: &SessionId,
+    before_seq: i64,
+    limit: usize,
+) -> Result<Vec<(MessageRow, Vec<PartRow>)>, Failure> {
+    let transaction = connection.transaction()?;
+    let sql = format!(
+        "SELECT {} FROM chat_messages WHERE session_id = ?1 AND seq < ?2 AND role = 'user' \
+         AND {HIDDEN_AT} IS NULL ORDER BY seq DESC LIMIT ?3",
+        rows::MESSAGE_COLUMNS
+    );
+    let mut messages = transaction.prepare_cached(&sql)?;
+    let mut parts = parts_statement(&transaction)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut found = messages.query(params![session.as_str(), before_seq, limit])?;
+    let mut prompts = Vec::new();
+    while let Some(row) = found.next()? {
+        let message = rows::message(row)?;
+        let mut of_message = parts.query(params![message.id.as_str(), i64::MIN])?;
+        let mut gathered = Vec::new();
+        while let Some(row) = of_message.next()? {
+            gathered.push(rows::part(row, &message)?);
+        }
+        prompts.push((message, gathered));
+    }
+    Ok(prompts)
+}
+
+/// Counts the messages of a span; reads only the parts of one kind, of messages that say they have some.
+pub(crate) fn span(
+    connection: &mut Connection,
+    session: &SessionId,
+    span: SeqSpan,
+    messages: SpanMessages,
+    part_kind: &str,
+) -> Result<SpanContent, Failure> {
+    let transaction = connection.transaction()?;
+    let (condition, hidden_at) = match messages {
+        SpanMessages::Visible => (format!("{HIDDEN_AT} IS ?4"), None),
+        SpanMessages::HiddenAt(hidden_at) => (format!("{HIDDEN_AT} = ?4"), Some(hidden_at)),
+    };
+    let meant = format!("FROM chat_messages WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3 AND {condition}");
+    let values = params![session.as_str(), span.from, span.before, hidden_at];
+    let mut count = transaction.prepare_cached(&format!("SELECT count(*) {meant}"))?;
+    let messages: i64 = count.query_row(values, |row| row.get(0))?;
+    let with_snapshots = format!(
+        "SELECT {} {meant} AND {SNAPSHOT_ID} IS NOT NULL ORDER BY seq",
+        rows::MESSAGE_COLUMNS
+    );
+    let sql = format!(
+        "SELECT {} FROM chat_parts WHERE message_id = ?1 AND type = ?2 ORDER BY \"index\"",
+        rows::PART_COLUMNS
+    );
+    let mut parts = transaction.prepare_cached(&sql)?;
+    let mut with_snapshots = transaction.prepare_cached(&with_snapshots)?;
+    let mut found = with_snapshots.query(values)?;
+    let mut snapshots = Vec::new();
+    while let Some(row) = found.next()? {
+        let message = rows::message(row)?;
+        let mut of_message = parts.query(params![message.id.as_str(), part_kind])?;
+        while let Some(row) = of_message.next()? {
+            snapshots.push(rows::part(row, &message)?);
+        }
+    }
+    Ok(SpanContent { messages: rows::unsigned(messages)?, snapshots })
 }
 
 /// One page of a conversation, read in one transaction; the next page is another transaction, so that a slow

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::store::{
-    Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SessionQuery, SessionRecord, SessionRow,
-    Store, StoreError, StoreResult,
+    Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord, SessionRow,
+    SpanContent, SpanMessages, Store, StoreError, StoreResult,
 };
 use rustix::fs::Access;
 
@@ -77,6 +77,25 @@ impl Store for ReadOnlyStore {
 
     fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<(MessageRow, Vec<PartRow>)>>> {
         self.reads.message(id)
+    }
+
+    fn last_prompts(
+        &self,
+        session: &SessionId,
+        before_seq: i64,
+        limit: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<(MessageRow, Vec<PartRow>)>>> {
+        self.reads.last_prompts(session, before_seq, limit)
+    }
+
+    fn span(
+        &self,
+        session: &SessionId,
+        span: SeqSpan,
+        messages: SpanMessages,
+        part_kind: &'static str,
+    ) -> BoxFuture<'static, StoreResult<SpanContent>> {
+        self.reads.span(session, span, messages, part_kind)
     }
 
     fn read_log(

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::store::{
-    LogSegment, MessageRow, PartRow, RowPage, RowRange, SessionQuery, SessionRecord, SessionRow, StoreResult,
+    LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord, SessionRow,
+    SpanContent, SpanMessages, StoreResult,
 };
 
 use crate::connection::Connector;
@@ -56,6 +57,27 @@ impl Reads {
     pub(crate) fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<WholeMessage>>> {
         let id = id.clone();
         self.readers.read(move |connection| query::message(connection, &id))
+    }
+
+    pub(crate) fn last_prompts(
+        &self,
+        session: &SessionId,
+        before_seq: i64,
+        limit: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<WholeMessage>>> {
+        let session = session.clone();
+        self.readers.read(move |connection| query::last_prompts(connection, &session, before_seq, limit))
+    }
+
+    pub(crate) fn span(
+        &self,
+        session: &SessionId,
+        span: SeqSpan,
+        messages: SpanMessages,
+        part_kind: &'static str,
+    ) -> BoxFuture<'static, StoreResult<SpanContent>> {
+        let session = session.clone();
+        self.readers.read(move |connection| query::span(connection, &session, span, messages, part_kind))
     }
 
     pub(crate) fn read_log(

@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::store::{
-    Batch, Done, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowPage, RowRange, SessionQuery,
-    SessionRecord, SessionRow, Store, StoreResult,
+    Batch, Done, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery,
+    SessionRecord, SessionRow, SpanContent, SpanMessages, Store, StoreResult,
 };
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -99,6 +99,25 @@ impl Store for SqliteStore {
 
     fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<(MessageRow, Vec<PartRow>)>>> {
         self.inner.reads.message(id)
+    }
+
+    fn last_prompts(
+        &self,
+        session: &SessionId,
+        before_seq: i64,
+        limit: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<(MessageRow, Vec<PartRow>)>>> {
+        self.inner.reads.last_prompts(session, before_seq, limit)
+    }
+
+    fn span(
+        &self,
+        session: &SessionId,
+        span: SeqSpan,
+        messages: SpanMessages,
+        part_kind: &'static str,
+    ) -> BoxFuture<'static, StoreResult<SpanContent>> {
+        self.inner.reads.span(session, span, messages, part_kind)
     }
 
     fn read_log(

@@ -29,6 +29,10 @@ impl<T: Tool> Tool for WithArgumentNotes<T> {
         self.0.needs_skills()
     }
 
+    fn tells_changes(&self) -> bool {
+        self.0.tells_changes()
+    }
+
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
         let (note, plan) = (left_out(self.spec(), input), self.0.plan(input, site));
         Box::pin(async move { Ok(ToolPlan { note, ..plan.await? }) })

@@ -2,6 +2,8 @@
 //!
 //! Handles, not names, are what is read and written: a directory swapped for a link in between changes nothing.
 
+mod unfollowed;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,6 +19,8 @@ use crate::limits::{DIRECTORY_ENTRIES, EDIT_BYTES, RACE_TRIES};
 use crate::paths::{below, told};
 use crate::roots::{DIRECTORY, FilePlace, OpenRoots, Presence};
 use crate::text::{NotText, Unencodable};
+
+pub(crate) use unfollowed::FoundThere;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
@@ -240,6 +244,8 @@ impl Target {
 
     fn try_replace(&self, content: &[u8], new: NewMode, staging: Staging) -> Result<(), Errno> {
         let old = match fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            // A link has no mode worth keeping; it is replaced, never followed.
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => None,
             Ok(stat) => Some(stat),
             Err(Errno::NOENT) => None,
             Err(error) => return Err(error),

@@ -25,6 +25,7 @@ mod roots;
 mod scratch;
 mod search;
 mod skills;
+mod snapshots;
 mod surroundings;
 mod templates;
 mod text;
@@ -44,6 +45,7 @@ pub use pictures::PictureFitter;
 use read_only::ReadOnlyTool;
 
 pub use scratch::ScratchDirectories;
+pub use snapshots::SnapshotMover;
 pub use surroundings::MachineSurroundings;
 pub use tools::bash::fold::folded;
 use tools::{
@@ -59,21 +61,27 @@ pub struct Equipment {
     pub sandbox: sandbox::LazySandbox,
     /// Who searches the web. `None`: there is no `web_search`.
     pub web_search: Option<SearchEndpoint>,
+    /// Shared with whoever else changes files in this process.
+    pub turns: FileTurns,
 }
+
+/// Turns at files: who changes one waits for who is changing it.
+#[derive(Clone, Debug, Default)]
+pub struct FileTurns(Arc<locks::PathLocks>);
 
 impl Equipment {
     /// No sandbox and no web search.
     pub fn bare() -> Self {
         let helper = || std::env::current_exe().unwrap_or_default();
         let sandbox = sandbox::Sandbox::found_lazily_by(move || sandbox::Sandbox::none(helper()));
-        Self { sandbox, web_search: None }
+        Self { sandbox, web_search: None, turns: FileTurns::default() }
     }
 }
 
 /// The tools every session has; one that could not work is left out. Call it once per process: writes to one
 /// path take turns within one family.
 pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
-    let locks = Arc::new(locks::PathLocks::default());
+    let FileTurns(locks) = equipment.turns;
     let background = Arc::new(bash::background::Background::default());
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         with_argument_notes(ReadOnlyTool::<read::ReadCall>::new()),

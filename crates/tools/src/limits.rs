@@ -276,3 +276,7 @@ pub(crate) const PICTURE_MEMORY: u64 = 320 * 1024 * 1024;
 
 /// How long a prompt waits for a picture to be scaled or converted: the largest takes about a second.
 pub(crate) const PICTURE_TIME: Duration = Duration::from_secs(5);
+
+/// Files that are kept before a command writes them: what a line names by hand. More come from a pattern, and
+/// reading them would hold the command up.
+pub(crate) const COMMAND_SNAPSHOT_FILES: usize = 64;

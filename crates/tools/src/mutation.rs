@@ -21,6 +21,7 @@ use crate::locks::PathLocks;
 use crate::outcome::{RunningCall, noted, refused};
 use crate::paths::is_shared_temporary;
 use crate::roots::{gone_workspace, real, touched};
+use crate::snapshots;
 use crate::texts::{CallTexts, Deed, Knowledge, Original};
 
 /// A change of one file or several, understood and not yet made. Errors are the answer to the model.
@@ -102,6 +103,10 @@ impl<M> ChangingTool<M> {
 impl<M: Mutation> Tool for ChangingTool<M> {
     fn spec(&self) -> &ToolSpec {
         M::spec()
+    }
+
+    fn tells_changes(&self) -> bool {
+        true
     }
 
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
@@ -264,6 +269,12 @@ async fn make(
     let prepared = prepare(mutation, &texts).await?;
     if runtime.cancel.is_cancelled() {
         return Err(ChangeError::Cancelled);
+    }
+    if let Some(sink) = &runtime.snapshots {
+        let title = mutation.presentation(&runtime.site.workspace).title;
+        let changes = prepared.deeds.iter().map(|(file, deed)| (&prepared.originals[*file], deed));
+        let told = snapshots::tell_change(&**sink, &title, changes).await;
+        told.map_err(|reason| ChangeError::Change(format!("{reason}; nothing was changed")))?;
     }
     perform(prepared, &texts).await
 }

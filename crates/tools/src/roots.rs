@@ -137,6 +137,11 @@ impl OpenRoots {
         Self { roots, guarded, scratch, route: Route::Kernel, judged: None, named_by_git }
     }
 
+    /// Held to this path, links followed: what leads elsewhere is not opened.
+    pub(crate) fn held_to(&self, path: &Path) -> Self {
+        Self { judged: Some([path.to_owned()].into()), ..self.clone() }
+    }
+
     /// For what a call has made itself on the way to what was judged.
     pub(crate) fn for_own_traces(&self) -> Self {
         Self { judged: None, ..self.clone() }
@@ -225,6 +230,8 @@ impl OpenRoots {
                 let root = root.ok_or_else(|| FileError::Outside { path: path.to_owned() })?;
                 Ok((fs::openat(&root.handle, ".", flags, Mode::empty()).map_err(failed)?, real))
             }
+            // What is beside the first missing directory is not what was named.
+            Led::Below(place) if !place.missing.is_empty() => Err(failed(Errno::NOENT)),
             Led::Below(place) => {
                 let opened = fs::openat(&place.directory, &place.name, flags, Mode::empty());
                 Ok((opened.map_err(failed)?, place.real))

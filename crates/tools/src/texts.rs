@@ -107,6 +107,7 @@ impl CallTexts {
                 Err(source) => return Err(client_error(path, "read", source)),
             }
         }
+        found.original.named.clone_from(&found.named);
         found.original.name_below(&self.root);
         found.original.knowledge = match self.seen.digest(&found.original.real) {
             None => Knowledge::None,

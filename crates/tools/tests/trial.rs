@@ -138,6 +138,7 @@ impl Trial {
 
     pub(crate) fn runtime(&self) -> ToolRuntime {
         ToolRuntime {
+            snapshots: None,
             call_id: CallId::new("call_1"),
             site: self.site(),
             network: NetworkGrant::Withheld,

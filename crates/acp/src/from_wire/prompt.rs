@@ -16,7 +16,8 @@ use crate::limits::{
     ATTACHMENT_BYTES, MEDIA_TYPE_BYTES, MESSAGE_ID_BYTES, RUNTIME_CONTEXT_BYTES, RUNTIME_CONTEXT_ITEMS,
 };
 
-/// The key under `_meta` that carries a client-minted message id, and the stored one in answers.
+/// The key under `_meta` that carries a client-minted message id, the message to fork from, and the stored one
+/// in answers.
 pub const MESSAGE_ID_KEY: &str = "attache/messageId";
 
 /// The key under `_meta` that makes a prompt steer the turn under way.
@@ -46,6 +47,14 @@ pub(super) fn prompt(params: &mut Object) -> Result<Prompt, Invalid> {
 
 fn arrival(field: Field) -> Result<Arrival, Invalid> {
     Ok(if field.boolean()? { Arrival::Steers } else { Arrival::Waits })
+}
+
+/// The message that `_meta` names, if it does.
+pub(super) fn named_message(params: &mut Object) -> Result<Option<MessageId>, Invalid> {
+    match params.meta() {
+        Some(mut meta) => meta.optional(MESSAGE_ID_KEY).map(message_id).transpose(),
+        None => Ok(None),
+    }
 }
 
 pub(super) fn message_id(field: Field) -> Result<MessageId, Invalid> {

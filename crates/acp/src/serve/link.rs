@@ -43,7 +43,8 @@ pub(super) enum SessionRequest {
 }
 
 /// Sends its question when it is called; the future only waits for the answer.
-type SessionOperation = Box<dyn FnOnce(SessionHandle) -> BoxFuture<'static, Result<Value, HubError>> + Send>;
+type SessionOperation =
+    Box<dyn FnOnce(SessionHandle, Arc<AcpClient>) -> BoxFuture<'static, Result<Value, HubError>> + Send>;
 
 /// A load or resume.
 #[derive(Debug)]
@@ -63,7 +64,19 @@ impl SessionRequest {
     where
         F: Future<Output = Result<Value, HubError>> + Send + 'static,
     {
-        let operation = Box::new(move |handle| -> BoxFuture<'static, _> { Box::pin(operation(handle)) });
+        Self::operation_of_client(responder, |handle, _| operation(handle))
+    }
+
+    /// The same for one in which the client does something itself.
+    pub(super) fn operation_of_client<F>(
+        responder: Responder,
+        operation: impl FnOnce(SessionHandle, Arc<AcpClient>) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Value, HubError>> + Send + 'static,
+    {
+        let operation =
+            Box::new(move |handle, client| -> BoxFuture<'static, _> { Box::pin(operation(handle, client)) });
         Self::Operation { operation, responder }
     }
 
@@ -160,7 +173,7 @@ impl ClientConnection {
             }
             SessionRequest::Cancel => open.session().cancel(),
             SessionRequest::Operation { operation, responder } => {
-                let answer = operation(open.session().clone());
+                let answer = operation(open.session().clone(), open.link().client.clone());
                 tokio::spawn(async move {
                     match answer.await {
                         Ok(result) => responder.ok(&result),

@@ -23,7 +23,7 @@ use super::link::{OpenRequest, SessionLinks, SessionRequest};
 use crate::from_wire::{self, ClientRequest, ConfigValue, Initialize, LoginTerminals};
 use crate::to_wire::{
     APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView,
-    config_options, initialize_response, queue_entry, status_result,
+    config_options, initialize_response, queue_entry, rewind_result, status_result, unrewind_result,
 };
 
 pub(super) struct Router {
@@ -125,8 +125,8 @@ impl ClientConnection {
             ClientRequest::Authenticate { method_id } => self.authenticate(method_id, responder),
             ClientRequest::Logout => self.log_out(responder),
             ClientRequest::NewSession(workplace) => self.new_session(None, workplace, responder),
-            ClientRequest::ForkSession { session_id, workplace } => {
-                self.new_session(Some(session_id), workplace, responder);
+            ClientRequest::ForkSession { session_id, point, workplace } => {
+                self.new_session(Some((session_id, point)), workplace, responder);
             }
             ClientRequest::LoadSession { session_id, workplace } => {
                 self.open(&session_id, OpenRequest { from: AttachFrom::Beginning, workplace, responder });
@@ -155,6 +155,20 @@ impl ClientConnection {
             ClientRequest::Compact { session_id, keep } => {
                 let prompt = compact_prompt(&keep);
                 self.linked(&session_id, SessionRequest::Prompt { prompt, responder });
+            }
+            ClientRequest::Rewind { session_id, message_id } => {
+                let operation = SessionRequest::operation_of_client(responder, |handle, client| {
+                    let rewound = handle.rewind(Some(client), message_id);
+                    async move { Ok(rewind_result(&rewound.await?)) }
+                });
+                self.linked(&session_id, operation);
+            }
+            ClientRequest::Unrewind { session_id } => {
+                let operation = SessionRequest::operation_of_client(responder, |handle, client| {
+                    let unrewound = handle.unrewind(Some(client));
+                    async move { Ok(unrewind_result(&unrewound.await?)) }
+                });
+                self.linked(&session_id, operation);
             }
             ClientRequest::QueueList { session_id } => {
                 self.with_session(session_id, responder, |found| {

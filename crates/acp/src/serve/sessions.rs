@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use attache_core::hub::{AttachFrom, NewSession, SessionHandle};
+use attache_core::hub::{AttachFrom, ForkPoint, NewSession, SessionHandle};
 use attache_core::ids::SessionId;
 use attache_core::ports::store::SessionQuery;
 use attache_rpc::{ErrorObject, Responder};
@@ -18,10 +18,10 @@ use crate::limits::SESSIONS_PER_PAGE;
 use crate::to_wire::{session_info, session_result};
 
 impl ClientConnection {
-    /// A new session, or a copy of `origin`.
+    /// A new session, or a copy of `origin` up to a point of it.
     pub(super) fn new_session(
         self: &Arc<Self>,
-        origin: Option<SessionId>,
+        origin: Option<(SessionId, ForkPoint)>,
         workplace: Workplace,
         responder: Responder,
     ) {
@@ -33,7 +33,7 @@ impl ClientConnection {
             let servers = workplace.mcp_servers;
             let new = NewSession { root: workplace.cwd, additional: workplace.additional_directories };
             let made = match &origin {
-                Some(origin) => connection.agent.hub.fork(origin, new).await,
+                Some((origin, point)) => connection.agent.hub.fork_at(origin, point, new).await,
                 None => connection.agent.hub.create(new).await,
             };
             match made {

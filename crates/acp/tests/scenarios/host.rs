@@ -119,6 +119,7 @@ impl Host {
             tools: attache_tools::builtin(equipment(search.as_ref())).into(),
             surroundings: options.knowledge.then(|| knowledge(home)),
             projects: None,
+            files: None,
             pictures: None,
             agents: agents(options),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),

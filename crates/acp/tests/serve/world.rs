@@ -86,6 +86,7 @@ impl World {
             model: self.model.clone(),
             compaction: None,
             tools: family(&self.runs).iter().chain(&self.tools).cloned().collect(),
+            files: None,
             surroundings: None,
             projects: None,
             pictures: None,

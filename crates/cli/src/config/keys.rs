@@ -113,6 +113,14 @@ pub(super) const KEYS: &[SettingKey] = &[
         },
     },
     SettingKey {
+        path: "snapshots",
+        expected: "true or false",
+        assign: |config, input, origin| {
+            config.snapshots = Sourced { value: input.switch()?, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
         path: "limits.max_steps",
         expected: "a whole number from 1 to 100000",
         assign: |config, input, origin| {
@@ -251,6 +259,14 @@ impl<'a> SettingInput<'a> {
             Self::Toml { directory, .. } => Some(directory),
             Self::Text(_) => None,
         }
+    }
+
+    fn switch(&self) -> Result<bool, SettingRefusal> {
+        let value = match self {
+            Self::Toml { value, .. } => value.as_bool(),
+            Self::Text(text) => text.parse().ok(),
+        };
+        value.ok_or(SettingRefusal::Mismatch)
     }
 
     fn found(&self) -> String {

@@ -63,11 +63,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, store, thoughts, web_search)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, snapshots, store, thoughts, web_search)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, store, thoughts, web_search)",
+            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, snapshots, store, thoughts, web_search)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
@@ -179,6 +179,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
             "thoughts = \"hide\"",
             "~/config.toml:1: `thoughts` must be \"show\" or \"drop\", found the string \"hide\"",
         ),
+        ("snapshots = \"no\"", "~/config.toml:1: `snapshots` must be true or false, found the string \"no\""),
         ("durability = []", "~/config.toml:1: `durability` must be \"normal\" or \"full\", found an array"),
         (
             "durability = 1979-05-27",
@@ -577,6 +578,7 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
          thoughts = \"show\"  # default\n\
          client_fs = \"auto\"  # default\n\
          durability = \"full\"  # environment ATTACHE_DURABILITY\n\
+         snapshots = true  # default\n\
          \n[limits]\n\
          stream_idle_timeout_ms = 300000  # default\n\
          max_steps = 100  # default\n\

@@ -92,6 +92,12 @@ pub(crate) fn samples(cwd: &Path, session: &str) -> Vec<Sample> {
             json!({"sessionId": session, "keep": "names"}),
             &[SESSION, ("keep", Text, Optional)],
         ),
+        sample(
+            "_attache/session/rewind",
+            json!({"sessionId": session, "messageId": "none"}),
+            &[SESSION, ("messageId", Text, Required)],
+        ),
+        sample("_attache/session/unrewind", json!({"sessionId": session}), &[SESSION]),
         sample("_attache/queue/list", json!({"sessionId": session}), &[SESSION]),
         sample(
             "_attache/queue/cancel",

@@ -15,6 +15,7 @@ use crate::ports::model::ThoughtLevel;
 use crate::ports::store::{ModelRef, SessionPatch};
 use crate::ports::{BoxFuture, Client};
 use crate::prompt::Prompt;
+use crate::rewind::{Rewound, Unrewound};
 use crate::session::SessionCommand;
 use crate::watchdog::Approval;
 
@@ -109,6 +110,21 @@ impl SessionHandle {
     /// Replaces the content of a waiting message.
     pub fn edit_queued(&self, message_id: MessageId, prompt: Prompt) -> SessionReply<()> {
         self.ask_fallible(|reply| SessionCommand::QueueEdit { message_id, prompt, reply })
+    }
+
+    /// Hides a prompt and everything behind it, and takes back what tools did to files since. Refused while a
+    /// turn is under way.
+    pub fn rewind(
+        &self,
+        client: Option<Arc<dyn Client>>,
+        message_id: MessageId,
+    ) -> SessionReply<Rewound> {
+        self.ask_fallible(|reply| SessionCommand::Rewind { message_id, client, reply })
+    }
+
+    /// Takes the last rewind back, if no turn has started since.
+    pub fn unrewind(&self, client: Option<Arc<dyn Client>>) -> SessionReply<Unrewound> {
+        self.ask_fallible(|reply| SessionCommand::Unrewind { client, reply })
     }
 
     /// Says something to everybody attached, outside of any turn.

@@ -1,12 +1,15 @@
 //! Removes sessions, and what sessions leave behind.
 
+use std::time::Duration;
+
 use super::{Hub, HubError, SessionHandle, commit};
 use crate::ids::SessionId;
-use crate::limits::SCRATCH_GRACE;
+use crate::limits::{SCRATCH_GRACE, SNAPSHOT_AGE};
 use crate::ports::scratch::{Scratch, ScratchDirectory};
 use crate::ports::store::{
     Batch, Blobs, Change, Epoch, LeaseGrant, Leases, Owner, SessionPatch, Store, StoreError,
 };
+use crate::snapshot;
 
 /// Where stored sessions are, for who changes one that no task of this process has open: the hub, and the
 /// command line without a hub.
@@ -29,6 +32,7 @@ impl StoredSessions<'_> {
         // Blobs first: a crash in between leaves a session that can be deleted again, not bytes without an
         // owner.
         self.blobs.delete_session(id).await?;
+        self.blobs.delete_session(&snapshot::owner(id)).await?;
         self.remove_scratch(id).await;
         let changes = vec![Change::DeleteSession];
         Ok(commit(self.store, Batch { session_id: id.clone(), fence: None, changes }).await?)
@@ -103,9 +107,28 @@ impl Hub {
         Ok(())
     }
 
+    /// Removes the contents of files of sessions that kept none for `SNAPSHOT_AGE` and are not open.
+    pub async fn remove_old_snapshots(&self) -> Result<(), HubError> {
+        let blobs = &self.shared.ports.blobs;
+        for owner in blobs.owners().await? {
+            let Some(session) = snapshot::session_of(&owner.session) else { continue };
+            if self.is_older(owner.touched_at, SNAPSHOT_AGE) && self.living(&session).is_none() {
+                let record = self.shared.ports.store.session(&session).await?;
+                if !record.is_some_and(|record| record.owner == Owner::Other) {
+                    blobs.delete_session(&owner.session).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_older(&self, time: i64, age: Duration) -> bool {
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        self.shared.ports.clock.now_ms().saturating_sub(time) > age
+    }
+
     async fn is_abandoned(&self, left: &ScratchDirectory) -> Result<bool, StoreError> {
-        let grace = i64::try_from(SCRATCH_GRACE.as_millis()).unwrap_or(i64::MAX);
-        let is_old = |time: i64| self.shared.ports.clock.now_ms().saturating_sub(time) > grace;
+        let is_old = |time: i64| self.is_older(time, SCRATCH_GRACE);
         if !is_old(left.touched_at) || self.living(&left.session).is_some() {
             return Ok(false);
         }

@@ -7,7 +7,9 @@ use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::tool::ToolSources;
-use crate::ports::{Backend, Clock, Compaction, Model, Pictures, Projects, Scratch, Surroundings};
+use crate::ports::{
+    Backend, Clock, Compaction, FileMover, Model, Pictures, Projects, Scratch, Surroundings,
+};
 use crate::scope::Guarded;
 use crate::watchdog::{Approval, HostContainment, Rule};
 
@@ -30,6 +32,8 @@ pub struct Ports {
     pub surroundings: Option<Arc<dyn Surroundings>>,
     /// `None`: projects have no configuration of their own.
     pub projects: Option<Arc<dyn Projects>>,
+    /// Moves files with a rewind. `None`: no snapshots of files are kept.
+    pub files: Option<Arc<dyn FileMover>>,
     /// `None`: pictures are sent as they came.
     pub pictures: Option<Arc<dyn Pictures>>,
     pub agents: Agents,

@@ -29,6 +29,7 @@ use crate::session::approval::InForce;
 use crate::system_prompt::SystemPrompt;
 use crate::toolbox::OfferedTools;
 use crate::turn::TurnEnd;
+use crate::snapshot::SnapshotShelf;
 use crate::turn::usage::{SessionCost, TurnUsage};
 use crate::watchdog::{Always, Rulebook};
 
@@ -218,6 +219,8 @@ pub struct TurnContext {
     /// Directories outside the roots that the user granted for the session.
     pub(crate) granted: Arc<[PathBuf]>,
     pub(crate) cost: SessionCost,
+    /// Where contents of files are kept; `None` on a host without snapshots.
+    pub(crate) snapshots: Option<Arc<SnapshotShelf>>,
     pub(crate) retrying: RetryState,
     pub steering: Steering,
 }

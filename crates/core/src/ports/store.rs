@@ -194,6 +194,22 @@ pub enum Change {
         message_id: MessageId,
         from: i64,
     },
+    /// Messages that took their place and are visible get `hidden_at`; those outside of the span stay as they
+    /// are.
+    HideMessages {
+        span: SeqSpan,
+        hidden_at: i64,
+        updated_at: i64,
+    },
+    /// Takes `hidden_at` from the messages of the span that have this very one.
+    ShowMessages {
+        span: SeqSpan,
+        hidden_at: i64,
+        updated_at: i64,
+    },
+    /// The visible messages of another session with their parts, into one that this batch creates: at the same
+    /// seq, under new ids, with the sums of what they used.
+    CopyConversation(ConversationCopy),
     PutSystemPrompt {
         digest: String,
         body: String,
@@ -208,6 +224,29 @@ pub enum Change {
     EndRun,
     /// Gives the lease back; only with a fence.
     ReleaseLease,
+}
+
+/// Messages by their seq: from `from` on, up to and without `before`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeqSpan {
+    pub from: i64,
+    pub before: i64,
+}
+
+impl SeqSpan {
+    pub fn holds(&self, seq: i64) -> bool {
+        (self.from..self.before).contains(&seq)
+    }
+}
+
+/// What is copied into a new session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationCopy {
+    pub from: SessionId,
+    /// Only messages with a smaller seq.
+    pub before_seq: i64,
+    /// The time of the new ids (milliseconds since 1970).
+    pub now: i64,
 }
 
 /// The turn that is under way: where its part of the log starts and which messages it joins.
@@ -301,6 +340,22 @@ pub struct RowPage {
     pub next: Option<RowCursor>,
 }
 
+/// Which messages of a span are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanMessages {
+    Visible,
+    /// Those that were hidden at this time.
+    HiddenAt(i64),
+}
+
+/// What is to be known of a span before it is hidden or shown again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SpanContent {
+    pub messages: u64,
+    /// The parts of this kind of messages that have a `snapshot_id`, in order.
+    pub snapshots: Vec<PartRow>,
+}
+
 /// A message with its parts.
 pub type StoredMessage = (MessageRow, Vec<PartRow>);
 
@@ -312,6 +367,21 @@ pub trait Store: Send + Sync + Debug {
     fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>>;
     /// One message with all its parts, hidden and queued ones too.
     fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<StoredMessage>>>;
+    /// Visible user messages below `before_seq`, the last one first.
+    fn last_prompts(
+        &self,
+        session: &SessionId,
+        before_seq: i64,
+        limit: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<StoredMessage>>>;
+    /// Counts the messages of a span and gives their parts of one kind, without reading anything else of them.
+    fn span(
+        &self,
+        session: &SessionId,
+        span: SeqSpan,
+        messages: SpanMessages,
+        part_kind: &'static str,
+    ) -> BoxFuture<'static, StoreResult<SpanContent>>;
     /// Segments from the one that holds `from` on, in order, until `max_bytes` are read (at least one segment).
     fn read_log(
         &self,
@@ -348,12 +418,26 @@ pub trait Leases: Send + Sync + Debug {
     fn changed_elsewhere(&self) -> BoxFuture<'static, ()>;
 }
 
-/// Attachments above 1 MiB, by content.
+/// A session that refers to blobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobOwner {
+    pub session: SessionId,
+    /// When it last put one that it had not referred to before (milliseconds since 1970).
+    pub touched_at: i64,
+}
+
+/// Attachments above 1 MiB, and what files held before a tool changed them, by content.
 pub trait Blobs: Send + Sync + Debug {
     /// Stores the bytes for a session and gives their SHA-256 (hex). Storing the same bytes twice keeps one
     /// copy.
     fn put(&self, session: &SessionId, bytes: Vec<u8>) -> BoxFuture<'static, StoreResult<String>>;
     fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>>;
+    /// Everything that one session refers to, another refers to as well. No content is read or copied.
+    fn share(&self, from: &SessionId, with: &SessionId) -> BoxFuture<'static, StoreResult<()>>;
+    /// Bytes of everything that this session refers to.
+    fn bytes_of(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<u64>>;
+    /// Every session that refers to something, and when it last did so for the first time.
+    fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>>;
     /// Removes the blobs that only this session refers to.
     fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>>;
 }

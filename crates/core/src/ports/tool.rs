@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::client::Question;
-use super::{BoxFuture, Delegate};
+use super::{BoxFuture, Delegate, SnapshotSink};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
 use crate::seen::{SeenFiles, Sight};
@@ -282,6 +282,8 @@ pub struct ToolRuntime {
     pub site: Site,
     pub network: NetworkGrant,
     pub writes: WriteGrant,
+    /// Told before a file is changed; `None` where nobody keeps snapshots.
+    pub snapshots: Option<Arc<dyn SnapshotSink>>,
     /// What the result may take of the model's context; tools have bounds of their own beside it.
     pub result_bytes: usize,
     pub progress: Arc<dyn Progress>,
@@ -300,6 +302,11 @@ pub trait Tool: Send + Sync + Debug {
     }
     /// Not offered in a session without skills.
     fn needs_skills(&self) -> bool {
+        false
+    }
+    /// Whether its calls tell `ToolRuntime::snapshots` what they change before they do. Of a tool that does not,
+    /// and changes something, a rewind says that nobody knows what.
+    fn tells_changes(&self) -> bool {
         false
     }
     /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool

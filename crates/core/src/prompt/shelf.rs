@@ -128,6 +128,43 @@ pub(crate) async fn brought_back(segment: SharedSegment, blobs: &dyn Blobs) -> S
     Segment { session_id, message_id, role, first_index, first_step, chunks, bytes }.into()
 }
 
+/// The same for the parts of a prompt.
+pub(crate) async fn parts_brought_back(mut parts: Vec<Part>, blobs: &dyn Blobs) -> StoreResult<Vec<Part>> {
+    for part in &mut parts {
+        let digest = match &*part {
+            Part::File { url, .. } => url.strip_prefix(BLOB_SCHEME),
+            Part::Data { name, data, .. } if name == CONTEXT => shelved_text(data),
+            Part::StepStart
+            | Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::Tool(_)
+            | Part::SourceUrl { .. }
+            | Part::SourceDocument { .. }
+            | Part::Data { .. } => None,
+        };
+        let Some(digest) = digest else { continue };
+        let Some(bytes) = blobs.get(digest).await? else { continue };
+        match part {
+            Part::File { url, media_type, .. } => *url = data_url(media_type, &bytes),
+            Part::Data { data: Value::Object(fields), .. } => put_text_back(fields, &bytes),
+            Part::StepStart
+            | Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::Tool(_)
+            | Part::SourceUrl { .. }
+            | Part::SourceDocument { .. }
+            | Part::Data { .. } => {}
+        }
+    }
+    Ok(parts)
+}
+
+fn put_text_back(fields: &mut serde_json::Map<String, Value>, bytes: &[u8]) {
+    fields.shift_remove("blob");
+    fields.shift_remove("size");
+    fields.insert("text".into(), json!(String::from_utf8_lossy(bytes)));
+}
+
 fn is_shelved(chunk: &Chunk) -> bool {
     shelved_file(chunk).is_some() || shelved_context(chunk).is_some()
 }
@@ -147,9 +184,7 @@ async fn bring_back(chunk: &mut Chunk, blobs: &dyn Blobs) -> StoreResult<()> {
     if let Chunk::File { url, media_type, .. } = chunk {
         *url = data_url(media_type, &bytes);
     } else if let Chunk::Data { data: Value::Object(fields), .. } = chunk {
-        fields.shift_remove("blob");
-        fields.shift_remove("size");
-        fields.insert("text".into(), json!(String::from_utf8_lossy(&bytes)));
+        put_text_back(fields, &bytes);
     }
     Ok(())
 }

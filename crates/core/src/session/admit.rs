@@ -125,6 +125,11 @@ impl Session {
         if row.session_id != self.id || sent != shelved {
             return Err(HubError::Invalid(format!("message id {id} was used already for other content")));
         }
+        if row.metadata.is_hidden() && !row.metadata.is_cancelled_in_queue() {
+            return Err(HubError::Invalid(format!(
+                "message id {id} belongs to a message that was rewound; send it again under another id"
+            )));
+        }
         let live = self.activity.live_run().is_some_and(|live| live.user_message_id == *id);
         if live || self.queue.contains(id) {
             return Ok(Some(Admitted::Waits(id.clone())));

@@ -164,17 +164,27 @@ fn shown<'a>(what: &str, current: &str, wanted: &str, all: impl Iterator<Item = 
     }
 }
 
+/// What a command found.
+#[derive(Debug)]
+pub(super) struct CommandAnswer {
+    pub(super) text: String,
+    /// Whether the conversation is still what it was when the command began.
+    pub(super) history: NextHistory,
+}
+
 /// The turn of a command: says what the session found. No model is asked, and none is shown the answer.
 #[derive(Debug)]
 pub(super) struct CommandTurn {
     context: TurnContext,
-    answer: Option<oneshot::Receiver<String>>,
+    answer: Option<oneshot::Receiver<CommandAnswer>>,
+    history: NextHistory,
 }
 
 impl CommandTurn {
-    pub(super) fn new(context: TurnContext) -> (Self, oneshot::Sender<String>) {
+    pub(super) fn new(context: TurnContext) -> (Self, oneshot::Sender<CommandAnswer>) {
         let (found, answer) = oneshot::channel();
-        (Self { context, answer: Some(answer) }, found)
+        // Nobody knows what a command did whose answer never comes.
+        (Self { context, answer: Some(answer), history: NextHistory::Reread }, found)
     }
 
     async fn say(&self, answer: String) -> StoreResult<()> {
@@ -197,8 +207,9 @@ impl BackendTurn for CommandTurn {
                 () = self.context.cancel.cancelled() => return aborted,
                 answer = answer => answer,
             };
-            let Ok(answer) = answer else { return aborted };
-            TurnResult::Ended(match self.say(answer).await {
+            let Ok(CommandAnswer { text, history }) = answer else { return aborted };
+            self.history = history;
+            TurnResult::Ended(match self.say(text).await {
                 Ok(()) => TurnEnd::Finished(FinishReason::Stop),
                 Err(error) => TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() },
             })
@@ -208,7 +219,7 @@ impl BackendTurn for CommandTurn {
     fn leftovers(self: Box<Self>) -> TurnLeftovers {
         TurnLeftovers {
             conversation: Some(self.context.conversation),
-            history: NextHistory::Unchanged,
+            history: self.history,
             ..TurnLeftovers::default()
         }
     }

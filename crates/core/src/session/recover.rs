@@ -45,6 +45,7 @@ impl Session {
         let left_behind = record.live_run.is_some()
             || !record.queued.is_empty()
             || record.owner == Owner::Us
+            || record.row.metadata.moving_files().is_some()
             || self.mending().is_some();
         if !left_behind || record.owner == Owner::Other {
             self.look_at(record);
@@ -82,7 +83,7 @@ impl Session {
         if let Some(live) = record.live_run {
             self.settle_run(live).await?;
         }
-        Ok(())
+        self.finish_moving(None).await
     }
 
     async fn stored_queued(&self, message_id: MessageId) -> Result<Queued, HubError> {

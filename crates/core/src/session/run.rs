@@ -8,7 +8,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::OpenQuestion;
-use super::commands::CommandTurn;
+use super::commands::{CommandAnswer, CommandTurn};
 use super::lease::LeaseAfter;
 use super::title::title_chunk;
 use super::{ClientSide, Session, SessionCommand, history};
@@ -23,7 +23,7 @@ use crate::journal::fold::Fold;
 use crate::metadata::{MessageMeta, SessionMeta};
 use crate::part::{Part, Passage, Role};
 use crate::ports::backend::{
-    BackendTurn, RetryState, Steering, TurnContext, TurnResult, TurnSetup, TurnStart,
+    BackendTurn, NextHistory, RetryState, Steering, TurnContext, TurnResult, TurnSetup, TurnStart,
 };
 use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
@@ -41,6 +41,8 @@ pub(crate) struct TurnHandle {
     pub(crate) cancel: CancellationToken,
     pub(crate) retrying: RetryState,
     pub(crate) steering: Steering,
+    /// What the client of its prompt does itself.
+    pub(crate) client: ClientSide,
 }
 
 /// A turn that runs in a task of its own.
@@ -66,7 +68,7 @@ impl TurnHandle {
     pub(crate) fn of(context: &TurnContext, live: LiveRun) -> Self {
         let (setup, cancel) = (context.setup.clone(), context.cancel.clone());
         let (retrying, steering) = (context.retrying.clone(), context.steering.clone());
-        Self { live, setup, cancel, retrying, steering }
+        Self { live, setup, cancel, retrying, steering, client: context.client.clone() }
     }
 }
 
@@ -125,6 +127,7 @@ impl Session {
         let mut parts = firing.parts;
         if command.is_none() {
             parts.extend(self.environment_news(&setup).await);
+            self.settle_rewinds(conversation.is_empty());
         }
         self.store_start(&live, &setup, firing.place, &parts).await?;
         self.last_seq = live.first_seq + 1;
@@ -162,14 +165,20 @@ impl Session {
         let (turn, found) = CommandTurn::new(context);
         self.activity.run(Running::start(Box::new(turn), handle, TurnStart::Beginning));
         self.set_state(RunState::Busy);
-        let answer = match action {
+        self.stale_history = false;
+        let text = match action {
             Ok(CommandAction::Run(run)) => run(self, &command.arguments).await,
             // The first has its turn above, the others are prompts.
             Ok(CommandAction::Compaction | CommandAction::Template(_) | CommandAction::Skill(_)) => return,
             Err(problem) => Ok(problem),
         };
+        let text = text.unwrap_or_else(|error| error.to_string());
+        let history = match std::mem::take(&mut self.stale_history) {
+            true => NextHistory::Reread,
+            false => NextHistory::Unchanged,
+        };
         // A turn that was stopped meanwhile says nothing any more.
-        drop(found.send(answer.unwrap_or_else(|error| error.to_string())));
+        drop(found.send(CommandAnswer { text, history }));
     }
 
     /// No model is shown such files: that it is told only of them must not go unnoticed.

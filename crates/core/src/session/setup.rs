@@ -142,6 +142,7 @@ impl Session {
             client: None,
             cancel: CancellationToken::new(),
             cost: self.cost.clone(),
+            snapshots: self.snapshots.clone(),
             retrying: RetryState::default(),
             steering: Steering::default(),
         }

@@ -12,12 +12,13 @@ use super::call::{Call, CallPlan, CallState, Grant};
 use super::gate::Gate;
 use super::progress::Recorder;
 use super::results::{finished, preliminary};
+use super::snapshots::CallSnapshots;
 use super::{StepStop, Turn, repeats};
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
 use crate::limits::{READ_ABORT, TOOL_ABORT};
 use crate::ports::tool::{Effect, Presentation, ToolRuntime};
-use crate::ports::{backend::Answered, client::Ask};
+use crate::ports::{SnapshotSink, backend::Answered, client::Ask};
 
 /// What came of a step's calls.
 #[derive(Debug)]
@@ -163,6 +164,10 @@ impl Turn {
         let effect = planned.tool.spec().effect;
         let started = Presentation { content: Vec::new(), ..call.presentation() };
         self.record(preliminary(&call.call_id, &started)).await?;
+        let snapshots = CallSnapshots::of(self, call, effect);
+        if let Some(snapshots) = &snapshots {
+            snapshots.expect_anything(&*planned.tool)?;
+        }
         if effect == Effect::Mutates {
             self.journal.settle().await?;
         }
@@ -175,6 +180,7 @@ impl Turn {
             site: self.site_of(planned, &grant.directories),
             network: grant.network,
             writes: grant.writes,
+            snapshots: snapshots.clone().map(|snapshots| snapshots as Arc<dyn SnapshotSink>),
             result_bytes: self.result_bytes(),
             progress: recorder.clone(),
             cancel: cancel.clone(),
@@ -190,11 +196,13 @@ impl Turn {
                 Err(_) => {
                     running.abort();
                     recorder.close();
+                    snapshots.inspect(|snapshots| snapshots.close());
                     return Ok(call.failure("cancelled while it ran; it may have had effects"));
                 }
             },
         };
         recorder.close();
+        snapshots.inspect(|snapshots| snapshots.close());
         match outcome {
             Ok(outcome) => Ok(finished(self, call, outcome).await?),
             Err(_) => Ok(call.failure("internal error: the tool crashed; its outcome is unknown")),

@@ -98,6 +98,7 @@ impl Turn {
             cost: context.cost,
             room_tried: RoomTried::default(),
             summarised: false,
+            snapshots: context.snapshots,
             calls: Vec::new(),
             repeats: Repeats::default(),
             reason: FinishReason::Stop,

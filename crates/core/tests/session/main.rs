@@ -30,6 +30,7 @@ mod queue;
 mod queue_property;
 mod readers;
 mod retries;
+mod rewinds;
 mod runtime_context;
 mod scratch;
 mod slash_commands;

@@ -15,7 +15,9 @@ use attache_core::hub::{
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::client::{Answer, Client};
-use attache_core::ports::{Backend, Clock, Compaction, Model, Pictures, Scratch, Surroundings};
+use attache_core::ports::{
+    Backend, Clock, Compaction, FileMover, Model, Pictures, Scratch, Surroundings,
+};
 use attache_core::prompt::Prompt;
 use attache_core::turn::{NativeBackend, TurnEnd};
 use attache_core::watchdog::{Approval, Containment};
@@ -39,6 +41,7 @@ pub(crate) struct World {
     backend: Arc<dyn Backend>,
     compaction: Option<Arc<dyn Compaction>>,
     surroundings: Option<Arc<dyn Surroundings>>,
+    files: Option<Arc<dyn FileMover>>,
     pictures: Option<Arc<dyn Pictures>>,
     scratch: Option<Arc<dyn Scratch>>,
     processes: Mutex<u64>,
@@ -77,6 +80,7 @@ impl World {
             backend: Arc::new(NativeBackend),
             compaction: None,
             surroundings: None,
+            files: None,
             pictures: None,
             scratch: None,
             processes: Mutex::default(),
@@ -100,6 +104,11 @@ impl World {
 
     pub(crate) fn with_surroundings(mut self, surroundings: Arc<dyn Surroundings>) -> Self {
         self.surroundings = Some(surroundings);
+        self
+    }
+
+    pub(crate) fn with_files(mut self, files: Arc<dyn FileMover>) -> Self {
+        self.files = Some(files);
         self
     }
 
@@ -141,6 +150,7 @@ impl World {
             tools: family(&self.runs).into(),
             surroundings: self.surroundings.clone(),
             projects: None,
+            files: self.files.clone(),
             pictures: self.pictures.clone(),
             agents: Agents::builtin(),
             clock: self.clock.clone(),

@@ -75,6 +75,7 @@ impl World {
             model: SeededModel::new(random.number()),
             compaction: None,
             tools: family(&self.runs).into(),
+            files: None,
             surroundings: None,
             projects: None,
             pictures: None,

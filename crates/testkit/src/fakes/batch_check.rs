@@ -53,6 +53,9 @@ impl<'a> BatchCheck<'a> {
                 }
                 Change::AppendLog(segment) => self.append(segment)?,
                 Change::DeleteSession
+                | Change::HideMessages { .. }
+                | Change::ShowMessages { .. }
+                | Change::CopyConversation(_)
                 | Change::PutSystemPrompt { .. }
                 | Change::TrimLog { .. }
                 | Change::BeginRun(_)

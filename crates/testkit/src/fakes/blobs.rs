@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use attache_core::ids::SessionId;
-use attache_core::ports::store::StoreResult;
+use attache_core::ports::store::{BlobOwner, StoreResult};
 use attache_core::ports::{Blobs, BoxFuture};
 use attache_core::prompt::digest;
 
@@ -23,6 +23,19 @@ impl Blobs for MemoryBlobs {
     fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
         let found = self.kept.lock().unwrap().get(sha256).cloned();
         Box::pin(async move { Ok(found) })
+    }
+
+    fn share(&self, _from: &SessionId, _with: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn bytes_of(&self, _session: &SessionId) -> BoxFuture<'static, StoreResult<u64>> {
+        let bytes = self.kept.lock().unwrap().values().map(|bytes| bytes.len() as u64).sum();
+        Box::pin(async move { Ok(bytes) })
+    }
+
+    fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     fn delete_session(&self, _session: &SessionId) -> BoxFuture<'static, StoreResult<()>> {

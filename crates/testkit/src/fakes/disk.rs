@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use attache_core::ids::{MessageId, PartId, SessionId};
+use attache_core::metadata::MessageMeta;
 use attache_core::ports::store::{
-    Batch, Change, Epoch, LiveRun, LogSegment, MessageRow, Owner, PartRow, SessionPatch, SessionRecord,
-    SessionRow, StoreError, StoreResult,
+    Batch, Change, ConversationCopy, Epoch, LiveRun, LogSegment, MessageRow, Owner, PartRow, SeqSpan,
+    SessionPatch, SessionRecord, SessionRow, StoreError, StoreResult, UsageTotals,
 };
+use serde_json::{Value, json};
 
 use super::batch_check::BatchCheck;
 
@@ -95,6 +97,13 @@ impl Disk {
             Change::DropParts { message_id, from } => {
                 self.parts.retain(|_, row| row.message_id != message_id || row.index < from);
             }
+            Change::HideMessages { span, hidden_at, updated_at } => {
+                self.mark(session, span, None, Some(hidden_at), updated_at);
+            }
+            Change::ShowMessages { span, hidden_at, updated_at } => {
+                self.mark(session, span, Some(hidden_at), None, updated_at);
+            }
+            Change::CopyConversation(copy) => self.copy(session, &copy),
             Change::PutSystemPrompt { digest, body } => {
                 self.system_prompts.insert(digest, body);
             }
@@ -106,6 +115,60 @@ impl Disk {
             Change::BeginRun(run) => self.lease(session).run = Some(run),
             Change::EndRun => self.lease(session).run = None,
             Change::ReleaseLease => self.lease(session).owner = None,
+        }
+    }
+
+    /// Messages of a span whose `hidden_at` is `from` get `to` instead.
+    fn mark(&mut self, session: &SessionId, span: SeqSpan, from: Option<i64>, to: Option<i64>, now: i64) {
+        let mut patch = MessageMeta::default();
+        patch.set_hidden_at(to);
+        let rows = self.messages.values_mut().filter(|row| row.session_id == *session);
+        for row in rows.filter(|row| row.seq.is_some_and(|seq| span.holds(seq))) {
+            if row.metadata.hidden_at() == from {
+                row.metadata.merge(&patch);
+                row.updated_at = now;
+            }
+        }
+    }
+
+    fn copy(&mut self, session: &SessionId, copy: &ConversationCopy) {
+        let visible: Vec<MessageRow> = self
+            .conversation(&copy.from)
+            .into_iter()
+            .filter(|row| !row.metadata.is_hidden() && row.seq < Some(copy.before_seq))
+            .cloned()
+            .collect();
+        let new = |prefix: &str, old: &str| format!("{prefix}{session}-{old}");
+        let (mut totals, mut last) = (UsageTotals::default(), None);
+        for row in visible {
+            let id = MessageId::new(new("msg_", row.id.as_str()));
+            for part in self.parts_of(&row.id) {
+                let mut data: Value = serde_json::from_str(&part.data_json).unwrap();
+                if part.kind == "data-compaction"
+                    && let Some(tail) = data.pointer_mut("/data/tail_start_id").filter(|tail| tail.is_string())
+                {
+                    *tail = json!(new("msg_", tail.as_str().unwrap()));
+                }
+                let part_id = PartId::new(new("prt_", part.id.as_str()));
+                let (message_id, session_id) = (id.clone(), session.clone());
+                let data_json = data.to_string();
+                let copied = PartRow { id: part_id.clone(), message_id, session_id, data_json, ..part };
+                self.parts.insert(part_id, copied);
+            }
+            let used = row.metadata.usage().unwrap_or_default();
+            totals.add(&UsageTotals {
+                prompt_tokens: used.input as i64,
+                completion_tokens: used.output as i64,
+                reasoning_tokens: used.reasoning as i64,
+                cache_read: used.cache_read as i64,
+                cache_write: used.cache_write as i64,
+                cost_usd: row.metadata.cost_usd().unwrap_or_default(),
+            });
+            last = Some(row.id.clone());
+            self.messages.insert(id.clone(), MessageRow { id, session_id: session.clone(), ..row });
+        }
+        if let Some(row) = self.sessions.get_mut(session) {
+            (row.totals, row.parent_message_id) = (totals, last);
         }
     }
 

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use attache_core::ids::{MessageId, SessionId};
+use attache_core::part::Role;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::store::{
-    Batch, Blobs, Done, Epoch, LeaseGrant, Leases, LogSegment, RowCursor, RowPage, RowRange, SessionQuery,
-    SessionRecord, SessionRow, Store, StoreError, StoreResult, StoredMessage,
+    Batch, BlobOwner, Blobs, Done, Epoch, LeaseGrant, Leases, LogSegment, RowCursor, RowPage, RowRange,
+    SeqSpan, SessionQuery, SessionRecord, SessionRow, SpanContent, SpanMessages, Store, StoreError,
+    StoreResult, StoredMessage,
 };
 use tokio::sync::mpsc;
 
@@ -189,6 +191,50 @@ impl Store for MemoryStore {
         self.read(move |disk| disk.messages.get(&id).map(|row| (row.clone(), disk.parts_of(&id))))
     }
 
+    fn last_prompts(
+        &self,
+        session: &SessionId,
+        before_seq: i64,
+        limit: usize,
+    ) -> BoxFuture<'static, StoreResult<Vec<StoredMessage>>> {
+        let session = session.clone();
+        self.read(move |disk| {
+            let conversation = disk.conversation(&session).into_iter().rev();
+            let prompts = conversation.filter(|row| {
+                row.role == Role::User && !row.metadata.is_hidden() && row.seq < Some(before_seq)
+            });
+            prompts.take(limit).map(|row| (row.clone(), disk.parts_of(&row.id))).collect()
+        })
+    }
+
+    fn span(
+        &self,
+        session: &SessionId,
+        span: SeqSpan,
+        messages: SpanMessages,
+        part_kind: &'static str,
+    ) -> BoxFuture<'static, StoreResult<SpanContent>> {
+        let session = session.clone();
+        self.read(move |disk| {
+            let mut content = SpanContent::default();
+            for row in disk.conversation(&session) {
+                let is_meant = match messages {
+                    SpanMessages::Visible => !row.metadata.is_hidden(),
+                    SpanMessages::HiddenAt(hidden_at) => row.metadata.hidden_at() == Some(hidden_at),
+                };
+                if !is_meant || !row.seq.is_some_and(|seq| span.holds(seq)) {
+                    continue;
+                }
+                content.messages += 1;
+                if row.metadata.snapshot_id().is_some() {
+                    let parts = disk.parts_of(&row.id).into_iter();
+                    content.snapshots.extend(parts.filter(|part| part.kind == part_kind));
+                }
+            }
+            content
+        })
+    }
+
     fn read_log(
         &self,
         session: &SessionId,
@@ -281,6 +327,30 @@ impl Blobs for MemoryStore {
     fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
         let sha256 = sha256.to_string();
         self.read(move |disk| disk.blobs.get(&sha256).map(|(_, bytes)| bytes.clone()))
+    }
+
+    fn share(&self, from: &SessionId, with: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
+        for (owners, _) in self.disk().blobs.values_mut().filter(|(owners, _)| owners.contains(from)) {
+            owners.insert(with.clone());
+        }
+        Box::pin(async { Ok(()) })
+    }
+
+    fn bytes_of(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<u64>> {
+        let session = session.clone();
+        self.read(move |disk| {
+            let own = disk.blobs.values().filter(|(owners, _)| owners.contains(&session));
+            own.map(|(_, bytes)| bytes.len() as u64).sum()
+        })
+    }
+
+    fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>> {
+        self.read(move |disk| {
+            let owners = disk.blobs.values().flat_map(|(owners, _)| owners.iter().cloned());
+            let owners: std::collections::BTreeSet<SessionId> = owners.collect();
+            // Of no time: whoever asks for old ones gets them all.
+            owners.into_iter().map(|session| BlobOwner { session, touched_at: 0 }).collect()
+        })
     }
 
     fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>> {

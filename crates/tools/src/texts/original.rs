@@ -32,22 +32,24 @@ pub(crate) struct Original {
     pub(crate) told: String,
     /// Every link followed.
     pub(crate) real: PathBuf,
+    /// The same with the root as the session names it.
+    pub(crate) named: PathBuf,
     pub(crate) content: OriginalContent,
     /// Of what it holds.
     pub(crate) digest: String,
     pub(crate) knowledge: Knowledge,
     /// As it is on the disk, to be put back should a later change fail.
-    pub(super) disk: Option<OldBytes>,
+    pub(crate) disk: Option<OldBytes>,
     /// Directories on the way that are not there yet.
-    pub(super) missing_directories: usize,
+    pub(crate) missing_directories: usize,
     pub(super) reader: TextStore,
-    pub(super) writer: TextStore,
+    pub(crate) writer: TextStore,
 }
 
 #[derive(Debug)]
-pub(super) struct OldBytes {
-    pub(super) bytes: Vec<u8>,
-    pub(super) mode: u32,
+pub(crate) struct OldBytes {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) mode: u32,
 }
 
 /// What the disk says about a file.
@@ -107,6 +109,7 @@ impl Original {
         Self {
             path: path.to_owned(),
             told: told(path),
+            named: real.clone(),
             real,
             content: found.content,
             digest: found.digest,

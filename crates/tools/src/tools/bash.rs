@@ -8,6 +8,7 @@ mod plain;
 mod removal;
 mod result;
 mod sandbox_notes;
+mod snapshots;
 mod terminal;
 
 use std::io;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use attache_core::ids::CallId;
 use attache_core::legible::{visible, visible_block};
-use attache_core::ports::tool::{Access, Effect, Presentation, Progress, Shown, Site, ToolKind};
+use attache_core::ports::tool::{Access, Effect, Presentation, Progress, Shown, Site, ToolKind, WriteGrant};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use attache_sandbox::process::{CommandEnd, ExitCause, Sink};
 use attache_sandbox::programs::Programs;
@@ -43,6 +44,7 @@ use granted::GrantedCommand;
 use plain::plain;
 use result::Finished;
 use sandbox_notes::SandboxLimits;
+use snapshots::{CommandLife, CommandSnapshots};
 use terminal::{Opened, OutputQueue, Screen};
 
 /// Runs a command with bash in the workspace root; gives its output and `[exit N]`. Each call is a new shell:
@@ -83,6 +85,44 @@ impl Bash {
         Self { sandbox, background }
     }
 
+    /// What a command would touch, as far as that can be read.
+    fn accesses(&self, command: &str, site: &Site) -> Vec<Access> {
+        let directory = &site.workspace.root;
+        let is_held = self.sandbox.level() != Level::None;
+        let home = std::env::home_dir();
+        let disk = DiskOfWorkspace::new(Programs::of(site));
+        let (guarded, closed) = (&site.workspace.guarded, site.closed.as_ref());
+        let context = shell::Context {
+            directory,
+            home: home.as_deref(),
+            // The sandbox gives commands the scratch as their `TMPDIR`.
+            temporary: is_held.then_some(site.workspace.scratch.as_path()),
+            disk: &disk,
+            restrictions: &RestrictionsOfSession { guarded, closed },
+        };
+        let touches = shell::read(command, &context).touches;
+        accesses(shell::with_real_paths(touches, &disk, directory))
+    }
+
+    /// Keeps what the command will write. One that was not let write can't.
+    async fn keep_before(
+        &self,
+        input: &Input,
+        runtime: &ToolRuntime,
+    ) -> Result<Option<CommandSnapshots>, String> {
+        let sink = match (runtime.writes, &runtime.snapshots) {
+            (WriteGrant::Granted, Some(sink)) => Arc::clone(sink),
+            (WriteGrant::Withheld, _) | (WriteGrant::Granted, None) => return Ok(None),
+        };
+        let life = match input.background {
+            Some(true) => CommandLife::Background,
+            Some(false) | None => CommandLife::Call,
+        };
+        let accesses = self.accesses(&input.command, &runtime.site);
+        let title = input.shown().title;
+        CommandSnapshots::before(sink, title, &accesses, life, &runtime.site).await.map(Some)
+    }
+
     async fn start_in_background(
         &self,
         granted: GrantedCommand,
@@ -114,30 +154,20 @@ impl Tool for Bash {
         &SPEC
     }
 
+    fn tells_changes(&self) -> bool {
+        true
+    }
+
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
         let input = parse(input);
-        let (site, directory) = (site.clone(), site.workspace.root.clone());
+        let site = site.clone();
         let gone = gone_workspace(&site.workspace);
-        let (guarded, closed) = (Arc::clone(&site.workspace.guarded), site.closed.clone());
-        let (programs, scratch) = (Programs::of(&site), site.workspace.scratch.clone());
         Box::pin(async move {
             let input = input?;
             if let Some(gone) = gone {
                 return Err(format!("bash: {gone}"));
             }
-            let is_held = self.sandbox.level() != Level::None;
-            let home = std::env::home_dir();
-            let disk = DiskOfWorkspace::new(programs);
-            let context = shell::Context {
-                directory: &directory,
-                home: home.as_deref(),
-                // The sandbox gives commands the scratch as their `TMPDIR`.
-                temporary: is_held.then_some(scratch.as_path()),
-                disk: &disk,
-                restrictions: &RestrictionsOfSession { guarded: &guarded, closed: closed.as_ref() },
-            };
-            let touches = shell::read(&input.command, &context).touches;
-            let mut accesses = accesses(shell::with_real_paths(touches, &disk, &directory));
+            let mut accesses = self.accesses(&input.command, &site);
             if input.network == Some(true) && !accesses.iter().any(is_of_network) {
                 accesses.push(Access::Network { host: ANY_HOST.to_owned() });
             }
@@ -167,6 +197,10 @@ impl Tool for Bash {
                 network: runtime.network,
                 writes: runtime.writes,
             };
+            let kept = match self.keep_before(&input, &runtime).await {
+                Ok(kept) => kept,
+                Err(reason) => return call.failed(format!("bash: {reason}; nothing was run")),
+            };
             let time = input.timeout_ms.map(Duration::from_millis);
             if input.background == Some(true) {
                 return self.start_in_background(granted, time, &runtime, call).await;
@@ -179,12 +213,16 @@ impl Tool for Bash {
                     terminal::open(client, &self.sandbox, &input.command, &runtime, presentation).await
                 }
             };
-            match opened {
+            let outcome = match opened {
                 Opened::Cancelled => call.failed("bash: cancelled before it was started"),
                 Opened::None => run_here(granted, timeout, runtime, call, None).await,
                 Opened::Screen(screen) => run_here(granted, timeout, runtime, call, Some(screen)).await,
                 Opened::ByClient(word) => word.outcome(timeout, &runtime, call).await,
+            };
+            if let Some(kept) = kept {
+                kept.after().await;
             }
+            outcome
         })
     }
 }

@@ -1,0 +1,137 @@
+//! What a rewind hides, brings back and tells. Pure; the session's task does it (`session::rewind`).
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::MessageId;
+use crate::legible::visible_name;
+use crate::part::Part;
+use crate::ports::snapshots::MoveOutcome;
+use crate::ports::store::SeqSpan;
+use crate::snapshot::{Direction, FileMove, FilePlan};
+
+/// One rewind that can still be taken back; kept on the session's row as `rewinds`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindLayer {
+    /// The `hidden_at` of its messages; no two layers of a session share one.
+    pub hidden_at: i64,
+    /// Its first message.
+    pub from_seq: i64,
+    /// The seq behind its last message.
+    pub before_seq: i64,
+}
+
+impl RewindLayer {
+    pub fn span(&self) -> SeqSpan {
+        SeqSpan { from: self.from_seq, before: self.before_seq }
+    }
+}
+
+/// Files that follow a rewind, from before the first is touched until after the last; kept on the session's
+/// row as `moving_files`, so that whoever opens the session after a crash goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovingFiles {
+    pub layer: RewindLayer,
+    pub direction: Direction,
+}
+
+/// What became of the files that tools had changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MovedFiles {
+    /// They hold again what they held then.
+    pub restored: Vec<PathBuf>,
+    /// Somebody else changed them since; they are as they were before the rewind.
+    pub conflicts: Vec<LeftFile>,
+    /// What could not be undone, and why.
+    pub not_covered: Vec<NotCovered>,
+}
+
+impl MovedFiles {
+    pub fn is_empty(&self) -> bool {
+        self.restored.is_empty() && self.conflicts.is_empty() && self.not_covered.is_empty()
+    }
+}
+
+impl FilePlan {
+    /// What became of the plan; one outcome for each move.
+    pub(crate) fn moved(self, outcomes: Vec<MoveOutcome>) -> MovedFiles {
+        let FilePlan { moves, conflicts, not_covered } = self;
+        let mut moved = MovedFiles { restored: Vec::new(), conflicts, not_covered };
+        let untold = std::iter::repeat_with(|| MoveOutcome::NotCovered("nobody moved it".to_owned()));
+        for (FileMove { path, .. }, outcome) in moves.into_iter().zip(outcomes.into_iter().chain(untold)) {
+            match outcome {
+                MoveOutcome::Moved => moved.restored.push(path),
+                MoveOutcome::Unneeded => {}
+                MoveOutcome::Conflict(reason) => moved.conflicts.push(LeftFile { path, reason }),
+                MoveOutcome::NotCovered(reason) => {
+                    moved.not_covered.push(NotCovered { what: path.display().to_string(), reason });
+                }
+            }
+        }
+        moved.restored.sort();
+        moved
+    }
+}
+
+impl MovedFiles {
+    /// For people, as Markdown; empty when there is nothing to tell.
+    pub fn in_words(&self, root: &Path) -> String {
+        let name = |path: &Path| {
+            let path = path.strip_prefix(root).unwrap_or(path);
+            format!("`{}`", visible_name(&path.to_string_lossy()))
+        };
+        let mut lines = Vec::new();
+        if !self.restored.is_empty() {
+            let names: Vec<_> = self.restored.iter().map(|path| name(path)).collect();
+            lines.push(format!("Files put back: {}.", names.join(", ")));
+        }
+        let conflict = |left: &LeftFile| format!("- {}: {}", name(&left.path), left.reason);
+        if !self.conflicts.is_empty() {
+            lines.push("Changed by others since, and left as they are:".to_owned());
+            lines.extend(self.conflicts.iter().map(conflict));
+        }
+        let uncovered = |left: &NotCovered| format!("- {}: {}", name(Path::new(&left.what)), left.reason);
+        if !self.not_covered.is_empty() {
+            lines.push("Not covered:".to_owned());
+            lines.extend(self.not_covered.iter().map(uncovered));
+        }
+        lines.join("\n")
+    }
+}
+
+/// A file that was left alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftFile {
+    pub path: PathBuf,
+    pub reason: String,
+}
+
+/// A file or a call whose changes no snapshot covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCovered {
+    /// A path, or how the call looked.
+    pub what: String,
+    pub reason: String,
+}
+
+/// A rewind that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rewound {
+    pub message_id: MessageId,
+    /// The prompt as it was sent.
+    pub parts: Vec<Part>,
+    /// How many messages are hidden now that were not before.
+    pub hidden: u64,
+    /// `None`: this host keeps no snapshots.
+    pub files: Option<MovedFiles>,
+}
+
+/// A rewind that was taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrewound {
+    /// How many messages are visible again.
+    pub restored: u64,
+    /// `None`: this host keeps no snapshots.
+    pub files: Option<MovedFiles>,
+}

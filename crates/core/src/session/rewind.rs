@@ -1,0 +1,326 @@
+//! Rewinding to a prompt and taking that back: rows are hidden and shown, files follow. Nothing is deleted.
+//!
+//! Rows go first, in one commit that also says that files are to follow. A process that dies in between leaves
+//! that word, and whoever takes the lease next moves the rest: moving a file twice changes nothing.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::choose::aside;
+use super::{ClientSide, Session};
+use crate::hub::HubError;
+use crate::ids::MessageId;
+use crate::journal::replay::parts_of;
+use crate::limits::{PROMPTS_LOOKED_AT, REWINDS_KEPT};
+use crate::metadata::SessionMeta;
+use crate::notice;
+use crate::part::{Part, Role};
+use crate::ports::store::{Change, MessageRow, PartRow, SpanMessages};
+use crate::ports::tool::Site;
+use crate::prompt::{media, shelf};
+use crate::rewind::{MovedFiles, MovingFiles, RewindLayer, Rewound, Unrewound};
+use crate::snapshot::{self, CallSnapshot, Direction};
+use crate::{environment, slash_commands};
+
+/// A prompt that can be rewound to.
+#[derive(Debug)]
+pub(super) struct PromptPlace {
+    pub(super) message_id: MessageId,
+    pub(super) seq: i64,
+    pub(super) parts: Vec<Part>,
+}
+
+impl Session {
+    /// Hides a prompt and everything behind it; refused while a turn is under way.
+    pub(super) async fn rewind(
+        &mut self,
+        message_id: &MessageId,
+        client: ClientSide,
+    ) -> Result<Rewound, HubError> {
+        self.demand_rest().await?;
+        let rewound = async {
+            let place = self.prompt_place(message_id).await?;
+            let rewound = self.rewind_to(place, client).await?;
+            self.tell_rewound("The conversation was rewound", &format!(
+                "{} messages are hidden. Load the session again to see it as it is.",
+                rewound.hidden
+            ))?;
+            Ok(rewound)
+        };
+        let rewound = rewound.await;
+        self.go_on().await;
+        rewound
+    }
+
+    /// Brings back what the last rewind hid.
+    pub(super) async fn unrewind(&mut self, client: ClientSide) -> Result<Unrewound, HubError> {
+        self.demand_rest().await?;
+        let unrewound = async {
+            let unrewound = self.take_rewind_back(client).await?;
+            self.tell_rewound("A rewind was taken back", &format!(
+                "{} messages are visible again. Load the session again to see it as it is.",
+                unrewound.restored
+            ))?;
+            Ok(unrewound)
+        };
+        let unrewound = unrewound.await;
+        self.go_on().await;
+        unrewound
+    }
+
+    async fn demand_rest(&mut self) -> Result<(), HubError> {
+        if self.activity.is_ours() {
+            return Err(HubError::Busy(self.id.clone()));
+        }
+        self.take_lease().await?;
+        // What a dead owner left may be a question that is still open.
+        match self.activity.is_ours() {
+            true => Err(HubError::Busy(self.id.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// The protocol has no word for messages that are gone: whoever looks at them is told.
+    fn tell_rewound(&self, title: &str, description: &str) -> Result<(), HubError> {
+        let told = notice::passing("info", title, Some(description));
+        Ok(self.journal.record_with(&aside(), vec![told], Vec::new())?)
+    }
+
+    /// Hides a prompt and everything behind it, up to the command that asks for it. Under the lease.
+    pub(super) async fn rewind_to(
+        &mut self,
+        place: PromptPlace,
+        client: ClientSide,
+    ) -> Result<Rewound, HubError> {
+        self.finish_moving(client.clone()).await?;
+        let (from_seq, before_seq) = (place.seq, self.end_of_the_past());
+        let mut layers = self.row.metadata.rewinds();
+        let now = self.hub.ports.clock.now_ms();
+        let hidden_at = layers.last().map_or(now, |last| now.max(last.hidden_at + 1));
+        let layer = RewindLayer { hidden_at, from_seq, before_seq };
+        let (store, span) = (self.hub.ports.store.clone(), layer.span());
+        let content = store.span(&self.id, span, SpanMessages::Visible, snapshot::PART_KIND).await?;
+        layers.push(layer.clone());
+        layers.drain(..layers.len().saturating_sub(REWINDS_KEPT));
+        let hide = Change::HideMessages { span, hidden_at, updated_at: now };
+        let moving = MovingFiles { layer, direction: Direction::Back };
+        let files = self.commit_and_move(hide, &layers, &moving, &content.snapshots, client).await?;
+        let PromptPlace { message_id, parts, .. } = place;
+        let parts = parts.into_iter().filter(|part| !environment::is_news(part)).map(media::as_sent);
+        let parts = shelf::parts_brought_back(parts.collect(), &*self.hub.ports.blobs).await?;
+        Ok(Rewound { message_id, parts, hidden: content.messages, files })
+    }
+
+    /// Shows what the last rewind hid. Under the lease.
+    pub(super) async fn take_rewind_back(&mut self, client: ClientSide) -> Result<Unrewound, HubError> {
+        self.finish_moving(client.clone()).await?;
+        let mut layers = self.row.metadata.rewinds();
+        let Some(layer) = layers.pop() else {
+            return Err(HubError::Invalid(
+                "there is nothing left to restore: nothing was rewound, or a turn has started since".into(),
+            ));
+        };
+        let (store, span, hidden_at) = (self.hub.ports.store.clone(), layer.span(), layer.hidden_at);
+        let hidden = SpanMessages::HiddenAt(hidden_at);
+        let content = store.span(&self.id, span, hidden, snapshot::PART_KIND).await?;
+        let show = Change::ShowMessages { span, hidden_at, updated_at: self.hub.ports.clock.now_ms() };
+        let moving = MovingFiles { layer, direction: Direction::Forward };
+        let files = self.commit_and_move(show, &layers, &moving, &content.snapshots, client).await?;
+        Ok(Unrewound { restored: content.messages, files })
+    }
+
+    /// Rows and the word that files are to follow in one commit, then the files.
+    async fn commit_and_move(
+        &mut self,
+        rows: Change,
+        layers: &[RewindLayer],
+        moving: &MovingFiles,
+        snapshots: &[PartRow],
+        client: ClientSide,
+    ) -> Result<Option<MovedFiles>, HubError> {
+        let calls = calls_of(snapshots)?;
+        let moves = self.hub.ports.files.is_some() && !calls.is_empty();
+        let mut patch = self.empty_patch();
+        patch.metadata.set_rewinds(layers);
+        patch.metadata.set_moving_files(moves.then_some(moving));
+        self.forget_news(&mut patch.metadata);
+        let changed = patch.metadata.clone();
+        self.journal.change(vec![rows, Change::PatchSession(patch)])?;
+        self.journal.settle().await?;
+        self.row.metadata.merge(&changed);
+        self.conversation_changed();
+        match moves {
+            true => self.move_files(moving.direction, &calls, client).await,
+            false => Ok(self.hub.ports.files.as_ref().map(|_| MovedFiles::default())),
+        }
+    }
+
+    /// What was told of the surroundings may be hidden now, or be there again: it is told anew.
+    fn forget_news(&self, patch: &mut SessionMeta) {
+        if let Some(mut told) = self.row.metadata.environment() {
+            told.forget_news();
+            patch.set_environment(&told);
+        }
+        if let Some(mut told) = self.row.metadata.instructions() {
+            told.forget_news();
+            patch.set_instructions(&told);
+        }
+    }
+
+    fn conversation_changed(&mut self) {
+        self.hub.histories.forget(&self.id);
+        // A command under way holds it as it was.
+        self.stale_history = true;
+    }
+
+    /// Files are moved with the session's own rights; what was granted for one call is over.
+    fn site_of_files(&self, client: ClientSide) -> Site {
+        Site {
+            workspace: Arc::new(self.workspace()),
+            granted: self.granted.clone().into(),
+            judged: None,
+            writes: Arc::default(),
+            closed: None,
+            client,
+            seen: Arc::default(),
+        }
+    }
+
+    /// Moves the files of some calls and notes that it is done.
+    async fn move_files(
+        &mut self,
+        direction: Direction,
+        calls: &[CallSnapshot],
+        client: ClientSide,
+    ) -> Result<Option<MovedFiles>, HubError> {
+        let plan = snapshot::plan(calls, direction);
+        let moved = match (self.hub.ports.files.clone(), self.snapshots.clone()) {
+            (Some(mover), Some(shelf)) => {
+                let moves = plan.moves.clone();
+                let outcomes = mover.move_files(self.site_of_files(client), shelf, moves).await;
+                Some(plan.moved(outcomes))
+            }
+            // Snapshots were turned off meanwhile.
+            (None, _) | (_, None) => None,
+        };
+        let mut patch = self.empty_patch();
+        patch.metadata.set_moving_files(None);
+        let changed = patch.metadata.clone();
+        self.journal.change(vec![Change::PatchSession(patch)])?;
+        self.journal.settle().await?;
+        self.row.metadata.merge(&changed);
+        Ok(moved)
+    }
+
+    /// Files that a process which died was moving go the rest of their way. Under the lease.
+    pub(super) async fn finish_moving(&mut self, client: ClientSide) -> Result<(), HubError> {
+        let Some(MovingFiles { layer, direction }) = self.row.metadata.moving_files() else { return Ok(()) };
+        let messages = match direction {
+            Direction::Back => SpanMessages::HiddenAt(layer.hidden_at),
+            Direction::Forward => SpanMessages::Visible,
+        };
+        let store = self.hub.ports.store.clone();
+        let content = store.span(&self.id, layer.span(), messages, snapshot::PART_KIND).await?;
+        let calls = calls_of(&content.snapshots)?;
+        let moved = self.move_files(direction, &calls, client).await?;
+        let told = moved.map(|moved| moved.in_words(&self.row.workspace_root)).unwrap_or_default();
+        let description = Some(told).filter(|told| !told.is_empty());
+        let title = "A rewind that was interrupted is complete now";
+        let told = notice::passing("info", title, description.as_deref());
+        Ok(self.journal.record_with(&aside(), vec![told], Vec::new())?)
+    }
+
+    /// A turn of a model begins: what was rewound stays so. A conversation that begins anew gets a new title.
+    pub(super) fn settle_rewinds(&mut self, is_empty: bool) {
+        if self.row.metadata.rewinds().is_empty() {
+            return;
+        }
+        let mut patch = SessionMeta::default();
+        patch.set_rewinds(&[]);
+        if is_empty {
+            patch.forget_title();
+        }
+        self.row.metadata.merge(&patch);
+        // Not merged: a null has to reach the row.
+        self.unstored.set_all(&patch);
+    }
+
+    /// Behind everything that a rewind can hide: the command that asks for it stays.
+    pub(super) fn end_of_the_past(&self) -> i64 {
+        self.activity.live_run().map_or(self.last_seq + 1, |live| live.first_seq)
+    }
+
+    /// The prompt that a message is.
+    pub(super) async fn prompt_place(&self, message_id: &MessageId) -> Result<PromptPlace, HubError> {
+        let stored = self.hub.ports.store.message(message_id).await?;
+        let Some((row, rows)) = stored.filter(|(row, _)| row.session_id == self.id) else {
+            let last = self.named_prompt(i64::MAX).await?;
+            return Err(HubError::Invalid(format!("there is no message {message_id} in this session{last}")));
+        };
+        let seq = match row {
+            MessageRow { metadata, .. } if metadata.is_cancelled_in_queue() => {
+                return Err(HubError::Invalid(format!("message {message_id} was cancelled before its turn")));
+            }
+            MessageRow { seq: None, .. } => {
+                return Err(HubError::Invalid(format!(
+                    "message {message_id} still waits for its turn; cancel it instead"
+                )));
+            }
+            MessageRow { metadata, .. } if metadata.is_hidden() => {
+                return Err(HubError::Invalid(format!("message {message_id} was rewound already")));
+            }
+            MessageRow { role: Role::Assistant | Role::System, seq: Some(seq), .. } => {
+                let nearest = self.named_prompt(seq).await?;
+                return Err(HubError::Invalid(format!("message {message_id} is not a prompt{nearest}")));
+            }
+            MessageRow { role: Role::User, seq: Some(seq), .. } => seq,
+        };
+        Ok(PromptPlace { message_id: message_id.clone(), seq, parts: parts_of(&rows)? })
+    }
+
+    /// How an error names the last prompt before a place.
+    async fn named_prompt(&self, before_seq: i64) -> Result<String, HubError> {
+        let prompts = self.hub.ports.store.last_prompts(&self.id, before_seq, 1).await?;
+        Ok(match prompts.first() {
+            Some((row, _)) => format!("; the last prompt before it is {}", row.id),
+            None => "; it has no prompts".to_owned(),
+        })
+    }
+
+    /// The last prompts that a model was to answer, the newest first.
+    pub(super) async fn last_prompts(&self, limit: usize) -> Result<Vec<PromptPlace>, HubError> {
+        let store = &self.hub.ports.store;
+        let mut found = Vec::new();
+        for (row, rows) in store.last_prompts(&self.id, self.end_of_the_past(), PROMPTS_LOOKED_AT).await? {
+            let parts = parts_of(&rows)?;
+            if slash_commands::invocation(&parts).is_none()
+                && let Some(seq) = row.seq
+            {
+                found.push(PromptPlace { message_id: row.id, seq, parts });
+            }
+            if found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn calls_of(rows: &[PartRow]) -> Result<Vec<CallSnapshot>, HubError> {
+    let read = |part: Part| match part {
+        Part::Data { data, .. } => Some(CallSnapshot::deserialize(&data).unwrap_or_else(|_| CallSnapshot {
+            title: "a call".into(),
+            files: Vec::new(),
+            uncovered: Some("its snapshot can't be read by this version".into()),
+        })),
+        Part::StepStart
+        | Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::File { .. }
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. } => None,
+    };
+    Ok(parts_of(rows)?.into_iter().filter_map(read).collect())
+}

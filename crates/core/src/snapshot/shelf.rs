@@ -1,0 +1,72 @@
+//! Where the contents of one session's files are kept: within bounds, and apart from its attachments, so that
+//! they can go earlier.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use crate::ids::SessionId;
+use crate::limits::{SNAPSHOT_FILE_BYTES, SNAPSHOT_SESSION_BYTES};
+use crate::ports::store::{Blobs, StoreResult};
+
+/// Behind the id of a session: who refers to the contents of its files.
+const SUFFIX: &str = ".snapshots";
+
+/// The owner of a session's contents in the blob store.
+pub fn owner(session: &SessionId) -> SessionId {
+    SessionId::new(format!("{session}{SUFFIX}"))
+}
+
+/// The session whose contents an owner has, if it has any.
+pub fn session_of(owner: &SessionId) -> Option<SessionId> {
+    owner.as_str().strip_suffix(SUFFIX).map(SessionId::new)
+}
+
+#[derive(Debug)]
+pub struct SnapshotShelf {
+    blobs: Arc<dyn Blobs>,
+    owner: SessionId,
+    /// Bytes that are kept; `None` until somebody has counted them. Why a lock: calls of one step keep at the
+    /// same time.
+    used: Mutex<Option<u64>>,
+}
+
+impl SnapshotShelf {
+    pub fn new(blobs: Arc<dyn Blobs>, session: &SessionId) -> Self {
+        Self { blobs, owner: owner(session), used: Mutex::default() }
+    }
+
+    /// Keeps a content if there is room; `Err` says why not.
+    pub async fn keep(&self, content: Vec<u8>) -> Result<String, String> {
+        let size = content.len();
+        if size > SNAPSHOT_FILE_BYTES {
+            let mebibytes = SNAPSHOT_FILE_BYTES >> 20;
+            return Err(format!("it had {size} bytes; up to {mebibytes} MiB of a file are kept"));
+        }
+        let mut used = self.used.lock().await;
+        let known = match *used {
+            Some(known) => known,
+            None => self.blobs.bytes_of(&self.owner).await.map_err(|error| error.to_string())?,
+        };
+        let after = known.saturating_add(size as u64);
+        if after > SNAPSHOT_SESSION_BYTES {
+            *used = Some(known);
+            let mebibytes = SNAPSHOT_SESSION_BYTES >> 20;
+            return Err(format!("{mebibytes} MiB of earlier contents are kept for this session already"));
+        }
+        // Counted before it is stored, and twice if it is there already: never more is kept than is counted.
+        *used = Some(after);
+        drop(used);
+        self.blobs.put(&self.owner, content).await.map_err(|error| error.to_string())
+    }
+
+    /// Keeps what a file holds that is about to be moved, whatever room is left: it is nowhere else.
+    pub async fn keep_moved(&self, content: Vec<u8>) -> StoreResult<String> {
+        self.blobs.put(&self.owner, content).await
+    }
+
+    /// A content that was kept; `None` when it is gone.
+    pub async fn content(&self, digest: &str) -> StoreResult<Option<Vec<u8>>> {
+        self.blobs.get(digest).await
+    }
+}

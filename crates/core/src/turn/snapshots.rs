@@ -1,0 +1,88 @@
+//! What a call is about to change, on its way to the journal and to the shelf. Stored before the call goes on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Turn;
+use super::call::Call;
+use crate::ids::CallId;
+use crate::journal::{Author, Journal};
+use crate::metadata::MessageMeta;
+use crate::ports::store::{Change, StoreError, StoreResult};
+use crate::ports::tool::{Effect, Tool};
+use crate::ports::{BoxFuture, SnapshotSink};
+use crate::snapshot::{CallSnapshot, SnapshotShelf};
+
+#[derive(Debug)]
+pub(super) struct CallSnapshots {
+    /// `None` once the call has its result. Why a lock: a tool that was given up may still run, and must change
+    /// nothing any more that nobody would know of.
+    journal: Mutex<Option<Journal>>,
+    author: Author,
+    call_id: CallId,
+    title: String,
+    shelf: Arc<SnapshotShelf>,
+    now: i64,
+}
+
+impl CallSnapshots {
+    /// For a call that may change something, where snapshots are kept.
+    pub(super) fn of(turn: &Turn, call: &Call, effect: Effect) -> Option<Arc<Self>> {
+        match effect {
+            Effect::ReadOnly | Effect::SessionOnly => return None,
+            Effect::Mutates => {}
+        }
+        let shelf = turn.snapshots.clone()?;
+        Some(Arc::new(Self {
+            journal: Mutex::new(Some(turn.journal.clone())),
+            author: turn.author.clone(),
+            call_id: call.call_id.clone(),
+            title: call.presentation().title,
+            shelf,
+            now: turn.hub.ports.clock.now_ms(),
+        }))
+    }
+
+    /// Before a tool runs that does not tell what it changes.
+    pub(super) fn expect_anything(&self, tool: &dyn Tool) -> StoreResult<()> {
+        if tool.tells_changes() {
+            return Ok(());
+        }
+        self.put(&CallSnapshot {
+            title: self.title.clone(),
+            files: Vec::new(),
+            uncovered: Some("nobody knows what this tool changes".to_owned()),
+        })
+        .map(drop)
+    }
+
+    /// The call is over.
+    pub(super) fn close(&self) {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn put(&self, snapshot: &CallSnapshot) -> StoreResult<Journal> {
+        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(journal) = &*journal else {
+            return Err(StoreError::Unavailable("the call was given up".into()));
+        };
+        let mut metadata = MessageMeta::default();
+        metadata.set_snapshot_id(&self.call_id);
+        let id = self.author.message_id.clone();
+        let mark = Change::PatchMessage { id, seq: None, metadata, updated_at: self.now };
+        journal.record_with(&self.author, vec![snapshot.chunk(&self.call_id)], vec![mark])?;
+        Ok(journal.clone())
+    }
+}
+
+impl SnapshotSink for CallSnapshots {
+    fn keep(&self, content: Vec<u8>) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(self.shelf.keep(content))
+    }
+
+    fn record(&self, snapshot: CallSnapshot) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let journal = self.put(&snapshot).map_err(|error| error.to_string())?;
+            journal.settle().await.map(drop).map_err(|error| error.to_string())
+        })
+    }
+}

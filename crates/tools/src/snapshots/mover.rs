@@ -1,0 +1,228 @@
+//! Moves files back and forth for a rewind: through the same handles, checks and turns as the tools, one file in
+//! one step. What holds something else than expected stays as it is.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache_core::ports::snapshots::MoveOutcome;
+use attache_core::ports::tool::Site;
+use attache_core::ports::{BoxFuture, FileMover};
+use attache_core::prompt;
+use attache_core::snapshot::{FileKeeper, FileMove, FileState, SnapshotShelf};
+use tokio_util::sync::CancellationToken;
+
+use crate::FileTurns;
+use crate::digest::ABSENT;
+use crate::files::{self, FileError, FoundThere, NewMode, Parents, Target};
+use crate::roots::OpenRoots;
+use crate::texts::{CallTexts, Deed};
+
+/// Somebody else's change is never taken back.
+const CHANGED: &str = "it was changed since the agent last wrote it";
+const GONE: &str = "its content is not kept any more";
+const NO_CLIENT: &str = "its text is kept by an editor that is not connected";
+
+/// Moves files on this machine, and through the client's editor where that keeps them.
+#[derive(Clone, Debug)]
+pub struct SnapshotMover {
+    turns: FileTurns,
+}
+
+impl SnapshotMover {
+    /// Shares its turns with the tools, so that none changes a file that is being moved.
+    pub fn new(turns: &FileTurns) -> Self {
+        Self { turns: turns.clone() }
+    }
+
+    async fn move_file(
+        &self,
+        reach: &OpenRoots,
+        site: &Site,
+        shelf: &SnapshotShelf,
+        wanted: &FileMove,
+    ) -> MoveOutcome {
+        let _turn = self.turns.0.lock(&files::real_name(&wanted.path, reach)).await;
+        let content = match content(shelf, &wanted.to).await {
+            Ok(content) => content,
+            Err(reason) => return MoveOutcome::NotCovered(reason),
+        };
+        let moved = match wanted.keeper {
+            FileKeeper::Disk => move_on_disk(reach, shelf, wanted, content).await,
+            FileKeeper::Client => move_at_client(site, wanted, content).await,
+        };
+        moved.unwrap_or_else(|error| MoveOutcome::NotCovered(error.to_string()))
+    }
+}
+
+impl FileMover for SnapshotMover {
+    fn move_files(
+        &self,
+        site: Site,
+        shelf: Arc<SnapshotShelf>,
+        moves: Vec<FileMove>,
+    ) -> BoxFuture<'_, Vec<MoveOutcome>> {
+        Box::pin(async move {
+            let reach = OpenRoots::new(&site.workspace, &site.granted);
+            let mut outcomes = Vec::with_capacity(moves.len());
+            for wanted in &moves {
+                outcomes.push(self.move_file(&reach, &site, &shelf, wanted).await);
+            }
+            outcomes
+        })
+    }
+}
+
+/// The bytes a file is to hold; `None` for what is no file.
+async fn content(shelf: &SnapshotShelf, state: &FileState) -> Result<Option<Vec<u8>>, String> {
+    match state {
+        FileState::File { digest, blob, .. } => {
+            let found = shelf.content(blob.as_deref().unwrap_or(digest)).await;
+            let found = found.map_err(|error| error.to_string())?;
+            Ok(Some(found.ok_or_else(|| GONE.to_owned())?))
+        }
+        FileState::Absent | FileState::Link { .. } => Ok(None),
+        FileState::Unkept { reason } => Err(reason.clone()),
+    }
+}
+
+/// Looks, keeps what is there, looks again and replaces: the last two without a pause between them.
+async fn move_on_disk(
+    reach: &OpenRoots,
+    shelf: &SnapshotShelf,
+    wanted: &FileMove,
+    content: Option<Vec<u8>>,
+) -> Result<MoveOutcome, FileError> {
+    let found = blocking(reach, wanted, |target, wanted| match target {
+        Some(target) => Ok(judged(target.look()?, wanted)),
+        None => Ok(judged(FoundThere::Nothing, wanted)),
+    });
+    match found.await? {
+        Judged::As(outcome) => return Ok(outcome),
+        Judged::Expected(None) => {}
+        Judged::Expected(Some(bytes)) => {
+            if let Err(error) = shelf.keep_moved(bytes).await {
+                return Ok(MoveOutcome::NotCovered(error.to_string()));
+            }
+        }
+    }
+    let reach_of_parents = reach.clone();
+    blocking(reach, wanted, move |target, wanted| {
+        let target = match (target, &wanted.to) {
+            (Some(target), _) => target,
+            (None, FileState::Absent) => return Ok(MoveOutcome::Unneeded),
+            (None, _) => Target::open_unfollowed(&wanted.path, &reach_of_parents, Parents::Make)?,
+        };
+        if let Judged::As(outcome) = judged(target.look()?, wanted) {
+            return Ok(outcome);
+        }
+        put(&target, wanted, content.unwrap_or_default(), &reach_of_parents)?;
+        Ok(MoveOutcome::Moved)
+    })
+    .await
+}
+
+fn put(target: &Target, wanted: &FileMove, content: Vec<u8>, reach: &OpenRoots) -> Result<(), FileError> {
+    match &wanted.to {
+        FileState::File { mode, .. } => target.replace(&content, mode.map_or(NewMode::Usual, NewMode::Exactly)),
+        FileState::Link { target: leads_to } => target.replace_by_link(leads_to),
+        FileState::Absent => {
+            target.remove()?;
+            remove_directories(&wanted.path, wanted.made_directories, reach);
+            Ok(())
+        }
+        FileState::Unkept { reason } => Err(FileError::Guarded { reason: reason.clone() }),
+    }
+}
+
+/// Those that the agent made and nobody else uses.
+fn remove_directories(path: &Path, directories: usize, reach: &OpenRoots) {
+    for directory in path.ancestors().skip(1).take(directories) {
+        let removed = Target::open_unfollowed(directory, reach, Parents::Require)
+            .and_then(|target| target.remove_directory());
+        if let Err(error) = removed {
+            tracing::debug!(%error, "a directory stays");
+            break;
+        }
+    }
+}
+
+/// What a look at a file says about its move.
+enum Judged {
+    /// It can be made; these are the bytes that are there.
+    Expected(Option<Vec<u8>>),
+    As(MoveOutcome),
+}
+
+fn judged(found: FoundThere, wanted: &FileMove) -> Judged {
+    let (state, bytes) = match found {
+        FoundThere::Nothing => (FileState::Absent, None),
+        FoundThere::File { bytes, mode } => {
+            let digest = prompt::digest(&bytes);
+            (FileState::File { digest, blob: None, mode: Some(mode) }, Some(bytes))
+        }
+        FoundThere::Link { target } => (FileState::Link { target }, None),
+        FoundThere::Other(reason) => return Judged::As(MoveOutcome::Conflict(reason.to_owned())),
+    };
+    if state.is_same(&wanted.to) {
+        Judged::As(MoveOutcome::Unneeded)
+    } else if state.is_same(&wanted.from) {
+        Judged::Expected(bytes)
+    } else {
+        Judged::As(MoveOutcome::Conflict(CHANGED.to_owned()))
+    }
+}
+
+/// Off the runtime's threads, at the place of the file; `None` where its directory is not there.
+async fn blocking<T: Send + 'static>(
+    reach: &OpenRoots,
+    wanted: &FileMove,
+    work: impl FnOnce(Option<Target>, &FileMove) -> Result<T, FileError> + Send + 'static,
+) -> Result<T, FileError> {
+    let (reach, wanted) = (reach.clone(), wanted.clone());
+    let path: PathBuf = wanted.path.clone();
+    let done = tokio::task::spawn_blocking(move || {
+        let target = match Target::open_unfollowed(&wanted.path, &reach, Parents::Require) {
+            Ok(target) => Some(target),
+            Err(FileError::Missing { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        work(target, &wanted)
+    });
+    done.await.unwrap_or_else(|error| Err(FileError::io(&path, "moved", std::io::Error::other(error))))
+}
+
+/// Through the editor that keeps the text; its own idea of line ends and of the last line does not count.
+async fn move_at_client(
+    site: &Site,
+    wanted: &FileMove,
+    content: Option<Vec<u8>>,
+) -> Result<MoveOutcome, FileError> {
+    let offers = site.client.as_ref().map(|client| client.offers());
+    if !offers.is_some_and(|offers| offers.reads_texts && offers.writes_texts) {
+        return Ok(MoveOutcome::NotCovered(NO_CLIENT.to_owned()));
+    }
+    let judged = Some([wanted.path.clone()].into());
+    let texts = CallTexts::for_changing(&Site { judged, ..site.clone() }, &CancellationToken::new());
+    let original = texts.load(&wanted.path).await?;
+    let named = |state: &FileState| match state {
+        FileState::File { digest, .. } => Some(digest.clone()),
+        FileState::Absent => Some(ABSENT.to_owned()),
+        FileState::Link { .. } | FileState::Unkept { .. } => None,
+    };
+    let current = Some(original.digest.clone());
+    if current == named(&wanted.to) {
+        return Ok(MoveOutcome::Unneeded);
+    }
+    if current != named(&wanted.from) {
+        return Ok(MoveOutcome::Conflict(CHANGED.to_owned()));
+    }
+    let deed = match content {
+        Some(bytes) => {
+            let body = String::from_utf8_lossy(&bytes).into_owned();
+            Deed::Put { bytes, body, mode: NewMode::Usual }
+        }
+        None => Deed::Remove,
+    };
+    texts.perform(&original, deed).await?;
+    Ok(MoveOutcome::Moved)
+}
