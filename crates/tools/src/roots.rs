@@ -86,7 +86,7 @@ pub(crate) enum Led {
 }
 
 impl Led {
-    fn named(&self) -> &Path {
+    pub(crate) fn named(&self) -> &Path {
         match self {
             Self::Root { named, .. } => named,
             Self::Below(place) => &place.named,

@@ -28,6 +28,7 @@ mod sandbox;
 mod seen;
 mod shell;
 mod skills;
+mod snapshots;
 mod todo;
 mod trees;
 mod trial;

@@ -45,12 +45,21 @@ impl CommandSnapshots {
     ) -> Result<Self, String> {
         let reach = OpenRoots::new(&site.workspace, &site.granted);
         let mut snapshot = CallSnapshot { title, ..CallSnapshot::default() };
-        let paths: Vec<&PathBuf> = written(accesses).filter(|path| !reach.is_scratch(path)).collect();
-        snapshot.uncovered = uncovered(accesses, life, paths.len());
+        let named: Vec<&PathBuf> = written(accesses).filter(|path| !reach.is_scratch(path)).collect();
+        let mut paths = Vec::new();
+        snapshot.uncovered = uncovered(accesses, life, named.len());
+        for path in named {
+            match with_what_it_leads_to(path, &reach) {
+                Some(places) => paths.extend(places),
+                None => snapshot.uncovered = Some(UNKNOWN.to_owned()),
+            }
+        }
+        paths.sort();
+        paths.dedup();
         if snapshot.uncovered.is_none() {
             for path in paths {
-                let before = of_path(&*sink, path, &reach).await;
-                let (path, keeper) = (path.clone(), FileKeeper::Disk);
+                let before = of_path(&*sink, &path, &reach).await;
+                let keeper = FileKeeper::Disk;
                 snapshot.files.push(FileSnapshot { path, keeper, before, after: None, made_directories: 0 });
             }
         }
@@ -73,6 +82,17 @@ impl CommandSnapshots {
         if let Err(error) = self.sink.record(self.snapshot).await {
             tracing::debug!(error, "what a command left is not known");
         }
+    }
+}
+
+/// A command may replace a link or write through it, also to what is not there yet. `None`: nobody can say
+/// where it leads.
+fn with_what_it_leads_to(path: &PathBuf, reach: &OpenRoots) -> Option<Vec<PathBuf>> {
+    match reach.follow(path) {
+        Ok(led) => Some(vec![path.clone(), led.named().to_owned()]),
+        Err(_) if path.is_symlink() => None,
+        // Told when it is looked at.
+        Err(_) => Some(vec![path.clone()]),
     }
 }
 
