@@ -5,6 +5,7 @@ pub mod attachments;
 pub mod conversations;
 pub mod leases;
 pub mod pages;
+pub mod rewinds;
 pub mod rows;
 pub mod run_log;
 pub mod sessions;
@@ -41,6 +42,7 @@ macro_rules! store_suite {
         $crate::store_suite! { $storage:
             attachments::equal_content_is_kept_until_no_session_refers_to_it,
             attachments::an_unknown_digest_is_not_there,
+            attachments::what_is_shared_stays_with_the_last_who_refers_to_it,
             conversations::messages_are_inserted_patched_and_never_doubled,
             conversations::the_queue_is_what_was_not_fired_nor_cancelled_in_order,
             conversations::parts_are_inserted_then_updated_by_id,
@@ -55,6 +57,10 @@ macro_rules! store_suite {
             pages::any_page_size_gives_the_same_rows,
             pages::a_page_is_bounded_and_a_single_larger_part_still_comes,
             pages::a_cursor_of_the_callers_own_making_works,
+            rewinds::a_span_is_hidden_and_only_what_that_hid_is_shown_again,
+            rewinds::the_last_prompts_come_newest_first,
+            rewinds::a_span_gives_its_snapshots_and_nothing_else,
+            rewinds::a_conversation_is_copied_whole_or_not_at_all,
             run_log::the_log_is_dense_and_read_from_any_index,
             run_log::the_log_is_trimmed_by_whole_segments_and_keeps_the_newest,
             run_log::a_live_run_is_remembered_until_it_ends,
@@ -89,6 +95,7 @@ mod tests {
             ("conversations", include_str!("store_suite/conversations.rs")),
             ("leases", include_str!("store_suite/leases.rs")),
             ("pages", include_str!("store_suite/pages.rs")),
+            ("rewinds", include_str!("store_suite/rewinds.rs")),
             ("run_log", include_str!("store_suite/run_log.rs")),
             ("sessions", include_str!("store_suite/sessions.rs")),
         ];

@@ -32,3 +32,22 @@ pub async fn an_unknown_digest_is_not_there<S: Storage>() {
         assert_eq!(blobs.get(name).await.unwrap(), None, "{name}");
     }
 }
+
+pub async fn what_is_shared_stays_with_the_last_who_refers_to_it<S: Storage>() {
+    let storage = S::create();
+    let blobs = storage.blobs();
+    let (a, b) = (session_id("a"), session_id("b.snapshots"));
+    blobs.share(&a, &b).await.unwrap();
+    assert_eq!(blobs.bytes_of(&a).await.unwrap(), 0);
+    let own = blobs.put(&a, b"attachment".to_vec()).await.unwrap();
+    blobs.share(&a, &b).await.unwrap();
+    assert_eq!((blobs.bytes_of(&a).await.unwrap(), blobs.bytes_of(&b).await.unwrap()), (10, 10));
+    let mut owners: Vec<_> = blobs.owners().await.unwrap().into_iter().map(|owner| owner.session).collect();
+    owners.sort();
+    assert_eq!(owners, [a.clone(), b.clone()]);
+    blobs.delete_session(&a).await.unwrap();
+    assert_eq!(blobs.get(&own).await.unwrap().unwrap(), b"attachment");
+    blobs.delete_session(&b).await.unwrap();
+    assert_eq!(blobs.get(&own).await.unwrap(), None);
+    assert_eq!(blobs.owners().await.unwrap(), []);
+}
