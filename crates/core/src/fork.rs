@@ -9,7 +9,8 @@ use crate::limits::PAGE_BYTES;
 use crate::metadata::SessionMeta;
 use crate::part::Role;
 use crate::ports::store::{
-    Batch, Change, ConversationCopy, Owner, RowCursor, RowRange, SessionRecord, SessionRow, Store, UsageTotals,
+    Batch, Change, ConversationCopy, Owner, RowCursor, RowRange, SessionRecord, SessionRow, Store,
+    UsageTotals,
 };
 use crate::snapshot;
 

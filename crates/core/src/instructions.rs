@@ -168,9 +168,8 @@ impl ToldInstructions {
     }
 
     pub fn to_json(&self) -> Value {
-        let listed = |told: &[FileDigest]| {
-            told.iter().map(|told| json!([told.path, told.digest])).collect::<Vec<_>>()
-        };
+        let listed =
+            |told: &[FileDigest]| told.iter().map(|told| json!([told.path, told.digest])).collect::<Vec<_>>();
         let (first, last) = (listed(&self.first), listed(&self.last));
         json!({ "captured": self.captured.to_json(), "first": first, "last": last })
     }
@@ -180,9 +179,7 @@ impl ToldInstructions {
             let (path, digest) = (told.get(0)?.as_str()?.into(), told.get(1)?.as_str()?.to_owned());
             Some(FileDigest { path, digest })
         };
-        let listed = |key: &str| {
-            value.get(key)?.as_array()?.iter().map(told).collect::<Option<Vec<_>>>()
-        };
+        let listed = |key: &str| value.get(key)?.as_array()?.iter().map(told).collect::<Option<Vec<_>>>();
         let last = listed("last")?;
         // A row from before there was such a thing has only the last.
         let first = listed("first").unwrap_or_else(|| last.clone());

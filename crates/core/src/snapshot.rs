@@ -37,9 +37,13 @@ pub enum FileState {
         mode: Option<u32>,
     },
     /// A symbolic link, which is not followed.
-    Link { target: PathBuf },
+    Link {
+        target: PathBuf,
+    },
     /// It was not kept.
-    Unkept { reason: String },
+    Unkept {
+        reason: String,
+    },
 }
 
 impl FileState {
@@ -185,7 +189,8 @@ impl FilePlan {
             }
         }
         if first > 0 {
-            let reason = "it was changed by hand between two calls; it goes no further than to that".to_owned();
+            let reason =
+                "it was changed by hand between two calls; it goes no further than to that".to_owned();
             self.conflicts.push(LeftFile { path: path.to_owned(), reason });
         }
         if found.is_same(left) {

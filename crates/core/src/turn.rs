@@ -18,8 +18,8 @@ use crate::ports::backend::{LeftOut, RetryState, Steering, TurnResult, TurnSetup
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::store::StoreError;
 use crate::seen::SeenFiles;
-use crate::snapshot::SnapshotShelf;
 use crate::session::approval::InForce;
+use crate::snapshot::SnapshotShelf;
 use crate::turn::call::Call;
 use crate::turn::calls::Settled;
 use crate::turn::making_room::RoomTried;

@@ -176,7 +176,8 @@ fn owners(root: &Path) -> Result<Vec<BlobOwner>, BlobTrouble> {
         let entry = entry?;
         let Some(session) = session_named(&entry.file_name().to_string_lossy()) else { continue };
         // A directory changes when a name in it does.
-        let touched = entry.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let touched =
+            entry.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let touched_at = i64::try_from(touched.as_millis()).unwrap_or(i64::MAX);
         owners.push(BlobOwner { session, touched_at });
     }

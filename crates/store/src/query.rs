@@ -179,14 +179,13 @@ pub(crate) fn span(
         SpanMessages::Visible => (format!("{HIDDEN_AT} IS ?4"), None),
         SpanMessages::HiddenAt(hidden_at) => (format!("{HIDDEN_AT} = ?4"), Some(hidden_at)),
     };
-    let meant = format!("FROM chat_messages WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3 AND {condition}");
+    let meant =
+        format!("FROM chat_messages WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3 AND {condition}");
     let values = params![session.as_str(), span.from, span.before, hidden_at];
     let mut count = transaction.prepare_cached(&format!("SELECT count(*) {meant}"))?;
     let messages: i64 = count.query_row(values, |row| row.get(0))?;
-    let with_snapshots = format!(
-        "SELECT {} {meant} AND {SNAPSHOT_ID} IS NOT NULL ORDER BY seq",
-        rows::MESSAGE_COLUMNS
-    );
+    let with_snapshots =
+        format!("SELECT {} {meant} AND {SNAPSHOT_ID} IS NOT NULL ORDER BY seq", rows::MESSAGE_COLUMNS);
     let sql = format!(
         "SELECT {} FROM chat_parts WHERE message_id = ?1 AND type = ?2 ORDER BY \"index\"",
         rows::PART_COLUMNS

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::store::{
-    Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord, SessionRow,
-    SpanContent, SpanMessages, Store, StoreError, StoreResult,
+    Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord,
+    SessionRow, SpanContent, SpanMessages, Store, StoreError, StoreResult,
 };
 use rustix::fs::Access;
 

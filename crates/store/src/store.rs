@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::store::{
-    Batch, Done, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery,
-    SessionRecord, SessionRow, SpanContent, SpanMessages, Store, StoreResult,
+    Batch, Done, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan,
+    SessionQuery, SessionRecord, SessionRow, SpanContent, SpanMessages, Store, StoreResult,
 };
 use rusqlite::Connection;
 use tokio::sync::oneshot;

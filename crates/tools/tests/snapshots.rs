@@ -109,9 +109,8 @@ impl Rewindable {
         let (site, shelf) = (self.trial.site(), Arc::clone(&self.kept.shelf));
         let outcomes = self.mover.move_files(site, shelf, plan.moves.clone()).await;
         assert_eq!(outcomes.len(), plan.moves.len());
-        let name = |path: &Path| {
-            path.strip_prefix(&self.trial.root).unwrap_or(path).to_string_lossy().into_owned()
-        };
+        let name =
+            |path: &Path| path.strip_prefix(&self.trial.root).unwrap_or(path).to_string_lossy().into_owned();
         let mut became = Became {
             moved: Vec::new(),
             conflicts: plan.conflicts.iter().map(|left| name(&left.path)).collect(),

@@ -24,7 +24,7 @@ use attache_rpc::{Connection, duplex, json_lines};
 use attache_store::{Durability, FileBlobs, SqliteStore, StoreLocation};
 use attache_testkit::client::TestClient;
 use attache_testkit::http_server::{Answer, HttpServer};
-use attache_tools::{Equipment, MachineSurroundings, SearchEndpoint, SearchProvider};
+use attache_tools::{Equipment, MachineSurroundings, SearchEndpoint, SearchProvider, SnapshotMover};
 use tokio::runtime::Runtime;
 
 use crate::grammar::Options;
@@ -109,6 +109,8 @@ impl Host {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (model, blobs) = (Arc::new(providers), Arc::new(FileBlobs::new(location.blobs)));
         let compactor = Compactor { model: model.clone(), blobs: blobs.clone(), small_model: None };
+        let equipment = equipment(search.as_ref());
+        let mover = SnapshotMover::new(&equipment.turns);
         let ports = Ports {
             leases: Arc::new(store.clone()),
             blobs,
@@ -116,10 +118,10 @@ impl Host {
             backend: Arc::new(NativeBackend),
             model,
             compaction: options.compaction.then(|| Arc::new(compactor) as Arc<dyn Compaction>),
-            tools: attache_tools::builtin(equipment(search.as_ref())).into(),
+            tools: attache_tools::builtin(equipment).into(),
             surroundings: options.knowledge.then(|| knowledge(home)),
             projects: None,
-            files: None,
+            files: Some(Arc::new(mover)),
             pictures: None,
             agents: agents(options),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),

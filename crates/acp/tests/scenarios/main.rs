@@ -50,6 +50,7 @@ topics! {
     read
     requests
     restart
+    rewind
     sessions
     several_clients
     skill

@@ -6,6 +6,7 @@ mod full_disks;
 mod kill_loop;
 mod killed_calls;
 mod killed_compactions;
+mod killed_rewinds;
 mod long_session;
 mod many_processes;
 mod panics;

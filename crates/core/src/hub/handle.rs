@@ -114,11 +114,7 @@ impl SessionHandle {
 
     /// Hides a prompt and everything behind it, and takes back what tools did to files since. Refused while a
     /// turn is under way.
-    pub fn rewind(
-        &self,
-        client: Option<Arc<dyn Client>>,
-        message_id: MessageId,
-    ) -> SessionReply<Rewound> {
+    pub fn rewind(&self, client: Option<Arc<dyn Client>>, message_id: MessageId) -> SessionReply<Rewound> {
         self.ask_fallible(|reply| SessionCommand::Rewind { message_id, client, reply })
     }
 

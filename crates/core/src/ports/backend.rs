@@ -26,10 +26,10 @@ use crate::ids::MessageId;
 use crate::journal::{Author, Journal};
 use crate::part::ToolPart;
 use crate::session::approval::InForce;
+use crate::snapshot::SnapshotShelf;
 use crate::system_prompt::SystemPrompt;
 use crate::toolbox::OfferedTools;
 use crate::turn::TurnEnd;
-use crate::snapshot::SnapshotShelf;
 use crate::turn::usage::{SessionCost, TurnUsage};
 use crate::watchdog::{Always, Rulebook};
 

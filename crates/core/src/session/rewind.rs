@@ -42,10 +42,13 @@ impl Session {
         let rewound = async {
             let place = self.prompt_place(message_id).await?;
             let rewound = self.rewind_to(place, client).await?;
-            self.tell_rewound("The conversation was rewound", &format!(
-                "{} messages are hidden. Load the session again to see it as it is.",
-                rewound.hidden
-            ))?;
+            self.tell_rewound(
+                "The conversation was rewound",
+                &format!(
+                    "{} messages are hidden. Load the session again to see it as it is.",
+                    rewound.hidden
+                ),
+            )?;
             Ok(rewound)
         };
         let rewound = rewound.await;
@@ -58,10 +61,13 @@ impl Session {
         self.demand_rest().await?;
         let unrewound = async {
             let unrewound = self.take_rewind_back(client).await?;
-            self.tell_rewound("A rewind was taken back", &format!(
-                "{} messages are visible again. Load the session again to see it as it is.",
-                unrewound.restored
-            ))?;
+            self.tell_rewound(
+                "A rewind was taken back",
+                &format!(
+                    "{} messages are visible again. Load the session again to see it as it is.",
+                    unrewound.restored
+                ),
+            )?;
             Ok(unrewound)
         };
         let unrewound = unrewound.await;
@@ -255,7 +261,7 @@ impl Session {
     pub(super) async fn prompt_place(&self, message_id: &MessageId) -> Result<PromptPlace, HubError> {
         let stored = self.hub.ports.store.message(message_id).await?;
         let Some((row, rows)) = stored.filter(|(row, _)| row.session_id == self.id) else {
-            let last = self.named_prompt(i64::MAX).await?;
+            let last = self.named_prompt(i64::MAX, "its last prompt").await?;
             return Err(HubError::Invalid(format!("there is no message {message_id} in this session{last}")));
         };
         let seq = match row {
@@ -271,7 +277,7 @@ impl Session {
                 return Err(HubError::Invalid(format!("message {message_id} was rewound already")));
             }
             MessageRow { role: Role::Assistant | Role::System, seq: Some(seq), .. } => {
-                let nearest = self.named_prompt(seq).await?;
+                let nearest = self.named_prompt(seq, "the last prompt before it").await?;
                 return Err(HubError::Invalid(format!("message {message_id} is not a prompt{nearest}")));
             }
             MessageRow { role: Role::User, seq: Some(seq), .. } => seq,
@@ -280,10 +286,10 @@ impl Session {
     }
 
     /// How an error names the last prompt before a place.
-    async fn named_prompt(&self, before_seq: i64) -> Result<String, HubError> {
+    async fn named_prompt(&self, before_seq: i64, what: &str) -> Result<String, HubError> {
         let prompts = self.hub.ports.store.last_prompts(&self.id, before_seq, 1).await?;
         Ok(match prompts.first() {
-            Some((row, _)) => format!("; the last prompt before it is {}", row.id),
+            Some((row, _)) => format!("; {what} is {}", row.id),
             None => "; it has no prompts".to_owned(),
         })
     }

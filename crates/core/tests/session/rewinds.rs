@@ -50,7 +50,10 @@ async fn a_prompt_and_all_behind_it_are_hidden_and_handed_back() {
     drop(loaded);
     say(&session, "another").await;
     let request = last_request(&world);
-    assert!(request.contains("\"one") && request.contains("another") && !request.contains("\"two"), "{request}");
+    assert!(
+        request.contains("\"one") && request.contains("another") && !request.contains("\"two"),
+        "{request}"
+    );
     world.check_rest(session.id());
 }
 
@@ -135,7 +138,7 @@ async fn what_is_no_prompt_is_refused_by_name() {
         (ids(&world, session.id(), Role::User), ids(&world, session.id(), Role::Assistant));
     let foreign = ids(&world, other.id(), Role::User).remove(0);
     for (message, said) in [
-        (MessageId::new("msg_none"), format!("the last prompt before it is {}", prompts[1])),
+        (MessageId::new("msg_none"), format!("its last prompt is {}", prompts[1])),
         (foreign, "there is no message".to_owned()),
         (answers[0].clone(), format!("is not a prompt; the last prompt before it is {}", prompts[0])),
     ] {
@@ -203,7 +206,10 @@ async fn commands_take_turns_back_and_bring_them_again() {
     say(&session, "/rewind 2").await;
     say(&session, "fresh").await;
     let request = last_request(&world);
-    assert!(request.contains("fresh") && !request.contains("\"one") && !request.contains("\"two"), "{request}");
+    assert!(
+        request.contains("fresh") && !request.contains("\"one") && !request.contains("\"two"),
+        "{request}"
+    );
     say(&session, "/redo").await;
     assert!(said(session.id()).contains("nothing left to restore"));
     world.check_rest(session.id());

@@ -15,9 +15,7 @@ use attache_core::hub::{
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::client::{Answer, Client};
-use attache_core::ports::{
-    Backend, Clock, Compaction, FileMover, Model, Pictures, Scratch, Surroundings,
-};
+use attache_core::ports::{Backend, Clock, Compaction, FileMover, Model, Pictures, Scratch, Surroundings};
 use attache_core::prompt::Prompt;
 use attache_core::turn::{NativeBackend, TurnEnd};
 use attache_core::watchdog::{Approval, Containment};

@@ -145,7 +145,8 @@ impl Disk {
             for part in self.parts_of(&row.id) {
                 let mut data: Value = serde_json::from_str(&part.data_json).unwrap();
                 if part.kind == "data-compaction"
-                    && let Some(tail) = data.pointer_mut("/data/tail_start_id").filter(|tail| tail.is_string())
+                    && let Some(tail) =
+                        data.pointer_mut("/data/tail_start_id").filter(|tail| tail.is_string())
                 {
                     *tail = json!(new("msg_", tail.as_str().unwrap()));
                 }

@@ -43,8 +43,10 @@ pub async fn a_span_is_hidden_and_only_what_that_hid_is_shown_again<S: Storage>(
     let storage = S::create();
     let store = storage.open();
     let epoch = talk(&store).await;
-    let hide = |from, before, hidden_at| Change::HideMessages { span: span(from, before), hidden_at, updated_at: 9 };
-    let show = |from, before, hidden_at| Change::ShowMessages { span: span(from, before), hidden_at, updated_at: 9 };
+    let hide =
+        |from, before, hidden_at| Change::HideMessages { span: span(from, before), hidden_at, updated_at: 9 };
+    let show =
+        |from, before, hidden_at| Change::ShowMessages { span: span(from, before), hidden_at, updated_at: 9 };
     fenced(&store, "a", epoch, vec![hide(5, 7, 100)]).await.unwrap();
     fenced(&store, "a", epoch, vec![hide(3, 7, 200)]).await.unwrap();
     assert_eq!(seqs(&store, "a").await, [1, 2]);
@@ -93,7 +95,8 @@ pub async fn a_span_gives_its_snapshots_and_nothing_else<S: Storage>() {
         Change::PutPart(row)
     };
     // The one of an answer without a mark is not looked for.
-    let changes = vec![mark("4"), mark("6"), snapshot("6", 2), snapshot("6", 1), snapshot("4", 1), snapshot("2", 1)];
+    let changes =
+        vec![mark("4"), mark("6"), snapshot("6", 2), snapshot("6", 1), snapshot("4", 1), snapshot("2", 1)];
     fenced(&store, "a", epoch, changes).await.unwrap();
     let content = async |from, messages| {
         let id = session_id("a");
@@ -144,7 +147,11 @@ pub async fn a_conversation_is_copied_whole_or_not_at_all<S: Storage>() {
         assert_eq!(from_parts[0].data_json, to_parts[0].data_json);
     }
     let boundary: serde_json::Value = serde_json::from_str(&to[3].1[1].data_json).unwrap();
-    assert_eq!(boundary["data"]["tail_start_id"], json!(to[2].0.id), "a boundary names a message of the copy");
+    assert_eq!(
+        boundary["data"]["tail_start_id"],
+        json!(to[2].0.id),
+        "a boundary names a message of the copy"
+    );
     let row = record(&store, "b").await.row;
     assert_eq!((row.totals.prompt_tokens, row.totals.completion_tokens), (20, 6));
     assert_eq!(row.totals.cost_usd, 1.0);
@@ -155,5 +162,8 @@ pub async fn a_conversation_is_copied_whole_or_not_at_all<S: Storage>() {
     assert_eq!(seqs(&store, "c").await, [1, 2]);
     let alone = Batch { changes: copied("a", 3).changes.split_off(1), ..copied("a", 3) };
     let refused = commit(&store, alone).await;
-    assert!(matches!(refused, Err(StoreError::Fenced(_))), "only into a session that is being made: {refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::Fenced(_))),
+        "only into a session that is being made: {refused:?}"
+    );
 }

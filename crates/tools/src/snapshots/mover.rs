@@ -123,7 +123,9 @@ async fn move_on_disk(
 
 fn put(target: &Target, wanted: &FileMove, content: Vec<u8>, reach: &OpenRoots) -> Result<(), FileError> {
     match &wanted.to {
-        FileState::File { mode, .. } => target.replace(&content, mode.map_or(NewMode::Usual, NewMode::Exactly)),
+        FileState::File { mode, .. } => {
+            target.replace(&content, mode.map_or(NewMode::Usual, NewMode::Exactly))
+        }
         FileState::Link { target: leads_to } => target.replace_by_link(leads_to),
         FileState::Absent => {
             target.remove()?;

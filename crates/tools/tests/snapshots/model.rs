@@ -286,11 +286,8 @@ async fn case(before: Vec<Step>, rewound: Vec<Step>, between: Vec<Step>) -> Resu
             after.remove(name);
         });
         compare(&after, &wanted, &now, direction)?;
-        let changed: BTreeSet<_> = chains
-            .keys()
-            .filter(|name| !same(now.get(*name), after.get(*name)))
-            .cloned()
-            .collect();
+        let changed: BTreeSet<_> =
+            chains.keys().filter(|name| !same(now.get(*name), after.get(*name))).cloned().collect();
         let moved = became.moved.iter().filter(|name| !untold.contains(*name));
         prop_assert_eq!(changed, moved.cloned().collect::<BTreeSet<_>>());
         // Everything that calls changed and that is not what it was before them is told.
@@ -313,16 +310,16 @@ async fn case(before: Vec<Step>, rewound: Vec<Step>, between: Vec<Step>) -> Resu
     Ok(())
 }
 
-/// `TEST_SNAPSHOT_CASES` asks for more; the long hunts do.
-fn cases() -> u32 {
-    std::env::var("TEST_SNAPSHOT_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000)
-}
+/// `PROPTEST_CASES` asks for more; the long hunts do.
+const LEAST_CASES: u32 = 2_000;
 
 #[test]
 fn files_are_what_a_plain_copy_says() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let steps = |most| prop::collection::vec(step(), 0..most);
-    let configuration = ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() };
+    let usual = ProptestConfig::default();
+    let cases = usual.cases.max(LEAST_CASES);
+    let configuration = ProptestConfig { cases, failure_persistence: None, ..usual };
     proptest!(configuration, |(before in steps(4), rewound in steps(8), between in steps(4))| {
         runtime.block_on(case(before, rewound, between))?;
     });

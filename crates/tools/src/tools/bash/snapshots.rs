@@ -77,7 +77,8 @@ impl CommandSnapshots {
         for file in &mut self.snapshot.files {
             file.after = left_at(&file.path, &self.reach).await;
         }
-        let is_same = |file: &FileSnapshot| file.after.as_ref().is_some_and(|left| left.is_same(&file.before));
+        let is_same =
+            |file: &FileSnapshot| file.after.as_ref().is_some_and(|left| left.is_same(&file.before));
         self.snapshot.files.retain(|file| !is_same(file));
         if let Err(error) = self.sink.record(self.snapshot).await {
             tracing::debug!(error, "what a command left is not known");
@@ -125,10 +126,11 @@ fn uncovered(accesses: &[Access], life: CommandLife, paths: usize) -> Option<Str
         Access::Command(command) => is_known(command),
         Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => true,
     });
-    let reads_only = paths == 0 && accesses.iter().all(|access| match access {
-        Access::Command(command) => command.nature == CommandNature::ReadOnly,
-        Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => true,
-    });
+    let reads_only = paths == 0
+        && accesses.iter().all(|access| match access {
+            Access::Command(command) => command.nature == CommandNature::ReadOnly,
+            Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => true,
+        });
     match life {
         _ if reads_only => None,
         CommandLife::Background => Some(BACKGROUND.to_owned()),

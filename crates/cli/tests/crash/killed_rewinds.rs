@@ -1,0 +1,148 @@
+//! SIGKILL inside a rewind, one that is taken back, the files that follow it, and a fork: the next process finds
+//! all of it or nothing of it, and nothing twice.
+
+use std::time::Duration;
+
+use attache_testkit::binary::{Agent, Home};
+use attache_testkit::database::connect;
+use serde_json::{Value, json};
+
+use crate::story::{started, user_messages};
+
+/// Kills of each kind; `TEST_SOAK` multiplies them.
+const KILLS: u32 = 8;
+
+/// Files that each turn writes: enough that a kill falls between two of them.
+const FILES: usize = 12;
+
+const TURNS: [&str; 3] = ["one", "two", "three"];
+
+/// The longest time from a request to the kill: longer than the whole of it takes.
+const LATEST_KILL: u64 = 25_000;
+
+fn script() -> String {
+    let turn = |name: &&str| {
+        let write = |file: usize| {
+            let input = json!({"path": format!("dir/{file}.txt"), "content": content(name, file)});
+            format!("  call write {input}\n")
+        };
+        format!("on \"{name}\"\n{}  ---\n  text \"done\"\n", (0..FILES).map(write).collect::<String>())
+    };
+    TURNS.iter().map(turn).collect()
+}
+
+fn content(turn: &str, file: usize) -> String {
+    format!("{turn} {file}\n")
+}
+
+/// Small and repeatable; a failure names its seed, which `TEST_KILL_SEED` takes.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// The files as they are after that many turns.
+fn check_files(home: &Home, turns: usize, about: &str) {
+    let directory = home.workspace().join("dir");
+    let Some(last) = turns.checked_sub(1) else {
+        return assert!(!directory.exists(), "{about}: what the first turn made is still there");
+    };
+    for file in 0..FILES {
+        let found = std::fs::read_to_string(directory.join(format!("{file}.txt"))).unwrap_or_default();
+        assert_eq!(found, content(TURNS[last], file), "{about}: file {file} after {turns} turns");
+    }
+    let count = directory.read_dir().unwrap().count();
+    assert_eq!(count, FILES, "{about}: something was left behind");
+}
+
+/// The conversation as the next process tells it, and the files that belong to it.
+async fn check(home: &Home, agent: &Agent, session: &str, about: &str) -> usize {
+    let story = agent.load(session, &home.workspace()).await;
+    let told = user_messages(&story);
+    assert_eq!(told, TURNS[..told.len()], "{about}");
+    check_files(home, told.len(), about);
+    told.len()
+}
+
+/// Every copy has all messages of its origin, each with all parts, or is not there.
+fn check_copies(home: &Home, about: &str) -> i64 {
+    let database = connect(home);
+    let broken: i64 = database
+        .query_row(
+            "SELECT count(*) FROM chat_sessions AS copy WHERE copy.parent_id IS NOT NULL AND \
+             ((SELECT count(*) FROM chat_messages WHERE session_id = copy.id) <> 6 OR \
+             (SELECT count(*) FROM chat_parts WHERE session_id = copy.id) <> \
+             (SELECT count(*) FROM chat_parts WHERE session_id = copy.parent_id))",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(broken, 0, "{about}: a copy is not whole");
+    database
+        .query_row("SELECT count(*) FROM chat_sessions WHERE parent_id IS NOT NULL", [], |row| row.get(0))
+        .unwrap()
+}
+
+async fn talk(home: &Home) -> (String, Vec<Value>) {
+    let agent = started(home).await;
+    agent.client.always_choose("allow_once");
+    let session = agent.new_session(&home.workspace()).await;
+    let mut messages = Vec::new();
+    for turn in TURNS {
+        let answer = agent.prompt(&session, turn).await.unwrap();
+        messages.push(answer["_meta"]["attache/messageId"].clone());
+    }
+    agent.finish(home).await;
+    (session, messages)
+}
+
+#[tokio::test]
+async fn a_kill_leaves_rewinds_and_copies_whole() {
+    let seed = std::env::var("TEST_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let mut random = Random(seed);
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), &script());
+    let (session, messages) = talk(&home).await;
+    check_files(&home, TURNS.len(), "at the beginning");
+    let soak: u32 = std::env::var("TEST_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let mut visible = TURNS.len();
+    for kill in 0..KILLS * soak * 3 {
+        let about = format!("seed {seed}, kill {kill}");
+        let mut agent = started(&home).await;
+        assert_eq!(check(&home, &agent, &session, &about).await, visible, "{about}: what was found stays");
+        let copies = check_copies(&home, &about);
+        let cwd = home.workspace();
+        let (method, params, wanted) = match (kill % 3, visible == TURNS.len()) {
+            (0, true) => {
+                let to = random.below(TURNS.len() as u64) as usize;
+                let params = json!({"sessionId": session, "messageId": messages[to]});
+                ("_attache/session/rewind", params, to)
+            }
+            (2, true) => ("session/fork", json!({"sessionId": session, "cwd": cwd}), visible),
+            (_, true) => {
+                // There is something to take back first.
+                let params = json!({"sessionId": session, "messageId": messages[0]});
+                agent.client.request("_attache/session/rewind", params).await.unwrap();
+                visible = 0;
+                ("_attache/session/unrewind", json!({"sessionId": session}), TURNS.len())
+            }
+            (_, false) => ("_attache/session/unrewind", json!({"sessionId": session}), TURNS.len()),
+        };
+        drop(agent.client.start(method, params));
+        tokio::time::sleep(Duration::from_micros(random.below(LATEST_KILL))).await;
+        agent.kill().await;
+        agent.client.wait_for_end().await;
+        agent.client.finish_cut();
+        let next = started(&home).await;
+        let found = check(&home, &next, &session, &about).await;
+        assert!(found == visible || found == wanted, "{about}: {found} turns are neither before nor after");
+        let after = check_copies(&home, &about);
+        assert!(after - copies <= i64::from(method == "session/fork"), "{about}: a copy was made twice");
+        visible = found;
+        next.finish(&home).await;
+    }
+}
