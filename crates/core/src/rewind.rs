@@ -9,7 +9,7 @@ use crate::legible::visible_name;
 use crate::part::Part;
 use crate::ports::snapshots::MoveOutcome;
 use crate::ports::store::SeqSpan;
-use crate::snapshot::{Direction, FileMove, FilePlan};
+use crate::snapshot::{FileMove, FilePlan, MoveDirection};
 
 /// One rewind that can still be taken back; kept on the session's row as `rewinds`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl RewindLayer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovingFiles {
     pub layer: RewindLayer,
-    pub direction: Direction,
+    pub direction: MoveDirection,
 }
 
 /// What became of the files that tools had changed.

@@ -116,7 +116,7 @@ impl CallSnapshot {
 /// Where files are moved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum MoveDirection {
     /// To what they held before the calls.
     Back,
     /// To what the calls had left.
@@ -144,7 +144,7 @@ pub struct FilePlan {
 }
 
 /// The moves of calls that are rewound or brought back; the calls come in their order.
-pub fn plan(calls: &[CallSnapshot], direction: Direction) -> FilePlan {
+pub fn plan(calls: &[CallSnapshot], direction: MoveDirection) -> FilePlan {
     let mut plan = FilePlan::default();
     let mut order: Vec<&Path> = Vec::new();
     let mut chains: HashMap<&Path, Vec<&FileSnapshot>> = HashMap::new();
@@ -163,7 +163,7 @@ pub fn plan(calls: &[CallSnapshot], direction: Direction) -> FilePlan {
     for path in order {
         plan.add(path, &chains[path], direction);
     }
-    if direction == Direction::Back {
+    if direction == MoveDirection::Back {
         // A file that a call made before others goes after them: its directory is empty only then.
         plan.moves.reverse();
     }
@@ -172,7 +172,7 @@ pub fn plan(calls: &[CallSnapshot], direction: Direction) -> FilePlan {
 
 impl FilePlan {
     /// One file: as far back as each call found what the one before it had left.
-    fn add(&mut self, path: &Path, chain: &[&FileSnapshot], direction: Direction) {
+    fn add(&mut self, path: &Path, chain: &[&FileSnapshot], direction: MoveDirection) {
         let [.., last] = chain else { return };
         let mut first = chain.len() - 1;
         while first > 0 && follows(chain[first - 1], chain[first]) {
@@ -197,8 +197,8 @@ impl FilePlan {
             return;
         }
         let (from, to) = match direction {
-            Direction::Back => (left, found),
-            Direction::Forward => (found, left),
+            MoveDirection::Back => (left, found),
+            MoveDirection::Forward => (found, left),
         };
         self.moves.push(FileMove {
             path: path.to_owned(),

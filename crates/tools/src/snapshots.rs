@@ -46,7 +46,7 @@ async fn of_change(sink: &dyn SnapshotSink, original: &Original, deed: &Deed) ->
             (FileKeeper::Disk, on_disk(sink, original).await, after)
         }
         (Deed::Put { body, .. }, TextStore::Client(_)) => {
-            // Nobody else has this text once it is taken back, and nobody could find it by what the client says.
+            // Nobody else has this text once it is taken back, nor finds it by what the client says.
             let after = kept_text(sink, body).await;
             (FileKeeper::Client, of_client(sink, original).await, after)
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::snapshots::MoveOutcome;
 use attache_core::ports::{BoxFuture, FileMover, SnapshotSink, ToolOutcome, ToolRuntime};
-use attache_core::snapshot::{self, CallSnapshot, Direction, FilePlan, SnapshotShelf};
+use attache_core::snapshot::{self, CallSnapshot, FilePlan, MoveDirection, SnapshotShelf};
 use attache_testkit::fakes::blobs::MemoryBlobs;
 use attache_tools::{Equipment, FileTurns, SnapshotMover};
 use serde_json::{Value, json};
@@ -97,14 +97,14 @@ impl Rewindable {
         self.kept.calls.lock().unwrap().last().is_some_and(|(_, told)| told.uncovered.is_some())
     }
 
-    pub(crate) fn plan(&self, from: usize, direction: Direction) -> FilePlan {
+    pub(crate) fn plan(&self, from: usize, direction: MoveDirection) -> FilePlan {
         let calls = self.kept.calls.lock().unwrap();
         let calls: Vec<_> = calls[from..].iter().map(|(_, told)| told.clone()).collect();
         snapshot::plan(&calls, direction)
     }
 
     /// Moves the files of all calls from this one on.
-    pub(crate) async fn move_files(&self, from: usize, direction: Direction) -> Became {
+    pub(crate) async fn move_files(&self, from: usize, direction: MoveDirection) -> Became {
         let plan = self.plan(from, direction);
         let (site, shelf) = (self.trial.site(), Arc::clone(&self.kept.shelf));
         let outcomes = self.mover.move_files(site, shelf, plan.moves.clone()).await;
@@ -151,14 +151,14 @@ async fn what_tools_did_is_taken_back_and_brought_again() {
     files.call("write", json!({"path": "deep/er/other.txt", "content": "other\n"})).await.unwrap();
     let patch = "*** Begin Patch\n*** Delete File: run.sh\n*** End Patch\n";
     files.call("apply_patch", json!({ "patch": patch })).await.unwrap();
-    let became = files.move_files(0, Direction::Back).await;
+    let became = files.move_files(0, MoveDirection::Back).await;
     let all = names(&["a.txt", "deep/er/new.txt", "deep/er/other.txt", "run.sh"]);
     assert_eq!(became, Became { moved: all.clone(), ..Became::default() });
     assert_eq!(files.trial.text("a.txt"), "one\ntwo\n");
     assert_eq!(files.trial.names(), ["a.txt", "run.sh"], "directories that were made go, too");
     assert_eq!(files.root().join("run.sh").metadata().unwrap().permissions().mode() & 0o777, 0o750);
-    assert_eq!(files.move_files(0, Direction::Back).await, Became::default(), "a second time is nothing");
-    let became = files.move_files(0, Direction::Forward).await;
+    assert_eq!(files.move_files(0, MoveDirection::Back).await, Became::default(), "a second time is nothing");
+    let became = files.move_files(0, MoveDirection::Forward).await;
     assert_eq!(became, Became { moved: all, ..Became::default() });
     assert_eq!(files.trial.text("a.txt"), "one\n2\n");
     assert_eq!(files.trial.text("deep/er/new.txt"), "new\n");
@@ -181,7 +181,7 @@ async fn what_was_changed_by_hand_is_never_overwritten() {
     std::fs::set_permissions(path("mode"), PermissionsExt::from_mode(0o600)).unwrap();
     std::fs::write(path("line_end"), "after\r\n").unwrap();
     std::fs::write(path("made"), "mine").unwrap();
-    let became = files.move_files(0, Direction::Back).await;
+    let became = files.move_files(0, MoveDirection::Back).await;
     assert_eq!(became.moved, ["mode"]);
     assert_eq!(became.conflicts, ["edited", "gone", "line_end", "linked", "made"]);
     assert_eq!(files.trial.text("edited"), "by hand\n");
@@ -202,13 +202,13 @@ async fn no_link_leads_a_rewind_elsewhere() {
     std::fs::write(outside.join("a.txt"), "after\n").unwrap();
     std::fs::rename(files.root().join("dir"), files.root().join("moved")).unwrap();
     symlink(&outside, files.root().join("dir")).unwrap();
-    let became = files.move_files(0, Direction::Back).await;
+    let became = files.move_files(0, MoveDirection::Back).await;
     assert_eq!(became.not_covered, ["dir/a.txt"]);
     assert_eq!(std::fs::read_to_string(outside.join("a.txt")).unwrap(), "after\n");
     // The same within the root: what is there now is another file.
     std::fs::remove_file(files.root().join("dir")).unwrap();
     symlink("moved", files.root().join("dir")).unwrap();
-    assert_eq!(files.move_files(0, Direction::Back).await.not_covered, ["dir/a.txt"]);
+    assert_eq!(files.move_files(0, MoveDirection::Back).await.not_covered, ["dir/a.txt"]);
     assert_eq!(files.trial.text("moved/a.txt"), "after\n");
 }
 
@@ -222,7 +222,7 @@ async fn commands_are_covered_where_their_files_are_known() {
     for command in ["echo after > kept", "rm removed", "mv moved new_name", "rm link", "cat kept"] {
         files.call("bash", json!({ "command": command })).await.unwrap();
     }
-    let became = files.move_files(0, Direction::Back).await;
+    let became = files.move_files(0, MoveDirection::Back).await;
     assert_eq!(became.moved, ["kept", "link", "moved", "new_name", "removed"], "{became:?}");
     assert_eq!(files.trial.names(), ["kept", "link", "moved", "removed"]);
     assert_eq!(files.trial.text("kept"), "before\n");
@@ -231,11 +231,11 @@ async fn commands_are_covered_where_their_files_are_known() {
     for command in ["sh -c 'echo x > other'", "mkdir new; python3 -c 1", "cp -r kept new/"] {
         files.call("bash", json!({ "command": command })).await.unwrap();
     }
-    let became = files.move_files(told, Direction::Back).await;
+    let became = files.move_files(told, MoveDirection::Back).await;
     assert_eq!(became.not_covered.len(), 3, "{became:?}");
     assert!(became.moved.is_empty());
     files.call("bash", json!({"command": "python3 -c 2", "background": true})).await.unwrap();
-    assert_eq!(files.move_files(told, Direction::Back).await.not_covered.len(), 4);
+    assert_eq!(files.move_files(told, MoveDirection::Back).await.not_covered.len(), 4);
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn what_is_too_large_is_told_as_not_covered() {
     let files = Rewindable::new();
     files.trial.put("large", "x".repeat(17 * 1024 * 1024));
     files.call("write", json!({"path": "large", "content": "small\n"})).await.unwrap();
-    let plan = files.plan(0, Direction::Back);
+    let plan = files.plan(0, MoveDirection::Back);
     assert!(plan.moves.is_empty());
     assert!(plan.not_covered[0].reason.contains("up to 16 MiB"), "{plan:?}");
 }

@@ -11,6 +11,12 @@ use crate::ids::{MessageId, PartId, SessionId};
 use crate::metadata::{MessageMeta, SessionMeta};
 use crate::part::Role;
 
+mod blobs;
+mod spans;
+
+pub use blobs::{BlobOwner, Blobs};
+pub use spans::{ConversationCopy, SeqSpan, SpanContent, SpanMessages};
+
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum StoreError {
     /// Disk full, I/O error, read-only: the same call may succeed later.
@@ -226,29 +232,6 @@ pub enum Change {
     ReleaseLease,
 }
 
-/// Messages by their seq: from `from` on, up to and without `before`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SeqSpan {
-    pub from: i64,
-    pub before: i64,
-}
-
-impl SeqSpan {
-    pub fn holds(&self, seq: i64) -> bool {
-        (self.from..self.before).contains(&seq)
-    }
-}
-
-/// What is copied into a new session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConversationCopy {
-    pub from: SessionId,
-    /// Only messages with a smaller seq.
-    pub before_seq: i64,
-    /// The time of the new ids (milliseconds since 1970).
-    pub now: i64,
-}
-
 /// The turn that is under way: where its part of the log starts and which messages it joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveRun {
@@ -340,22 +323,6 @@ pub struct RowPage {
     pub next: Option<RowCursor>,
 }
 
-/// Which messages of a span are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpanMessages {
-    Visible,
-    /// Those that were hidden at this time.
-    HiddenAt(i64),
-}
-
-/// What is to be known of a span before it is hidden or shown again.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SpanContent {
-    pub messages: u64,
-    /// The parts of this kind of messages that have a `snapshot_id`, in order.
-    pub snapshots: Vec<PartRow>,
-}
-
 /// A message with its parts.
 pub type StoredMessage = (MessageRow, Vec<PartRow>);
 
@@ -416,28 +383,4 @@ pub trait Leases: Send + Sync + Debug {
     /// Resolves when another process may have changed the database since the last call; polls at most every 50
     /// ms.
     fn changed_elsewhere(&self) -> BoxFuture<'static, ()>;
-}
-
-/// A session that refers to blobs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlobOwner {
-    pub session: SessionId,
-    /// When it last put one that it had not referred to before (milliseconds since 1970).
-    pub touched_at: i64,
-}
-
-/// Attachments above 1 MiB, and what files held before a tool changed them, by content.
-pub trait Blobs: Send + Sync + Debug {
-    /// Stores the bytes for a session and gives their SHA-256 (hex). Storing the same bytes twice keeps one
-    /// copy.
-    fn put(&self, session: &SessionId, bytes: Vec<u8>) -> BoxFuture<'static, StoreResult<String>>;
-    fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>>;
-    /// Everything that one session refers to, another refers to as well. No content is read or copied.
-    fn share(&self, from: &SessionId, with: &SessionId) -> BoxFuture<'static, StoreResult<()>>;
-    /// Bytes of everything that this session refers to.
-    fn bytes_of(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<u64>>;
-    /// Every session that refers to something, and when it last did so for the first time.
-    fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>>;
-    /// Removes the blobs that only this session refers to.
-    fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>>;
 }

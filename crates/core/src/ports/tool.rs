@@ -304,8 +304,8 @@ pub trait Tool: Send + Sync + Debug {
     fn needs_skills(&self) -> bool {
         false
     }
-    /// Whether its calls tell `ToolRuntime::snapshots` what they change before they do. Of a tool that does not,
-    /// and changes something, a rewind says that nobody knows what.
+    /// Whether its calls tell `ToolRuntime::snapshots` what they change before they do. Of a tool that does
+    /// not, and changes something, a rewind says that nobody knows what.
     fn tells_changes(&self) -> bool {
         false
     }

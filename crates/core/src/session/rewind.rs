@@ -20,7 +20,7 @@ use crate::ports::store::{Change, MessageRow, PartRow, SpanMessages};
 use crate::ports::tool::Site;
 use crate::prompt::{media, shelf};
 use crate::rewind::{MovedFiles, MovingFiles, RewindLayer, Rewound, Unrewound};
-use crate::snapshot::{self, CallSnapshot, Direction};
+use crate::snapshot::{self, CallSnapshot, MoveDirection};
 use crate::{environment, slash_commands};
 
 /// A prompt that can be rewound to.
@@ -110,7 +110,7 @@ impl Session {
         layers.push(layer.clone());
         layers.drain(..layers.len().saturating_sub(REWINDS_KEPT));
         let hide = Change::HideMessages { span, hidden_at, updated_at: now };
-        let moving = MovingFiles { layer, direction: Direction::Back };
+        let moving = MovingFiles { layer, direction: MoveDirection::Back };
         let files = self.commit_and_move(hide, &layers, &moving, &content.snapshots, client).await?;
         let PromptPlace { message_id, parts, .. } = place;
         let parts = parts.into_iter().filter(|part| !environment::is_news(part)).map(media::as_sent);
@@ -131,7 +131,7 @@ impl Session {
         let hidden = SpanMessages::HiddenAt(hidden_at);
         let content = store.span(&self.id, span, hidden, snapshot::PART_KIND).await?;
         let show = Change::ShowMessages { span, hidden_at, updated_at: self.hub.ports.clock.now_ms() };
-        let moving = MovingFiles { layer, direction: Direction::Forward };
+        let moving = MovingFiles { layer, direction: MoveDirection::Forward };
         let files = self.commit_and_move(show, &layers, &moving, &content.snapshots, client).await?;
         Ok(Unrewound { restored: content.messages, files })
     }
@@ -196,7 +196,7 @@ impl Session {
     /// Moves the files of some calls and notes that it is done.
     async fn move_files(
         &mut self,
-        direction: Direction,
+        direction: MoveDirection,
         calls: &[CallSnapshot],
         client: ClientSide,
     ) -> Result<Option<MovedFiles>, HubError> {
@@ -223,8 +223,8 @@ impl Session {
     pub(super) async fn finish_moving(&mut self, client: ClientSide) -> Result<(), HubError> {
         let Some(MovingFiles { layer, direction }) = self.row.metadata.moving_files() else { return Ok(()) };
         let messages = match direction {
-            Direction::Back => SpanMessages::HiddenAt(layer.hidden_at),
-            Direction::Forward => SpanMessages::Visible,
+            MoveDirection::Back => SpanMessages::HiddenAt(layer.hidden_at),
+            MoveDirection::Forward => SpanMessages::Visible,
         };
         let store = self.hub.ports.store.clone();
         let content = store.span(&self.id, layer.span(), messages, snapshot::PART_KIND).await?;

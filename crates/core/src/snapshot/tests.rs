@@ -29,12 +29,12 @@ fn a_file_goes_from_what_the_last_call_left_to_what_the_first_found() {
         change("/b", FileState::Absent, file("x")),
         change("/a", file("2"), FileState::Absent),
     ];
-    let back = plan(&calls, Direction::Back);
+    let back = plan(&calls, MoveDirection::Back);
     assert_eq!(
         moves(&back),
         [("/b".into(), file("x"), FileState::Absent), ("/a".into(), FileState::Absent, file("1"))]
     );
-    let forward = plan(&calls, Direction::Forward);
+    let forward = plan(&calls, MoveDirection::Forward);
     assert_eq!(
         moves(&forward),
         [("/a".into(), file("1"), FileState::Absent), ("/b".into(), FileState::Absent, file("x"))]
@@ -45,10 +45,10 @@ fn a_file_goes_from_what_the_last_call_left_to_what_the_first_found() {
 #[test]
 fn a_change_by_hand_between_two_calls_is_where_it_ends() {
     let calls = [change("/a", file("1"), file("2")), change("/a", file("by hand"), file("4"))];
-    let back = plan(&calls, Direction::Back);
+    let back = plan(&calls, MoveDirection::Back);
     assert_eq!(moves(&back), [("/a".into(), file("4"), file("by hand"))]);
     assert_eq!(back.conflicts.len(), 1);
-    assert_eq!(moves(&plan(&calls, Direction::Forward)), [("/a".into(), file("by hand"), file("4"))]);
+    assert_eq!(moves(&plan(&calls, MoveDirection::Forward)), [("/a".into(), file("by hand"), file("4"))]);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn what_was_not_kept_is_told_and_stays() {
         open,
         CallSnapshot { title: "make".into(), files: Vec::new(), uncovered: Some("unknown".into()) },
     ];
-    let back = plan(&calls, Direction::Back);
+    let back = plan(&calls, MoveDirection::Back);
     assert!(back.moves.is_empty() && back.conflicts.is_empty());
     let told: Vec<_> = back.not_covered.iter().map(|left| left.what.as_str()).collect();
     assert_eq!(told, ["make", "/a", "/c"]);
@@ -71,7 +71,7 @@ fn what_was_not_kept_is_told_and_stays() {
 #[test]
 fn what_comes_back_to_itself_is_not_touched() {
     let calls = [change("/a", file("1"), file("2")), change("/a", file("2"), file("1"))];
-    assert_eq!(plan(&calls, Direction::Back), FilePlan::default());
+    assert_eq!(plan(&calls, MoveDirection::Back), FilePlan::default());
 }
 
 #[test]

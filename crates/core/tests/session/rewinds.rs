@@ -1,10 +1,18 @@
 //! Rewinds: what is hidden comes back until a turn starts, nothing is lost, and everything that reads a
 //! conversation sees what is left of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use attache_core::export::Format;
 use attache_core::hub::{ForkPoint, HubError, NewSession};
 use attache_core::ids::MessageId;
 use attache_core::part::Role;
+use attache_core::ports::client::Answer;
+use attache_core::ports::snapshots::MoveOutcome;
+use attache_core::ports::tool::Site;
+use attache_core::ports::{BoxFuture, FileMover};
+use attache_core::snapshot::{FileMove, SnapshotShelf};
 
 use crate::world::*;
 
@@ -250,4 +258,70 @@ async fn a_copy_ends_with_the_turn_of_any_message() {
     assert_eq!(world.prompts(copy.id()), ["one"]);
     say(&copy, "more").await;
     world.check_rest(copy.id());
+}
+
+/// Counts how often it is asked, and never comes back until it is told to.
+#[derive(Debug, Default)]
+struct SlowMover {
+    asked: AtomicUsize,
+    may_end: AtomicBool,
+}
+
+impl FileMover for SlowMover {
+    fn move_files(
+        &self,
+        _site: Site,
+        _shelf: Arc<SnapshotShelf>,
+        moves: Vec<FileMove>,
+    ) -> BoxFuture<'_, Vec<MoveOutcome>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            while !self.may_end.load(Ordering::SeqCst) {
+                pause(10).await;
+            }
+            moves.iter().map(|_| MoveOutcome::Moved).collect()
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_does_not_tell_is_not_covered() {
+    let mover = Arc::new(SlowMover::default());
+    mover.may_end.store(true, Ordering::SeqCst);
+    let world = World::new(SCRIPT).with_files(mover);
+    let (_process, session) = world.session().await;
+    let attachment = join(&session, answering(&[Answer::AllowOnce])).await;
+    say(&session, "ask").await;
+    drop(attachment);
+    let first = ids(&world, session.id(), Role::User).remove(0);
+    let files = session.rewind(None, first).await.unwrap().files.unwrap();
+    assert_eq!(files.not_covered.len(), 1, "{files:?}");
+    assert!(files.not_covered[0].reason.contains("nobody knows"), "{files:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_that_a_dead_process_was_moving_go_the_rest_of_their_way() {
+    let mover = Arc::new(SlowMover::default());
+    let world = World::new(SCRIPT).with_files(mover.clone());
+    let (process, session) = world.session().await;
+    let attachment = join(&session, answering(&[Answer::AllowOnce])).await;
+    say(&session, "ask").await;
+    drop(attachment);
+    let first = ids(&world, session.id(), Role::User).remove(0);
+    let rewinding = tokio::spawn(session.rewind(None, first));
+    let moving =
+        |world: &World| world.disk.lock().unwrap().sessions[session.id()].metadata.moving_files().is_some();
+    until_stored(&world, |disk| disk.sessions[session.id()].metadata.moving_files().is_some()).await;
+    pause(20).await;
+    assert_eq!(mover.asked.load(Ordering::SeqCst), 1);
+    process.kill();
+    rewinding.abort();
+    mover.may_end.store(true, Ordering::SeqCst);
+    let next = world.process();
+    let again = next.hub.open(session.id()).await.unwrap();
+    assert_eq!(mover.asked.load(Ordering::SeqCst), 2);
+    assert!(!moving(&world));
+    assert_eq!(visible(&world, session.id()), Vec::<String>::new());
+    assert_eq!(again.unrewind(None).await.unwrap().restored, 2);
+    world.check_rest(session.id());
 }

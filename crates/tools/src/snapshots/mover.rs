@@ -1,5 +1,5 @@
-//! Moves files back and forth for a rewind: through the same handles, checks and turns as the tools, one file in
-//! one step. What holds something else than expected stays as it is.
+//! Moves files back and forth for a rewind: through the same handles, checks and turns as the tools, one file
+//! in one step. What holds something else than expected stays as it is.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,9 +97,9 @@ async fn move_on_disk(
         None => Ok(judged(FoundThere::Nothing, wanted)),
     });
     match found.await? {
-        Judged::As(outcome) => return Ok(outcome),
-        Judged::Expected(None) => {}
-        Judged::Expected(Some(bytes)) => {
+        MoveCheck::As(outcome) => return Ok(outcome),
+        MoveCheck::Expected(None) => {}
+        MoveCheck::Expected(Some(bytes)) => {
             if let Err(error) = shelf.keep_moved(bytes).await {
                 return Ok(MoveOutcome::NotCovered(error.to_string()));
             }
@@ -112,7 +112,7 @@ async fn move_on_disk(
             (None, FileState::Absent) => return Ok(MoveOutcome::Unneeded),
             (None, _) => Target::open_unfollowed(&wanted.path, &reach_of_parents, Parents::Make)?,
         };
-        if let Judged::As(outcome) = judged(target.look()?, wanted) {
+        if let MoveCheck::As(outcome) = judged(target.look()?, wanted) {
             return Ok(outcome);
         }
         put(&target, wanted, content.unwrap_or_default(), &reach_of_parents)?;
@@ -149,13 +149,13 @@ fn remove_directories(path: &Path, directories: usize, reach: &OpenRoots) {
 }
 
 /// What a look at a file says about its move.
-enum Judged {
+enum MoveCheck {
     /// It can be made; these are the bytes that are there.
     Expected(Option<Vec<u8>>),
     As(MoveOutcome),
 }
 
-fn judged(found: FoundThere, wanted: &FileMove) -> Judged {
+fn judged(found: FoundThere, wanted: &FileMove) -> MoveCheck {
     let (state, bytes) = match found {
         FoundThere::Nothing => (FileState::Absent, None),
         FoundThere::File { bytes, mode } => {
@@ -163,14 +163,14 @@ fn judged(found: FoundThere, wanted: &FileMove) -> Judged {
             (FileState::File { digest, blob: None, mode: Some(mode) }, Some(bytes))
         }
         FoundThere::Link { target } => (FileState::Link { target }, None),
-        FoundThere::Other(reason) => return Judged::As(MoveOutcome::Conflict(reason.to_owned())),
+        FoundThere::Other(reason) => return MoveCheck::As(MoveOutcome::Conflict(reason.to_owned())),
     };
     if state.is_same(&wanted.to) {
-        Judged::As(MoveOutcome::Unneeded)
+        MoveCheck::As(MoveOutcome::Unneeded)
     } else if state.is_same(&wanted.from) {
-        Judged::Expected(bytes)
+        MoveCheck::Expected(bytes)
     } else {
-        Judged::As(MoveOutcome::Conflict(CHANGED.to_owned()))
+        MoveCheck::As(MoveOutcome::Conflict(CHANGED.to_owned()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use attache_core::snapshot::Direction;
+use attache_core::snapshot::MoveDirection;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -189,12 +189,12 @@ impl Chain {
 }
 
 /// The tree as it has to be after a move.
-fn expected(now: &Tree, chains: &BTreeMap<String, Chain>, direction: Direction) -> Tree {
+fn expected(now: &Tree, chains: &BTreeMap<String, Chain>, direction: MoveDirection) -> Tree {
     let mut tree = now.clone();
     for (name, chain) in chains {
         let (from, to) = match direction {
-            Direction::Back => (chain.left(), chain.target()),
-            Direction::Forward => (chain.target(), chain.left()),
+            MoveDirection::Back => (chain.left(), chain.target()),
+            MoveDirection::Forward => (chain.target(), chain.left()),
         };
         if !same(now.get(name), from) {
             continue;
@@ -212,12 +212,17 @@ fn expected(now: &Tree, chains: &BTreeMap<String, Chain>, direction: Direction) 
 }
 
 /// Compared without modes of files that came back: what a call left has the mode of a new file.
-fn compare(now: &Tree, expected: &Tree, before: &Tree, direction: Direction) -> Result<(), TestCaseError> {
+fn compare(
+    now: &Tree,
+    expected: &Tree,
+    before: &Tree,
+    direction: MoveDirection,
+) -> Result<(), TestCaseError> {
     let names: BTreeSet<_> = now.keys().chain(expected.keys()).collect();
     for name in names {
         let (now, expected) = (now.get(name), expected.get(name));
         prop_assert!(same(now, expected), "{name} is {now:?}, and has to be {expected:?}");
-        if before.contains_key(name) || direction == Direction::Back {
+        if before.contains_key(name) || direction == MoveDirection::Back {
             prop_assert_eq!(now, expected, "{}", name);
         }
     }
@@ -264,12 +269,14 @@ async fn case(before: Vec<Step>, rewound: Vec<Step>, between: Vec<Step>) -> Resu
         by_hand(&root, step);
     }
     let mut moved_back = BTreeSet::new();
-    for (steps, direction) in [(&between[between.len() / 2..], Direction::Back), (&[], Direction::Forward)] {
+    for (steps, direction) in
+        [(&between[between.len() / 2..], MoveDirection::Back), (&[], MoveDirection::Forward)]
+    {
         let now = tree(&root);
         let mut wanted = expected(&now, &chains, direction);
         let became = files.move_files(from, direction).await;
         let mut after = tree(&root);
-        if direction == Direction::Forward {
+        if direction == MoveDirection::Forward {
             // What a call left is kept when a rewind takes it away: whoever took it away by hand has it alone.
             for name in chains.keys().filter(|name| !moved_back.contains(*name)) {
                 if became.not_covered.contains(name) {
@@ -293,8 +300,8 @@ async fn case(before: Vec<Step>, rewound: Vec<Step>, between: Vec<Step>) -> Resu
         // Everything that calls changed and that is not what it was before them is told.
         for (name, chain) in &chains {
             let wanted = match direction {
-                Direction::Back => chain.0.first().and_then(|(before, _)| before.as_ref()),
-                Direction::Forward => chain.left(),
+                MoveDirection::Back => chain.0.first().and_then(|(before, _)| before.as_ref()),
+                MoveDirection::Forward => chain.left(),
             };
             // Calls that left what they had found have nothing to take back.
             let is_undone = same(chain.target(), chain.left()) && chain.reaches_the_first();

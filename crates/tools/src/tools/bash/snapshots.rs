@@ -1,7 +1,7 @@
 //! What a command is about to write, kept before it runs and looked at again afterwards. Only where every path
 //! is known; a rewind says of every other command that it is not covered.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use attache_core::ports::SnapshotSink;
@@ -88,12 +88,12 @@ impl CommandSnapshots {
 
 /// A command may replace a link or write through it, also to what is not there yet. `None`: nobody can say
 /// where it leads.
-fn with_what_it_leads_to(path: &PathBuf, reach: &OpenRoots) -> Option<Vec<PathBuf>> {
+fn with_what_it_leads_to(path: &Path, reach: &OpenRoots) -> Option<Vec<PathBuf>> {
     match reach.follow(path) {
-        Ok(led) => Some(vec![path.clone(), led.named().to_owned()]),
+        Ok(led) => Some(vec![path.to_owned(), led.named().to_owned()]),
         Err(_) if path.is_symlink() => None,
         // Told when it is looked at.
-        Err(_) => Some(vec![path.clone()]),
+        Err(_) => Some(vec![path.to_owned()]),
     }
 }
 
