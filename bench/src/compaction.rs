@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::Place;
 use super::aims::{COMPACTED_MESSAGES, COMPACTION_MS, COMPACTIONS};
 use super::figures::median_ms;
+use super::no_blobs::NoBlobs;
 use super::table::{Row, Table};
 
 pub(crate) fn measure(_: &Place, table: &mut Table) -> Result<()> {
@@ -104,23 +105,5 @@ impl Model for AtOnce {
         let said = StepEvent::Chunk(Chunk::text_delta(&"t".into(), "## Goal\nChange them all."));
         let end = StepEvent::End { reason: FinishReason::Stop, usage: Usage::default() };
         stream::iter([Ok(said), Ok(end)]).boxed()
-    }
-}
-
-/// A conversation without attachments needs none.
-#[derive(Debug)]
-struct NoBlobs;
-
-impl Blobs for NoBlobs {
-    fn put(&self, _: &SessionId, _: Vec<u8>) -> BoxFuture<'static, StoreResult<String>> {
-        Box::pin(std::future::ready(Ok(String::new())))
-    }
-
-    fn get(&self, _: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    fn delete_session(&self, _: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
-        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -18,6 +18,7 @@ mod driven;
 mod figures;
 mod floor;
 mod histories;
+mod no_blobs;
 mod raw;
 mod sandbox;
 mod sessions;

@@ -14,9 +14,11 @@ use attache_core::entry::Entry;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::part::Role;
 use attache_core::ports::model::ModelInfo;
-use attache_core::ports::store::{ModelRef, StoreResult};
-use attache_core::ports::{Blobs, BoxFuture, ModelRequest, StepEvent};
+use attache_core::ports::store::ModelRef;
+use attache_core::ports::{ModelRequest, StepEvent};
 use attache_models::{Decoder, Dialect, SseParser};
+
+use crate::no_blobs::NoBlobs;
 
 /// One connection, used again for every answer.
 pub(crate) struct Limit {
@@ -120,33 +122,5 @@ pub(crate) fn request(dialect: Dialect) -> ModelRequest {
         runtime_context: Arc::new([]),
         tools: Arc::new([]),
         blobs: Arc::new(NoBlobs),
-    }
-}
-
-/// There are no attachments here.
-#[derive(Debug)]
-struct NoBlobs;
-
-impl Blobs for NoBlobs {
-    fn put(&self, _: &SessionId, _: Vec<u8>) -> BoxFuture<'static, StoreResult<String>> {
-        Box::pin(async { Ok(String::new()) })
-    }
-    fn get(&self, _: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
-        Box::pin(async { Ok(None) })
-    }
-    fn share(&self, _from: &SessionId, _with: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn bytes_of(&self, _session: &SessionId) -> BoxFuture<'static, StoreResult<u64>> {
-        Box::pin(async { Ok(0) })
-    }
-
-    fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn delete_session(&self, _: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
-        Box::pin(async { Ok(()) })
     }
 }

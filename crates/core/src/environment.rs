@@ -155,11 +155,6 @@ impl ToldEnvironment {
         Some(format!("<environment>\nChanged since the beginning:\n{lines}</environment>"))
     }
 
-    /// What user messages told since the beginning may not be in the conversation any more: it is told again.
-    pub fn forget_news(&mut self) {
-        self.last = self.captured.clone();
-    }
-
     pub fn to_json(&self) -> Value {
         json!({ "captured": self.captured.to_json(), "last": self.last.to_json() })
     }

@@ -150,11 +150,6 @@ impl ToldInstructions {
         (Self { captured, first: last.clone(), last }, cut)
     }
 
-    /// What user messages told is no longer sent. A file that the system prompt has only in part is told again.
-    pub fn forget_news(&mut self) {
-        self.last = FileDigest::all(&self.captured);
-    }
-
     /// What is to be told now; `None` when nothing has changed since the last time.
     pub fn tell(&mut self, now: &ProjectInstructions, tokens: u64) -> Option<String> {
         let news = now.news(&self.last, tokens)?;

@@ -7,9 +7,7 @@ use crate::agents::Agents;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::tool::ToolSources;
-use crate::ports::{
-    Backend, Clock, Compaction, FileMover, Model, Pictures, Projects, Scratch, Surroundings,
-};
+use crate::ports::{Backend, Clock, Compaction, FileMover, Model, Pictures, Projects, Scratch, Surroundings};
 use crate::scope::Guarded;
 use crate::watchdog::{Approval, HostContainment, Rule};
 

@@ -150,7 +150,8 @@ impl Session {
         let mut patch = self.empty_patch();
         patch.metadata.set_rewinds(layers);
         patch.metadata.set_moving_files(moves.then_some(moving));
-        self.forget_news(&mut patch.metadata);
+        // What was told of the surroundings may be hidden now, or be there again.
+        self.tell_environment_again(&mut patch.metadata);
         let changed = patch.metadata.clone();
         self.journal.change(vec![rows, Change::PatchSession(patch)])?;
         self.journal.settle().await?;
@@ -159,18 +160,6 @@ impl Session {
         match moves {
             true => self.move_files(moving.direction, &calls, client).await,
             false => Ok(self.hub.ports.files.as_ref().map(|_| MovedFiles::default())),
-        }
-    }
-
-    /// What was told of the surroundings may be hidden now, or be there again: it is told anew.
-    fn forget_news(&self, patch: &mut SessionMeta) {
-        if let Some(mut told) = self.row.metadata.environment() {
-            told.forget_news();
-            patch.set_environment(&told);
-        }
-        if let Some(mut told) = self.row.metadata.instructions() {
-            told.forget_news();
-            patch.set_instructions(&told);
         }
     }
 

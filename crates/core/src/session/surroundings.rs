@@ -99,7 +99,7 @@ impl Session {
         Some(environment::news_part(&text))
     }
 
-    /// After a summary took the place of the messages that told the news: the next prompt tells them again.
+    /// After the messages that told the news left the conversation: the next prompt tells them again.
     pub(super) fn tell_environment_again(&mut self, stored: &mut SessionMeta) {
         let metadata = &mut self.row.metadata;
         if let Some(mut told) = metadata.environment() {
