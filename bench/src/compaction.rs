@@ -14,10 +14,8 @@ use attache_core::ids::{CallId, MessageId, SessionId};
 use attache_core::part::{Part, Passage, Role, ToolPart, ToolState};
 use attache_core::ports::compaction::{CompactionRequest, Occasion, ProgressSender};
 use attache_core::ports::model::ModelInfo;
-use attache_core::ports::store::{ModelRef, StoreResult};
-use attache_core::ports::{
-    Blobs, BoxFuture, BoxStream, Compaction, Model, ModelError, ModelRequest, StepEvent, Usage,
-};
+use attache_core::ports::store::ModelRef;
+use attache_core::ports::{BoxStream, Compaction, Model, ModelError, ModelRequest, StepEvent, Usage};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
