@@ -30,6 +30,7 @@ pub mod prompt;
 pub mod rewind;
 mod rows;
 pub mod scope;
+pub mod search;
 pub mod seen;
 mod session;
 pub mod skills;

@@ -223,3 +223,11 @@ pub const SNAPSHOT_SESSION_BYTES: u64 = 256 * 1024 * 1024;
 
 /// How long contents are kept after the session last kept one: who comes back later finds other files anyway.
 pub const SNAPSHOT_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// How much of one part can be searched for: more than a person writes or a model says at a time. What is
+/// beyond it is a file that was pasted, and would cost the commit of its message milliseconds.
+pub const SEARCHED_PART_BYTES: usize = 64 * 1024;
+
+/// How much of what a call gave back: its first lines say what it was. All of it would make the index as large
+/// as every file that was ever read.
+pub const SEARCHED_OUTPUT_BYTES: usize = 2 * 1024;

@@ -166,9 +166,9 @@ impl MessageMeta {
     pub const QUEUED_AT: &str = "queued_at";
     pub const QUEUE_CANCELED_AT: &str = "queue_canceled_at";
     pub const SYSTEM_PROMPT_DIGEST: &str = "system_prompt_digest";
+    pub const HIDDEN_AT: &str = "hidden_at";
     const QUEUE_ENQUEUED_AT: &str = "queue_enqueued_at";
     const SCHEMA_VERSION: &str = "schema_version";
-    pub const HIDDEN_AT: &str = "hidden_at";
     pub const SNAPSHOT_ID: &str = "snapshot_id";
     pub const USAGE: &str = "usage";
     pub const COST_USD: &str = "cost_usd";

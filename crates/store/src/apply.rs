@@ -13,6 +13,7 @@ use crate::json_paths::SYSTEM_PROMPT_DIGEST;
 use crate::lease;
 use crate::process_lock::ProcessLock;
 use crate::rows;
+use crate::search_index::{self, Indexing};
 
 pub(crate) fn batch(transaction: &Connection, us: &ProcessLock, batch: &Batch) -> Result<(), Failure> {
     let session = &batch.session_id;
@@ -20,6 +21,7 @@ pub(crate) fn batch(transaction: &Connection, us: &ProcessLock, batch: &Batch) -
         Some(epoch) => lease::check_fence(transaction, us, session, epoch)?,
         None => check_unfenced(transaction, us, batch)?,
     }
+    let indexing = Indexing::of(&batch.changes);
     for change in &batch.changes {
         match change {
             Change::CreateSession(row) => create_session(transaction, session, row)?,
@@ -29,7 +31,12 @@ pub(crate) fn batch(transaction: &Connection, us: &ProcessLock, batch: &Batch) -
             Change::PatchMessage { id, seq, metadata, updated_at } => {
                 patch_message(transaction, session, id, *seq, metadata, *updated_at)?;
             }
-            Change::PutPart(row) => put_part(transaction, session, row)?,
+            Change::PutPart(row) => {
+                put_part(transaction, session, row)?;
+                if indexing == Indexing::Now {
+                    search_index::index_part(transaction, row)?;
+                }
+            }
             Change::DropParts { message_id, from } => drop_parts(transaction, session, message_id, *from)?,
             Change::HideMessages { span, hidden_at, updated_at } => {
                 conversation::hide(transaction, session, *span, *hidden_at, *updated_at)?;
@@ -46,7 +53,10 @@ pub(crate) fn batch(transaction: &Connection, us: &ProcessLock, batch: &Batch) -
             Change::ReleaseLease => release_lease(transaction, session)?,
         }
     }
-    Ok(())
+    match indexing {
+        Indexing::Now => Ok(()),
+        Indexing::Later => search_index::index_later(transaction, session),
+    }
 }
 
 /// Without a fence a session may be made (with all that belongs to it) or deleted, nothing else.
@@ -107,7 +117,10 @@ fn create_session(transaction: &Connection, session: &SessionId, row: &SessionRo
     inserted.map_err(|error| Failure::conflict(error, || format!("session {session}")))?;
     let mut lease = transaction.prepare_cached("INSERT INTO leases (session_id, epoch) VALUES (?1, 0)")?;
     lease.execute([session.as_str()])?;
-    Ok(())
+    match row.metadata.says_title() {
+        true => search_index::index_title(transaction, session, &row.metadata),
+        false => Ok(()),
+    }
 }
 
 fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionPatch) -> Result<(), Failure> {
@@ -119,6 +132,9 @@ fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionP
         false => {
             let mut metadata = rows::json::<SessionMeta>(&stored)?;
             metadata.merge(&patch.metadata);
+            if patch.metadata.says_title() {
+                search_index::index_title(transaction, session, &metadata)?;
+            }
             rows::json_text(&metadata)?
         }
     };

@@ -58,14 +58,15 @@ const OUR_MARK: &[u8] = b"chat_sessions";
 
 /// Opens the database to look at it, after everything that can be told without changing it.
 pub(crate) fn look(connector: &Connector) -> Result<Connection, DatabaseTrouble> {
-    header(connector)?;
+    // Known from before the file was opened: another process may have put a new one in its place meanwhile.
+    let sign = header(connector)?;
     let seen = connector.observer().map_err(DatabaseTrouble::from).and_then(|connection| {
         schema(&connection)?;
         Ok(connection)
     });
     match seen {
         // What is broken is set aside only if it is known to be ours.
-        Err(DatabaseTrouble::Damaged(reason)) if !is_ours(connector)? => {
+        Err(DatabaseTrouble::Damaged(reason)) if sign == Sign::None && !is_ours(connector)? => {
             Err(DatabaseTrouble::Foreign(reason))
         }
         seen => seen,
@@ -73,11 +74,11 @@ pub(crate) fn look(connector: &Connector) -> Result<Connection, DatabaseTrouble>
 }
 
 /// What the first bytes tell without SQLite, which might already touch the files beside it. No file is fine.
-pub(crate) fn header(connector: &Connector) -> Result<(), DatabaseTrouble> {
+pub(crate) fn header(connector: &Connector) -> Result<Sign, DatabaseTrouble> {
     let bytes = match beginning(&connector.path, 100) {
-        Ok(bytes) if bytes.is_empty() => return Ok(()),
+        Ok(bytes) if bytes.is_empty() => return Ok(Sign::None),
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Sign::None),
         Err(error) => return Err(error.into()),
     };
     if bytes.len() < 100 || !bytes.starts_with(MAGIC) {
@@ -98,7 +99,14 @@ pub(crate) fn header(connector: &Connector) -> Result<(), DatabaseTrouble> {
     if is_foreign && !has_log(connector) {
         return Err(DatabaseTrouble::Foreign("it belongs to another program".into()));
     }
-    Ok(())
+    Ok(if application == APPLICATION_ID { Sign::OurId } else { Sign::None })
+}
+
+/// Whether the first bytes of a file say that attache made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sign {
+    OurId,
+    None,
 }
 
 fn has_log(connector: &Connector) -> bool {
@@ -160,7 +168,13 @@ pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<
         |row| row.get(0),
     )?;
     if suspected || u64::try_from(bytes).unwrap_or(u64::MAX) <= limits::FULL_CHECK_BYTES {
-        let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        let mut verdict = quick_check(connection)?;
+        if verdict.contains(SEARCH_INDEX) {
+            // It is made from rows that are there: no reason to lose those.
+            tracing::warn!(reason = verdict, "the search index is made anew");
+            connection.execute_batch("INSERT INTO search_text (search_text) VALUES ('rebuild')")?;
+            verdict = quick_check(connection)?;
+        }
         if verdict != "ok" {
             return Err(DatabaseTrouble::Damaged(verdict));
         }
@@ -173,9 +187,17 @@ pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<
     Ok(())
 }
 
+/// In whatever SQLite finds wrong with the index.
+const SEARCH_INDEX: &str = "search_text";
+
+fn quick_check(connection: &Connection) -> rusqlite::Result<String> {
+    connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+}
+
 /// Every tree must at least have a beginning.
 fn roots(connection: &Connection) -> Result<(), DatabaseTrouble> {
-    for table in ["chat_sessions", "chat_messages", "chat_parts", "system_prompts", "run_chunks", "leases"] {
+    let tables = ["chat_sessions", "chat_messages", "chat_parts", "system_prompts", "run_chunks", "leases"];
+    for table in tables.into_iter().chain(["search_documents", "search_backlog"]) {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table} LIMIT 1"))?;
         statement.query([])?.next()?;
     }

@@ -2,6 +2,7 @@
 
 pub(crate) const QUEUED_AT: &str = "json_extract(metadata_json, '$.queued_at')";
 pub(crate) const QUEUE_CANCELED_AT: &str = "json_extract(metadata_json, '$.queue_canceled_at')";
+pub(crate) const HIDDEN_AT: &str = "json_extract(metadata_json, '$.hidden_at')";
 pub(crate) const SYSTEM_PROMPT_DIGEST: &str = "json_extract(metadata_json, '$.system_prompt_digest')";
 pub(crate) const HIDDEN_AT: &str = "json_extract(metadata_json, '$.hidden_at')";
 pub(crate) const SNAPSHOT_ID: &str = "json_extract(metadata_json, '$.snapshot_id')";
@@ -19,6 +20,7 @@ mod tests {
         for (sql, key) in [
             (QUEUED_AT, MessageMeta::QUEUED_AT),
             (QUEUE_CANCELED_AT, MessageMeta::QUEUE_CANCELED_AT),
+            (HIDDEN_AT, MessageMeta::HIDDEN_AT),
             (SYSTEM_PROMPT_DIGEST, MessageMeta::SYSTEM_PROMPT_DIGEST),
             (HIDDEN_AT, MessageMeta::HIDDEN_AT),
             (SNAPSHOT_ID, MessageMeta::SNAPSHOT_ID),

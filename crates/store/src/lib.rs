@@ -18,6 +18,9 @@ mod read_only;
 mod readers;
 mod reads;
 mod rows;
+mod search;
+mod search_index;
+mod search_words;
 mod store;
 mod writer;
 
@@ -25,5 +28,5 @@ pub use blobs::FileBlobs;
 pub use connection::Durability;
 pub use diagnose::{Diagnosis, diagnose};
 pub use open::{OpenError, OpenedStore, StoreLocation};
-pub use read_only::ReadOnlyStore;
+pub use read_only::{ReadOnlyStore, SearchIndex};
 pub use store::SqliteStore;

@@ -59,3 +59,29 @@ pub(crate) const SWEEP_MAX: usize = 64;
 
 /// Unfinished attachment files older than this belong to no process and are removed.
 pub(crate) const INCOMING_MAX_AGE: Duration = Duration::from_secs(3_600);
+
+/// Parts of one batch that are indexed in its commit: more than a step of a turn makes. Beyond it they are
+/// indexed in pieces later.
+pub(crate) const PARTS_INDEXED_AT_ONCE: usize = 64;
+
+/// What one piece of the backlog reads at most: a few milliseconds, which is what a commit that arrives
+/// meanwhile waits.
+pub(crate) const PIECE_PARTS: usize = 64;
+pub(crate) const PIECE_BYTES: usize = 256 * 1024;
+
+/// The backlog is worked on when nothing was asked for this long …
+pub(crate) const BACKLOG_AFTER: Duration = Duration::from_millis(200);
+
+/// … and then with pauses between its pieces, so that a large database costs a quarter of a core for a while
+/// and not a whole one.
+pub(crate) const BACKLOG_PAUSE: Duration = Duration::from_millis(10);
+
+/// Matches that are ranked at a time, the latest first: a word that is everywhere would else be ranked in all
+/// messages of all sessions.
+pub(crate) const RANKED_AT_ONCE: usize = 500;
+
+/// Words around a hit that are shown with it.
+pub(crate) const SNIPPET_TOKENS: i64 = 24;
+
+/// Words of one question; who pastes a page has the first of them looked for.
+pub(crate) const QUESTION_WORDS: usize = 32;

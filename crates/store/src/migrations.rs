@@ -3,7 +3,8 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Step n makes version n. Each file is SQL only.
-const STEPS: &[&str] = &[include_str!("migrations/0001_first.sql")];
+const STEPS: &[&str] =
+    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_search.sql")];
 
 /// The version this binary reads and writes.
 pub(crate) const SUPPORTED: i64 = STEPS.len() as i64;

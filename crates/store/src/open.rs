@@ -87,6 +87,7 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
     };
     // Before anything is made: a file of another program stays as it is, and so does its directory.
     examine::header(&connector)
+        .map(|_| ())
         .or_else(|trouble| match trouble {
             DatabaseTrouble::Damaged(_) => Ok(()),
             other => Err(other),

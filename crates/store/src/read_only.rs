@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
+use attache_core::ports::search::{SearchHit, SearchQuery, SessionSearch};
 use attache_core::ports::store::{
     Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord,
     SessionRow, SpanContent, SpanMessages, Store, StoreError, StoreResult,
@@ -16,11 +17,23 @@ use crate::connection::{Connector, Durability, Files};
 use crate::examine::{self, DatabaseTrouble};
 use crate::open::{OpenError, StoreLocation};
 use crate::process_lock::Owners;
+use crate::migrations::{self, SUPPORTED};
 use crate::reads::Reads;
+use crate::search_index::Backlog;
 
 #[derive(Debug)]
 pub struct ReadOnlyStore {
     reads: Reads,
+    /// Of the database as it was found.
+    schema: i64,
+}
+
+/// Whether a search finds everything that is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchIndex {
+    Complete,
+    /// Somebody who can write has to bring it up to date first (`SqliteStore::finish_index`).
+    Behind,
 }
 
 impl ReadOnlyStore {
@@ -44,9 +57,20 @@ impl ReadOnlyStore {
             connector.files = Files::Frozen;
             looked = examine::look(&connector);
         }
-        looked.map_err(|trouble| OpenError::of(trouble, location))?;
+        let looked = looked.and_then(|connection| Ok(migrations::version(&connection)?));
+        let schema = looked.map_err(|trouble| OpenError::of(trouble, location))?;
         let owners = Owners::seen_by_a_reader(&location.locks);
-        Ok(Some(Self { reads: Reads::new(Arc::new(connector), owners) }))
+        Ok(Some(Self { reads: Reads::new(Arc::new(connector), owners), schema }))
+    }
+
+    pub async fn search_index(&self) -> StoreResult<SearchIndex> {
+        if self.schema < SUPPORTED {
+            return Ok(SearchIndex::Behind);
+        }
+        Ok(match self.reads.backlog().await? {
+            Backlog::Empty => SearchIndex::Complete,
+            Backlog::Waiting => SearchIndex::Behind,
+        })
     }
 }
 
@@ -105,5 +129,11 @@ impl Store for ReadOnlyStore {
         max_bytes: usize,
     ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
         self.reads.read_log(session, from, max_bytes)
+    }
+}
+
+impl SessionSearch for ReadOnlyStore {
+    fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SearchHit>>> {
+        self.reads.search(query)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
+use attache_core::ports::search::{SearchHit, SearchQuery};
 use attache_core::ports::store::{
     LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord, SessionRow,
     SpanContent, SpanMessages, StoreResult,
@@ -13,6 +14,8 @@ use crate::connection::Connector;
 use crate::process_lock::Owners;
 use crate::query;
 use crate::readers::Readers;
+use crate::search_index::Backlog;
+use crate::{search, search_index};
 
 /// A message with its parts.
 type WholeMessage = (MessageRow, Vec<PartRow>);
@@ -88,5 +91,13 @@ impl Reads {
     ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
         let session = session.clone();
         self.readers.read(move |connection| query::read_log(connection, &session, from, max_bytes))
+    }
+
+    pub(crate) fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SearchHit>>> {
+        self.readers.read(move |connection| search::search(connection, &query))
+    }
+
+    pub(crate) fn backlog(&self) -> BoxFuture<'static, StoreResult<Backlog>> {
+        self.readers.read(move |connection| search_index::backlog(connection))
     }
 }

@@ -26,6 +26,8 @@ pub(crate) const MESSAGE_COLUMNS: &str = "id, session_id, seq, role, metadata_js
 pub(crate) const PART_COLUMNS: &str = "id, message_id, session_id, \"index\", type, data_json, tool_call_id, \
      tool_state, created_at, updated_at";
 
+pub(crate) const PART_COLUMN_COUNT: usize = 10;
+
 /// In the order `segment` reads them.
 pub(crate) const SEGMENT_COLUMNS: &str = "first_index, last_index, message_id, role, chunks";
 
@@ -68,14 +70,24 @@ pub(crate) fn message(row: &Row<'_>) -> Result<MessageRow, Failure> {
 /// `of` lends its ids: a message of many parts keeps one copy of them.
 pub(crate) fn part(row: &Row<'_>, of: &MessageRow) -> Result<PartRow, Failure> {
     let session_id = text(row, 2)?;
+    let session_id = if session_id == of.session_id.as_str() {
+        of.session_id.clone()
+    } else {
+        SessionId::new(session_id)
+    };
+    part_of(row, of.id.clone(), session_id)
+}
+
+/// A part on its own.
+pub(crate) fn lone_part(row: &Row<'_>) -> Result<PartRow, Failure> {
+    part_of(row, MessageId::new(text(row, 1)?), SessionId::new(text(row, 2)?))
+}
+
+fn part_of(row: &Row<'_>, message_id: MessageId, session_id: SessionId) -> Result<PartRow, Failure> {
     Ok(PartRow {
         id: PartId::new(text(row, 0)?),
-        message_id: of.id.clone(),
-        session_id: if session_id == of.session_id.as_str() {
-            of.session_id.clone()
-        } else {
-            SessionId::new(session_id)
-        },
+        message_id,
+        session_id,
         index: row.get(3)?,
         kind: text(row, 4)?.to_owned(),
         data_json: text(row, 5)?.to_owned(),
@@ -150,7 +162,7 @@ pub(crate) fn optional_text<'row>(row: &'row Row<'_>, column: usize) -> Result<O
         .map_err(|error| Failure::corrupt(format!("column {column}: {error}")))
 }
 
-fn path(row: &Row<'_>, column: usize) -> Result<PathBuf, Failure> {
+pub(crate) fn path(row: &Row<'_>, column: usize) -> Result<PathBuf, Failure> {
     match row.get_ref(column)? {
         ValueRef::Blob(bytes) => Ok(PathBuf::from(OsString::from_vec(bytes.to_vec()))),
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Text(_) => {
@@ -164,7 +176,7 @@ fn model(text: &str) -> Result<ModelRef, Failure> {
     Ok(ModelRef { provider_id, model_id, variant })
 }
 
-fn role(text: &str) -> Result<Role, Failure> {
+pub(crate) fn role(text: &str) -> Result<Role, Failure> {
     Role::parse(text).ok_or_else(|| Failure::corrupt(format!("role {text:?}")))
 }
 

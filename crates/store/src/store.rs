@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
+use attache_core::ports::search::{SearchHit, SearchQuery, SessionSearch};
 use attache_core::ports::store::{
     Batch, Done, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan,
     SessionQuery, SessionRecord, SessionRow, SpanContent, SpanMessages, Store, StoreResult,
@@ -18,6 +19,7 @@ use crate::connection::Connector;
 use crate::process_lock::ProcessLock;
 use crate::readers::closed;
 use crate::reads::Reads;
+use crate::search_index::Backlog;
 use crate::writer::{Pending, StoreWriter, Write, WriterJob};
 
 /// One database, shared by everything in this process. Cheap to clone; the last one that is dropped closes it.
@@ -47,6 +49,19 @@ impl SqliteStore {
         let writer = thread::Builder::new().name("store-write".into()).spawn(move || writer.run())?;
         let reads = Reads::new(connector, us.owners().clone());
         Ok(Self { inner: Arc::new(Inner { queue, reads, us, writer: Mutex::new(Some(writer)) }) })
+    }
+
+    /// Brings the search index up to date, in pieces between which others can write. Calls back after each.
+    pub async fn finish_index(&self, mut piece_done: impl FnMut()) -> StoreResult<()> {
+        loop {
+            let (answer, answered) = oneshot::channel();
+            // A queue that is gone drops the sender, which answers "closed".
+            drop(self.inner.queue.send(WriterJob::Index(answer)));
+            match answered.await.unwrap_or_else(|_| Err(closed()))? {
+                Backlog::Waiting => piece_done(),
+                Backlog::Empty => return Ok(()),
+            }
+        }
     }
 
     /// Finishes everything queued and ends the threads; what is asked for afterwards is refused as unavailable.
@@ -127,6 +142,12 @@ impl Store for SqliteStore {
         max_bytes: usize,
     ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>> {
         self.inner.reads.read_log(session, from, max_bytes)
+    }
+}
+
+impl SessionSearch for SqliteStore {
+    fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SearchHit>>> {
+        self.inner.reads.search(query)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::migrations::APPLICATION_ID;
 use crate::process_lock::ProcessLock;
 use crate::readers::closed;
+use crate::search_index::{self, Backlog, Indexing};
 use crate::{apply, lease, limits};
 
 /// What callers put into the queue. The queue has no bound: a caller must never wait here, and each session
@@ -25,6 +26,8 @@ pub(crate) enum WriterJob {
     Write(Write),
     /// Answered when another process has changed the database.
     Follow(oneshot::Sender<()>),
+    /// Works on the backlog of the index at once, and says whether more of it waits.
+    Index(oneshot::Sender<StoreResult<Backlog>>),
     /// Everything before it is finished, then the thread ends.
     Stop,
 }
@@ -76,6 +79,9 @@ pub(crate) struct StoreWriter {
     written_at: Option<Instant>,
     /// Whether the write-ahead log may hold what was deleted.
     erased: Erased,
+    /// What is left to be indexed, as far as we know, and how long nothing else must be to do before that.
+    backlog: Backlog,
+    backlog_pause: Duration,
 }
 
 impl StoreWriter {
@@ -89,7 +95,21 @@ impl StoreWriter {
         let connection = Some(connection);
         let log = LogStart::ToBegin;
         let (unfolded, written_at, erased) = (0, None, Erased::All);
-        Self { queue, connector, us, connection, log, followers, unfolded, written_at, erased }
+        // Whoever was here before may have left some.
+        let (backlog, backlog_pause) = (Backlog::Waiting, limits::BACKLOG_AFTER);
+        Self {
+            queue,
+            connector,
+            us,
+            connection,
+            log,
+            followers,
+            unfolded,
+            written_at,
+            erased,
+            backlog,
+            backlog_pause,
+        }
     }
 
     pub(crate) fn run(mut self) {
@@ -105,6 +125,9 @@ impl StoreWriter {
                 if group.iter().any(deletes) {
                     self.erased = Erased::NotYet;
                     self.erase();
+                }
+                if group.iter().any(leaves_backlog) {
+                    self.backlog = Backlog::Waiting;
                 }
                 for (write, outcome) in group.drain(..).zip(outcomes) {
                     answer(write, outcome);
@@ -127,6 +150,9 @@ impl StoreWriter {
                         self.erase();
                     }
                     self.fold_when_idle();
+                    if self.backlog == Backlog::Waiting {
+                        self.work_on_backlog();
+                    }
                     return More::MayCome;
                 }
                 Err(RecvTimeoutError::Disconnected) => return More::Nothing,
@@ -136,10 +162,12 @@ impl StoreWriter {
                 Err(_) => return More::Nothing,
             },
         };
+        self.backlog_pause = limits::BACKLOG_AFTER;
         let mut next = first;
         loop {
             match next {
                 WriterJob::Write(write) => group.push(write),
+                WriterJob::Index(answer) => self.index_for(answer),
                 WriterJob::Follow(follower) => self.followers.add(follower),
                 WriterJob::Stop => return More::Nothing,
             }
@@ -160,7 +188,37 @@ impl StoreWriter {
         let fold =
             (self.unfolded >= limits::IDLE_CHECKPOINT_COMMITS).then_some(limits::IDLE_CHECKPOINT_AFTER);
         let erase = (self.erased == Erased::NotYet).then_some(limits::IDLE_CHECKPOINT_AFTER);
-        follow.into_iter().chain(fold).chain(erase).min()
+        let index = (self.backlog == Backlog::Waiting).then_some(self.backlog_pause);
+        follow.into_iter().chain(fold).chain(erase).chain(index).min()
+    }
+
+    /// Failing is no harm: what waits is stored, and the next start or search tries again.
+    fn work_on_backlog(&mut self) {
+        self.backlog_pause = limits::BACKLOG_PAUSE;
+        if let Err(failure) = self.index_piece() {
+            tracing::warn!(?failure, "the search index was not brought up to date");
+            self.backlog = Backlog::Empty;
+        }
+    }
+
+    fn index_for(&mut self, answer: oneshot::Sender<StoreResult<Backlog>>) {
+        if answer.send(self.index_piece().map_err(Failure::into_error)).is_err() {
+            tracing::debug!("who asked for the search index left before the answer");
+        }
+    }
+
+    fn index_piece(&mut self) -> Result<Backlog, Failure> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => self.connection.insert(self.connector.writer()?),
+        };
+        self.backlog = search_index::backlog(connection)?;
+        if self.backlog == Backlog::Waiting {
+            self.backlog = search_index::index_piece(connection)?;
+            self.unfolded += 1;
+            self.written_at = Some(Instant::now());
+        }
+        Ok(self.backlog)
     }
 
     /// A reader may keep the log for a while: then it is tried again when nothing else is to do, and at the
@@ -346,6 +404,13 @@ fn deletes(write: &Write) -> bool {
         Write::Batch { batch, .. } => {
             batch.changes.iter().any(|change| matches!(change, Change::DeleteSession))
         }
+        Write::Lease { .. } => false,
+    }
+}
+
+fn leaves_backlog(write: &Write) -> bool {
+    match write {
+        Write::Batch { batch, .. } => Indexing::of(&batch.changes) == Indexing::Later,
         Write::Lease { .. } => false,
     }
 }

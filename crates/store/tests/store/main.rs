@@ -15,4 +15,5 @@ mod leases;
 mod opening;
 mod paging;
 mod processes;
+mod search;
 mod shim;

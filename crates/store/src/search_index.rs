@@ -1,0 +1,165 @@
+//! Keeps the full-text index with the rows, in their commit; many parts at once wait for pieces of their own.
+//! Searches nothing.
+
+use attache_core::ids::SessionId;
+use attache_core::metadata::SessionMeta;
+use attache_core::ports::store::{Change, PartRow};
+use attache_core::search::searched_text;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::failure::Failure;
+use crate::{limits, rows};
+
+/// When the parts of a batch are indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Indexing {
+    /// In the same commit.
+    Now,
+    /// In pieces afterwards: a batch of this size would hold up everybody else's.
+    Later,
+}
+
+impl Indexing {
+    pub(crate) fn of(changes: &[Change]) -> Self {
+        let parts = changes.iter().filter(|change| matches!(change, Change::PutPart(_))).count();
+        let copies = changes.iter().any(|change| matches!(change, Change::CopyConversation(_)));
+        if copies || parts > limits::PARTS_INDEXED_AT_ONCE { Self::Later } else { Self::Now }
+    }
+}
+
+/// Whether sessions wait for being indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backlog {
+    Empty,
+    Waiting,
+}
+
+pub(crate) fn backlog(connection: &Connection) -> Result<Backlog, Failure> {
+    let mut waiting = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM search_backlog)")?;
+    let waiting: bool = waiting.query_row([], |row| row.get(0))?;
+    Ok(if waiting { Backlog::Waiting } else { Backlog::Empty })
+}
+
+/// The session's parts are read for the index later, from the beginning: those that are in it are found there.
+pub(crate) fn index_later(transaction: &Connection, session: &SessionId) -> Result<(), Failure> {
+    let mut later = transaction.prepare_cached(
+        "INSERT INTO search_backlog (session_id) VALUES (?1) \
+         ON CONFLICT (session_id) DO UPDATE SET after_rowid = 0",
+    )?;
+    later.execute([session.as_str()])?;
+    Ok(())
+}
+
+pub(crate) fn index_part(transaction: &Connection, row: &PartRow) -> Result<(), Failure> {
+    let Some(text) = searched_text(row) else { return Ok(()) };
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO search_documents (part_id) VALUES (?1) ON CONFLICT DO NOTHING RETURNING id",
+    )?;
+    let inserted: Option<i64> = insert.query_row([row.id.as_str()], |row| row.get(0)).optional()?;
+    match inserted {
+        Some(id) => insert_text(transaction, id, &text),
+        None => {
+            let known = "SELECT id FROM search_documents WHERE part_id = ?1";
+            let id = transaction.prepare_cached(known)?.query_row([row.id.as_str()], |row| row.get(0))?;
+            replace_text(transaction, id, &text)
+        }
+    }
+}
+
+/// Follows the title of a session; one without a title is not found by it.
+pub(crate) fn index_title(
+    transaction: &Connection,
+    session: &SessionId,
+    metadata: &SessionMeta,
+) -> Result<(), Failure> {
+    let known = "SELECT id FROM search_documents WHERE session_id = ?1";
+    let known: Option<i64> =
+        transaction.prepare_cached(known)?.query_row([session.as_str()], |row| row.get(0)).optional()?;
+    let title = metadata.title().filter(|title| !title.trim().is_empty());
+    match (title, known) {
+        (Some(title), Some(id)) => replace_text(transaction, id, title),
+        (Some(title), None) => {
+            let insert = "INSERT INTO search_documents (session_id) VALUES (?1) RETURNING id";
+            let id =
+                transaction.prepare_cached(insert)?.query_row([session.as_str()], |row| row.get(0))?;
+            insert_text(transaction, id, title)
+        }
+        (None, Some(id)) => {
+            transaction.prepare_cached("DELETE FROM search_documents WHERE id = ?1")?.execute([id])?;
+            Ok(())
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+fn insert_text(transaction: &Connection, id: i64, text: &str) -> Result<(), Failure> {
+    let mut insert = transaction.prepare_cached("INSERT INTO search_text (rowid, body) VALUES (?1, ?2)")?;
+    insert.execute(params![id, text])?;
+    Ok(())
+}
+
+/// What did not change costs a look: a log that is folded again after a crash puts the same parts again.
+fn replace_text(transaction: &Connection, id: i64, text: &str) -> Result<(), Failure> {
+    let mut same = transaction.prepare_cached("SELECT body = ?2 FROM search_text WHERE rowid = ?1")?;
+    if same.query_row(params![id, text], |row| row.get::<_, bool>(0)).optional()? == Some(true) {
+        return Ok(());
+    }
+    transaction.prepare_cached("DELETE FROM search_text WHERE rowid = ?1")?.execute([id])?;
+    insert_text(transaction, id, text)
+}
+
+/// Indexes some parts of the session that has waited longest, in a transaction of their own: killed at any
+/// moment, the piece is done or still waits.
+pub(crate) fn index_piece(connection: &mut Connection) -> Result<Backlog, Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Sessions by age, so that the numbers of documents follow time: a search looks at the latest first.
+    let next = "SELECT session_id, after_rowid FROM search_backlog ORDER BY session_id LIMIT 1";
+    let next: Option<(String, i64)> =
+        transaction.prepare_cached(next)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((session, after)) = next else { return Ok(Backlog::Empty) };
+    let session = SessionId::new(session);
+    if after == 0 {
+        let metadata = "SELECT metadata_json FROM chat_sessions WHERE id = ?1";
+        let metadata: String =
+            transaction.prepare_cached(metadata)?.query_row([session.as_str()], |row| row.get(0))?;
+        index_title(&transaction, &session, &rows::json(&metadata)?)?;
+    }
+    match index_parts_after(&transaction, &session, after)? {
+        Some(last) => {
+            let moved = "UPDATE search_backlog SET after_rowid = ?2 WHERE session_id = ?1";
+            transaction.prepare_cached(moved)?.execute(params![session.as_str(), last])?;
+        }
+        None => {
+            let done = "DELETE FROM search_backlog WHERE session_id = ?1";
+            transaction.prepare_cached(done)?.execute([session.as_str()])?;
+        }
+    }
+    let left = backlog(&transaction)?;
+    transaction.commit()?;
+    Ok(left)
+}
+
+/// The rowid of the last part that was looked at; `None` when all were.
+fn index_parts_after(
+    transaction: &Connection,
+    session: &SessionId,
+    after: i64,
+) -> Result<Option<i64>, Failure> {
+    let sql = format!(
+        "SELECT {}, rowid FROM chat_parts WHERE session_id = ?1 AND rowid > ?2 ORDER BY rowid",
+        rows::PART_COLUMNS
+    );
+    let mut parts = transaction.prepare_cached(&sql)?;
+    let mut found = parts.query(params![session.as_str(), after])?;
+    let (mut looked_at, mut bytes) = (0, 0);
+    while let Some(row) = found.next()? {
+        let (part, rowid) = (rows::lone_part(row)?, row.get(rows::PART_COLUMN_COUNT)?);
+        bytes += part.data_json.len();
+        looked_at += 1;
+        index_part(transaction, &part)?;
+        if looked_at >= limits::PIECE_PARTS || bytes >= limits::PIECE_BYTES {
+            return Ok(Some(rowid));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,55 @@
+//! What a person typed as an expression of FTS5: every word quoted, so that none of it is syntax.
+
+use crate::limits;
+
+/// Words and phrases that must all occur; `None` when nothing in it can be looked for.
+///
+/// A word also stands for longer ones that begin with it, from three characters on; "what is in quotes" stands
+/// for itself. A quote that is not closed goes to the end.
+pub(crate) fn expression(typed: &str) -> Option<String> {
+    let mut terms: Vec<String> = Vec::new();
+    for (nth, piece) in typed.split('"').enumerate() {
+        match nth % 2 == 0 {
+            true => terms.extend(piece.split_whitespace().filter_map(word)),
+            false => terms.extend(quoted(piece)),
+        }
+    }
+    terms.truncate(limits::QUESTION_WORDS);
+    (!terms.is_empty()).then(|| terms.join(" "))
+}
+
+fn word(piece: &str) -> Option<String> {
+    let quoted = quoted(piece)?;
+    let last = piece.trim_end_matches(|character: char| !character.is_alphanumeric());
+    let tail = last.chars().rev().take_while(|character| character.is_alphanumeric()).count();
+    Some(if tail >= 3 { format!("{quoted}*") } else { quoted })
+}
+
+/// `None` where there is nothing that a word is made of: it would match nothing.
+fn quoted(piece: &str) -> Option<String> {
+    let plain: String = piece.chars().map(|character| if character == '\0' { ' ' } else { character }).collect();
+    plain.chars().any(char::is_alphanumeric).then(|| format!("\"{plain}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_beginnings_and_phrases_are_themselves() {
+        assert_eq!(expression("compact me").unwrap(), "\"compact\"* \"me\"");
+        assert_eq!(expression("say \"hello world\" now").unwrap(), "\"say\"* \"hello world\" \"now\"*");
+        assert_eq!(expression("an \"open end").unwrap(), "\"an\" \"open end\"");
+        assert_eq!(expression("snake_case()").unwrap(), "\"snake_case()\"*");
+    }
+
+    #[test]
+    fn syntax_is_only_text() {
+        assert_eq!(expression("a AND NOT b").unwrap(), "\"a\" \"AND\"* \"NOT\"* \"b\"");
+        assert_eq!(expression("body:x* (y) -z ^w {").unwrap(), "\"body:x*\" \"(y)\" \"-z\" \"^w\"");
+        for nothing in ["", "  ", "\"", "\"\"", "+++ -- *", "\" \""] {
+            assert_eq!(expression(nothing), None, "{nothing}");
+        }
+        assert_eq!(expression(&"word ".repeat(1_000)).unwrap().matches('*').count(), limits::QUESTION_WORDS);
+    }
+}
