@@ -1,9 +1,13 @@
 //! The command line: what can be typed, with its help. Says nothing about what the commands do.
 
+mod inspection;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+pub(crate) use inspection::SearchArgs;
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -188,6 +192,9 @@ pub(crate) enum SessionsCommand {
         #[arg(long, conflicts_with = "full")]
         json: bool,
     },
+    /// Search all sessions for words
+    #[command(after_help = "Example:\n  attache sessions search login \"time out\"")]
+    Search(SearchArgs),
     /// Export one session
     #[command(
         after_help = "Example:\n  attache sessions export ses_019a2b3c4d5e6fAbCdEfGhIjKl -o session.md"
@@ -402,6 +409,7 @@ mod tests {
             "sessions",
             "sessions list",
             "sessions show",
+            "sessions search",
             "sessions export",
             "completions",
         ];

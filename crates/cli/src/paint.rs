@@ -27,6 +27,13 @@ impl Paint {
         if wanted && answer::is_seen() { Self::Coloured } else { Self::Plain }
     }
 
+    pub(crate) fn is_coloured(self) -> bool {
+        match self {
+            Self::Coloured => true,
+            Self::Plain => false,
+        }
+    }
+
     pub(crate) fn paint(self, colour: Colour, text: &str) -> String {
         let code = match colour {
             Colour::Green => "32",

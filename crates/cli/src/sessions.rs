@@ -5,6 +5,7 @@
 mod export;
 mod list;
 mod remove;
+mod search;
 mod show;
 
 use anyhow::{Result, bail};
@@ -43,6 +44,7 @@ pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<(
             let detail = if full { Detail::Full } else { Detail::Outline };
             Printer { config, detail, paint: Paint::for_answers() }.session(&store, &record).await
         }
+        SessionsCommand::Search(arguments) => search::run(sources, store, &arguments).await,
         SessionsCommand::Export(arguments) => export::run(&store, &arguments).await,
         SessionsCommand::Archive { id, undo } => {
             let row = found_row(store, &id).await?;
@@ -66,6 +68,7 @@ fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<()> {
     }
     match command {
         SessionsCommand::List(arguments) => list::none(arguments),
+        SessionsCommand::Search(arguments) => search::nothing(arguments),
         SessionsCommand::Show { id, .. }
         | SessionsCommand::Archive { id, .. }
         | SessionsCommand::Delete { id, .. } => bail!(unknown(id)),

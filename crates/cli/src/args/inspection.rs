@@ -1,0 +1,26 @@
+//! The command line of what looks at sessions: search, import, diff, usage.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::at_least_one;
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SearchArgs {
+    /// Words that must all occur; "words in quotes" stand together
+    #[arg(required = true)]
+    pub(crate) words: Vec<String>,
+    /// Show the best N
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least_one)]
+    pub(crate) limit: usize,
+    /// Only sessions of this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Search archived sessions, too
+    #[arg(long)]
+    pub(crate) archived: bool,
+    /// Print a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
