@@ -27,6 +27,7 @@ pub mod part;
 pub mod picture;
 pub mod ports;
 pub mod prompt;
+pub mod redact;
 pub mod rewind;
 mod rows;
 pub mod scope;
