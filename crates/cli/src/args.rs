@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use inspection::SearchArgs;
+pub(crate) use inspection::{ImportArgs, SearchArgs};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -49,7 +49,7 @@ pub(crate) enum CliCommand {
     Auth(AuthArgs),
     /// Check the setup and say what to fix
     Doctor(DoctorArgs),
-    /// Show, export, archive and delete stored sessions
+    /// Search, show, export, import, archive and delete stored sessions
     Sessions(SessionsArgs),
     /// Allow a project's own configuration, or take that back
     Trust(TrustArgs),
@@ -200,6 +200,9 @@ pub(crate) enum SessionsCommand {
         after_help = "Example:\n  attache sessions export ses_019a2b3c4d5e6fAbCdEfGhIjKl -o session.md"
     )]
     Export(ExportArgs),
+    /// Import a session from a JSONL export
+    #[command(after_help = "Example:\n  attache sessions import session.jsonl")]
+    Import(ImportArgs),
     /// Leave one session out of the list; it stays stored
     #[command(after_help = "Example:\n  attache sessions archive ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
     Archive {
@@ -233,6 +236,9 @@ pub(crate) struct ExportArgs {
     /// Replace FILE if it exists
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
+    /// Take out what looks like a secret, names of home directories and attachments
+    #[arg(long)]
+    pub(crate) redact: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -262,6 +268,7 @@ pub(crate) enum ExportFormat {
     Json,
     Md,
     Csv,
+    Html,
 }
 
 impl Args {
@@ -359,10 +366,10 @@ mod tests {
         else {
             panic!("not sessions");
         };
-        let SessionsCommand::Export(ExportArgs { id, format, output, force }) = sessions.command else {
+        let SessionsCommand::Export(ExportArgs { id, format, output, force, redact }) = sessions.command else {
             panic!("not export")
         };
-        assert!(!force);
+        assert!(!force && !redact);
         assert_eq!(
             (id.as_str(), format, output),
             ("ses_1", Some(ExportFormat::Csv), Some(PathBuf::from("x.csv")))
@@ -411,6 +418,7 @@ mod tests {
             "sessions show",
             "sessions search",
             "sessions export",
+            "sessions import",
             "completions",
         ];
         for command in commands {

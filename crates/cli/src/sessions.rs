@@ -1,18 +1,21 @@
-//! `attache sessions`: looks at stored sessions without opening them, exports, archives and deletes them.
+//! `attache sessions`: looks at stored sessions without opening them, exports, imports, archives and deletes
+//! them.
 //!
 //! Commands that look make no file. `export` makes the one asked for.
 
 mod export;
+mod import;
 mod list;
 mod remove;
 mod search;
 mod show;
 
 use anyhow::{Result, bail};
+use attache_core::export::Format;
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::store::{SessionQuery, SessionRow, Store};
-use attache_store::ReadOnlyStore;
+use attache_store::{FileBlobs, ReadOnlyStore};
 
 use crate::args::SessionsCommand;
 use crate::config::{Origin, STORE_OPTION};
@@ -30,13 +33,14 @@ const CANDIDATES: usize = 5;
 pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<()> {
     let config = &sources.config;
     let Some(store) = setup::look_into_store(config, &sources.dirs)? else {
-        return nothing_stored(sources, &command);
+        return nothing_stored(sources, &command).await;
     };
     match command {
         SessionsCommand::List(arguments) => list::run(&store, &arguments).await,
         SessionsCommand::Show { id, json: true, .. } => {
             let id = find(&store, &id).await?;
-            export::to_stdout(&store, &id, attache_core::export::Format::Json).await
+            let (blobs, style) = (FileBlobs::new(sources.dirs.blobs.clone()), Format::Json.into());
+            export::Export { store: &store, blobs, id, style }.to_stdout().await
         }
         SessionsCommand::Show { id, full, json: false } => {
             let id = find(&store, &id).await?;
@@ -45,7 +49,12 @@ pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<(
             Printer { config, detail, paint: Paint::for_answers() }.session(&store, &record).await
         }
         SessionsCommand::Search(arguments) => search::run(sources, store, &arguments).await,
-        SessionsCommand::Export(arguments) => export::run(&store, &arguments).await,
+        SessionsCommand::Export(arguments) => export::run(sources, &store, &arguments).await,
+        SessionsCommand::Import(arguments) => {
+            // It opens one to write.
+            drop(store);
+            import::run(sources, &arguments).await
+        }
         SessionsCommand::Archive { id, undo } => {
             let row = found_row(store, &id).await?;
             let change = if undo { remove::Archiving::Undo } else { remove::Archiving::Do };
@@ -60,10 +69,11 @@ pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<(
 }
 
 /// What each command says as long as there is no database.
-fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<()> {
+async fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<()> {
     let store = &sources.config.store;
     // A default place fills with the first prompt; one that was typed is a slip.
-    if store.origin == Origin::Option(STORE_OPTION) {
+    let makes_one = matches!(command, SessionsCommand::Import(_));
+    if store.origin == Origin::Option(STORE_OPTION) && !makes_one {
         bail!("there is no database {}; check the path given with --store", store.value.display());
     }
     match command {
@@ -73,6 +83,7 @@ fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<()> {
         | SessionsCommand::Archive { id, .. }
         | SessionsCommand::Delete { id, .. } => bail!(unknown(id)),
         SessionsCommand::Export(arguments) => bail!(unknown(&arguments.id)),
+        SessionsCommand::Import(arguments) => import::run(sources, arguments).await,
     }
 }
 

@@ -81,6 +81,16 @@ impl Clock for SystemClock {
     }
 }
 
+pub(crate) fn system_clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
+/// For the random digits of ids. The standard library seeds its hashers from the operating system; enough for
+/// digits that keep processes apart.
+pub(crate) fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 impl Setup {
     /// `trace` is the file that this process writes its traffic to.
     pub(crate) fn open(sources: &Sources, agent: Option<&str>, trace: Option<&Path>) -> Result<Self> {
@@ -105,14 +115,11 @@ impl Setup {
         // Named as it really is: what sessions keep there is told apart from what is hidden around it.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config, &scratch)?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock = system_clock();
         let user_directory = dirs.config_file.parent().map(Path::to_owned);
         let surroundings = MachineSurroundings::new(sandbox.clone(), user_directory)
             .with_skill_paths(config.skill_paths.value.clone());
         let projects = HostProjects { config: config.clone(), trust_file: dirs.trust_file.clone() };
-        // The standard library seeds its hashers from the operating system; enough for digits that keep
-        // processes apart.
-        let seed = RandomState::new().build_hasher().finish();
         let blobs = Arc::new(FileBlobs::new(dirs.blobs.clone()));
         let (model, small_model) = (Arc::new(providers.clone()), config.small_model.as_ref());
         let small_model = small_model.map(|model| model.value.clone());
@@ -133,7 +140,7 @@ impl Setup {
             files: config.snapshots.value.then(|| Arc::new(mover) as Arc<dyn FileMover>),
             pictures: Some(Arc::new(attache_tools::PictureFitter::default())),
             agents,
-            ids: Arc::new(Ids::new(clock.clone(), seed)),
+            ids: Arc::new(Ids::new(clock.clone(), seed())),
             clock: clock.clone(),
             settings: Settings {
                 model: config.model.as_ref().map(|model| model.value.clone()),

@@ -1,25 +1,32 @@
-//! Writes a session out: JSONL, JSON, Markdown or CSV, page by page. Reads rows only; imports nothing.
+//! Writes a session out: JSONL, JSON, Markdown, CSV or HTML, page by page. Reads only; `import` reads JSONL back.
 
 use std::io::Write;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use thiserror::Error;
 
 use crate::ids::SessionId;
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
-use crate::ports::store::{MessageRow, PartRow, RowRange, SessionRow, Store, StoreError};
+use crate::ports::store::{Blobs, MessageRow, PartRow, RowRange, SessionRow, Store, StoreError};
+use crate::redact::Redactor;
 
 mod csv;
+mod html;
+mod jsonl;
+pub mod lines;
 mod markdown;
+mod shown_parts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// One `{"type": "session|message|part", "data": row}` per line.
+    /// One object per line, with attachments; the only one that can be imported.
     Jsonl,
     Json,
     Markdown,
     Csv,
+    /// One page for people, without anything outside of it.
+    Html,
 }
 
 #[derive(Debug, Error)]
@@ -33,14 +40,10 @@ pub enum ExportError {
 }
 
 impl Format {
+    pub const ALL: [Self; 5] = [Self::Jsonl, Self::Json, Self::Markdown, Self::Csv, Self::Html];
+
     pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "jsonl" => Some(Self::Jsonl),
-            "json" => Some(Self::Json),
-            "md" => Some(Self::Markdown),
-            "csv" => Some(Self::Csv),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
     pub fn as_str(self) -> &'static str {
@@ -49,26 +52,66 @@ impl Format {
             Self::Json => "json",
             Self::Markdown => "md",
             Self::Csv => "csv",
+            Self::Html => "html",
         }
+    }
+}
+
+/// Where a session is read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    pub store: &'a dyn Store,
+    pub blobs: &'a dyn Blobs,
+}
+
+/// How it is written.
+#[derive(Clone, Debug)]
+pub struct ExportStyle {
+    pub format: Format,
+    /// Takes out what others must not see: secrets, names of homes and attachments.
+    pub redactor: Option<Redactor>,
+}
+
+impl From<Format> for ExportStyle {
+    fn from(format: Format) -> Self {
+        Self { format, redactor: None }
     }
 }
 
 /// Writes the visible conversation. Holds one page in memory.
 pub async fn export(
-    store: &dyn Store,
+    sources: Sources<'_>,
     session: &SessionId,
-    format: Format,
+    style: &ExportStyle,
     out: &mut (dyn Write + Send),
 ) -> Result<(), ExportError> {
+    let store = sources.store;
     let record = store.session(session).await?.ok_or_else(|| ExportError::UnknownSession(session.clone()))?;
-    let mut writer = ExportWriter { format, out, open: None, first: true };
-    writer.begin(&record.row)?;
+    let mut row = record.row;
+    let redactor = style.redactor.as_ref();
+    if let Some(redactor) = redactor {
+        redactor.session(&mut row);
+    }
+    let mut writer = ExportWriter {
+        sources,
+        format: style.format,
+        redactor,
+        out,
+        open: None,
+        first: true,
+        jsonl: jsonl::JsonlState::default(),
+    };
+    writer.begin(&row)?;
     let mut after = None;
     loop {
         let page =
             store.read_rows(session, RowRange { after, before_seq: None, max_bytes: PAGE_BYTES }).await?;
-        for (message, parts) in page.messages {
-            writer.message(&message, &parts)?;
+        for (mut message, mut parts) in page.messages {
+            if let Some(redactor) = redactor {
+                redactor.message(&mut message);
+                parts.iter_mut().try_for_each(|part| redactor.part(part))?;
+            }
+            writer.message(&message, &parts).await?;
         }
         match page.next {
             Some(cursor) => after = Some(cursor),
@@ -79,37 +122,40 @@ pub async fn export(
 }
 
 struct ExportWriter<'a> {
+    sources: Sources<'a>,
     format: Format,
+    redactor: Option<&'a Redactor>,
     out: &'a mut (dyn Write + Send),
     /// The message whose parts are being written: a page border may cut it.
     open: Option<MessageRow>,
     first: bool,
+    jsonl: jsonl::JsonlState,
 }
 
 impl ExportWriter<'_> {
     fn begin(&mut self, row: &SessionRow) -> Result<(), ExportError> {
         match self.format {
-            Format::Jsonl => {
-                writeln!(self.out, "{}", json!({ "type": "session", "data": session_json(row) }))?
+            Format::Jsonl => jsonl::begin(self.out, row)?,
+            Format::Json => {
+                let row = json!(lines::SessionLine::of(row));
+                write!(self.out, "{{\"session\":{row},\"messages\":[")?;
             }
-            Format::Json => write!(self.out, "{{\"session\":{},\"messages\":[", session_json(row))?,
             Format::Markdown => markdown::begin(self.out, row)?,
             Format::Csv => csv::begin(self.out)?,
+            Format::Html => html::begin(self.out, row)?,
         }
         Ok(())
     }
 
-    fn message(&mut self, message: &MessageRow, parts: &[PartRow]) -> Result<(), ExportError> {
+    async fn message(&mut self, message: &MessageRow, parts: &[PartRow]) -> Result<(), ExportError> {
         let goes_on = self.open.as_ref().is_some_and(|open| open.id == message.id);
         if !goes_on {
             self.close_message()?;
-            self.open_message(message)?;
+            self.open_message(message).await?;
         }
         for (nth, part) in parts.iter().enumerate() {
             match self.format {
-                Format::Jsonl => {
-                    writeln!(self.out, "{}", json!({ "type": "part", "data": part_json(part) }))?
-                }
+                Format::Jsonl => self.jsonl.part(self.sources, self.redactor, self.out, part).await?,
                 Format::Json => {
                     let comma = if nth == 0 && !goes_on { "" } else { "," };
                     write!(self.out, "{comma}{}", part.data_json)?;
@@ -120,16 +166,19 @@ impl ExportWriter<'_> {
                     }
                 }
                 Format::Csv => csv::part(self.out, message, part)?,
+                Format::Html => {
+                    for part in parts_of(std::slice::from_ref(part))? {
+                        html::part(self.out, &part)?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    fn open_message(&mut self, message: &MessageRow) -> Result<(), ExportError> {
+    async fn open_message(&mut self, message: &MessageRow) -> Result<(), ExportError> {
         match self.format {
-            Format::Jsonl => {
-                writeln!(self.out, "{}", json!({ "type": "message", "data": message_json(message) }))?
-            }
+            Format::Jsonl => self.jsonl.message(self.sources, self.redactor, self.out, message).await?,
             Format::Json => {
                 let comma = if self.first { "" } else { "," };
                 let (id, role) = (json!(message.id), message.role.as_str());
@@ -141,6 +190,7 @@ impl ExportWriter<'_> {
             }
             Format::Markdown => markdown::message(self.out, message)?,
             Format::Csv => {}
+            Format::Html => html::message(self.out, message)?,
         }
         self.first = false;
         self.open = Some(message.clone());
@@ -148,70 +198,25 @@ impl ExportWriter<'_> {
     }
 
     fn close_message(&mut self) -> Result<(), ExportError> {
-        if self.open.take().is_some() && self.format == Format::Json {
-            write!(self.out, "]}}")?;
+        if self.open.take().is_none() {
+            return Ok(());
+        }
+        match self.format {
+            Format::Json => write!(self.out, "]}}")?,
+            Format::Html => html::close_message(self.out)?,
+            Format::Jsonl | Format::Markdown | Format::Csv => {}
         }
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ExportError> {
+    fn end(mut self) -> Result<(), ExportError> {
         self.close_message()?;
-        if self.format == Format::Json {
-            writeln!(self.out, "]}}")?;
+        match self.format {
+            Format::Jsonl => self.jsonl.end(self.out)?,
+            Format::Json => writeln!(self.out, "]}}")?,
+            Format::Html => html::end(self.out)?,
+            Format::Markdown | Format::Csv => {}
         }
-        self.out.flush()?;
-        Ok(())
+        Ok(self.out.flush()?)
     }
-}
-
-/// A row of `chat_sessions` under its column names.
-pub fn session_json(row: &SessionRow) -> Value {
-    let totals = &row.totals;
-    json!({
-        "id": row.id,
-        "agent": row.agent,
-        "workspace_root": row.workspace_root,
-        "model": row.model.as_ref().map(ToString::to_string),
-        "parent_id": row.parent_id,
-        "parent_message_id": row.parent_message_id,
-        "permissions": row.permissions,
-        "metadata": row.metadata,
-        "prompt_tokens": totals.prompt_tokens,
-        "completion_tokens": totals.completion_tokens,
-        "reasoning_tokens": totals.reasoning_tokens,
-        "cache_read": totals.cache_read,
-        "cache_write": totals.cache_write,
-        "cost_usd": totals.known_cost_usd(),
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "archived_at": row.archived_at,
-    })
-}
-
-fn message_json(row: &MessageRow) -> Value {
-    json!({
-        "id": row.id,
-        "session_id": row.session_id,
-        "seq": row.seq,
-        "role": row.role.as_str(),
-        "metadata": row.metadata,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    })
-}
-
-fn part_json(row: &PartRow) -> Value {
-    let data: Value = serde_json::from_str(&row.data_json).unwrap_or(Value::Null);
-    json!({
-        "id": row.id,
-        "message_id": row.message_id,
-        "session_id": row.session_id,
-        "index": row.index,
-        "type": row.kind,
-        "data": data,
-        "tool_call_id": row.tool_call_id,
-        "tool_state": row.tool_state,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    })
 }

@@ -11,7 +11,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::choices::{Choices, Chosen, CurrentChoices, Replaced};
 use crate::events::HubEvent;
-use crate::export::{ExportError, Format, export};
+use crate::export::{self, ExportError, ExportStyle, Format};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
@@ -345,7 +345,9 @@ impl Hub {
     /// The visible conversation as text.
     pub async fn export(&self, id: &SessionId, format: Format) -> Result<String, HubError> {
         let mut text = Vec::new();
-        match export(&*self.shared.ports.store, id, format, &mut text).await {
+        let ports = &self.shared.ports;
+        let sources = export::Sources { store: &*ports.store, blobs: &*ports.blobs };
+        match export::export(sources, id, &ExportStyle::from(format), &mut text).await {
             Ok(()) => String::from_utf8(text).map_err(|error| HubError::Internal(error.to_string())),
             Err(ExportError::UnknownSession(id)) => Err(HubError::UnknownSession(id)),
             Err(ExportError::Store(error)) => Err(error.into()),

@@ -17,6 +17,7 @@ mod fork;
 pub mod front_matter;
 pub mod hub;
 pub mod ids;
+pub mod import;
 pub mod instructions;
 pub mod journal;
 pub mod legible;

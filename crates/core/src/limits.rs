@@ -231,3 +231,9 @@ pub const SEARCHED_PART_BYTES: usize = 64 * 1024;
 /// How much of what a call gave back: its first lines say what it was. All of it would make the index as large
 /// as every file that was ever read.
 pub const SEARCHED_OUTPUT_BYTES: usize = 2 * 1024;
+
+/// One line of a file that is imported: an attachment of the largest message that a client can send, in base64.
+pub const IMPORT_LINE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A whole file: it is in memory until the one commit that stores it.
+pub const IMPORT_BYTES: u64 = 512 * 1024 * 1024;

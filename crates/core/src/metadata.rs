@@ -155,6 +155,15 @@ impl SessionMeta {
         self.0.insert(Self::GRANTED_DIRECTORIES.into(), json!(directories));
     }
 
+    /// The same without what lets more pass than a new session would: of a session that came from a file.
+    #[must_use]
+    pub fn without_authority(mut self) -> Self {
+        for key in [Self::APPROVAL, Self::GRANTED_DIRECTORIES, Self::ADDITIONAL_DIRECTORIES] {
+            self.0.shift_remove(key);
+        }
+        self
+    }
+
     fn directories(&self, key: &str) -> Vec<PathBuf> {
         let listed = self.0.get(key).and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from).collect()
@@ -252,6 +261,11 @@ impl MessageMeta {
 
     pub fn set_model(&mut self, model: &str) {
         self.0.insert(Self::MODEL.into(), json!(model));
+    }
+
+    /// Which system prompt an answer was given with.
+    pub fn system_prompt_digest(&self) -> Option<&str> {
+        self.0.get(Self::SYSTEM_PROMPT_DIGEST)?.as_str()
     }
 
     pub fn set_system_prompt_digest(&mut self, digest: &str) {

@@ -312,6 +312,11 @@ fn parts_statement(connection: &Connection) -> Result<rusqlite::CachedStatement<
     Ok(connection.prepare_cached(&sql)?)
 }
 
+pub(crate) fn system_prompt(connection: &Connection, digest: &str) -> Result<Option<String>, Failure> {
+    let mut body = connection.prepare_cached("SELECT body FROM system_prompts WHERE digest = ?1")?;
+    Ok(body.query_row([digest], |row| row.get(0)).optional()?)
+}
+
 pub(crate) fn read_log(
     connection: &Connection,
     session: &SessionId,

@@ -122,6 +122,10 @@ impl Store for ReadOnlyStore {
         self.reads.span(session, span, messages, part_kind)
     }
 
+    fn system_prompt(&self, digest: &str) -> BoxFuture<'static, StoreResult<Option<String>>> {
+        self.reads.system_prompt(digest)
+    }
+
     fn read_log(
         &self,
         session: &SessionId,

@@ -83,6 +83,11 @@ impl Reads {
         self.readers.read(move |connection| query::span(connection, &session, span, messages, part_kind))
     }
 
+    pub(crate) fn system_prompt(&self, digest: &str) -> BoxFuture<'static, StoreResult<Option<String>>> {
+        let digest = digest.to_owned();
+        self.readers.read(move |connection| query::system_prompt(connection, &digest))
+    }
+
     pub(crate) fn read_log(
         &self,
         session: &SessionId,

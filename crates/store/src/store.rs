@@ -135,6 +135,10 @@ impl Store for SqliteStore {
         self.inner.reads.span(session, span, messages, part_kind)
     }
 
+    fn system_prompt(&self, digest: &str) -> BoxFuture<'static, StoreResult<Option<String>>> {
+        self.inner.reads.system_prompt(digest)
+    }
+
     fn read_log(
         &self,
         session: &SessionId,

@@ -353,7 +353,7 @@ fn exports_have_four_formats() {
     assert_eq!(read(json!({ "sessionId": "s", "format": "md" })), Ok(Format::Markdown));
     assert_eq!(
         read(json!({ "sessionId": "s", "format": "pdf" })),
-        Err(r#"format: must be jsonl, json, md or csv, not "pdf""#.into())
+        Err(r#"format: must be jsonl, json, md, csv or html, not "pdf""#.into())
     );
 }
 

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
 use super::at_least_one;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -23,4 +21,16 @@ pub(crate) struct SearchArgs {
     /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// File that `attache sessions export` wrote as JSONL; - reads stdin
+    pub(crate) file: PathBuf,
+    /// Give it new ids, beside a session that is stored already
+    #[arg(long)]
+    pub(crate) new_ids: bool,
+    /// Keep the permissions in the file: rules, directories, approval
+    #[arg(long)]
+    pub(crate) with_permissions: bool,
 }

@@ -4,14 +4,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use attache_core::export::{ExportError, Format, export};
+use attache_core::export::{self, ExportError, ExportStyle, Format};
 use attache_core::ids::SessionId;
-use attache_core::ports::store::Store;
+use attache_core::redact::Redactor;
+use attache_store::{FileBlobs, ReadOnlyStore};
 use tempfile::NamedTempFile;
 
 use super::{find, plain, unknown};
 use crate::answer;
 use crate::args::{ExportArgs, ExportFormat};
+use crate::setup::Sources;
 
 /// What becomes of a file that has the name of the export already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,61 +22,73 @@ enum Existing {
     Replace,
 }
 
-pub(super) async fn run(store: &dyn Store, arguments: &ExportArgs) -> Result<()> {
+/// A stored session, and how it is written.
+pub(super) struct Export<'a> {
+    pub(super) store: &'a ReadOnlyStore,
+    pub(super) blobs: FileBlobs,
+    pub(super) id: SessionId,
+    pub(super) style: ExportStyle,
+}
+
+pub(super) async fn run(sources: &Sources, store: &ReadOnlyStore, arguments: &ExportArgs) -> Result<()> {
     let format = export_format(arguments.format, arguments.output.as_deref())?;
     // Before the file is made: a mistyped id leaves no file behind.
     let id = find(store, &arguments.id).await?;
+    let redactor = arguments.redact.then(|| Redactor::new(sources.dirs.home.as_deref()));
+    let blobs = FileBlobs::new(sources.dirs.blobs.clone());
+    let export = Export { store, blobs, id, style: ExportStyle { format, redactor } };
     let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
     match &arguments.output {
-        Some(path) => to_file(store, &id, format, path, existing).await,
-        None => to_stdout(store, &id, format).await,
+        Some(path) => export.to_file(path, existing).await,
+        None => export.to_stdout().await,
     }
 }
 
-pub(super) async fn to_stdout(store: &dyn Store, id: &SessionId, format: Format) -> Result<()> {
-    match export(store, id, format, &mut answer::stream()).await {
-        Err(ExportError::Write(error)) => Ok(answer::forgive(Err(error))?),
-        other => told(other),
-    }
-}
-
-/// The file gets its name when it is complete: a failure halfway leaves what was there as it was. A
-/// conversation may hold secrets, so only its owner can read it.
-async fn to_file(
-    store: &dyn Store,
-    id: &SessionId,
-    format: Format,
-    path: &Path,
-    existing: Existing,
-) -> Result<()> {
-    let cannot_write = || format!("can't write {}", path.display());
-    let path = match path.metadata() {
-        // A pipe or a device (`/dev/stderr`) is written to, not replaced.
-        Ok(found) if !found.is_file() => {
-            let mut stream = std::fs::OpenOptions::new().write(true).open(path).with_context(cannot_write)?;
-            return told(export(store, id, format, &mut stream).await);
+impl Export<'_> {
+    pub(super) async fn to_stdout(&self) -> Result<()> {
+        match self.write(&mut answer::stream()).await {
+            Err(ExportError::Write(error)) => Ok(answer::forgive(Err(error))?),
+            other => told(other),
         }
-        Ok(_) if existing == Existing::Keep => bail!(is_there(path)),
-        // A link keeps its place: what it leads to is replaced.
-        Ok(_) => path.canonicalize().with_context(cannot_write)?,
-        Err(_) => path.to_owned(),
-    };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // A temporary file belongs to its owner alone.
-    let file = NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).with_context(cannot_write)?;
-    let mut writer = BufWriter::new(file);
-    told(export(store, id, format, &mut writer).await)?;
-    writer.flush().with_context(cannot_write)?;
-    let file = writer.into_inner().map_err(io::IntoInnerError::into_error).with_context(cannot_write)?;
-    let named = match existing {
-        Existing::Keep => file.persist_noclobber(&path),
-        Existing::Replace => file.persist(&path),
-    };
-    match named {
-        Ok(_) => Ok(()),
-        // It was made meanwhile.
-        Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => bail!(is_there(&path)),
-        Err(failed) => Err(failed.error).with_context(cannot_write),
+    }
+
+    async fn write(&self, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+        let sources = export::Sources { store: self.store, blobs: &self.blobs };
+        export::export(sources, &self.id, &self.style, out).await
+    }
+
+    /// The file gets its name when it is complete: a failure halfway leaves what was there as it was. A
+    /// conversation may hold secrets, so only its owner can read it.
+    async fn to_file(&self, path: &Path, existing: Existing) -> Result<()> {
+        let cannot_write = || format!("can't write {}", path.display());
+        let path = match path.metadata() {
+            // A pipe or a device (`/dev/stderr`) is written to, not replaced.
+            Ok(found) if !found.is_file() => {
+                let mut stream = std::fs::OpenOptions::new().write(true).open(path).with_context(cannot_write)?;
+                return told(self.write(&mut stream).await);
+            }
+            Ok(_) if existing == Existing::Keep => bail!(is_there(path)),
+            // A link keeps its place: what it leads to is replaced.
+            Ok(_) => path.canonicalize().with_context(cannot_write)?,
+            Err(_) => path.to_owned(),
+        };
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // A temporary file belongs to its owner alone.
+        let file = NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).with_context(cannot_write)?;
+        let mut writer = BufWriter::new(file);
+        told(self.write(&mut writer).await)?;
+        writer.flush().with_context(cannot_write)?;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error).with_context(cannot_write)?;
+        let named = match existing {
+            Existing::Keep => file.persist_noclobber(&path),
+            Existing::Replace => file.persist(&path),
+        };
+        match named {
+            Ok(_) => Ok(()),
+            // It was made meanwhile.
+            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => bail!(is_there(&path)),
+            Err(failed) => Err(failed.error).with_context(cannot_write),
+        }
     }
 }
 
@@ -96,10 +110,11 @@ fn export_format(stated: Option<ExportFormat>, output: Option<&Path>) -> Result<
         (Some(ExportFormat::Json), _) => Ok(Format::Json),
         (Some(ExportFormat::Md), _) => Ok(Format::Markdown),
         (Some(ExportFormat::Csv), _) => Ok(Format::Csv),
+        (Some(ExportFormat::Html), _) => Ok(Format::Html),
         (None, Some(ending)) => {
             let ending = ending.to_string_lossy().to_lowercase();
             let Some(format) = Format::parse(&ending) else {
-                bail!(".{} is no export format; add --format jsonl, json, md or csv", plain(&ending));
+                bail!(".{} is no export format; add --format jsonl, json, md, csv or html", plain(&ending));
             };
             Ok(format)
         }

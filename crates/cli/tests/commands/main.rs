@@ -10,6 +10,7 @@ use attache_testkit::binary::Home;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 
+mod archives;
 mod search;
 mod sessions;
 mod trust;

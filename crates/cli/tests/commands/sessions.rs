@@ -229,7 +229,9 @@ async fn every_export_format_holds_the_whole_session() {
     let rows = csv_rows(&csv);
     assert!(rows.len() > 4, "{csv}");
     assert!(rows.iter().all(|row| row.len() == rows[0].len()), "each row has all columns: {csv}");
-    for text in [&jsonl, &markdown, &csv] {
+    let html = export("html").await;
+    assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"), "{html}");
+    for text in [&jsonl, &markdown, &csv, &html] {
         assert!(text.contains("Made it.") && text.contains("made.txt"), "{text}");
     }
 }
@@ -264,15 +266,15 @@ async fn an_export_goes_to_a_file_and_an_unknown_session_leaves_the_file_alone()
     assert_eq!(answer(&home, &["sessions", "export", &session, "--format", "md", "-o", path]).await, "");
     let written = std::fs::read_to_string(&file).unwrap();
     assert_eq!(written, answer(&home, &["sessions", "export", &session, "--format", "md"]).await);
-    for (name, format) in [("by.md", "md"), ("by.JSON", "json"), ("by.csv", "csv"), ("by", "jsonl")] {
+    for (name, format) in [("by.md", "md"), ("by.JSON", "json"), ("by.csv", "csv"), ("by.html", "html"), ("by", "jsonl")] {
         let file = home.workspace().join(name);
         answer(&home, &["sessions", "export", &session, "-o", file.to_str().unwrap()]).await;
         let expected = answer(&home, &["sessions", "export", &session, "--format", format]).await;
         assert_eq!(std::fs::read_to_string(&file).unwrap(), expected, "the ending of {name} decides");
     }
-    let page = home.workspace().join("page.html");
+    let page = home.workspace().join("page.pdf");
     let told = failure(&home, &["sessions", "export", &session, "-o", page.to_str().unwrap()]).await;
-    assert!(told.contains(".html is no export format; add --format") && !page.exists(), "{told}");
+    assert!(told.contains(".pdf is no export format; add --format") && !page.exists(), "{told}");
     let told = failure(&home, &["sessions", "export", "ses_nobody", "-o", path]).await;
     assert!(told.contains("ses_nobody"), "{told}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), written, "the file is as it was");

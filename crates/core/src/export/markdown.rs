@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
+use super::shown_parts::{changed, presentation, title};
 use crate::calendar::{self, TimeZone};
-use crate::metadata::own;
 use crate::notice;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
-use crate::ports::tool::{Presentation, Shown};
+use crate::ports::tool::Shown;
 use crate::slash_commands;
 
 pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
@@ -50,11 +50,8 @@ pub(super) fn part(out: &mut dyn Write, part: &Part) -> io::Result<()> {
 }
 
 fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
-    let shown = tool.tool_metadata.as_ref().and_then(own);
-    let shown: Presentation =
-        shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
-    let title = if shown.title.is_empty() { tool.tool_name.as_str() } else { shown.title.as_str() };
-    writeln!(out, "### {} · {}\n", title.lines().next().unwrap_or_default(), tool.state.in_words())?;
+    let shown = presentation(tool);
+    writeln!(out, "### {} · {}\n", title(tool, &shown), tool.state.in_words())?;
     for block in &shown.content {
         match block {
             Shown::Text { text } => writeln!(out, "{text}\n")?,
@@ -108,38 +105,9 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
     }
 }
 
-/// What changed between two texts, the same lines at both ends as context. The texts are hunks already.
-fn changed(old: &str, new: &str) -> Vec<String> {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let room = old.len().min(new.len()) - start;
-    let end = old.iter().rev().zip(new.iter().rev()).take(room).take_while(|(a, b)| a == b).count();
-    let marked = |mark: char, lines: &[&str]| -> Vec<String> {
-        lines.iter().map(|line| format!("{mark}{line}")).collect()
-    };
-    let mut lines = marked(' ', &old[..start]);
-    lines.extend(marked('-', &old[start..old.len() - end]));
-    lines.extend(marked('+', &new[start..new.len() - end]));
-    lines.extend(marked(' ', &old[old.len() - end..]));
-    lines
-}
-
 /// A fence longer than any run of backticks inside.
 fn fenced(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     writeln!(out, "{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_is_shown_with_what_stays_around_it() {
-        assert_eq!(changed("a\nb\nc\n", "a\nX\nY\nc\n"), [" a", "-b", "+X", "+Y", " c"]);
-        assert_eq!(changed("", "new\n"), ["+new"]);
-        assert_eq!(changed("same\n", "same\n"), [" same"]);
-        assert_eq!(changed("a\na\n", "a\n"), [" a", "-a"]);
-    }
 }

@@ -349,6 +349,8 @@ pub trait Store: Send + Sync + Debug {
         messages: SpanMessages,
         part_kind: &'static str,
     ) -> BoxFuture<'static, StoreResult<SpanContent>>;
+    /// The text of a system prompt, by its digest.
+    fn system_prompt(&self, digest: &str) -> BoxFuture<'static, StoreResult<Option<String>>>;
     /// Segments from the one that holds `from` on, in order, until `max_bytes` are read (at least one segment).
     fn read_log(
         &self,

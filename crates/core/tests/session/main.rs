@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod approvals;
+mod archives;
 mod attachments;
 mod backends;
 mod broken_models;

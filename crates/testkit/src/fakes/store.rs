@@ -235,6 +235,11 @@ impl Store for MemoryStore {
         })
     }
 
+    fn system_prompt(&self, digest: &str) -> BoxFuture<'static, StoreResult<Option<String>>> {
+        let digest = digest.to_owned();
+        self.read(move |disk| disk.system_prompts.get(&digest).cloned())
+    }
+
     fn read_log(
         &self,
         session: &SessionId,

@@ -1,0 +1,143 @@
+//! `attache sessions import`, and exports for others.
+
+use std::process::Stdio;
+
+use attache_testkit::{binary::Home, database};
+use tokio::io::AsyncWriteExt;
+
+use crate::{SCRIPT, answer, failure, home_with_a_session, run};
+
+fn empty_home() -> Home {
+    Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT)
+}
+
+async fn export(home: &Home, session: &str) -> String {
+    answer(home, &["sessions", "export", session]).await
+}
+
+#[tokio::test]
+async fn an_export_is_imported_as_an_equal_session_with_its_attachment() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), &format!("model large context=9000000\n{SCRIPT}"));
+    let home = home.with_variable("ATTACHE_MODEL", "script/large");
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.client.always_choose("allow_always");
+    let large = format!("{}needle", "x".repeat(2_000_000));
+    let resource = serde_json::json!({"uri": "file:///large.txt", "text": large});
+    let blocks = serde_json::json!([{"type": "text", "text": "Say hello"}, {"type": "resource", "resource": resource}]);
+    let asked = serde_json::json!({"sessionId": session, "prompt": blocks});
+    agent.client.expect("session/prompt", asked).await;
+    agent.finish(&home).await;
+    let file = home.workspace().join("session.jsonl");
+    let path = file.to_str().unwrap();
+    answer(&home, &["sessions", "export", &session, "-o", path]).await;
+
+    let other = empty_home();
+    let output = run(&other, &["sessions", "import", path, "--with-permissions"]).await;
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.stderr, b"");
+    assert!(told.starts_with(&format!("imported {session} (")) && told.ends_with("2 messages\n"), "{told}");
+    assert_eq!(export(&other, &session).await, std::fs::read_to_string(&file).unwrap());
+    assert!(export(&other, &session).await.contains("\"type\":\"blob\""));
+    let found = answer(&other, &["sessions", "search", "hello"]).await;
+    assert!(found.contains(&session), "what was imported is found: {found}");
+
+    let told = failure(&other, &["sessions", "import", path]).await;
+    assert!(told.contains("is stored already; nothing was imported: add --new-ids"), "{told}");
+    let output = run(&other, &["sessions", "import", path, "--new-ids"]).await;
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--with-permissions keeps them"));
+    assert_eq!(answer(&other, &["sessions", "list"]).await.lines().count(), 2);
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_with_its_line_and_makes_nothing() {
+    let (home, session) = home_with_a_session().await;
+    let text = export(&home, &session).await;
+    let file = home.workspace().join("x.jsonl");
+    let path = file.to_str().unwrap();
+    let other = empty_home();
+    std::fs::write(&file, text.replacen("\"role\":\"assistant\"", "\"role\":\"nobody\"", 1)).unwrap();
+    let told = failure(&other, &["sessions", "import", path]).await;
+    assert!(told.contains("nothing was imported from") && told.contains("line 5: there is no role `nobody`"), "{told}");
+    assert!(!other.database().exists(), "not even a database");
+    std::fs::write(&file, b"\xff\xfe").unwrap();
+    assert!(failure(&other, &["sessions", "import", path]).await.contains("line 1: it is not text"));
+    let told = failure(&other, &["sessions", "import", "/nowhere/x.jsonl"]).await;
+    assert!(told.contains("can't open /nowhere/x.jsonl"), "{told}");
+}
+
+#[tokio::test]
+async fn an_import_reads_a_pipe() {
+    let (home, session) = home_with_a_session().await;
+    let text = export(&home, &session).await;
+    let other = empty_home();
+    let mut child = other.command().args(["sessions", "import", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped())
+        .stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains(&session));
+}
+
+/// SIGKILL at any moment: the session is there whole or not at all, and the import can be done again.
+#[tokio::test]
+async fn an_import_that_is_killed_leaves_all_or_nothing() {
+    let (home, session) = home_with_a_session().await;
+    let text = export(&home, &session).await;
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let end = lines.pop().unwrap();
+    let last = lines.iter().rposition(|line| line.starts_with("{\"type\":\"part\"")).unwrap();
+    // Many parts, so that the commit itself takes its time.
+    for nth in 0..2_000 {
+        let part = lines[last].replacen("\"id\":\"prt_", &format!("\"id\":\"prt_{nth}_"), 1);
+        let index: i64 = part.split("\"index\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+        lines.push(part.replacen(&format!("\"index\":{index}"), &format!("\"index\":{}", index + 1 + nth), 1));
+    }
+    let parts: usize = end.split("\"parts\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+    lines.push(end.replace(&format!("\"parts\":{parts}"), &format!("\"parts\":{}", parts + 2_000)));
+    let file = home.workspace().join("large.jsonl");
+    std::fs::write(&file, lines.join("\n") + "\n").unwrap();
+    let path = file.to_str().unwrap();
+
+    let started = std::time::Instant::now();
+    run(&empty_home(), &["sessions", "import", path]).await;
+    let takes = started.elapsed();
+    let (mut whole, mut nothing) = (0, 0);
+    for round in 0..40_u32 {
+        let other = empty_home();
+        let mut child = other.command().args(["sessions", "import", path]).stdout(Stdio::null())
+            .stderr(Stdio::null()).spawn().unwrap();
+        tokio::time::sleep(takes * round / 26).await;
+        if child.try_wait().unwrap().is_none() {
+            child.kill().await.unwrap();
+        }
+        if !other.database().exists() {
+            nothing += 1;
+            continue;
+        }
+        let output = run(&other, &["sessions", "import", path]).await;
+        match output.status.code() {
+            Some(0) => nothing += 1,
+            _ => whole += 1,
+        }
+        let counts = database::row_counts(&other);
+        assert_eq!((counts.sessions, counts.parts), (1, parts as i64 + 2_000), "round {round}");
+    }
+    assert!(whole > 0 && nothing > 0, "kills on both sides of the commit: {whole} whole, {nothing} nothing");
+}
+
+#[tokio::test]
+async fn an_export_for_others_names_no_secret_and_no_home() {
+    let script = "on *\n  text \"use ghp_abcDEF0123456789abcDEF0123456789abcd in /home/ada/x\"\n";
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), script);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.prompt(&session, "API_KEY=hunter22").await.unwrap();
+    agent.finish(&home).await;
+    for format in ["jsonl", "json", "md", "csv", "html"] {
+        let arguments = ["sessions", "export", &session, "--redact", "--format", format];
+        let text = answer(&home, &arguments).await;
+        assert!(text.contains("~/x") && text.contains("API_KEY=[redacted]"), "{format}: {text}");
+        assert!(!text.contains("ghp_") && !text.contains("hunter22"), "{format}: {text}");
+    }
+}

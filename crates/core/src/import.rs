@@ -1,0 +1,111 @@
+//! Reads a JSONL export back into the store: checked line by line, then stored in one commit. What is damaged is
+//! refused whole.
+
+mod archive;
+mod rename;
+
+use std::collections::HashSet;
+
+use thiserror::Error;
+
+pub use archive::{ArchiveError, SessionArchive};
+
+use crate::hub::commit;
+use crate::ids::{Ids, SessionId};
+use crate::ports::store::{Batch, Blobs, Change, Store, StoreError};
+
+/// Under which ids a session is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum ImportedIds<'a> {
+    /// Those of the file; refused where they are taken.
+    Same,
+    /// New ones, so that it can stand beside the session it is a copy of.
+    New(&'a Ids),
+}
+
+/// What becomes of rules, granted directories and the level of approval: they are somebody's word, and a file is
+/// nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authority {
+    LeaveOut,
+    Keep,
+}
+
+#[derive(Debug, Error)]
+pub enum ImportError {
+    #[error("session {0} is stored already")]
+    SessionExists(SessionId),
+    #[error("another session has {0} already")]
+    IdTaken(String),
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// What was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    pub session_id: SessionId,
+    pub messages: usize,
+    pub blobs: usize,
+    /// Attachments that parts refer to and the file does not have.
+    pub missing_blobs: usize,
+    /// Rules and grants that were left out.
+    pub left_out: usize,
+}
+
+/// Stores it. Attachments come first and lie there unused until the one commit of the rows: killed at any
+/// moment, the session is there whole or not at all.
+pub async fn import(
+    mut archive: SessionArchive,
+    ids: ImportedIds<'_>,
+    authority: Authority,
+    store: &dyn Store,
+    blobs: &dyn Blobs,
+) -> Result<Imported, ImportError> {
+    match ids {
+        ImportedIds::Same => {
+            let id = &archive.session.id;
+            if store.session(id).await.map_err(ImportError::Store)?.is_some() {
+                return Err(ImportError::SessionExists(id.clone()));
+            }
+        }
+        ImportedIds::New(ids) => rename::rename(&mut archive, ids).map_err(ImportError::Store)?,
+    }
+    let left_out = match authority {
+        Authority::Keep => 0,
+        Authority::LeaveOut => leave_out_authority(&mut archive),
+    };
+    let session_id = archive.session.id.clone();
+    let in_file: HashSet<&String> = archive.blobs.iter().map(|(digest, _)| digest).collect();
+    let missing_blobs = archive.referred.iter().filter(|digest| !in_file.contains(digest)).count();
+    let imported = Imported {
+        session_id: session_id.clone(),
+        messages: archive.messages,
+        blobs: archive.blobs.len(),
+        missing_blobs,
+        left_out,
+    };
+    for (_, bytes) in archive.blobs {
+        blobs.put(&session_id, bytes).await.map_err(ImportError::Store)?;
+    }
+    let mut changes = Vec::with_capacity(archive.rows.len() + 1);
+    changes.push(Change::CreateSession(Box::new(archive.session)));
+    changes.extend(archive.rows);
+    match commit(store, Batch { session_id, fence: None, changes }).await {
+        Ok(()) => Ok(imported),
+        Err(StoreError::Conflict(what)) => Err(ImportError::IdTaken(what)),
+        Err(error) => Err(ImportError::Store(error)),
+    }
+}
+
+/// How many things were left out.
+fn leave_out_authority(archive: &mut SessionArchive) -> usize {
+    let session = &mut archive.session;
+    let rules = session.permissions.as_array().map_or(0, Vec::len);
+    let grants =
+        session.metadata.granted_directories().len() + session.metadata.additional_directories().len();
+    let approval = usize::from(session.metadata.approval().is_some());
+    session.permissions = serde_json::json!([]);
+    session.metadata = std::mem::take(&mut session.metadata).without_authority();
+    rules + grants + approval
+}
