@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use inspection::{ImportArgs, SearchArgs};
+pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -53,6 +53,8 @@ pub(crate) enum CliCommand {
     Sessions(SessionsArgs),
     /// Allow a project's own configuration, or take that back
     Trust(TrustArgs),
+    /// Sum up tokens and cost by day, model or workspace
+    Usage(UsageArgs),
     /// Write completions for a shell to stdout
     #[command(
         after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache"
@@ -182,19 +184,13 @@ pub(crate) enum SessionsCommand {
     List(ListArgs),
     /// Show one session
     #[command(after_help = "Example:\n  attache sessions show ses_019a2b3c4d5e6fAbCdEfGhIjKl --full")]
-    Show {
-        /// Session id, or its beginning
-        id: String,
-        /// Also show the arguments and output of each tool call
-        #[arg(long)]
-        full: bool,
-        /// Print everything that is stored, as JSON
-        #[arg(long, conflicts_with = "full")]
-        json: bool,
-    },
+    Show(ShowArgs),
     /// Search all sessions for words
     #[command(after_help = "Example:\n  attache sessions search login \"time out\"")]
     Search(SearchArgs),
+    /// Compare two sessions turn by turn
+    #[command(after_help = "Example:\n  attache sessions diff ses_019a2b3c4d5e ses_019a2b3c9f01")]
+    Diff(DiffArgs),
     /// Export one session
     #[command(
         after_help = "Example:\n  attache sessions export ses_019a2b3c4d5e6fAbCdEfGhIjKl -o session.md"
@@ -276,7 +272,7 @@ impl Args {
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
         let args = Self::try_parse()?;
         if args.command.is_none() && !args.global.print_config {
-            let message = "a command is missing: acp, demo, models, auth, doctor, sessions or completions";
+            let message = "a command is missing: acp, demo, models, auth, doctor, sessions, usage or completions";
             return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
         }
         Ok(args)
@@ -299,6 +295,7 @@ impl Args {
                 | CliCommand::Doctor(_)
                 | CliCommand::Sessions(_)
                 | CliCommand::Trust(_)
+                | CliCommand::Usage(_)
                 | CliCommand::Completions { .. },
             )
             | None => None,
@@ -419,6 +416,8 @@ mod tests {
             "sessions search",
             "sessions export",
             "sessions import",
+            "sessions diff",
+            "usage",
             "completions",
         ];
         for command in commands {

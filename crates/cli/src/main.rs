@@ -37,6 +37,7 @@ mod sessions;
 mod setup;
 mod troubles;
 mod trust;
+mod usage;
 mod web_search;
 mod when;
 
@@ -116,6 +117,7 @@ fn run(args: &Args) -> Result<ExitCode> {
 async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
     match &args.command {
         Some(CliCommand::Sessions(sessions)) => sessions::run(sources, sessions.command.clone()).await?,
+        Some(CliCommand::Usage(usage)) => usage::run(sources, usage).await?,
         Some(CliCommand::Demo) => demo::run().await?,
         Some(CliCommand::Models(models)) => models::run(sources, models).await?,
         Some(CliCommand::Auth(auth)) => auth::AuthCommands::new(sources).run(&auth.command).await?,

@@ -3,12 +3,14 @@
 //!
 //! Commands that look make no file. `export` makes the one asked for.
 
+mod diff;
 mod export;
 mod import;
 mod list;
 mod remove;
 mod search;
 mod show;
+mod timeline;
 
 use anyhow::{Result, bail};
 use attache_core::export::Format;
@@ -17,12 +19,14 @@ use attache_core::legible::legible_line;
 use attache_core::ports::store::{SessionQuery, SessionRow, Store};
 use attache_store::{FileBlobs, ReadOnlyStore};
 
-use crate::args::SessionsCommand;
+use crate::args::{DiffArgs, SessionsCommand, ShowArgs};
 use crate::config::{Origin, STORE_OPTION};
 use crate::paint::Paint;
 use crate::setup::{self, Sources};
 
+pub(crate) use show::dollars;
 use show::{Detail, Printer};
+use timeline::{PromptText, Timeline};
 
 /// Sessions fetched at a time.
 const PAGE_SESSIONS: usize = 200;
@@ -31,22 +35,15 @@ const PAGE_SESSIONS: usize = 200;
 const CANDIDATES: usize = 5;
 
 pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<()> {
-    let config = &sources.config;
-    let Some(store) = setup::look_into_store(config, &sources.dirs)? else {
+    let Some(store) = setup::look_into_store(&sources.config, &sources.dirs)? else {
         return nothing_stored(sources, &command).await;
     };
     match command {
         SessionsCommand::List(arguments) => list::run(&store, &arguments).await,
-        SessionsCommand::Show { id, json: true, .. } => {
-            let id = find(&store, &id).await?;
-            let (blobs, style) = (FileBlobs::new(sources.dirs.blobs.clone()), Format::Json.into());
-            export::Export { store: &store, blobs, id, style }.to_stdout().await
-        }
-        SessionsCommand::Show { id, full, json: false } => {
-            let id = find(&store, &id).await?;
-            let Some(record) = store.session(&id).await? else { bail!(unknown(id.as_str())) };
-            let detail = if full { Detail::Full } else { Detail::Outline };
-            Printer { config, detail, paint: Paint::for_answers() }.session(&store, &record).await
+        SessionsCommand::Show(arguments) => show_one(sources, &store, &arguments).await,
+        SessionsCommand::Diff(arguments) => {
+            let (first, second) = (find(&store, &arguments.first).await?, find(&store, &arguments.second).await?);
+            diff::run(&store, &first, &second).await
         }
         SessionsCommand::Search(arguments) => search::run(sources, store, &arguments).await,
         SessionsCommand::Export(arguments) => export::run(sources, &store, &arguments).await,
@@ -68,6 +65,22 @@ pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<(
     }
 }
 
+async fn show_one(sources: &Sources, store: &ReadOnlyStore, arguments: &ShowArgs) -> Result<()> {
+    let id = find(store, &arguments.id).await?;
+    if arguments.json {
+        let (blobs, style) = (FileBlobs::new(sources.dirs.blobs.clone()), Format::Json.into());
+        return export::Export { store, blobs, id, style }.to_stdout().await;
+    }
+    let Some(record) = store.session(&id).await? else { bail!(unknown(id.as_str())) };
+    let detail = if arguments.full { Detail::Full } else { Detail::Outline };
+    let printer = Printer { config: &sources.config, detail, paint: Paint::for_answers() };
+    if !arguments.timeline {
+        return printer.session(store, &record).await;
+    }
+    let prompts = if arguments.system_prompt { PromptText::Shown } else { PromptText::Named };
+    Timeline::new(printer, prompts).session(store, &record).await
+}
+
 /// What each command says as long as there is no database.
 async fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<()> {
     let store = &sources.config.store;
@@ -79,7 +92,8 @@ async fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<
     match command {
         SessionsCommand::List(arguments) => list::none(arguments),
         SessionsCommand::Search(arguments) => search::nothing(arguments),
-        SessionsCommand::Show { id, .. }
+        SessionsCommand::Show(ShowArgs { id, .. })
+        | SessionsCommand::Diff(DiffArgs { first: id, .. })
         | SessionsCommand::Archive { id, .. }
         | SessionsCommand::Delete { id, .. } => bail!(unknown(id)),
         SessionsCommand::Export(arguments) => bail!(unknown(&arguments.id)),

@@ -237,3 +237,7 @@ pub const IMPORT_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A whole file: it is in memory until the one commit that stores it.
 pub const IMPORT_BYTES: u64 = 512 * 1024 * 1024;
+
+/// An export that `/export` makes: it is in memory until it is written. A larger one is made by the command
+/// line, page by page.
+pub const EXPORTED_BYTES: usize = 64 * 1024 * 1024;

@@ -187,6 +187,7 @@ impl MessageMeta {
     const REFUSED: &str = "refused";
     const RESULTS_LEFT_OUT: &str = "results_left_out";
     const ANSWERS_COMMAND: &str = "answers_command";
+    const TOOLS: &str = "tools";
 
     /// Of a message that a person sends.
     pub fn of_prompt() -> Self {
@@ -270,6 +271,26 @@ impl MessageMeta {
 
     pub fn set_system_prompt_digest(&mut self, digest: &str) {
         self.0.insert(Self::SYSTEM_PROMPT_DIGEST.into(), json!(digest));
+    }
+
+    /// The names of the tools that the model of an answer was offered.
+    pub fn tools(&self) -> Vec<&str> {
+        let names = self.0.get(Self::TOOLS).and_then(Value::as_array);
+        names.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    pub(crate) fn set_tools<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        self.0.insert(Self::TOOLS.into(), names.collect());
+    }
+
+    /// How the turn of a prompt ended, in words.
+    pub fn turn_end_in_words(&self) -> Option<String> {
+        Some(match self.turn_end()? {
+            TurnEnd::Finished(reason) => reason.as_str().to_owned(),
+            TurnEnd::StepLimit => "step limit".to_owned(),
+            TurnEnd::Aborted => "aborted".to_owned(),
+            TurnEnd::Failed { message, .. } => format!("failed: {message}"),
+        })
     }
 
     /// How the turn of a prompt ended.

@@ -47,6 +47,7 @@ pub(crate) mod commands;
 mod end;
 pub(crate) mod history;
 mod inbox;
+pub(crate) mod inspection;
 mod knowledge;
 mod lease;
 mod leave;

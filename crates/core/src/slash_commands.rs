@@ -19,7 +19,7 @@ use crate::limits::COMMANDS_WAIT;
 use crate::part::Part;
 use crate::ports::{BoxFuture, FoundKnowledge};
 use crate::prompt::Prompt;
-use crate::session::{Session, commands, turning_back};
+use crate::session::{Session, commands, inspection, turning_back};
 use crate::skills::Skill;
 
 /// The name of the part.
@@ -130,6 +130,15 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
             Some("level"),
             "Show or choose how much the model thinks",
             |session, arguments| Box::pin(commands::thought(session, arguments)),
+        ),
+        SlashCommand::new("usage", None, "Show the tokens and cost of this session", |session, arguments| {
+            Box::pin(inspection::usage(session, arguments))
+        }),
+        SlashCommand::new(
+            "export",
+            Some("format"),
+            "Write this session to a file: jsonl, json, md, csv or html",
+            |session, arguments| Box::pin(inspection::export(session, arguments)),
         ),
         SlashCommand::new(
             "undo",

@@ -22,6 +22,7 @@ mod search;
 mod search_index;
 mod search_words;
 mod store;
+mod usage;
 mod writer;
 
 pub use blobs::FileBlobs;
@@ -30,3 +31,4 @@ pub use diagnose::{Diagnosis, diagnose};
 pub use open::{OpenError, OpenedStore, StoreLocation};
 pub use read_only::{ReadOnlyStore, SearchIndex};
 pub use store::SqliteStore;
+pub use usage::{UsageKey, UsageQuery, UsageSum};

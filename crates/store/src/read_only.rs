@@ -1,5 +1,6 @@
 //! A store for commands that only look: makes no file, migrates nothing, sets nothing aside, refuses writes.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::process_lock::Owners;
 use crate::migrations::{self, SUPPORTED};
 use crate::reads::Reads;
 use crate::search_index::Backlog;
+use crate::usage::{UsageKey, UsageQuery, UsageSum};
 
 #[derive(Debug)]
 pub struct ReadOnlyStore {
@@ -61,6 +63,11 @@ impl ReadOnlyStore {
         let schema = looked.map_err(|trouble| OpenError::of(trouble, location))?;
         let owners = Owners::seen_by_a_reader(&location.locks);
         Ok(Some(Self { reads: Reads::new(Arc::new(connector), owners), schema }))
+    }
+
+    /// What answers used, summed up.
+    pub async fn usage(&self, query: UsageQuery) -> StoreResult<BTreeMap<UsageKey, UsageSum>> {
+        self.reads.usage(query).await
     }
 
     pub async fn search_index(&self) -> StoreResult<SearchIndex> {

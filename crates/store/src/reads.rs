@@ -1,5 +1,6 @@
 //! The reading half of a store, shared by the one that also writes and the one that only looks. Never writes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use attache_core::ids::{MessageId, SessionId};
@@ -15,7 +16,8 @@ use crate::process_lock::Owners;
 use crate::query;
 use crate::readers::Readers;
 use crate::search_index::Backlog;
-use crate::{search, search_index};
+use crate::usage::{UsageKey, UsageQuery, UsageSum};
+use crate::{search, search_index, usage};
 
 /// A message with its parts.
 type WholeMessage = (MessageRow, Vec<PartRow>);
@@ -104,5 +106,12 @@ impl Reads {
 
     pub(crate) fn backlog(&self) -> BoxFuture<'static, StoreResult<Backlog>> {
         self.readers.read(move |connection| search_index::backlog(connection))
+    }
+
+    pub(crate) fn usage(
+        &self,
+        query: UsageQuery,
+    ) -> BoxFuture<'static, StoreResult<BTreeMap<UsageKey, UsageSum>>> {
+        self.readers.read(move |connection| usage::usage(connection, &query))
     }
 }

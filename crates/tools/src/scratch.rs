@@ -1,9 +1,9 @@
-//! The scratch directories of all sessions below one directory: lists and removes them. What is in them is made
-//! elsewhere.
+//! The scratch directories of all sessions below one directory: lists and removes them, and saves a file
+//! into one. What else is in them is made elsewhere.
 
-use std::fs::{DirEntry, Permissions};
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{DirBuilder, DirEntry, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -52,6 +52,42 @@ impl Scratch for ScratchDirectories {
             Some(name) => remove(&directory.join(name)),
             None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
         })
+    }
+
+    fn save(
+        &self,
+        session: &SessionId,
+        file: &str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'static, io::Result<PathBuf>> {
+        let (session, file) = (session.clone(), file.to_owned());
+        self.run(move |directory| match name(&session) {
+            Some(name) => save(&directory.join(name), &file, &bytes),
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
+        })
+    }
+}
+
+/// Under its name only when it is complete. Commands write here, too: a link of theirs is replaced, not
+/// followed.
+fn save(directory: &Path, file: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let (path, incoming) = (directory.join(file), directory.join(format!(".{file}.{}", std::process::id())));
+    remove_file(&incoming)?;
+    let mut open = OpenOptions::new();
+    let written = open.write(true).create_new(true).mode(0o600).open(&incoming);
+    let written = written.and_then(|mut file| file.write_all(bytes)).and_then(|()| std::fs::rename(&incoming, &path));
+    if let Err(error) = written {
+        remove_file(&incoming)?;
+        return Err(error);
+    }
+    Ok(path)
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -146,6 +182,23 @@ mod tests {
         scratch.remove(&SessionId::new("ses_1")).await.unwrap();
         assert!(!own.exists() && other.join("kept").exists());
         scratch.remove(&SessionId::new("ses_1")).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_is_saved_for_its_owner_and_follows_no_link() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = ScratchDirectories::below(place.path().join("scratch"));
+        let session = SessionId::new("ses_1");
+        let path = scratch.save(&session, "session.md", b"one".to_vec()).await.unwrap();
+        assert_eq!(path, place.path().join("scratch/ses_1/session.md"));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(place.path().join("other"), "kept").unwrap();
+        symlink(place.path().join("other"), &path).unwrap();
+        scratch.save(&session, "session.md", b"two".to_vec()).await.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read(place.path().join("other")).unwrap(), b"kept");
+        assert!(scratch.save(&SessionId::new("../x"), "a", Vec::new()).await.is_err());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+
 use super::at_least_one;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -33,4 +35,51 @@ pub(crate) struct ImportArgs {
     /// Keep the permissions in the file: rules, directories, approval
     #[arg(long)]
     pub(crate) with_permissions: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  attache usage --by model --since 2026-03-01")]
+pub(crate) struct UsageArgs {
+    /// What is summed up together
+    #[arg(long, value_enum, default_value_t = UsageBy::Day)]
+    pub(crate) by: UsageBy,
+    /// Only from this day on, in your time zone
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub(crate) since: Option<String>,
+    /// Print a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageBy {
+    Day,
+    Model,
+    Workspace,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// Session id, or its beginning
+    pub(crate) id: String,
+    /// Also show the arguments and output of each tool call
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Show each turn with its steps, tokens, cost, calls and rules
+    #[arg(long)]
+    pub(crate) timeline: bool,
+    /// With --timeline: show the text of each system prompt
+    #[arg(long, requires = "timeline")]
+    pub(crate) system_prompt: bool,
+    /// Print everything that is stored, as JSON
+    #[arg(long, conflicts_with_all = ["full", "timeline"])]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DiffArgs {
+    /// Session id, or its beginning
+    pub(crate) first: String,
+    /// The one to compare it with
+    pub(crate) second: String,
 }

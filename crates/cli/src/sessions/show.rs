@@ -21,7 +21,7 @@ use crate::paint::{Colour, Paint};
 use crate::when;
 
 /// Bytes of parts fetched at a time: a screenful and more, never everything.
-const PAGE_BYTES: usize = 256 * 1024;
+pub(super) const PAGE_BYTES: usize = 256 * 1024;
 
 /// How much of each call is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +66,11 @@ impl Printer<'_> {
         }
     }
 
-    fn label(&self, name: &str) -> String {
+    pub(super) fn label(&self, name: &str) -> String {
         self.paint.paint(Colour::Grey, &format!("{name:<10}"))
     }
 
-    fn head(&self, record: &SessionRecord) -> Result<String> {
+    pub(super) fn head(&self, record: &SessionRecord) -> Result<String> {
         let row = &record.row;
         let mut text = String::new();
         let mut line = |name: &str, value: &str| writeln!(text, "{} {value}", self.label(name));
@@ -109,7 +109,7 @@ impl Printer<'_> {
     }
 
     /// Of all scopes. Which of them decided about a call is told with the call.
-    fn rules_in_force(&self, row: &SessionRow) -> Result<String> {
+    pub(super) fn rules_in_force(&self, row: &SessionRow) -> Result<String> {
         let mut text = String::new();
         let label = self.label("rule");
         let mut line = |rule: &Rule, scope: &str| {
@@ -210,7 +210,7 @@ impl Printer<'_> {
 }
 
 /// Who decided about a call, and why.
-fn decision(tool: &ToolPart, shown: &Presentation) -> Option<String> {
+pub(super) fn decision(tool: &ToolPart, shown: &Presentation) -> Option<String> {
     let rejected = tool.approval.as_ref().filter(|_| tool.state == ToolState::OutputDenied);
     match (&shown.decision, rejected.and_then(|approval| approval.reason.as_deref())) {
         (Some(Verdict { reason: Reason::Person { why }, .. }), Some(reason)) => {
@@ -223,14 +223,14 @@ fn decision(tool: &ToolPart, shown: &Presentation) -> Option<String> {
 }
 
 /// A text as it is, everything else as JSON.
-fn value_text(value: &Value) -> String {
+pub(super) fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
 }
 
-fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
+pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
     match name {
         // Summed up in the line of the message.
         "usage" => Ok(()),
@@ -250,7 +250,7 @@ fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
     }
 }
 
-fn indented(text: &mut String, indent: &str, said: &str) -> std::fmt::Result {
+pub(super) fn indented(text: &mut String, indent: &str, said: &str) -> std::fmt::Result {
     for line in said.lines() {
         writeln!(text, "{indent}{}", plain(line))?;
     }
@@ -258,7 +258,7 @@ fn indented(text: &mut String, indent: &str, said: &str) -> std::fmt::Result {
 }
 
 /// Two digits that tell something, also of what costs less than a cent.
-fn dollars(amount: f64) -> String {
+pub(crate) fn dollars(amount: f64) -> String {
     match amount {
         amount if amount >= 1.0 => format!("${amount:.2}"),
         amount if amount >= 0.01 => format!("${amount:.3}"),

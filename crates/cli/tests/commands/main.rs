@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 
 mod archives;
+mod inspection;
 mod search;
 mod sessions;
 mod trust;

@@ -1,7 +1,9 @@
-//! Where sessions keep what does not fit into a conversation, as the hub sees it: something that stays behind.
+//! Where sessions keep what does not fit into a conversation, as the hub sees it: something that stays behind,
+//! and a place for a file that was asked for.
 
 use std::fmt::Debug;
 use std::io;
+use std::path::PathBuf;
 
 use super::BoxFuture;
 use crate::ids::SessionId;
@@ -11,6 +13,13 @@ pub trait Scratch: Send + Sync + Debug {
     fn left(&self) -> BoxFuture<'static, io::Result<Vec<ScratchDirectory>>>;
     /// Removes the directory of a session with everything in it; one that is not there is fine.
     fn remove(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>>;
+    /// Writes a file of this name there, for its owner only, in the place of an older one; gives its path.
+    fn save(
+        &self,
+        session: &SessionId,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'static, io::Result<PathBuf>>;
 }
 
 /// A directory that is there.

@@ -266,6 +266,7 @@ impl Session {
         let mut metadata = TurnUsage::default().metadata();
         metadata.set_model(&setup.model_ref().to_string());
         metadata.set_system_prompt_digest(&setup.system.digest);
+        metadata.set_tools(setup.tools.specs.iter().map(|spec| &*spec.id));
         if setup.agent.id != self.row.agent {
             metadata.set_agent(setup.agent.id);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -41,6 +42,34 @@ impl Scratch for Shelf {
         let removed = self.0.lock().unwrap().remove(session);
         Box::pin(async move { removed.map(drop).ok_or_else(|| io::Error::other("it is not there")) })
     }
+
+    fn save(
+        &self,
+        session: &SessionId,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'static, io::Result<PathBuf>> {
+        self.put(session, bytes.len() as i64);
+        let path = PathBuf::from(format!("/scratch/{session}/{name}"));
+        Box::pin(async move { Ok(path) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_export_is_a_file_in_it() {
+    let (world, shelf) = world();
+    let (_process, session) = world.session().await;
+    say(&session, "hello").await;
+    say(&session, "/export HTML").await;
+    let answer = |world: &World| text_of(world.answers(session.id()).last().unwrap());
+    let told = answer(&world);
+    assert!(told.starts_with(&format!("Exported to `/scratch/{}/session.html`.", session.id())), "{told}");
+    assert!(shelf.holds(session.id()));
+    say(&session, "/export pdf").await;
+    let told = answer(&world);
+    assert!(told.starts_with("there is no format `pdf`; available: `jsonl`, `json`, `md`"), "{told}");
+    say(&session, "/usage").await;
+    assert!(answer(&world).contains("| Input |") && answer(&world).contains("Cost: not known"));
 }
 
 fn world() -> (World, Arc<Shelf>) {
