@@ -11,7 +11,7 @@ pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArg
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
-#[command(name = "attache", version, arg_required_else_help = true)]
+#[command(name = "attache", version, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "Example:\n  attache demo")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -188,7 +188,7 @@ fn delete_session(transaction: &Connection, session: &SessionId) -> Result<(), F
     for digest in prompts {
         transaction.prepare_cached(&unused)?.execute([digest])?;
     }
-    Ok(())
+    search_index::remove_some(transaction)
 }
 
 fn insert_message(transaction: &Connection, session: &SessionId, row: &MessageRow) -> Result<(), Failure> {

@@ -197,7 +197,7 @@ fn quick_check(connection: &Connection) -> rusqlite::Result<String> {
 /// Every tree must at least have a beginning.
 fn roots(connection: &Connection) -> Result<(), DatabaseTrouble> {
     let tables = ["chat_sessions", "chat_messages", "chat_parts", "system_prompts", "run_chunks", "leases"];
-    for table in tables.into_iter().chain(["search_documents", "search_backlog"]) {
+    for table in tables.into_iter().chain(["search_documents", "search_removed", "search_backlog"]) {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table} LIMIT 1"))?;
         statement.query([])?.next()?;
     }

@@ -64,6 +64,9 @@ pub(crate) const INCOMING_MAX_AGE: Duration = Duration::from_secs(3_600);
 /// indexed in pieces later.
 pub(crate) const PARTS_INDEXED_AT_ONCE: usize = 64;
 
+/// Documents whose words are taken out of the index at once, about a millisecond each.
+pub(crate) const REMOVED_AT_ONCE: usize = 64;
+
 /// What one piece of the backlog reads at most: a few milliseconds, which is what a commit that arrives
 /// meanwhile waits.
 pub(crate) const PIECE_PARTS: usize = 64;

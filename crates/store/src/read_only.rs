@@ -75,8 +75,9 @@ impl ReadOnlyStore {
             return Ok(SearchIndex::Behind);
         }
         Ok(match self.reads.backlog().await? {
+            // What is only to be removed is not found any more.
             Backlog::Empty => SearchIndex::Complete,
-            Backlog::Waiting => SearchIndex::Behind,
+            Backlog::ToIndex | Backlog::ToRemove => SearchIndex::Behind,
         })
     }
 }

@@ -1,13 +1,15 @@
 //! Finds words in the full-text index and says where they stand. Never writes.
 
+use std::collections::{HashMap, HashSet};
+
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::metadata::SessionMeta;
 use attache_core::ports::search::{FoundMessage, SearchHit, SearchQuery, Snippet};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::collections::HashMap;
 
 use crate::failure::Failure;
 use crate::json_paths::HIDDEN_AT;
+use crate::search_words::Words;
 use crate::{limits, rows, search_words};
 
 /// Marks around a hit in what FTS5 gives back. No text can hold them unseen: where one does, it only looks like
@@ -27,24 +29,49 @@ struct Found {
     hit: SearchHit,
 }
 
+/// Whole words first. Longer ones that begin with them are looked for only if those are not enough: FTS5 reads
+/// every place of every such word, where it reads only the latest places of one word.
 pub(crate) fn search(connection: &mut Connection, query: &SearchQuery) -> Result<Vec<SearchHit>, Failure> {
-    let Some(expression) = search_words::expression(&query.words) else { return Ok(Vec::new()) };
     let transaction = connection.transaction()?;
-    let mut found: HashMap<(SessionId, Option<MessageId>), Found> = HashMap::new();
+    let mut found: Vec<Found> = Vec::new();
+    for words in [Words::Whole, Words::Beginnings] {
+        if found.len() < query.limit
+            && let Some(expression) = search_words::expression(&query.words, words)
+        {
+            let known: HashSet<Place> = found.iter().map(|one| place(&one.hit)).collect();
+            let more = matches(&transaction, &expression, query)?;
+            found.extend(more.into_iter().filter(|one| !known.contains(&place(&one.hit))));
+        }
+    }
+    found.truncate(query.limit);
+    Ok(found.into_iter().map(|one| one.hit).collect())
+}
+
+/// One hit for each.
+type Place = (SessionId, Option<MessageId>);
+
+fn place(hit: &SearchHit) -> Place {
+    (hit.session_id.clone(), hit.message.as_ref().map(|message| message.id.clone()))
+}
+
+/// The best of the latest matches, until there are enough of them: who is behind those is older and waits for a
+/// narrower question.
+fn matches(transaction: &Connection, expression: &str, query: &SearchQuery) -> Result<Vec<Found>, Failure> {
+    let mut found: HashMap<Place, Found> = HashMap::new();
     let mut before = i64::MAX;
-    // The latest matches first, until there are enough of them: who is behind those is older and waits for a
-    // narrower question.
     while found.len() < query.limit {
-        let candidates = candidates(&transaction, &expression, before)?;
+        let candidates = candidates(transaction, expression, before)?;
         let Some(last) = candidates.last() else { break };
         before = last.document;
         for candidate in &candidates {
-            let Some(hit) = shown(&transaction, candidate, query)? else { continue };
-            let place = (hit.session_id.clone(), hit.message.as_ref().map(|message| message.id.clone()));
-            let is_best = found.get(&place).is_none_or(|known| hit.rank < known.hit.rank);
-            if is_best {
+            let Some(hit) = shown(transaction, candidate, query)? else { continue };
+            let place = place(&hit);
+            if found.get(&place).is_none_or(|known| hit.rank < known.hit.rank) {
                 found.insert(place, Found { document: candidate.document, hit });
             }
+        }
+        if candidates.len() < limits::RANKED_AT_ONCE {
+            break;
         }
     }
     let mut found: Vec<Found> = found.into_values().collect();
@@ -53,9 +80,9 @@ pub(crate) fn search(connection: &mut Connection, query: &SearchQuery) -> Result
     });
     found.truncate(query.limit);
     for one in &mut found {
-        one.hit.snippet = snippet(&transaction, &expression, one.document)?;
+        one.hit.snippet = snippet(transaction, expression, one.document)?;
     }
-    Ok(found.into_iter().map(|one| one.hit).collect())
+    Ok(found)
 }
 
 fn candidates(transaction: &Connection, expression: &str, before: i64) -> Result<Vec<Candidate>, Failure> {

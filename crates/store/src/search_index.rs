@@ -27,17 +27,40 @@ impl Indexing {
     }
 }
 
-/// Whether sessions wait for being indexed.
+/// What is left to be done, the more urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backlog {
+    /// The words of something deleted are still there. A search does not find them.
+    ToRemove,
+    /// Sessions wait for being indexed.
+    ToIndex,
     Empty,
-    Waiting,
 }
 
 pub(crate) fn backlog(connection: &Connection) -> Result<Backlog, Failure> {
-    let mut waiting = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM search_backlog)")?;
-    let waiting: bool = waiting.query_row([], |row| row.get(0))?;
-    Ok(if waiting { Backlog::Waiting } else { Backlog::Empty })
+    let mut waiting = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM search_removed), EXISTS (SELECT 1 FROM search_backlog)",
+    )?;
+    let (removed, waits): (bool, bool) = waiting.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(match (removed, waits) {
+        (true, _) => Backlog::ToRemove,
+        (false, true) => Backlog::ToIndex,
+        (false, false) => Backlog::Empty,
+    })
+}
+
+/// Takes the words of some deleted documents out; of few, all.
+pub(crate) fn remove_some(transaction: &Connection) -> Result<(), Failure> {
+    let some = "SELECT id FROM search_removed LIMIT ?1";
+    let mut some = transaction.prepare_cached(some)?;
+    let ids: Vec<i64> = some
+        .query_map([limits::REMOVED_AT_ONCE as i64], |row| row.get(0))?
+        .collect::<Result<_, rusqlite::Error>>()?;
+    for id in ids {
+        transaction.prepare_cached("DELETE FROM search_text WHERE rowid = ?1")?.execute([id])?;
+        transaction.prepare_cached("DELETE FROM search_removed WHERE id = ?1")?.execute([id])?;
+    }
+    Ok(())
 }
 
 /// The session's parts are read for the index later, from the beginning: those that are in it are found there.
@@ -86,7 +109,7 @@ pub(crate) fn index_title(
         }
         (None, Some(id)) => {
             transaction.prepare_cached("DELETE FROM search_documents WHERE id = ?1")?.execute([id])?;
-            Ok(())
+            remove_some(transaction)
         }
         (None, None) => Ok(()),
     }
@@ -108,23 +131,34 @@ fn replace_text(transaction: &Connection, id: i64, text: &str) -> Result<(), Fai
     insert_text(transaction, id, text)
 }
 
-/// Indexes some parts of the session that has waited longest, in a transaction of their own: killed at any
-/// moment, the piece is done or still waits.
-pub(crate) fn index_piece(connection: &mut Connection) -> Result<Backlog, Failure> {
+/// Works on the backlog in a transaction of its own: killed at any moment, the piece is done or still waits.
+pub(crate) fn work_on(connection: &mut Connection, backlog_now: Backlog) -> Result<Backlog, Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    match backlog_now {
+        Backlog::ToRemove => remove_some(&transaction)?,
+        Backlog::ToIndex => index_piece(&transaction)?,
+        Backlog::Empty => {}
+    }
+    let left = backlog(&transaction)?;
+    transaction.commit()?;
+    Ok(left)
+}
+
+/// Some parts of the session that has waited longest.
+fn index_piece(transaction: &Connection) -> Result<(), Failure> {
     // Sessions by age, so that the numbers of documents follow time: a search looks at the latest first.
     let next = "SELECT session_id, after_rowid FROM search_backlog ORDER BY session_id LIMIT 1";
     let next: Option<(String, i64)> =
         transaction.prepare_cached(next)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let Some((session, after)) = next else { return Ok(Backlog::Empty) };
+    let Some((session, after)) = next else { return Ok(()) };
     let session = SessionId::new(session);
     if after == 0 {
         let metadata = "SELECT metadata_json FROM chat_sessions WHERE id = ?1";
         let metadata: String =
             transaction.prepare_cached(metadata)?.query_row([session.as_str()], |row| row.get(0))?;
-        index_title(&transaction, &session, &rows::json(&metadata)?)?;
+        index_title(transaction, &session, &rows::json(&metadata)?)?;
     }
-    match index_parts_after(&transaction, &session, after)? {
+    match index_parts_after(transaction, &session, after)? {
         Some(last) => {
             let moved = "UPDATE search_backlog SET after_rowid = ?2 WHERE session_id = ?1";
             transaction.prepare_cached(moved)?.execute(params![session.as_str(), last])?;
@@ -134,9 +168,7 @@ pub(crate) fn index_piece(connection: &mut Connection) -> Result<Backlog, Failur
             transaction.prepare_cached(done)?.execute([session.as_str()])?;
         }
     }
-    let left = backlog(&transaction)?;
-    transaction.commit()?;
-    Ok(left)
+    Ok(())
 }
 
 /// The rowid of the last part that was looked at; `None` when all were.

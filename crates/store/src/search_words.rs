@@ -2,15 +2,21 @@
 
 use crate::limits;
 
-/// Words and phrases that must all occur; `None` when nothing in it can be looked for.
-///
-/// A word also stands for longer ones that begin with it, from three characters on; "what is in quotes" stands
-/// for itself. A quote that is not closed goes to the end.
-pub(crate) fn expression(typed: &str) -> Option<String> {
+/// What a word stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    Whole,
+    /// From three characters on also longer ones that begin with it.
+    Beginnings,
+}
+
+/// Words and phrases that must all occur; `None` when nothing in it can be looked for. "What is in quotes"
+/// stands for itself; a quote that is not closed goes to the end.
+pub(crate) fn expression(typed: &str, words: Words) -> Option<String> {
     let mut terms: Vec<String> = Vec::new();
     for (nth, piece) in typed.split('"').enumerate() {
         match nth % 2 == 0 {
-            true => terms.extend(piece.split_whitespace().filter_map(word)),
+            true => terms.extend(piece.split_whitespace().filter_map(|piece| word(piece, words))),
             false => terms.extend(quoted(piece)),
         }
     }
@@ -18,8 +24,11 @@ pub(crate) fn expression(typed: &str) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(" "))
 }
 
-fn word(piece: &str) -> Option<String> {
+fn word(piece: &str, words: Words) -> Option<String> {
     let quoted = quoted(piece)?;
+    if words == Words::Whole {
+        return Some(quoted);
+    }
     let last = piece.trim_end_matches(|character: char| !character.is_alphanumeric());
     let tail = last.chars().rev().take_while(|character| character.is_alphanumeric()).count();
     Some(if tail >= 3 { format!("{quoted}*") } else { quoted })
@@ -35,21 +44,26 @@ fn quoted(piece: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn beginnings(typed: &str) -> Option<String> {
+        expression(typed, Words::Beginnings)
+    }
+
     #[test]
     fn words_are_beginnings_and_phrases_are_themselves() {
-        assert_eq!(expression("compact me").unwrap(), "\"compact\"* \"me\"");
-        assert_eq!(expression("say \"hello world\" now").unwrap(), "\"say\"* \"hello world\" \"now\"*");
-        assert_eq!(expression("an \"open end").unwrap(), "\"an\" \"open end\"");
-        assert_eq!(expression("snake_case()").unwrap(), "\"snake_case()\"*");
+        assert_eq!(beginnings("compact me").unwrap(), "\"compact\"* \"me\"");
+        assert_eq!(beginnings("say \"hello world\" now").unwrap(), "\"say\"* \"hello world\" \"now\"*");
+        assert_eq!(beginnings("an \"open end").unwrap(), "\"an\" \"open end\"");
+        assert_eq!(expression("compact \"hello world\"", Words::Whole).unwrap(), "\"compact\" \"hello world\"");
+        assert_eq!(beginnings("snake_case()").unwrap(), "\"snake_case()\"*");
     }
 
     #[test]
     fn syntax_is_only_text() {
-        assert_eq!(expression("a AND NOT b").unwrap(), "\"a\" \"AND\"* \"NOT\"* \"b\"");
-        assert_eq!(expression("body:x* (y) -z ^w {").unwrap(), "\"body:x*\" \"(y)\" \"-z\" \"^w\"");
+        assert_eq!(beginnings("a AND NOT b").unwrap(), "\"a\" \"AND\"* \"NOT\"* \"b\"");
+        assert_eq!(beginnings("body:x* (y) -z ^w {").unwrap(), "\"body:x*\" \"(y)\" \"-z\" \"^w\"");
         for nothing in ["", "  ", "\"", "\"\"", "+++ -- *", "\" \""] {
-            assert_eq!(expression(nothing), None, "{nothing}");
+            assert_eq!(beginnings(nothing), None, "{nothing}");
         }
-        assert_eq!(expression(&"word ".repeat(1_000)).unwrap().matches('*').count(), limits::QUESTION_WORDS);
+        assert_eq!(beginnings(&"word ".repeat(1_000)).unwrap().matches('*').count(), limits::QUESTION_WORDS);
     }
 }

@@ -53,15 +53,23 @@ impl SqliteStore {
 
     /// Brings the search index up to date, in pieces between which others can write. Calls back after each.
     pub async fn finish_index(&self, mut piece_done: impl FnMut()) -> StoreResult<()> {
-        loop {
-            let (answer, answered) = oneshot::channel();
-            // A queue that is gone drops the sender, which answers "closed".
-            drop(self.inner.queue.send(WriterJob::Index(answer)));
-            match answered.await.unwrap_or_else(|_| Err(closed()))? {
-                Backlog::Waiting => piece_done(),
-                Backlog::Empty => return Ok(()),
-            }
+        while self.work_on_index().await? != Backlog::Empty {
+            piece_done();
         }
+        Ok(())
+    }
+
+    /// Takes the words of everything that was deleted out of the search index, in pieces too.
+    pub async fn finish_erasing(&self) -> StoreResult<()> {
+        while self.work_on_index().await? == Backlog::ToRemove {}
+        Ok(())
+    }
+
+    async fn work_on_index(&self) -> StoreResult<Backlog> {
+        let (answer, answered) = oneshot::channel();
+        // A queue that is gone drops the sender, which answers "closed".
+        drop(self.inner.queue.send(WriterJob::Index(answer)));
+        answered.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// Finishes everything queued and ends the threads; what is asked for afterwards is refused as unavailable.

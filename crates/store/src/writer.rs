@@ -96,7 +96,7 @@ impl StoreWriter {
         let log = LogStart::ToBegin;
         let (unfolded, written_at, erased) = (0, None, Erased::All);
         // Whoever was here before may have left some.
-        let (backlog, backlog_pause) = (Backlog::Waiting, limits::BACKLOG_AFTER);
+        let (backlog, backlog_pause) = (Backlog::ToIndex, limits::BACKLOG_AFTER);
         Self {
             queue,
             connector,
@@ -125,9 +125,10 @@ impl StoreWriter {
                 if group.iter().any(deletes) {
                     self.erased = Erased::NotYet;
                     self.erase();
+                    self.backlog = Backlog::ToRemove;
                 }
-                if group.iter().any(leaves_backlog) {
-                    self.backlog = Backlog::Waiting;
+                if group.iter().any(leaves_backlog) && self.backlog == Backlog::Empty {
+                    self.backlog = Backlog::ToIndex;
                 }
                 for (write, outcome) in group.drain(..).zip(outcomes) {
                     answer(write, outcome);
@@ -150,7 +151,7 @@ impl StoreWriter {
                         self.erase();
                     }
                     self.fold_when_idle();
-                    if self.backlog == Backlog::Waiting {
+                    if self.backlog != Backlog::Empty {
                         self.work_on_backlog();
                     }
                     return More::MayCome;
@@ -188,7 +189,7 @@ impl StoreWriter {
         let fold =
             (self.unfolded >= limits::IDLE_CHECKPOINT_COMMITS).then_some(limits::IDLE_CHECKPOINT_AFTER);
         let erase = (self.erased == Erased::NotYet).then_some(limits::IDLE_CHECKPOINT_AFTER);
-        let index = (self.backlog == Backlog::Waiting).then_some(self.backlog_pause);
+        let index = (self.backlog != Backlog::Empty).then_some(self.backlog_pause);
         follow.into_iter().chain(fold).chain(erase).chain(index).min()
     }
 
@@ -212,11 +213,18 @@ impl StoreWriter {
             Some(connection) => connection,
             None => self.connection.insert(self.connector.writer()?),
         };
-        self.backlog = search_index::backlog(connection)?;
-        if self.backlog == Backlog::Waiting {
-            self.backlog = search_index::index_piece(connection)?;
+        let found = search_index::backlog(connection)?;
+        self.backlog = found;
+        if found != Backlog::Empty {
+            self.backlog = search_index::work_on(connection, found)?;
             self.unfolded += 1;
             self.written_at = Some(Instant::now());
+        }
+        if found == Backlog::ToRemove {
+            self.erased = Erased::NotYet;
+        }
+        if found == Backlog::ToRemove && self.backlog != Backlog::ToRemove {
+            self.erase();
         }
         Ok(self.backlog)
     }

@@ -68,7 +68,11 @@ async fn change(sources: &Sources, row: &SessionRow, change: SessionChange) -> R
     let scratch = ScratchDirectories::below(dirs.scratch.clone());
     let stored = StoredSessions { store: &store, leases: &store, blobs: &blobs, scratch: Some(&scratch) };
     let changed = match change {
-        SessionChange::Delete => stored.delete(&row.id).await,
+        SessionChange::Delete => match stored.delete(&row.id).await {
+            // What was said is gone when the command says so, also from the index of the search.
+            Ok(()) => store.finish_erasing().await.map_err(HubError::from),
+            refused => refused,
+        },
         SessionChange::Archive(archived_at) => stored.archive(&row.id, archived_at).await,
     };
     store.shutdown();

@@ -63,7 +63,7 @@ async fn an_older_database_is_searched_completely() {
     let (home, session) = home_with_a_session().await;
     database::connect(&home)
         .execute_batch(
-            "DROP TABLE search_text; DROP TRIGGER search_documents_deleted; DROP TABLE search_documents; \
+            "DROP TABLE search_text; DROP TRIGGER search_documents_deleted; DROP TABLE search_documents; DROP TABLE search_removed; \
              DROP TABLE search_backlog; PRAGMA user_version = 1;",
         )
         .unwrap();

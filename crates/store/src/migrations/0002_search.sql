@@ -15,9 +15,12 @@ CREATE VIRTUAL TABLE search_text USING fts5 (body, tokenize = 'unicode61 remove_
 -- What is deleted leaves the index at once, and not when segments happen to be merged.
 INSERT INTO search_text (search_text, rank) VALUES ('secure-delete', 1);
 
--- Whatever deletes a part or a session, cascades and people at a prompt included, takes its words along.
+-- Documents whose words are still to be taken out of the index. Whatever deletes a part or a session, cascades and people
+-- at a prompt included, leaves them here. Taking the words of one document out costs about as much as a commit, so a few
+-- go with the commit that deleted them and many go in pieces.
+CREATE TABLE search_removed (id INTEGER PRIMARY KEY);
 CREATE TRIGGER search_documents_deleted AFTER DELETE ON search_documents BEGIN
-    DELETE FROM search_text WHERE rowid = old.id;
+    INSERT INTO search_removed (id) VALUES (old.id);
 END;
 
 -- Sessions whose parts are still to be read for the index, after the part with this rowid. Many parts at once (this

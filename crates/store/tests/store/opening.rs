@@ -264,6 +264,7 @@ async fn tables_columns_and_indexes_are_those_of_the_contract() {
             "leases: session_id owner epoch run_message_id run_user_message_id run_first_index run_first_seq",
             "search_documents: id part_id session_id",
             "search_text: body search_text rank",
+            "search_removed: id",
             "search_backlog: session_id after_rowid",
         ]
     );

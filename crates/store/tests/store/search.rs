@@ -222,7 +222,7 @@ async fn an_older_database_is_indexed_after_it_was_opened() {
     store.shutdown();
     home.raw()
         .execute_batch(
-            "DROP TABLE search_text; DROP TRIGGER search_documents_deleted; DROP TABLE search_documents; \
+            "DROP TABLE search_text; DROP TRIGGER search_documents_deleted; DROP TABLE search_documents; DROP TABLE search_removed; \
              DROP TABLE search_backlog; PRAGMA user_version = 1;",
         )
         .unwrap();
@@ -255,6 +255,25 @@ async fn no_word_of_a_deleted_session_is_left_in_any_file() {
     }
     assert_eq!(messages(&store, "quality").await, ["b1"]);
     assert_eq!(messages(&store, "xylophone").await, Vec::<String>::new());
+}
+
+/// A large one holds up nobody: its words go in pieces, and nobody finds them meanwhile.
+#[tokio::test]
+async fn the_words_of_a_large_session_go_in_pieces() {
+    let home = Home::new();
+    let store = home.open();
+    let epoch = create(&store, "a").await;
+    let mut changes = vec![Change::InsertMessage(message("a", "m", Some(1)))];
+    changes.extend((0..300).map(|nth| said("a", "m", nth, &format!("quagmire{nth}"))));
+    fenced(&store, "a", epoch, changes).await.unwrap();
+    store.finish_index(|| ()).await.unwrap();
+    assert_eq!(messages(&store, "quagmire").await, ["m"]);
+    commit(&store, batch("a", None, vec![Change::DeleteSession])).await.unwrap();
+    assert_eq!(messages(&store, "quagmire").await, Vec::<String>::new());
+    store.finish_erasing().await.unwrap();
+    for path in fs::read_dir(home.directory.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        assert!(!path.is_file() || !memchr_like(&fs::read(&path).unwrap(), b"uagmire"), "{}", path.display());
+    }
 }
 
 fn memchr_like(bytes: &[u8], word: &[u8]) -> bool {
