@@ -90,6 +90,10 @@ impl Home {
         self.directory.path().join(name)
     }
 
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
         self.path("home/sessions.db")
     }

@@ -149,3 +149,9 @@ pub(crate) const SANDBOXED_TRUE_MS: Aim = Aim::AtMost(15.0);
 
 /// Commands that are run; each starts half a dozen processes, the noisiest figure.
 pub(crate) const COMMANDS: usize = 41;
+
+/// Words in 100,000 messages, found while a key is pressed.
+pub(crate) const SEARCH_MS: Aim = Aim::Below(20.0);
+pub(crate) const SEARCHED_SESSIONS: usize = 50;
+pub(crate) const SEARCHED_TURNS: usize = 1_000;
+pub(crate) const SEARCHES: usize = 21;

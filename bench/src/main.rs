@@ -21,6 +21,7 @@ mod histories;
 mod no_blobs;
 mod raw;
 mod sandbox;
+mod search;
 mod sessions;
 mod streams;
 mod table;
@@ -99,11 +100,12 @@ fn measure(words: &[&str]) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 8] = [
+const MEASUREMENTS: [(&str, Measure); 9] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
     ("compaction", compaction::measure),
+    ("search in all sessions", search::measure),
     ("the wires of the models", wire::measure),
     ("tools on a large tree", tools::measure),
     ("commands before they run", watchdog::measure),

@@ -314,7 +314,9 @@ fn export(mut params: Object) -> Result<ClientRequest, Invalid> {
     let name = field.string()?;
     match Format::parse(&name) {
         Some(format) => Ok(ClientRequest::Export { session_id, format }),
-        None => Err(Invalid::new(path, format!("must be jsonl, json, md, csv or html, not {}", quoted(&name)))),
+        None => {
+            Err(Invalid::new(path, format!("must be jsonl, json, md, csv or html, not {}", quoted(&name))))
+        }
     }
 }
 

@@ -272,7 +272,8 @@ impl Args {
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
         let args = Self::try_parse()?;
         if args.command.is_none() && !args.global.print_config {
-            let message = "a command is missing: acp, demo, models, auth, doctor, sessions, usage or completions";
+            let message =
+                "a command is missing: acp, demo, models, auth, doctor, sessions, usage or completions";
             return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
         }
         Ok(args)
@@ -363,7 +364,8 @@ mod tests {
         else {
             panic!("not sessions");
         };
-        let SessionsCommand::Export(ExportArgs { id, format, output, force, redact }) = sessions.command else {
+        let SessionsCommand::Export(ExportArgs { id, format, output, force, redact }) = sessions.command
+        else {
             panic!("not export")
         };
         assert!(!force && !redact);

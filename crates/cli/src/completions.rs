@@ -48,6 +48,11 @@ mod tests {
                 "doctor",
                 "sessions",
                 "export",
+                "search",
+                "import",
+                "diff",
+                "timeline",
+                "usage",
                 "completions",
                 "print-config",
             ] {

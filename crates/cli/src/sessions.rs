@@ -42,7 +42,8 @@ pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<(
         SessionsCommand::List(arguments) => list::run(&store, &arguments).await,
         SessionsCommand::Show(arguments) => show_one(sources, &store, &arguments).await,
         SessionsCommand::Diff(arguments) => {
-            let (first, second) = (find(&store, &arguments.first).await?, find(&store, &arguments.second).await?);
+            let (first, second) =
+                (find(&store, &arguments.first).await?, find(&store, &arguments.second).await?);
             diff::run(&store, &first, &second).await
         }
         SessionsCommand::Search(arguments) => search::run(sources, store, &arguments).await,

@@ -1,4 +1,5 @@
-//! Writes a session out: JSONL, JSON, Markdown, CSV or HTML, page by page. Reads only; `import` reads JSONL back.
+//! Writes a session out: JSONL, JSON, Markdown, CSV or HTML, page by page. Reads only; `import` reads JSONL
+//! back.
 
 use std::io::Write;
 
@@ -59,7 +60,7 @@ impl Format {
 
 /// Where a session is read from.
 #[derive(Clone, Copy, Debug)]
-pub struct Sources<'a> {
+pub struct ExportSources<'a> {
     pub store: &'a dyn Store,
     pub blobs: &'a dyn Blobs,
 }
@@ -80,7 +81,7 @@ impl From<Format> for ExportStyle {
 
 /// Writes the visible conversation. Holds one page in memory.
 pub async fn export(
-    sources: Sources<'_>,
+    sources: ExportSources<'_>,
     session: &SessionId,
     style: &ExportStyle,
     out: &mut (dyn Write + Send),
@@ -122,7 +123,7 @@ pub async fn export(
 }
 
 struct ExportWriter<'a> {
-    sources: Sources<'a>,
+    sources: ExportSources<'a>,
     format: Format,
     redactor: Option<&'a Redactor>,
     out: &'a mut (dyn Write + Send),

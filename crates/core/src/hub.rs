@@ -346,7 +346,7 @@ impl Hub {
     pub async fn export(&self, id: &SessionId, format: Format) -> Result<String, HubError> {
         let mut text = Vec::new();
         let ports = &self.shared.ports;
-        let sources = export::Sources { store: &*ports.store, blobs: &*ports.blobs };
+        let sources = export::ExportSources { store: &*ports.store, blobs: &*ports.blobs };
         match export::export(sources, id, &ExportStyle::from(format), &mut text).await {
             Ok(()) => String::from_utf8(text).map_err(|error| HubError::Internal(error.to_string())),
             Err(ExportError::UnknownSession(id)) => Err(HubError::UnknownSession(id)),

@@ -1,5 +1,5 @@
-//! Reads a JSONL export back into the store: checked line by line, then stored in one commit. What is damaged is
-//! refused whole.
+//! Reads a JSONL export back into the store: checked line by line, then stored in one commit. What is damaged
+//! is refused whole.
 
 mod archive;
 mod rename;
@@ -23,8 +23,8 @@ pub enum ImportedIds<'a> {
     New(&'a Ids),
 }
 
-/// What becomes of rules, granted directories and the level of approval: they are somebody's word, and a file is
-/// nobody.
+/// What becomes of rules, granted directories and the level of approval: they are somebody's word, and a file
+/// is nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     LeaveOut,

@@ -30,7 +30,7 @@ pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};
 pub use pictures::{FittedPicture, Pictures};
 pub use projects::Projects;
 pub use scratch::Scratch;
-pub use search::{SearchHit, SearchQuery, SessionSearch};
+pub use search::{SearchQuery, SessionHit, SessionSearch};
 pub use snapshots::{FileMover, SnapshotSink};
 pub use store::{Batch, Blobs, Change, Leases, Store, StoreError};
 pub use surroundings::{FoundKnowledge, Surroundings, WorkspaceLook};

@@ -110,7 +110,7 @@ impl Redactor {
     }
 
     /// `/home/somebody` and what is below it, wherever it stands.
-    fn home_paths<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Replacement> + 'a {
+    fn home_paths<'a>(&'a self, text: &'a str) -> impl Iterator<Item = TakenOut> + 'a {
         let known = self.homes.iter().flat_map(move |home| {
             let ends = |at: usize| !text[at..].starts_with(is_name_character);
             let found = text.match_indices(home.as_str()).map(move |(at, _)| at..at + home.len());
@@ -119,11 +119,12 @@ impl Redactor {
         let usual = ["/home/", "/Users/"].into_iter().flat_map(move |parent| {
             text.match_indices(parent).filter_map(move |(at, _)| {
                 let name = at + parent.len();
-                let length: usize = text[name..].chars().take_while(|c| is_name_character(*c)).map(char::len_utf8).sum();
+                let length: usize =
+                    text[name..].chars().take_while(|c| is_name_character(*c)).map(char::len_utf8).sum();
                 (length > 0 && starts_path(text, at)).then(|| at..name + length)
             })
         });
-        known.chain(usual).map(|range| Replacement { range, by: "~" })
+        known.chain(usual).map(|range| TakenOut { range, by: "~" })
     }
 }
 
@@ -138,18 +139,18 @@ fn starts_path(text: &str, at: usize) -> bool {
 
 /// A piece of a text and what comes into its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Replacement {
+struct TakenOut {
     range: Range<usize>,
     by: &'static str,
 }
 
 /// Where two overlap, the first goes on to the end of both.
-fn replaced(text: &str, mut found: Vec<Replacement>) -> String {
+fn replaced(text: &str, mut found: Vec<TakenOut>) -> String {
     if found.is_empty() {
         return text.to_owned();
     }
     found.sort_by_key(|one| (one.range.start, std::cmp::Reverse(one.range.end)));
-    let mut merged: Vec<Replacement> = Vec::with_capacity(found.len());
+    let mut merged: Vec<TakenOut> = Vec::with_capacity(found.len());
     for one in found {
         match merged.last_mut() {
             Some(last) if one.range.start < last.range.end => {

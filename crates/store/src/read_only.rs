@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
-use attache_core::ports::search::{SearchHit, SearchQuery, SessionSearch};
+use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch};
 use attache_core::ports::store::{
     Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord,
     SessionRow, SpanContent, SpanMessages, Store, StoreError, StoreResult,
@@ -16,9 +16,9 @@ use rustix::fs::Access;
 
 use crate::connection::{Connector, Durability, Files};
 use crate::examine::{self, DatabaseTrouble};
+use crate::migrations::{self, SUPPORTED};
 use crate::open::{OpenError, StoreLocation};
 use crate::process_lock::Owners;
-use crate::migrations::{self, SUPPORTED};
 use crate::reads::Reads;
 use crate::search_index::Backlog;
 use crate::usage::{UsageKey, UsageQuery, UsageSum};
@@ -145,7 +145,7 @@ impl Store for ReadOnlyStore {
 }
 
 impl SessionSearch for ReadOnlyStore {
-    fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SearchHit>>> {
+    fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SessionHit>>> {
         self.reads.search(query)
     }
 }

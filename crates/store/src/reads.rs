@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
-use attache_core::ports::search::{SearchHit, SearchQuery};
+use attache_core::ports::search::{SearchQuery, SessionHit};
 use attache_core::ports::store::{
     LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord, SessionRow,
     SpanContent, SpanMessages, StoreResult,
@@ -100,7 +100,7 @@ impl Reads {
         self.readers.read(move |connection| query::read_log(connection, &session, from, max_bytes))
     }
 
-    pub(crate) fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SearchHit>>> {
+    pub(crate) fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SessionHit>>> {
         self.readers.read(move |connection| search::search(connection, &query))
     }
 

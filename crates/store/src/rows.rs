@@ -70,11 +70,8 @@ pub(crate) fn message(row: &Row<'_>) -> Result<MessageRow, Failure> {
 /// `of` lends its ids: a message of many parts keeps one copy of them.
 pub(crate) fn part(row: &Row<'_>, of: &MessageRow) -> Result<PartRow, Failure> {
     let session_id = text(row, 2)?;
-    let session_id = if session_id == of.session_id.as_str() {
-        of.session_id.clone()
-    } else {
-        SessionId::new(session_id)
-    };
+    let session_id =
+        if session_id == of.session_id.as_str() { of.session_id.clone() } else { SessionId::new(session_id) };
     part_of(row, of.id.clone(), session_id)
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::metadata::SessionMeta;
-use attache_core::ports::search::{FoundMessage, SearchHit, SearchQuery, Snippet};
+use attache_core::ports::search::{FoundMessage, SearchQuery, SessionHit, Snippet};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ const OPEN: char = '\u{2}';
 const CLOSE: char = '\u{3}';
 
 /// A document with the words, not yet known to be one that may be shown.
-struct Candidate {
+struct RankedDocument {
     document: i64,
     rank: f64,
 }
@@ -26,12 +26,12 @@ struct Candidate {
 /// One that may.
 struct Found {
     document: i64,
-    hit: SearchHit,
+    hit: SessionHit,
 }
 
 /// Whole words first. Longer ones that begin with them are looked for only if those are not enough: FTS5 reads
 /// every place of every such word, where it reads only the latest places of one word.
-pub(crate) fn search(connection: &mut Connection, query: &SearchQuery) -> Result<Vec<SearchHit>, Failure> {
+pub(crate) fn search(connection: &mut Connection, query: &SearchQuery) -> Result<Vec<SessionHit>, Failure> {
     let transaction = connection.transaction()?;
     let mut found: Vec<Found> = Vec::new();
     for words in [Words::Whole, Words::Beginnings] {
@@ -50,7 +50,7 @@ pub(crate) fn search(connection: &mut Connection, query: &SearchQuery) -> Result
 /// One hit for each.
 type Place = (SessionId, Option<MessageId>);
 
-fn place(hit: &SearchHit) -> Place {
+fn place(hit: &SessionHit) -> Place {
     (hit.session_id.clone(), hit.message.as_ref().map(|message| message.id.clone()))
 }
 
@@ -85,14 +85,18 @@ fn matches(transaction: &Connection, expression: &str, query: &SearchQuery) -> R
     Ok(found)
 }
 
-fn candidates(transaction: &Connection, expression: &str, before: i64) -> Result<Vec<Candidate>, Failure> {
+fn candidates(
+    transaction: &Connection,
+    expression: &str,
+    before: i64,
+) -> Result<Vec<RankedDocument>, Failure> {
     let sql = "SELECT rowid, rank FROM search_text WHERE search_text MATCH ?1 AND rowid < ?2 \
                ORDER BY rowid DESC LIMIT ?3";
     let mut statement = transaction.prepare_cached(sql)?;
     let mut matched = statement.query(params![expression, before, limits::RANKED_AT_ONCE as i64])?;
     let mut candidates = Vec::new();
     while let Some(row) = matched.next()? {
-        candidates.push(Candidate { document: row.get(0)?, rank: row.get(1)? });
+        candidates.push(RankedDocument { document: row.get(0)?, rank: row.get(1)? });
     }
     Ok(candidates)
 }
@@ -101,9 +105,9 @@ fn candidates(transaction: &Connection, expression: &str, before: i64) -> Result
 /// was left out.
 fn shown(
     transaction: &Connection,
-    candidate: &Candidate,
+    candidate: &RankedDocument,
     query: &SearchQuery,
-) -> Result<Option<SearchHit>, Failure> {
+) -> Result<Option<SessionHit>, Failure> {
     let sql = format!(
         "SELECT s.id, s.metadata_json, s.workspace_root, s.updated_at, s.archived_at, \
          m.id, m.role, p.type, m.created_at, m.seq IS NOT NULL AND {} IS NULL \
@@ -124,7 +128,7 @@ fn shown(
         return Ok(None);
     }
     let metadata: SessionMeta = rows::json(rows::text(row, 1)?)?;
-    Ok(Some(SearchHit {
+    Ok(Some(SessionHit {
         session_id: SessionId::new(rows::text(row, 0)?),
         title: metadata.title().map(str::to_owned),
         workspace_root,

@@ -103,8 +103,7 @@ pub(crate) fn index_title(
         (Some(title), Some(id)) => replace_text(transaction, id, title),
         (Some(title), None) => {
             let insert = "INSERT INTO search_documents (session_id) VALUES (?1) RETURNING id";
-            let id =
-                transaction.prepare_cached(insert)?.query_row([session.as_str()], |row| row.get(0))?;
+            let id = transaction.prepare_cached(insert)?.query_row([session.as_str()], |row| row.get(0))?;
             insert_text(transaction, id, title)
         }
         (None, Some(id)) => {

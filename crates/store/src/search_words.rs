@@ -36,7 +36,8 @@ fn word(piece: &str, words: Words) -> Option<String> {
 
 /// `None` where there is nothing that a word is made of: it would match nothing.
 fn quoted(piece: &str) -> Option<String> {
-    let plain: String = piece.chars().map(|character| if character == '\0' { ' ' } else { character }).collect();
+    let plain: String =
+        piece.chars().map(|character| if character == '\0' { ' ' } else { character }).collect();
     plain.chars().any(char::is_alphanumeric).then(|| format!("\"{plain}\""))
 }
 
@@ -53,7 +54,10 @@ mod tests {
         assert_eq!(beginnings("compact me").unwrap(), "\"compact\"* \"me\"");
         assert_eq!(beginnings("say \"hello world\" now").unwrap(), "\"say\"* \"hello world\" \"now\"*");
         assert_eq!(beginnings("an \"open end").unwrap(), "\"an\" \"open end\"");
-        assert_eq!(expression("compact \"hello world\"", Words::Whole).unwrap(), "\"compact\" \"hello world\"");
+        assert_eq!(
+            expression("compact \"hello world\"", Words::Whole).unwrap(),
+            "\"compact\" \"hello world\""
+        );
         assert_eq!(beginnings("snake_case()").unwrap(), "\"snake_case()\"*");
     }
 

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
-use attache_core::ports::search::{SearchHit, SearchQuery, SessionSearch};
+use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch};
 use attache_core::ports::store::{
     Batch, Done, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan,
     SessionQuery, SessionRecord, SessionRow, SpanContent, SpanMessages, Store, StoreResult,
@@ -158,7 +158,7 @@ impl Store for SqliteStore {
 }
 
 impl SessionSearch for SqliteStore {
-    fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SearchHit>>> {
+    fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SessionHit>>> {
         self.inner.reads.search(query)
     }
 }

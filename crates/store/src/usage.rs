@@ -35,9 +35,12 @@ pub struct UsageSum {
     pub totals: UsageTotals,
 }
 
-/// Every answer once, also one that was rewound: it was paid for. A copy keeps the time of what was copied, which
-/// is before the copy itself was made, and does not count again.
-pub(crate) fn usage(connection: &Connection, query: &UsageQuery) -> Result<BTreeMap<UsageKey, UsageSum>, Failure> {
+/// Every answer once, also one that was rewound: it was paid for. A copy keeps the time of what was copied,
+/// which is before the copy itself was made, and does not count again.
+pub(crate) fn usage(
+    connection: &Connection,
+    query: &UsageQuery,
+) -> Result<BTreeMap<UsageKey, UsageSum>, Failure> {
     let mut answers = connection.prepare_cached(
         "SELECT m.created_at, m.metadata_json, s.workspace_root FROM chat_messages m \
          JOIN chat_sessions s ON s.id = m.session_id WHERE m.role = 'assistant' AND m.created_at >= ?1 \

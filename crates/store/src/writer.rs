@@ -17,8 +17,14 @@ use crate::failure::Failure;
 use crate::migrations::APPLICATION_ID;
 use crate::process_lock::ProcessLock;
 use crate::readers::closed;
-use crate::search_index::{self, Backlog, Indexing};
+use crate::search_index::Backlog;
 use crate::{apply, lease, limits};
+
+mod followers;
+mod indexing;
+
+use followers::Followers;
+use indexing::leaves_backlog;
 
 /// What callers put into the queue. The queue has no bound: a caller must never wait here, and each session
 /// bounds what it has under way itself.
@@ -193,42 +199,6 @@ impl StoreWriter {
         follow.into_iter().chain(fold).chain(erase).chain(index).min()
     }
 
-    /// Failing is no harm: what waits is stored, and the next start or search tries again.
-    fn work_on_backlog(&mut self) {
-        self.backlog_pause = limits::BACKLOG_PAUSE;
-        if let Err(failure) = self.index_piece() {
-            tracing::warn!(?failure, "the search index was not brought up to date");
-            self.backlog = Backlog::Empty;
-        }
-    }
-
-    fn index_for(&mut self, answer: oneshot::Sender<StoreResult<Backlog>>) {
-        if answer.send(self.index_piece().map_err(Failure::into_error)).is_err() {
-            tracing::debug!("who asked for the search index left before the answer");
-        }
-    }
-
-    fn index_piece(&mut self) -> Result<Backlog, Failure> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            None => self.connection.insert(self.connector.writer()?),
-        };
-        let found = search_index::backlog(connection)?;
-        self.backlog = found;
-        if found != Backlog::Empty {
-            self.backlog = search_index::work_on(connection, found)?;
-            self.unfolded += 1;
-            self.written_at = Some(Instant::now());
-        }
-        if found == Backlog::ToRemove {
-            self.erased = Erased::NotYet;
-        }
-        if found == Backlog::ToRemove && self.backlog != Backlog::ToRemove {
-            self.erase();
-        }
-        Ok(self.backlog)
-    }
-
     /// A reader may keep the log for a while: then it is tried again when nothing else is to do, and at the
     /// next start the log is new anyway.
     fn erase(&mut self) {
@@ -327,38 +297,6 @@ impl StoreWriter {
             self.connection = None;
         }
     }
-
-    /// Looks at the change counter when it is time to, and wakes who waits for it.
-    fn follow(&mut self) {
-        self.followers.waiting.retain(|follower| !follower.is_closed());
-        if self.followers.waiting.is_empty() || !self.followers.due_in().is_zero() {
-            return;
-        }
-        let counter = self.change_counter();
-        self.followers.looked_at = Some(Instant::now());
-        if counter != self.followers.baseline {
-            self.followers.baseline = counter;
-            self.followers.changed_at = Some(Instant::now());
-        }
-        if self.followers.changed_at.is_some_and(|at| at.elapsed() < limits::FOLLOW_MEMORY) {
-            for follower in self.followers.waiting.drain(..) {
-                if follower.send(()).is_err() {
-                    tracing::trace!("a follower left");
-                }
-            }
-        }
-    }
-
-    /// Changes when another connection has committed. Asked on the writer's own connection, because there our
-    /// own commits don't count. `None` (can't be read) counts as a change like any other value.
-    fn change_counter(&mut self) -> Option<i64> {
-        if self.connection.is_none() {
-            self.connection = self.connector.writer().ok();
-        }
-        let connection = self.connection.as_ref()?;
-        let mut statement = connection.prepare_cached("PRAGMA data_version").ok()?;
-        statement.query_row([], |row| row.get(0)).ok()
-    }
 }
 
 /// Whether this process has committed before.
@@ -370,28 +308,6 @@ enum LogStart {
 enum More {
     MayCome,
     Nothing,
-}
-
-#[derive(Default)]
-struct Followers {
-    waiting: Vec<oneshot::Sender<()>>,
-    /// The change counter when it was last looked at.
-    baseline: Option<i64>,
-    looked_at: Option<Instant>,
-    changed_at: Option<Instant>,
-}
-
-impl Followers {
-    fn add(&mut self, follower: oneshot::Sender<()>) {
-        self.waiting.push(follower);
-    }
-
-    fn due_in(&self) -> Duration {
-        match self.looked_at {
-            Some(at) => limits::FOLLOW_INTERVAL.saturating_sub(at.elapsed()),
-            None => Duration::ZERO,
-        }
-    }
 }
 
 /// Whether each write of a group can be undone alone.
@@ -412,13 +328,6 @@ fn deletes(write: &Write) -> bool {
         Write::Batch { batch, .. } => {
             batch.changes.iter().any(|change| matches!(change, Change::DeleteSession))
         }
-        Write::Lease { .. } => false,
-    }
-}
-
-fn leaves_backlog(write: &Write) -> bool {
-    match write {
-        Write::Batch { batch, .. } => Indexing::of(&batch.changes) == Indexing::Later,
         Write::Lease { .. } => false,
     }
 }

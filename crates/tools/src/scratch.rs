@@ -76,7 +76,8 @@ fn save(directory: &Path, file: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     remove_file(&incoming)?;
     let mut open = OpenOptions::new();
     let written = open.write(true).create_new(true).mode(0o600).open(&incoming);
-    let written = written.and_then(|mut file| file.write_all(bytes)).and_then(|()| std::fs::rename(&incoming, &path));
+    let written =
+        written.and_then(|mut file| file.write_all(bytes)).and_then(|()| std::fs::rename(&incoming, &path));
     if let Err(error) = written {
         remove_file(&incoming)?;
         return Err(error);

@@ -1,5 +1,5 @@
-//! `attache sessions diff`: two sessions turn by turn, what was said, called and used. Reads only; holds one turn
-//! of each.
+//! `attache sessions diff`: two sessions turn by turn, what was said, called and used. Reads only; holds one
+//! turn of each.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::answer;
 use crate::paint::{Colour, Paint};
 
 pub(super) async fn run(store: &dyn Store, first: &SessionId, second: &SessionId) -> Result<()> {
-    let (mut ours, mut theirs) = (Turns::new(store, first), Turns::new(store, second));
+    let (mut ours, mut theirs) = (ComparedTurns::new(store, first), ComparedTurns::new(store, second));
     let paint = Paint::for_answers();
     let (mut number, mut different) = (0, 0);
     loop {
@@ -65,7 +65,7 @@ fn changed(old: &[String], new: &[String]) -> Vec<String> {
 }
 
 /// The turns of one session, each as lines that are the same where the turns are.
-struct Turns<'a> {
+struct ComparedTurns<'a> {
     store: &'a dyn Store,
     session: &'a SessionId,
     after: Option<RowCursor>,
@@ -73,7 +73,7 @@ struct Turns<'a> {
     is_done: bool,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> ComparedTurns<'a> {
     fn new(store: &'a dyn Store, session: &'a SessionId) -> Self {
         Self { store, session, after: None, read: VecDeque::new(), is_done: false }
     }
@@ -145,7 +145,8 @@ fn part_lines(part: &Part) -> Vec<String> {
 
 fn call_lines(tool: &ToolPart) -> Vec<String> {
     let input = tool.input.as_ref().map(value_text).unwrap_or_default();
-    let mut lines = vec![format!("  * {} {}  {}", plain(&tool.tool_name), plain(&input), tool.state.in_words())];
+    let mut lines =
+        vec![format!("  * {} {}  {}", plain(&tool.tool_name), plain(&input), tool.state.in_words())];
     let output = tool.error_text.clone().or_else(|| tool.output.as_ref().map(value_text));
     lines.extend(output.unwrap_or_default().lines().map(|line| format!("    | {}", plain(line))));
     lines

@@ -53,7 +53,7 @@ impl Export<'_> {
     }
 
     async fn write(&self, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
-        let sources = export::Sources { store: self.store, blobs: &self.blobs };
+        let sources = export::ExportSources { store: self.store, blobs: &self.blobs };
         export::export(sources, &self.id, &self.style, out).await
     }
 
@@ -64,7 +64,8 @@ impl Export<'_> {
         let path = match path.metadata() {
             // A pipe or a device (`/dev/stderr`) is written to, not replaced.
             Ok(found) if !found.is_file() => {
-                let mut stream = std::fs::OpenOptions::new().write(true).open(path).with_context(cannot_write)?;
+                let mut stream =
+                    std::fs::OpenOptions::new().write(true).open(path).with_context(cannot_write)?;
                 return told(self.write(&mut stream).await);
             }
             Ok(_) if existing == Existing::Keep => bail!(is_there(path)),

@@ -42,8 +42,7 @@ fn read(path: &Path) -> Result<SessionArchive> {
             Box::new(BufReader::new(file))
         }
     };
-    SessionArchive::read(&mut *input)
-        .with_context(|| format!("nothing was imported from {}", path.display()))
+    SessionArchive::read(&mut *input).with_context(|| format!("nothing was imported from {}", path.display()))
 }
 
 async fn into_store(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use attache_core::calendar;
-use attache_core::ports::search::{SearchHit, SearchQuery, SessionSearch, Snippet};
+use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch, Snippet};
 use attache_store::{ReadOnlyStore, SearchIndex};
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ pub(super) fn nothing(arguments: &SearchArgs) -> Result<()> {
     Ok(())
 }
 
-fn tell(hits: &[SearchHit], arguments: &SearchArgs) -> Result<()> {
+fn tell(hits: &[SessionHit], arguments: &SearchArgs) -> Result<()> {
     if hits.is_empty() {
         return nothing(arguments);
     }
@@ -100,7 +100,7 @@ fn tell(hits: &[SearchHit], arguments: &SearchArgs) -> Result<()> {
     Ok(answer::write_painted(&text)?)
 }
 
-fn as_lines(hit: &SearchHit, paint: Paint) -> String {
+fn as_lines(hit: &SessionHit, paint: Paint) -> String {
     let title = plain(hit.title.as_deref().unwrap_or("(no title)"));
     let role = hit.message.as_ref().map_or("title", |message| message.role.as_str());
     let snippet: String = hit
@@ -135,7 +135,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// For programs: exact values, and the snippet in pieces.
-fn as_json(hit: &SearchHit) -> Value {
+fn as_json(hit: &SessionHit) -> Value {
     let pieces = hit.snippet.iter().map(|piece| match piece {
         Snippet::Plain(text) => json!({ "text": text }),
         Snippet::Hit(text) => json!({ "text": text, "hit": true }),

@@ -59,7 +59,10 @@ async fn a_damaged_file_is_refused_with_its_line_and_makes_nothing() {
     let other = empty_home();
     std::fs::write(&file, text.replacen("\"role\":\"assistant\"", "\"role\":\"nobody\"", 1)).unwrap();
     let told = failure(&other, &["sessions", "import", path]).await;
-    assert!(told.contains("nothing was imported from") && told.contains("line 5: there is no role `nobody`"), "{told}");
+    assert!(
+        told.contains("nothing was imported from") && told.contains("line 5: there is no role `nobody`"),
+        "{told}"
+    );
     assert!(!other.database().exists(), "not even a database");
     std::fs::write(&file, b"\xff\xfe").unwrap();
     assert!(failure(&other, &["sessions", "import", path]).await.contains("line 1: it is not text"));
@@ -72,8 +75,14 @@ async fn an_import_reads_a_pipe() {
     let (home, session) = home_with_a_session().await;
     let text = export(&home, &session).await;
     let other = empty_home();
-    let mut child = other.command().args(["sessions", "import", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped())
-        .stderr(Stdio::null()).spawn().unwrap();
+    let mut child = other
+        .command()
+        .args(["sessions", "import", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
     let output = child.wait_with_output().await.unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains(&session));
@@ -91,7 +100,11 @@ async fn an_import_that_is_killed_leaves_all_or_nothing() {
     for nth in 0..2_000 {
         let part = lines[last].replacen("\"id\":\"prt_", &format!("\"id\":\"prt_{nth}_"), 1);
         let index: i64 = part.split("\"index\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
-        lines.push(part.replacen(&format!("\"index\":{index}"), &format!("\"index\":{}", index + 1 + nth), 1));
+        lines.push(part.replacen(
+            &format!("\"index\":{index}"),
+            &format!("\"index\":{}", index + 1 + nth),
+            1,
+        ));
     }
     let parts: usize = end.split("\"parts\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
     lines.push(end.replace(&format!("\"parts\":{parts}"), &format!("\"parts\":{}", parts + 2_000)));
@@ -105,8 +118,13 @@ async fn an_import_that_is_killed_leaves_all_or_nothing() {
     let (mut whole, mut nothing) = (0, 0);
     for round in 0..40_u32 {
         let other = empty_home();
-        let mut child = other.command().args(["sessions", "import", path]).stdout(Stdio::null())
-            .stderr(Stdio::null()).spawn().unwrap();
+        let mut child = other
+            .command()
+            .args(["sessions", "import", path])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         tokio::time::sleep(takes * round / 26).await;
         if child.try_wait().unwrap().is_none() {
             child.kill().await.unwrap();

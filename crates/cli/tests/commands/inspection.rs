@@ -38,7 +38,10 @@ async fn usage_is_summed_up_by_day_model_and_workspace_and_copies_count_once() {
     assert_eq!(rows.len(), 1, "{by_model}");
     assert_eq!((&rows[0]["model"], &rows[0]["answers"]), (&"script/priced".into(), &3.into()));
     let tokens = &rows[0]["tokens"];
-    assert_eq!((&tokens["input"], &tokens["reasoning"], &tokens["cacheWrite"]), (&3000.into(), &90.into(), &15.into()));
+    assert_eq!(
+        (&tokens["input"], &tokens["reasoning"], &tokens["cacheWrite"]),
+        (&3000.into(), &90.into(), &15.into())
+    );
     assert!(rows[0]["costUsd"].as_f64().unwrap() > 0.017, "{by_model}");
     let by_place = used(&home, &["--by", "workspace"]).await;
     assert_eq!(by_place[0]["workspace"], home.workspace().to_str().unwrap());
@@ -46,8 +49,10 @@ async fn usage_is_summed_up_by_day_model_and_workspace_and_copies_count_once() {
 
     // A day is that of the user, not of Greenwich.
     database::connect(&home)
-        .execute_batch("UPDATE chat_messages SET created_at = 1774738800000 WHERE role = 'assistant'; \
-                        UPDATE chat_sessions SET created_at = 1")
+        .execute_batch(
+            "UPDATE chat_messages SET created_at = 1774738800000 WHERE role = 'assistant'; \
+                        UPDATE chat_sessions SET created_at = 1",
+        )
         .unwrap();
     assert_eq!(used(&home, &[]).await[0]["day"], "2026-03-28");
     let berlin = home.with_variable("TZ", "Europe/Berlin");
@@ -116,7 +121,10 @@ async fn a_diff_names_the_turns_that_differ() {
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("turn 3\n+ user\n+   Say more\n"), "{text}");
-    assert!(text.contains("+   1000 input, 200 output, 30 reasoning, 40 cache read, 5 cache write"), "{text}");
+    assert!(
+        text.contains("+   1000 input, 200 output, 30 reasoning, 40 cache read, 5 cache write"),
+        "{text}"
+    );
     assert_eq!(String::from_utf8_lossy(&output.stderr), "2 of 3 turns are the same\n");
     let output = run(&home, &["sessions", "diff", &copy, &copy]).await;
     assert_eq!((output.stdout.len(), output.status.code()), (0, Some(0)));

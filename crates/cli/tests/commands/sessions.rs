@@ -266,7 +266,9 @@ async fn an_export_goes_to_a_file_and_an_unknown_session_leaves_the_file_alone()
     assert_eq!(answer(&home, &["sessions", "export", &session, "--format", "md", "-o", path]).await, "");
     let written = std::fs::read_to_string(&file).unwrap();
     assert_eq!(written, answer(&home, &["sessions", "export", &session, "--format", "md"]).await);
-    for (name, format) in [("by.md", "md"), ("by.JSON", "json"), ("by.csv", "csv"), ("by.html", "html"), ("by", "jsonl")] {
+    for (name, format) in
+        [("by.md", "md"), ("by.JSON", "json"), ("by.csv", "csv"), ("by.html", "html"), ("by", "jsonl")]
+    {
         let file = home.workspace().join(name);
         answer(&home, &["sessions", "export", &session, "-o", file.to_str().unwrap()]).await;
         let expected = answer(&home, &["sessions", "export", &session, "--format", format]).await;

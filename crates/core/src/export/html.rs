@@ -102,7 +102,9 @@ pub(super) fn part(out: &mut dyn Write, part: &Part) -> io::Result<()> {
 fn file(out: &mut dyn Write, url: &str, media_type: &str, name: &str) -> io::Result<()> {
     match picture(url) {
         Some(source) => writeln!(out, "<p><img src=\"{source}\" alt=\"{}\"></p>", escaped(name)),
-        None => writeln!(out, "<p class=\"note\">Attachment: {} ({})</p>", escaped(name), escaped(media_type)),
+        None => {
+            writeln!(out, "<p class=\"note\">Attachment: {} ({})</p>", escaped(name), escaped(media_type))
+        }
     }
 }
 

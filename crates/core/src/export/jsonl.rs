@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::lines::{
     BlobLine, EndLine, LineKind, MessageLine, PartLine, SessionLine, SystemPromptLine, VERSION, WrittenLine,
 };
-use super::{ExportError, Sources};
+use super::{ExportError, ExportSources};
 use crate::journal::replay::parts_of;
 use crate::ports::store::{MessageRow, PartRow, SessionRow, StoreError};
 use crate::prompt::shelf::{self, BLOB_SCHEME};
@@ -34,7 +34,7 @@ pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> Result<(), ExportE
 impl JsonlState {
     pub(super) async fn message(
         &mut self,
-        sources: Sources<'_>,
+        sources: ExportSources<'_>,
         redactor: Option<&Redactor>,
         out: &mut (dyn Write + Send),
         row: &MessageRow,
@@ -54,7 +54,7 @@ impl JsonlState {
 
     pub(super) async fn part(
         &mut self,
-        sources: Sources<'_>,
+        sources: ExportSources<'_>,
         redactor: Option<&Redactor>,
         out: &mut (dyn Write + Send),
         row: &PartRow,
@@ -72,7 +72,7 @@ impl JsonlState {
 
     async fn blobs_of(
         &mut self,
-        sources: Sources<'_>,
+        sources: ExportSources<'_>,
         out: &mut (dyn Write + Send),
         row: &PartRow,
     ) -> Result<(), ExportError> {

@@ -37,7 +37,9 @@ pub struct SessionArchive {
 pub enum ArchiveError {
     #[error("line {line}: {what}")]
     Damaged { line: usize, what: String },
-    #[error("line {line}: version {found} of the format is not known (this attache reads version {VERSION}); use a newer attache")]
+    #[error(
+        "line {line}: version {found} of the format is not known (this attache reads version {VERSION}); use a newer attache"
+    )]
     Version { line: usize, found: u64 },
     #[error("the file can't be read: {0}")]
     Io(#[from] std::io::Error),
@@ -58,7 +60,7 @@ struct ReadLine<'a> {
 impl SessionArchive {
     /// Reads to the end; the first thing that is wrong is told with its line.
     pub fn read(input: &mut dyn BufRead) -> Result<Self, ArchiveError> {
-        let mut reading = Reading::default();
+        let mut reading = ArchiveReader::default();
         let (mut line, mut bytes) = (0, 0);
         let mut text = String::new();
         loop {
@@ -114,7 +116,7 @@ impl From<&str> for LineTrouble {
 
 /// What was read so far.
 #[derive(Default)]
-struct Reading {
+struct ArchiveReader {
     session: Option<SessionRow>,
     rows: Vec<Change>,
     counts: EndLine,
@@ -129,7 +131,7 @@ struct Reading {
     is_ended: bool,
 }
 
-impl Reading {
+impl ArchiveReader {
     fn line(&mut self, text: &str) -> Result<(), LineTrouble> {
         if self.is_ended {
             return Err("something follows the end of the session".into());

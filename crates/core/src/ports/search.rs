@@ -20,7 +20,7 @@ pub struct SearchQuery {
 
 /// A message, or the title of a session, in which the words were found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SearchHit {
+pub struct SessionHit {
     pub session_id: SessionId,
     pub title: Option<String>,
     pub workspace_root: PathBuf,
@@ -50,5 +50,5 @@ pub enum Snippet {
 
 pub trait SessionSearch: Send + Sync + Debug {
     /// The best hits, best first, newer ones before older ones of the same rank; at most one for a message.
-    fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SearchHit>>>;
+    fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SessionHit>>>;
 }

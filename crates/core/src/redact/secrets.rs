@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::assignments::{names_secret, value_of};
 use super::shapes::is_key;
-use super::{REDACTED, Replacement};
+use super::{REDACTED, TakenOut};
 
-pub(super) fn find(text: &str) -> Vec<Replacement> {
+pub(super) fn find(text: &str) -> Vec<TakenOut> {
     let mut found: Vec<Range<usize>> = private_keys(text);
     found.extend(credentials_in_addresses(text));
     let mut bearer_ends = None;
@@ -23,7 +23,7 @@ pub(super) fn find(text: &str) -> Vec<Replacement> {
         let is_bearer = token.eq_ignore_ascii_case("bearer") || token.eq_ignore_ascii_case("basic");
         bearer_ends = is_bearer.then_some(word.end + 1);
     }
-    found.into_iter().map(|range| Replacement { range, by: REDACTED }).collect()
+    found.into_iter().map(|range| TakenOut { range, by: REDACTED }).collect()
 }
 
 /// Runs of the characters that names and tokens are made of.

@@ -1,17 +1,17 @@
 //! Keys and tokens that are known by how they begin. Data, with the one function that compares.
 
 /// A beginning, and how many characters of a token must follow it.
-struct Shape {
+struct KeyShape {
     begins: &'static str,
     tail: usize,
 }
 
-const fn shape(begins: &'static str, tail: usize) -> Shape {
-    Shape { begins, tail }
+const fn shape(begins: &'static str, tail: usize) -> KeyShape {
+    KeyShape { begins, tail }
 }
 
 /// Longer than any word that begins the same, shorter than what is given out today.
-const SHAPES: &[Shape] = &[
+const SHAPES: &[KeyShape] = &[
     shape("sk-", 16),
     shape("sk_live_", 10),
     shape("sk_test_", 10),
@@ -71,7 +71,9 @@ const SHAPES: &[Shape] = &[
 pub(super) fn is_key(token: &str) -> bool {
     let known = SHAPES.iter().any(|shape| {
         let tail = token.strip_prefix(shape.begins);
-        tail.is_some_and(|tail| tail.len() >= shape.tail && tail.bytes().any(|byte| byte.is_ascii_alphanumeric()))
+        tail.is_some_and(|tail| {
+            tail.len() >= shape.tail && tail.bytes().any(|byte| byte.is_ascii_alphanumeric())
+        })
     });
     known && has_mixture(token)
 }

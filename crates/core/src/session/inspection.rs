@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::Session;
-use crate::export::{self, ExportError, ExportStyle, Format, Sources};
+use crate::export::{self, ExportError, ExportSources, ExportStyle, Format};
 use crate::hub::HubError;
 use crate::limits::EXPORTED_BYTES;
 
@@ -42,7 +42,7 @@ pub(crate) async fn export(session: &mut Session, wanted: &str) -> Result<String
         return Ok(format!("There is no place for a file here; {by_hand}."));
     };
     let mut text = BoundedText::default();
-    let sources = Sources { store: &*ports.store, blobs: &*ports.blobs };
+    let sources = ExportSources { store: &*ports.store, blobs: &*ports.blobs };
     match export::export(sources, &id, &ExportStyle::from(format), &mut text).await {
         Ok(()) => {}
         Err(ExportError::Write(_)) => {

@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache_core::export::{ExportStyle, Format, Sources, export};
+use attache_core::export::{ExportSources, ExportStyle, Format, export};
 use attache_core::ids::{Ids, MessageId, PartId, SessionId};
-use attache_core::import::{ArchiveError, Authority, ImportError, Imported, ImportedIds, SessionArchive, import};
+use attache_core::import::{
+    ArchiveError, Authority, ImportError, Imported, ImportedIds, SessionArchive, import,
+};
 use attache_core::part::{Part, Role};
 use attache_core::ports::store::{
     Batch, Blobs, Change, MessageRow, ModelRef, PartRow, SessionRow, Store, UsageTotals,
@@ -27,7 +29,7 @@ fn empty_store() -> (Arc<Mutex<Disk>>, MemoryStore) {
 
 async fn written(store: &MemoryStore, session: &SessionId, style: &ExportStyle) -> String {
     let mut out = Vec::new();
-    export(Sources { store, blobs: store }, session, style, &mut out).await.unwrap();
+    export(ExportSources { store, blobs: store }, session, style, &mut out).await.unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -52,7 +54,8 @@ fn rows(disk: &Mutex<Disk>) -> (usize, usize, usize) {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_was_lived_comes_back_as_it_was() {
-    let script = "on *\n reasoning \"hm\"\n text \"I look\"\n call look {\"path\":\"a\"}\n ---\n text \"Done.\"";
+    let script =
+        "on *\n reasoning \"hm\"\n text \"I look\"\n call look {\"path\":\"a\"}\n ---\n text \"Done.\"";
     let world = World::new(script);
     let (process, session) = world.session().await;
     say(&session, "go").await;
@@ -88,7 +91,8 @@ async fn rich(store: &MemoryStore, texts: &[String], cost: f64) -> SessionId {
     };
     let mut changes = vec![Change::CreateSession(Box::new(session))];
     for (nth, text) in texts.iter().enumerate() {
-        let (message, role) = (MessageId::new(format!("msg_{nth:026}")), [Role::User, Role::Assistant][nth % 2]);
+        let (message, role) =
+            (MessageId::new(format!("msg_{nth:026}")), [Role::User, Role::Assistant][nth % 2]);
         let prompt = format!("prompt {}", nth % 3);
         let metadata = json!({"system_prompt_digest": digest(prompt.as_bytes()), "cost_usd": cost});
         changes.push(Change::PutSystemPrompt { digest: digest(prompt.as_bytes()), body: prompt });
@@ -222,14 +226,30 @@ fn what_is_wrong_is_said_with_its_line() {
         let told = |text: &str| read(text).unwrap_err().to_string();
         assert_eq!(told(""), "line 1: the file is empty");
         assert!(told("# Title\n").starts_with("line 1: it can't be read: expected value"));
-        assert!(told(&out.replacen("\"version\":1", "\"version\":2", 1)).starts_with("line 1: version 2 of the format"));
+        assert!(
+            told(&out.replacen("\"version\":1", "\"version\":2", 1))
+                .starts_with("line 1: version 2 of the format")
+        );
         assert!(told(&out.replacen("\"version\":1,", "", 1)).contains("it names no version"));
-        assert!(told(&out.replace("\"type\":\"part\"", "\"type\":\"pert\"")).starts_with("line 4: there is no type `pert`"));
-        assert!(told(&out.replace("prompt 0", "prompt X")).starts_with("line 2: the system prompt is not what"));
-        assert!(told(&out.replace("\"role\":\"user\"", "\"role\":\"boss\"")).contains("there is no role `boss`"));
+        assert!(
+            told(&out.replace("\"type\":\"part\"", "\"type\":\"pert\""))
+                .starts_with("line 4: there is no type `pert`")
+        );
+        assert!(
+            told(&out.replace("prompt 0", "prompt X")).starts_with("line 2: the system prompt is not what")
+        );
+        assert!(
+            told(&out.replace("\"role\":\"user\"", "\"role\":\"boss\"")).contains("there is no role `boss`")
+        );
         assert!(told(&out.replace("BwcH", "AwcH")).contains("the attachment is not what its digest says"));
-        assert!(told(&out.replace("\"type\":\"tool-bash\",\"data\"", "\"type\":\"text\",\"data\"")).contains("of another kind"));
-        assert!(told(&out.replace("\"agent\"", "\"agnt\"")).starts_with("line 1: it can't be read: unknown field `agnt`"));
+        assert!(
+            told(&out.replace("\"type\":\"tool-bash\",\"data\"", "\"type\":\"text\",\"data\""))
+                .contains("of another kind")
+        );
+        assert!(
+            told(&out.replace("\"agent\"", "\"agnt\""))
+                .starts_with("line 1: it can't be read: unknown field `agnt`")
+        );
         assert!(told(&format!("{out}{out}")).contains("something follows the end"));
         assert!(told(out.trim_end().rsplit_once('\n').unwrap().0).contains("it was cut off"));
         assert_eq!(rows(&disk), before);
@@ -243,7 +263,8 @@ fn rules_and_grants_of_a_file_count_only_if_the_user_says_so() {
         let id = rich(&from, &["a".into()], 0.5).await;
         let out = jsonl(&from, &id).await;
         let (_, to) = empty_store();
-        let told = import(read(&out).unwrap(), ImportedIds::Same, Authority::LeaveOut, &to, &to).await.unwrap();
+        let told =
+            import(read(&out).unwrap(), ImportedIds::Same, Authority::LeaveOut, &to, &to).await.unwrap();
         assert_eq!(told.left_out, 4, "a rule, two directories, a level");
         let row = to.session(&id).await.unwrap().unwrap().row;
         assert_eq!((row.permissions, row.metadata.approval()), (json!([]), None));

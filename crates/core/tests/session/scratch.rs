@@ -11,7 +11,7 @@ use attache_core::limits::SCRATCH_GRACE;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::scratch::{Scratch, ScratchDirectory};
 
-use super::world::{World, answer, pause, prompt};
+use super::world::{World, answer, pause, prompt, say, text_of};
 
 /// Directories that are only names, each with when it was touched.
 #[derive(Debug, Default)]

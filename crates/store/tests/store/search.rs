@@ -4,7 +4,7 @@ use std::fs;
 
 use attache_core::ids::MessageId;
 use attache_core::metadata::{MessageMeta, SessionMeta};
-use attache_core::ports::search::{SearchHit, SearchQuery, SessionSearch, Snippet};
+use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch, Snippet};
 use attache_core::ports::store::{Change, SessionPatch, Store};
 use attache_store::{Durability, ReadOnlyStore, SearchIndex, SqliteStore};
 use serde_json::{Value, json};
@@ -15,14 +15,15 @@ fn query(words: &str) -> SearchQuery {
     SearchQuery { words: words.into(), workspace_root: None, include_archived: false, limit: 20 }
 }
 
-async fn found(store: &impl SessionSearch, words: &str) -> Vec<SearchHit> {
+async fn found(store: &impl SessionSearch, words: &str) -> Vec<SessionHit> {
     store.search(query(words)).await.unwrap()
 }
 
 /// The messages with these words, without the prefix of their ids.
 async fn messages(store: &impl SessionSearch, words: &str) -> Vec<String> {
     let hits = found(store, words).await;
-    let name = |hit: &SearchHit| hit.message.as_ref().map_or("title", |found| &found.id.as_str()[4..]).to_owned();
+    let name =
+        |hit: &SessionHit| hit.message.as_ref().map_or("title", |found| &found.id.as_str()[4..]).to_owned();
     hits.iter().map(name).collect()
 }
 
@@ -47,10 +48,8 @@ async fn conversation(store: &SqliteStore, name: &str, texts: &[&str]) -> attach
     let epoch = create(store, name).await;
     for (nth, text) in texts.iter().enumerate() {
         let id = format!("{name}{nth}");
-        let changes = vec![
-            Change::InsertMessage(message(name, &id, Some(nth as i64 + 1))),
-            said(name, &id, 0, text),
-        ];
+        let changes =
+            vec![Change::InsertMessage(message(name, &id, Some(nth as i64 + 1))), said(name, &id, 0, text)];
         fenced(store, name, epoch, changes).await.unwrap();
     }
     epoch
@@ -77,7 +76,9 @@ async fn no_question_is_an_error() {
     let home = Home::new();
     let store = home.open();
     conversation(&store, "a", &["AND OR NOT near(a b) body : ^ x*"]).await;
-    for words in ["\"", "AND", "a OR", "NEAR(", "body:", "-", "*", "^x", "(", "{a b}:c", "\0", "'", "a\0b", "+a"] {
+    for words in
+        ["\"", "AND", "a OR", "NEAR(", "body:", "-", "*", "^x", "(", "{a b}:c", "\0", "'", "a\0b", "+a"]
+    {
         found(&store, words).await;
     }
     assert_eq!(messages(&store, "near(a b)").await, ["a0"]);
@@ -94,11 +95,8 @@ async fn a_hit_says_where_it_is_and_shows_the_words_marked() {
     assert_eq!((hit.session_id.as_str(), hit.title.as_deref()), ("ses_a", Some("A walk")));
     let message = hit.message.as_ref().unwrap();
     assert_eq!((message.id.clone(), message.kind.as_str()), (MessageId::new("msg_a0"), "text"));
-    let marked = [
-        Snippet::Plain("one two\n".into()),
-        Snippet::Hit("three".into()),
-        Snippet::Plain(" four".into()),
-    ];
+    let marked =
+        [Snippet::Plain("one two\n".into()), Snippet::Hit("three".into()), Snippet::Plain(" four".into())];
     assert_eq!(hit.snippet, marked);
 }
 

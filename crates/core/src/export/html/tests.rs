@@ -46,12 +46,18 @@ fn what_others_wrote_is_text_wherever_it_stands() {
 
 #[test]
 fn only_addresses_of_the_web_are_links_and_only_pictures_are_pictures() {
-    assert!(link("https://example.org/?a=1&b=2", "x").starts_with("<a href=\"https://example.org/?a=1&amp;b=2\""));
-    for url in ["javascript:alert(1)", " https://x", "data:text/html,x", "https:evil", "http://a\nb", "/etc", ""] {
+    assert!(
+        link("https://example.org/?a=1&b=2", "x").starts_with("<a href=\"https://example.org/?a=1&amp;b=2\"")
+    );
+    for url in
+        ["javascript:alert(1)", " https://x", "data:text/html,x", "https:evil", "http://a\nb", "/etc", ""]
+    {
         assert!(!link(url, "x").contains("<a "), "{url}");
     }
     assert!(picture("data:image/png;base64,iVBORw0=").is_some());
-    for url in ["data:image/svg+xml;base64,AAAA", "data:image/png;base64,A\"", "data:text/html;base64,AAAA", "x"] {
+    for url in
+        ["data:image/svg+xml;base64,AAAA", "data:image/png;base64,A\"", "data:text/html;base64,AAAA", "x"]
+    {
         assert_eq!(picture(url), None, "{url}");
     }
 }
