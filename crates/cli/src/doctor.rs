@@ -86,7 +86,8 @@ fn tell(findings: &[Finding]) -> Result<ExitCode> {
             FindingLevel::Warn => "warn",
             FindingLevel::Fail => "FAIL",
         };
-        writeln!(text, "{level:<4}  {:<13}  {}", finding.subject, finding.text)?;
+        let found = finding.text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        writeln!(text, "{level:<4}  {:<13}  {found}", finding.subject)?;
         for line in finding.next.lines() {
             writeln!(text, "{:21}→ {line}", "")?;
         }

@@ -71,7 +71,7 @@ pub(crate) fn start(
         Some(directives) => EnvFilter::try_new(directives).map_err(|error| {
             anyhow::anyhow!("environment ATTACHE_LOG: {error}; give a level such as `debug`")
         })?,
-        None => EnvFilter::new(level(verbosity)),
+        None => EnvFilter::new(level(&destination, verbosity)),
     };
     let (output, warning) = open(&destination);
     let (queue, mut logging) = queue(output)?;
@@ -84,16 +84,21 @@ pub(crate) fn start(
         .try_init()
         .map_err(|error| anyhow::anyhow!("logging can't start: {error}"))?;
     // The usual hook writes to stderr directly and would block behind a reader that stalls.
-    std::panic::set_hook(Box::new(|panic| tracing::error!("panic: {panic}")));
+    std::panic::set_hook(Box::new(|panic| tracing::error!(target: PANIC, "panic: {panic}")));
     Ok(logging)
 }
 
-fn level(verbosity: u8) -> &'static str {
-    match verbosity {
-        0 => "warn",
-        1 => "info",
-        2 => "debug",
-        _ => "trace",
+/// What a panic is logged as.
+const PANIC: &str = "panic";
+
+/// A person who types a command is told what matters in sentences, by the command; the log is for `-v`.
+fn level(destination: &Destination, verbosity: u8) -> &'static str {
+    match (verbosity, destination) {
+        (0, Destination::Stderr) => "off,panic=error",
+        (0, Destination::Directory(_)) => "warn",
+        (1, _) => "info",
+        (2, _) => "debug",
+        (_, _) => "trace",
     }
 }
 

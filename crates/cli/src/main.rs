@@ -19,6 +19,7 @@ mod catalogue;
 mod completions;
 mod config;
 mod credentials;
+mod damage;
 mod demo;
 mod dirs;
 mod doctor;
@@ -108,10 +109,24 @@ fn run(args: &Args) -> Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
     let code = runtime.block_on(command(args, &sources));
+    if args.acp().is_none() {
+        tell_troubles(args, &sources);
+    }
     // A read of stdin that never ends must not keep the process.
     runtime.shutdown_background();
     drop(logging);
     code
+}
+
+/// What worked less well than asked for, in a sentence each. An editor is told with the next session.
+fn tell_troubles(args: &Args, sources: &Sources) {
+    // Its findings say the same, with what to do.
+    if matches!(args.command, Some(CliCommand::Doctor(_))) {
+        return;
+    }
+    for trouble in sources.troubles.take() {
+        answer::note(&format!("attache: {}: {}", trouble.title, trouble.description));
+    }
 }
 
 async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {

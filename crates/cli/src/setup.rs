@@ -16,13 +16,14 @@ use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Containment, HostContainment};
 use attache_models::Http;
 use attache_sandbox::LazySandbox;
-use attache_store::{FileBlobs, ReadOnlyStore, SqliteStore, StoreLocation};
+use attache_store::{FileBlobs, ReadOnlyStore, SetAside, SqliteStore, StoreLocation};
 use attache_tools::{Equipment, FileTurns, MachineSurroundings, ScratchDirectories, SnapshotMover};
 use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment};
 use crate::credentials::Credentials;
+use crate::damage::{DAMAGED, what_became_of};
 use crate::dirs::Dirs;
 use crate::projects::HostProjects;
 use crate::providers::{LiveProviders, Opener};
@@ -104,13 +105,12 @@ impl Setup {
         let providers = sources.live()?;
         let web_search = crate::web_search::endpoint(sources)?;
         dirs.create()?;
-        let (store, set_aside) = open_store(config, dirs)?;
-        if let Some(path) = &set_aside {
-            let where_it_is = format!("attache moved it to {} and made a new one", path.display());
-            crate::answer::note(&format!("attache: {SET_ASIDE}: {where_it_is}"));
-            sources.troubles.report(SET_ASIDE, where_it_is);
+        let (store, set_aside) = open_store(sources)?;
+        if let Some(set_aside) = &set_aside {
+            crate::answer::note(&format!("attache: {DAMAGED}: {}", what_became_of(set_aside)));
         }
-        let files_of_ours = [trace, set_aside.as_deref()].into_iter().flatten();
+        let moved_to = set_aside.as_ref().map(|set_aside| set_aside.path.as_path());
+        let files_of_ours = [trace, moved_to].into_iter().flatten();
         let guarded = crate::guarded::guarded(config, dirs, files_of_ours);
         // Named as it really is: what sessions keep there is told apart from what is hidden around it.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
@@ -176,12 +176,13 @@ fn containment(sources: &Sources, sandbox: &LazySandbox) -> HostContainment {
     }
 }
 
-/// What a user is told of a database that was damaged.
-const SET_ASIDE: &str = "The session database was damaged";
-
-/// Opens the session database of this configuration, and says where a damaged one was moved.
-pub(crate) fn open_store(config: &Config, dirs: &Dirs) -> Result<(SqliteStore, Option<PathBuf>)> {
+/// Opens the session database of this configuration, and reports a damaged one.
+pub(crate) fn open_store(sources: &Sources) -> Result<(SqliteStore, Option<SetAside>)> {
+    let (config, dirs) = (&sources.config, &sources.dirs);
     let opened = SqliteStore::open(&store_location(config, dirs), durability(config))?;
+    if let Some(set_aside) = &opened.set_aside {
+        sources.troubles.report(DAMAGED, what_became_of(set_aside));
+    }
     Ok((opened.store, opened.set_aside))
 }
 

@@ -1,4 +1,4 @@
-//! Looks at a database thoroughly without changing it: for a user who asks whether it is well.
+//! Looks at a database thoroughly without changing it, for a user who asks whether it is well.
 
 use std::path::Path;
 
@@ -28,32 +28,33 @@ pub enum Diagnosis {
     Unusable(String),
 }
 
-/// Takes as long as the file is large. Sets nothing aside and migrates nothing.
+/// Takes as long as the file is large. Sets nothing aside and migrates nothing; but a start does not look at all of
+/// a large file, so damage is noted for the next one.
 pub fn diagnose(database: &Path) -> Diagnosis {
     match database.metadata() {
         Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Diagnosis::Absent,
         Err(error) => return Diagnosis::Unusable(error.to_string()),
     }
-    match look(database) {
+    let connector = Connector::new(database.to_owned(), Durability::Normal);
+    match look(&connector) {
         Ok(sound) => sound,
         Err(DatabaseTrouble::Newer { found }) => Diagnosis::Newer { found, supported: SUPPORTED },
         Err(DatabaseTrouble::Foreign(reason)) => Diagnosis::Foreign(reason),
-        Err(DatabaseTrouble::Damaged(reason)) => Diagnosis::Damaged(reason),
+        Err(DatabaseTrouble::Damaged(reason)) => {
+            examine::suspect(&connector, &reason);
+            Diagnosis::Damaged(reason)
+        }
         Err(DatabaseTrouble::Unusable(reason)) => Diagnosis::Unusable(reason),
     }
 }
 
-fn look(database: &Path) -> Result<Diagnosis, DatabaseTrouble> {
-    let connector = Connector::new(database.to_owned(), Durability::Normal);
-    let connection = examine::look(&connector)?;
-    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if verdict != "ok" {
-        return Err(DatabaseTrouble::Damaged(verdict));
-    }
+fn look(connector: &Connector) -> Result<Diagnosis, DatabaseTrouble> {
+    let connection = examine::look(connector)?;
+    examine::every_page(&connection)?;
     let schema = migrations::version(&connection)?;
     // Takes the place of a writer and gives it back: whoever can do that can write.
     connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
-    let bytes = database.metadata()?.len();
+    let bytes = connector.path.metadata()?.len();
     Ok(Diagnosis::Sound { bytes, schema })
 }

@@ -7,8 +7,9 @@
 //! end is no reason to look closer: write-ahead logging exists so that a killed process can't damage the file,
 //! and checking would slow down just the restart after a crash.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -168,15 +169,14 @@ pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<
         |row| row.get(0),
     )?;
     if suspected || u64::try_from(bytes).unwrap_or(u64::MAX) <= limits::FULL_CHECK_BYTES {
-        let mut verdict = quick_check(connection)?;
-        if verdict.contains(SEARCH_INDEX) {
+        match every_page(connection) {
             // It is made from rows that are there: no reason to lose those.
-            tracing::warn!(reason = verdict, "the search index is made anew");
-            connection.execute_batch("INSERT INTO search_text (search_text) VALUES ('rebuild')")?;
-            verdict = quick_check(connection)?;
-        }
-        if verdict != "ok" {
-            return Err(DatabaseTrouble::Damaged(verdict));
+            Err(DatabaseTrouble::Damaged(verdict)) if verdict.contains(SEARCH_INDEX) => {
+                tracing::warn!(reason = verdict, "the search index is made anew");
+                connection.execute_batch("INSERT INTO search_text (search_text) VALUES ('rebuild')")?;
+                every_page(connection)?;
+            }
+            judged => judged?,
         }
     } else {
         roots(connection)?;
@@ -190,8 +190,14 @@ pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<
 /// In whatever SQLite finds wrong with the index.
 const SEARCH_INDEX: &str = "search_text";
 
-fn quick_check(connection: &Connection) -> rusqlite::Result<String> {
-    connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+/// Reads the whole file.
+pub(crate) fn every_page(connection: &Connection) -> Result<(), DatabaseTrouble> {
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    match verdict.as_str() {
+        "ok" => Ok(()),
+        // The first line names the database, which is the only one.
+        found => Err(DatabaseTrouble::Damaged(found.lines().last().unwrap_or(found).to_owned())),
+    }
 }
 
 /// Every tree must at least have a beginning.
@@ -206,35 +212,57 @@ fn roots(connection: &Connection) -> Result<(), DatabaseTrouble> {
 
 const SUSPECT: &str = "-suspect";
 
-/// Notes that damage was met while the database was in use.
+/// Part of the name of a database that was set aside.
+const DAMAGED: &str = ".damaged-";
+
+/// Notes that damage was met: the next start looks at every page.
 pub(crate) fn suspect(connector: &Connector, reason: &str) {
     tracing::error!(database = %connector.path.display(), reason, "the session database is damaged");
+    // One that was set aside is only read, and never by a start.
+    let is_set_aside =
+        connector.path.file_name().is_some_and(|name| name.to_string_lossy().contains(DAMAGED));
+    if is_set_aside {
+        return;
+    }
     let marker = connector.beside(SUSPECT);
-    if let Err(error) = fs::write(&marker, reason) {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&marker);
+    if let Err(error) = file.and_then(|mut file| file.write_all(reason.as_bytes())) {
         tracing::warn!(path = %marker.display(), %error, "can't ask the next start for a complete check");
     }
 }
 
-/// Moves the file and its companions away and gives back the new name. The companions go first: a write-ahead
-/// log that stayed behind would be played into the fresh database.
-pub(crate) fn set_aside(connector: &Connector) -> Result<PathBuf, DatabaseTrouble> {
+/// Moves the file and its companions away, gives back the new name and puts the replacement in its place. The
+/// companions go first: a write-ahead log that stayed behind would be played into the other database.
+pub(crate) fn set_aside(
+    connector: &Connector,
+    replacement: Option<&Path>,
+) -> Result<PathBuf, DatabaseTrouble> {
     let stamp: String =
         Connection::open_in_memory()?
             .query_row("SELECT strftime('%Y%m%dT%H%M%SZ', 'now')", [], |row| row.get(0))?;
-    let mut target = connector.beside(&format!(".damaged-{stamp}"));
+    let mut target = connector.beside(&format!("{DAMAGED}{stamp}"));
     let mut number = 1;
     while target.exists() {
         number += 1;
-        target = connector.beside(&format!(".damaged-{stamp}-{number}"));
+        target = connector.beside(&format!("{DAMAGED}{stamp}-{number}"));
     }
-    for suffix in ["-wal", "-shm", "-journal", SUSPECT] {
-        let companion = connector.beside(suffix);
-        match fs::rename(&companion, beside(&target, suffix)) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
+    for suffix in ["-wal", "-shm", "-journal"] {
+        forgive_missing(fs::rename(connector.beside(suffix), beside(&target, suffix)))?;
     }
-    fs::rename(&connector.path, &target)?;
+    // With two names for a moment, so that there is a database at every moment. Not every file system has links.
+    if replacement.is_none() || fs::hard_link(&connector.path, &target).is_err() {
+        fs::rename(&connector.path, &target)?;
+    }
+    if let Some(replacement) = replacement {
+        fs::rename(replacement, &connector.path)?;
+    }
+    forgive_missing(fs::remove_file(connector.beside(SUSPECT)))?;
     Ok(target)
+}
+
+fn forgive_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }

@@ -1,5 +1,7 @@
 //! Sorts what SQLite reports: a refusal that concerns one batch, or a failing medium that concerns everybody.
 
+use std::path::Path;
+
 use attache_core::ports::store::StoreError;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
@@ -20,10 +22,10 @@ impl Failure {
         Self::Refused(StoreError::Corrupt(what.into()))
     }
 
-    pub(crate) fn into_error(self) -> StoreError {
+    pub(crate) fn into_error(self, database: &Path) -> StoreError {
         match self {
             Self::Refused(error) => error,
-            Self::Damaged(message) => StoreError::Corrupt(message),
+            Self::Damaged(reason) => StoreError::Damaged { database: database.to_owned(), reason },
             Self::Medium(message) => StoreError::Unavailable(message),
         }
     }

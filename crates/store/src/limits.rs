@@ -54,6 +54,18 @@ pub(crate) const ROW_OVERHEAD: usize = 256;
 /// Databases up to this size are checked completely at every start; it costs well under a millisecond.
 pub(crate) const FULL_CHECK_BYTES: u64 = 256 * 1024;
 
+/// A damaged database up to this size is repaired at a start …
+pub(crate) const REPAIR_MAX_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// … as long as it takes no longer than this: an editor waits meanwhile, and gives up after a while.
+pub(crate) const REPAIR_TIME: Duration = Duration::from_secs(15);
+
+/// After so many instructions of SQLite, some milliseconds, the clock is looked at.
+pub(crate) const REPAIR_LOOK_AT_CLOCK: i32 = 100_000;
+
+/// Findings about a damaged database that are read. A file with more is not judged any further.
+pub(crate) const REPAIR_MAX_FINDINGS: usize = 10_000;
+
 /// Lock files of dead processes looked at after a start; the rest waits for the next one.
 pub(crate) const SWEEP_MAX: usize = 64;
 

@@ -17,6 +17,12 @@ pub(crate) fn apply(connection: &mut Connection) -> rusqlite::Result<()> {
     apply_steps(connection, STEPS)
 }
 
+/// The first steps only, for a file that gets the rows of a database of this version.
+pub(crate) fn apply_up_to(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
+    let steps = usize::try_from(version).unwrap_or(0).min(STEPS.len());
+    apply_steps(connection, &STEPS[..steps])
+}
+
 fn apply_steps(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
     if version(connection)? >= steps.len() as i64 {
         return Ok(());

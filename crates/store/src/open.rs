@@ -13,6 +13,7 @@ use crate::connection::{Connector, Durability};
 use crate::examine::{self, DatabaseTrouble};
 use crate::migrations::{self, SUPPORTED};
 use crate::process_lock::ProcessLock;
+use crate::repair;
 use crate::store::SqliteStore;
 
 /// Where the store lives. Directories that are missing are made, readable by their owner only.
@@ -29,8 +30,24 @@ pub struct StoreLocation {
 #[derive(Debug)]
 pub struct OpenedStore {
     pub store: SqliteStore,
-    /// A file that could not be used as a database was moved here, and a fresh one made in its place.
-    pub set_aside: Option<PathBuf>,
+    /// A damaged database that was moved away, and another one made in its place.
+    pub set_aside: Option<SetAside>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// Where it is now, as it was.
+    pub path: PathBuf,
+    pub sessions: OldSessions,
+}
+
+/// What became of the sessions in a damaged database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OldSessions {
+    /// All of them are in the new one.
+    Saved,
+    /// The new one is empty, because not everything could be read.
+    LeftBehind,
 }
 
 #[derive(Debug, Error)]
@@ -116,7 +133,7 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
 fn find_database(
     connector: &Connector,
     locks: &Path,
-) -> Result<(Connection, Option<PathBuf>), DatabaseTrouble> {
+) -> Result<(Connection, Option<SetAside>), DatabaseTrouble> {
     match try_database(connector) {
         Ok(connection) => Ok((connection, None)),
         Err(DatabaseTrouble::Damaged(_)) => {
@@ -124,17 +141,34 @@ fn find_database(
             match try_database(connector) {
                 Ok(connection) => Ok((connection, None)),
                 Err(DatabaseTrouble::Damaged(reason)) => {
-                    let target = examine::set_aside(connector)?;
-                    tracing::warn!(reason, moved_to = %target.display(), "a damaged session database was set aside");
+                    let set_aside = replace(connector, &reason)?;
                     let connection = try_database(connector)?;
                     drop(guard);
-                    Ok((connection, Some(target)))
+                    Ok((connection, Some(set_aside)))
                 }
                 Err(trouble) => Err(trouble),
             }
         }
         Err(trouble) => Err(trouble),
     }
+}
+
+/// Moves the damaged file away. What takes its place holds all of its sessions or none.
+fn replace(connector: &Connector, reason: &str) -> Result<SetAside, DatabaseTrouble> {
+    let repaired = repair::saved(connector);
+    let path = examine::set_aside(connector, repaired.as_deref().ok())?;
+    let moved_to = path.display();
+    let sessions = match repaired {
+        Ok(_) => {
+            tracing::warn!(reason, %moved_to, "a damaged session database was repaired; the damaged file is kept");
+            OldSessions::Saved
+        }
+        Err(not_repaired) => {
+            tracing::warn!(reason, not_repaired, %moved_to, "a damaged session database was set aside");
+            OldSessions::LeftBehind
+        }
+    };
+    Ok(SetAside { path, sessions })
 }
 
 fn try_database(connector: &Connector) -> Result<Connection, DatabaseTrouble> {

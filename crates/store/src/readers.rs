@@ -84,7 +84,7 @@ impl Readers {
                 }
                 Err(Failure::Medium(_)) => Keep::Nothing,
             };
-            if answer.send(result.map_err(Failure::into_error)).is_err() {
+            if answer.send(result.map_err(|failure| failure.into_error(&connector.path))).is_err() {
                 tracing::trace!("a read came too late for who asked");
             }
             keep

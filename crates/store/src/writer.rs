@@ -240,7 +240,7 @@ impl StoreWriter {
             Err(failure) => failure,
         };
         self.recover(&failure);
-        let error = failure.into_error();
+        let error = failure.into_error(&self.connector.path);
         group.iter().map(|_| Err(error.clone())).collect()
     }
 
@@ -268,7 +268,7 @@ impl StoreWriter {
             if let Err(Failure::Damaged(reason)) = &outcome {
                 examine::suspect(&self.connector, reason);
             }
-            outcomes.push(outcome.map_err(Failure::into_error));
+            outcomes.push(outcome.map_err(|failure| failure.into_error(&self.connector.path)));
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
         if let LogStart::ToBegin = self.log {

@@ -28,7 +28,7 @@ pub(super) fn check(config: &Config) -> Finding {
         Diagnosis::Damaged(reason) => Finding::fail(
             "store",
             format!("{shown} is damaged: {reason}"),
-            "the next start moves it aside and makes a new one; nothing is deleted",
+            "the next start of `attache acp` repairs it, or moves it away and makes a new one; nothing is deleted",
         ),
         Diagnosis::Unusable(reason) => Finding::fail(
             "store",

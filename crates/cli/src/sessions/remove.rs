@@ -62,8 +62,8 @@ enum SessionChange {
 }
 
 async fn change(sources: &Sources, row: &SessionRow, change: SessionChange) -> Result<()> {
-    let (config, dirs) = (&sources.config, &sources.dirs);
-    let (store, _) = setup::open_store(config, dirs)?;
+    let dirs = &sources.dirs;
+    let (store, _) = setup::open_store(sources)?;
     let blobs = FileBlobs::new(dirs.blobs.clone());
     let scratch = ScratchDirectories::below(dirs.scratch.clone());
     let stored = StoredSessions { store: &store, leases: &store, blobs: &blobs, scratch: Some(&scratch) };

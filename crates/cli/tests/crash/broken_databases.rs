@@ -67,10 +67,57 @@ async fn a_damaged_database_of_ours_is_set_aside_and_told() {
         assert_eq!(moved.len(), 1, "{what}: {moved:?}\n{}", home.log());
         assert!(std::fs::read(&moved[0]).unwrap() == bytes, "{what}: the file was changed");
         assert!(home.log().contains(moved[0].to_str().unwrap()), "{what}: the user is told: {}", home.log());
+        let how = format!("attache sessions list --store {}", moved[0].display());
+        assert!(home.log().contains(&how), "{what}: and how to read it: {}", home.log());
         let session = agent.new_session(&home.workspace()).await;
         assert_eq!(agent.prompt(&session, "hello").await.unwrap()["stopReason"], "end_turn", "{what}");
         agent.finish(&home).await;
     }
+}
+
+/// Breaks the first page of a table or an index, and gives the bytes of the file.
+fn overwrite_root(home: &Home, name: &str) -> Vec<u8> {
+    let connection = Connection::open(home.database()).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    let root: u32 = connection.query_row(root, [name], |row| row.get(0)).unwrap();
+    drop(connection);
+    let mut bytes = std::fs::read(home.database()).unwrap();
+    bytes[(root as usize - 1) * 4096..root as usize * 4096].fill(0xA5);
+    std::fs::write(home.database(), &bytes).unwrap();
+    bytes
+}
+
+/// A damaged index loses nothing: the sessions are there, and the damaged file is kept.
+#[tokio::test]
+async fn a_damaged_index_is_repaired_and_told() {
+    let (home, session) = used_home().await;
+    let bytes = overwrite_root(&home, "chat_parts_session_id");
+    let doctor = home.command().arg("doctor").output().await.unwrap();
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    let line = told.lines().find(|line| line.contains(" store ")).unwrap();
+    assert!(line.contains("sessions.db is damaged: Tree "), "{told}");
+    assert_eq!(String::from_utf8_lossy(&doctor.stderr), "", "no log lines");
+
+    let agent = started(&home).await;
+    let moved = set_aside(&home);
+    assert!(moved.len() == 1 && std::fs::read(&moved[0]).unwrap() == bytes, "{moved:?}");
+    assert!(home.log().contains("attache repaired it, and all sessions are there"), "{}", home.log());
+    assert!(agent.load(&session, &home.workspace()).await.len() >= 100, "the whole conversation");
+    agent.finish(&home).await;
+}
+
+/// What a person reads is a sentence, once, and not a line of the log.
+#[tokio::test]
+async fn a_command_that_meets_damage_says_it_plainly() {
+    let (home, _) = used_home().await;
+    overwrite_root(&home, "chat_sessions");
+    let output = home.command().args(["sessions", "list"]).output().await.unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = format!(
+        "attache: {} is damaged (database disk image is malformed); `attache doctor` says what to do\n",
+        home.database().display()
+    );
+    assert_eq!(told, expected);
 }
 
 /// It may be all that somebody has: the agent says so and leaves it alone.

@@ -29,6 +29,9 @@ pub enum StoreError {
     Conflict(String),
     #[error("the session store holds something this version can't read: {0}")]
     Corrupt(String),
+    /// The file itself is broken.
+    #[error("{} is damaged ({reason}); `attache doctor` says what to do", .database.display())]
+    Damaged { database: PathBuf, reason: String },
 }
 
 pub type StoreResult<T> = Result<T, StoreError>;

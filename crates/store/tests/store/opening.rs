@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use attache_core::ports::store::{Change, Store, StoreError};
-use attache_store::{Diagnosis, Durability, OpenError, OpenedStore, ReadOnlyStore, SqliteStore, diagnose};
+use attache_store::{
+    Diagnosis, Durability, OldSessions, OpenError, OpenedStore, ReadOnlyStore, SqliteStore, diagnose,
+};
 
 use crate::fixture::*;
 
@@ -27,7 +29,8 @@ fn open(home: &Home) -> Result<OpenedStore, OpenError> {
 async fn expect_set_aside(home: &Home, old: &[u8]) {
     let opened = open(home).unwrap();
     let aside = opened.set_aside.expect("told where it went");
-    assert_eq!(fs::read(&aside).unwrap(), old, "kept byte for byte");
+    assert_eq!(aside.sessions, OldSessions::LeftBehind);
+    assert_eq!(fs::read(&aside.path).unwrap(), old, "kept byte for byte");
     assert_eq!(opened.store.session(&session_id("a")).await.unwrap(), None);
     create(&opened.store, "new").await;
     drop(opened.store);
@@ -171,28 +174,116 @@ async fn a_truncated_database_is_set_aside() {
     }
 }
 
+/// Whatever page is overwritten: all of the sessions are there, or none and the file is kept for its owner.
 #[tokio::test]
-async fn an_overwritten_database_is_set_aside() {
-    let whole = fs::read(home_with_a_session().await.location().database).unwrap();
+async fn an_overwritten_database_is_repaired_whole_or_set_aside() {
+    let home = home_with_a_session().await;
+    let (whole, before) = (fs::read(home.location().database).unwrap(), everything(&home.raw()));
+    let roots: Vec<i64> = {
+        let raw = home.raw();
+        let mut statement = raw.prepare("SELECT rootpage FROM sqlite_schema WHERE type = 'index'").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let mut saved = Vec::new();
     for page in 1..whole.len() / 4096 {
         let mut damaged = whole.clone();
         damaged[page * 4096..page * 4096 + 600].fill(0xa5);
         let home = Home::new();
         fs::write(home.location().database, &damaged).unwrap();
-        expect_set_aside(&home, &damaged).await;
+        let opened = open(&home).unwrap();
+        let aside = opened.set_aside.expect("told where it went");
+        assert_eq!(fs::read(&aside.path).unwrap(), damaged, "kept byte for byte");
+        match aside.sessions {
+            OldSessions::Saved => {
+                assert_eq!(everything(&home.raw()), before, "page {page}");
+                saved.push(page as i64 + 1);
+                create(&opened.store, "new").await;
+            }
+            OldSessions::LeftBehind => {
+                assert_eq!(opened.store.session(&session_id("a")).await.unwrap(), None, "page {page}");
+            }
+        }
+        drop(opened.store);
+        assert_eq!(open(&home).unwrap().set_aside, None, "page {page}");
+        for (path, _) in files_below(home.directory.path()) {
+            let name = path.to_string_lossy().into_owned();
+            assert!(!name.ends_with(".repair") && !name.ends_with("-suspect"), "left behind: {name}");
+        }
+        let mode = fs::metadata(home.location().database).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "page {page}");
+    }
+    for root in roots {
+        assert!(saved.contains(&root), "an index at page {root} loses no session: {saved:?}");
     }
 }
 
-/// Too large to be checked at every start: the damage is met in use, told, and found at the next start.
+/// All rows of all tables, as text.
+fn everything(raw: &rusqlite::Connection) -> Vec<String> {
+    let tables = ["chat_sessions", "chat_messages", "chat_parts", "system_prompts", "run_chunks", "leases"];
+    let mut rows = Vec::new();
+    for table in tables {
+        let mut statement = raw.prepare(&format!("SELECT * FROM {table} NOT INDEXED ORDER BY 1, 2")).unwrap();
+        let columns = statement.column_count();
+        let mut found = statement.query([]).unwrap();
+        while let Some(row) = found.next().unwrap() {
+            let values: Vec<_> = (0..columns).map(|at| format!("{:?}", row.get_ref(at).unwrap())).collect();
+            rows.push(values.join(" "));
+        }
+    }
+    rows
+}
+
+/// What a killed process had not folded into the file yet is saved as well.
 #[tokio::test]
-async fn damage_deep_in_a_large_database_is_told_and_set_aside_at_the_next_start() {
+async fn a_repair_reads_the_write_ahead_log() {
+    let home = home_with_a_session().await;
+    home.raw().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let writer = home.raw();
+    writer.execute_batch("UPDATE chat_sessions SET agent = 'late'").unwrap();
+    let root: i64 = writer
+        .query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'chat_parts_session_id'", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    let database = home.location().database;
+    let killed = Home::new();
+    let mut damaged = fs::read(&database).unwrap();
+    damaged[(root as usize - 1) * 4096..][..600].fill(0xa5);
+    fs::write(killed.location().database, &damaged).unwrap();
+    fs::copy(database.with_extension("db-wal"), killed.location().database.with_extension("db-wal")).unwrap();
+    let opened = open(&killed).unwrap();
+    assert_eq!(opened.set_aside.unwrap().sessions, OldSessions::Saved);
+    let record = opened.store.session(&session_id("a")).await.unwrap().unwrap();
+    assert_eq!(record.row.agent.to_string(), "late");
+}
+
+/// A start does not look at every page of a large file, unless somebody did and found damage.
+#[tokio::test]
+async fn what_a_diagnosis_found_the_next_start_finds_too() {
+    let home = large_home().await;
+    let mut damaged = fs::read(home.location().database).unwrap();
+    let length = damaged.len();
+    damaged[length / 4..length * 3 / 4].fill(0xa5);
+    fs::write(home.location().database, &damaged).unwrap();
+    assert_eq!(open(&home).unwrap().set_aside, None, "too large to be looked at completely");
+    assert!(matches!(diagnose(&home.location().database), Diagnosis::Damaged(_)));
+    expect_set_aside(&home, &damaged).await;
+}
+
+async fn large_home() -> Home {
     let home = Home::new();
     let store = home.open();
     let epoch = create(&store, "a").await;
     let mut changes = vec![Change::InsertMessage(message("a", "m", Some(1)))];
     changes.extend((0..2_000).map(|index| Change::PutPart(part("a", "m", index, &"x".repeat(500)))));
     fenced(&store, "a", epoch, changes).await.unwrap();
-    drop(store);
+    home
+}
+
+/// Too large to be checked at every start: the damage is met in use, told, and found at the next start.
+#[tokio::test]
+async fn damage_deep_in_a_large_database_is_told_and_set_aside_at_the_next_start() {
+    let home = large_home().await;
     let mut damaged = fs::read(home.location().database).unwrap();
     let length = damaged.len();
     damaged[length / 4..length * 3 / 4].fill(0xa5);
@@ -201,8 +292,10 @@ async fn damage_deep_in_a_large_database_is_told_and_set_aside_at_the_next_start
     let opened = open(&home).unwrap();
     assert_eq!(opened.set_aside, None);
     let met = opened.store.message(&message_id("m")).await;
-    assert!(matches!(met, Err(StoreError::Corrupt(_))), "{met:?}");
+    assert!(matches!(met, Err(StoreError::Damaged { .. })), "{met:?}");
     drop(opened.store);
+    let mark = home.location().database.with_extension("db-suspect");
+    assert_eq!(fs::metadata(&mark).unwrap().permissions().mode() & 0o777, 0o600);
     expect_set_aside(&home, &damaged).await;
 }
 
@@ -310,7 +403,8 @@ async fn a_diagnosis_tells_how_a_database_is_and_changes_nothing() {
         page[..64].fill(0xff);
     }
     fs::write(&path, &damaged).unwrap();
-    assert!(matches!(diagnose(&path), Diagnosis::Damaged(_)), "{:?}", diagnose(&path));
+    let Diagnosis::Damaged(reason) = diagnose(&path) else { panic!("{:?}", diagnose(&path)) };
+    assert!(reason.starts_with("Tree ") && !reason.contains('\n'), "{reason}");
     assert_eq!(fs::read(&path).unwrap(), damaged, "left as it is");
     fs::write(&path, &sound).unwrap();
     home.raw().execute_batch("PRAGMA user_version = 9999").unwrap();
