@@ -9,8 +9,9 @@ use thiserror::Error;
 use crate::ids::SessionId;
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
-use crate::ports::store::{Blobs, MessageRow, PartRow, RowRange, SessionRow, Store, StoreError};
+use crate::ports::store::{Blobs, MessageRow, PartRow, SessionRow, Store, StoreError};
 use crate::redact::Redactor;
+use crate::visible::VisibleConversation;
 
 mod csv;
 mod html;
@@ -88,7 +89,7 @@ pub async fn export(
 ) -> Result<(), ExportError> {
     let store = sources.store;
     let record = store.session(session).await?.ok_or_else(|| ExportError::UnknownSession(session.clone()))?;
-    let mut row = record.row;
+    let mut row = record.row.clone();
     let redactor = style.redactor.as_ref();
     if let Some(redactor) = redactor {
         redactor.session(&mut row);
@@ -103,20 +104,14 @@ pub async fn export(
         jsonl: jsonl::JsonlState::default(),
     };
     writer.begin(&row)?;
-    let mut after = None;
-    loop {
-        let page =
-            store.read_rows(session, RowRange { after, before_seq: None, max_bytes: PAGE_BYTES }).await?;
-        for (mut message, mut parts) in page.messages {
+    let mut conversation = VisibleConversation::open(store, &record).await?;
+    while let Some(page) = conversation.next_page(PAGE_BYTES).await? {
+        for (mut message, mut parts) in page {
             if let Some(redactor) = redactor {
                 redactor.message(&mut message);
                 parts.iter_mut().try_for_each(|part| redactor.part(part))?;
             }
             writer.message(&message, &parts).await?;
-        }
-        match page.next {
-            Some(cursor) => after = Some(cursor),
-            None => break,
         }
     }
     writer.end()

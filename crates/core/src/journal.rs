@@ -18,6 +18,7 @@ use crate::ports::store::{Batch, Change, Epoch, LogSegment, Store, StoreError, S
 
 pub mod fold;
 pub mod reader;
+pub(crate) mod rebuild;
 pub mod replay;
 
 /// A cheap handle to the journal of one session. The session task and the run write through it, readers

@@ -43,4 +43,5 @@ pub mod tool_names;
 mod toolbox;
 pub mod trust;
 pub mod turn;
+pub mod visible;
 pub mod watchdog;

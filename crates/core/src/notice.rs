@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::chunk::{Chunk, Rest};
+use crate::part::Part;
 
 /// The part is `data-notice {severity, title, description?}`.
 pub const PART_NAME: &str = "notice";
@@ -11,6 +12,30 @@ pub const PART_NAME: &str = "notice";
 /// A provider would not answer, in its own words if it gave any.
 pub fn declined(words: Option<&str>) -> Chunk {
     kept("warning", "The model declined this prompt", words)
+}
+
+/// The title of the notice in an answer that ended with its process.
+const CUT_ANSWER: &str = "attache ended in the middle of this answer";
+
+/// An answer whose process was killed stops anywhere.
+pub(crate) fn cut_answer() -> Chunk {
+    kept("warning", CUT_ANSWER, None)
+}
+
+/// Whether these parts end so.
+pub(crate) fn is_cut(parts: &[Part]) -> bool {
+    let title = parts.iter().rev().find_map(|part| match part {
+        Part::Data { name, data, .. } if name == PART_NAME => data.get("title"),
+        Part::Data { .. }
+        | Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::File { .. }
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. }
+        | Part::StepStart => None,
+    });
+    title.is_some_and(|title| title == CUT_ANSWER)
 }
 
 /// A notice that stays with the answer it is recorded in.

@@ -8,9 +8,10 @@ use attache_core::journal::replay::parts_of;
 use attache_core::metadata::own;
 use attache_core::notice;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
-use attache_core::ports::store::{MessageRow, Owner, RowRange, SessionRecord, SessionRow, Store};
+use attache_core::ports::store::{MessageRow, Owner, SessionRecord, SessionRow, Store};
 use attache_core::ports::tool::Presentation;
 use attache_core::slash_commands;
+use attache_core::visible::VisibleConversation;
 use attache_core::watchdog::{Action, Firmness, Reason, Rule, Rules, Verdict};
 use serde_json::Value;
 
@@ -41,15 +42,17 @@ pub(super) struct Printer<'a> {
 
 impl Printer<'_> {
     pub(super) async fn session(&self, store: &dyn Store, record: &SessionRecord) -> Result<()> {
-        answer::write_painted(&self.head(record)?)?;
+        let mut conversation = VisibleConversation::open(store, record).await?;
+        let open_call = match conversation.unfinished() {
+            Some((_, rows)) => open_question(&parts_of(rows)?),
+            None => None,
+        };
+        answer::write_painted(&self.head(record, open_call.as_deref())?)?;
         answer::write_painted(&self.rules_in_force(&record.row)?)?;
-        let mut after = None;
         let mut shown: Option<MessageRow> = None;
-        loop {
-            let range = RowRange { after, before_seq: None, max_bytes: PAGE_BYTES };
-            let page = store.read_rows(&record.row.id, range).await?;
+        while let Some(page) = conversation.next_page(PAGE_BYTES).await? {
             let mut text = String::new();
-            for (message, rows) in page.messages {
+            for (message, rows) in page {
                 if shown.as_ref().is_none_or(|before| before.id != message.id) {
                     writeln!(text, "\n{}", self.message_line(&message))?;
                 }
@@ -59,18 +62,15 @@ impl Printer<'_> {
                 shown = Some(message);
             }
             answer::write_painted(&text)?;
-            match page.next {
-                Some(cursor) => after = Some(cursor),
-                None => return Ok(()),
-            }
         }
+        Ok(())
     }
 
     pub(super) fn label(&self, name: &str) -> String {
         self.paint.paint(Colour::Grey, &format!("{name:<10}"))
     }
 
-    pub(super) fn head(&self, record: &SessionRecord) -> Result<String> {
+    pub(super) fn head(&self, record: &SessionRecord, open_call: Option<&str>) -> Result<String> {
         let row = &record.row;
         let mut text = String::new();
         let mut line = |name: &str, value: &str| writeln!(text, "{} {value}", self.label(name));
@@ -86,12 +86,7 @@ impl Printer<'_> {
         if let Some(archived_at) = row.archived_at {
             line("archived", &when::minutes(archived_at))?;
         }
-        let state = match (&record.live_run, record.owner) {
-            (None, _) => "idle",
-            (Some(_), Owner::Other | Owner::Us) => "running",
-            (Some(_), Owner::Nobody | Owner::Dead) => "interrupted; the next load settles it",
-        };
-        line("state", &format!("{state}, {} waiting", record.queued.len()))?;
+        line("state", &plain(&state(record, open_call)))?;
         let totals = &row.totals;
         let tokens = format!(
             "{} input, {} output, {} reasoning, {} cache read, {} cache write",
@@ -175,10 +170,7 @@ impl Printer<'_> {
     }
 
     fn call_lines(&self, text: &mut String, tool: &ToolPart) -> std::fmt::Result {
-        let shown = tool.tool_metadata.as_ref().and_then(own);
-        let shown: Presentation =
-            shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
-        let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
+        let shown = presentation(tool);
         let colour = match tool.state {
             ToolState::OutputAvailable => Colour::Green,
             ToolState::OutputError | ToolState::OutputDenied => Colour::Red,
@@ -187,7 +179,12 @@ impl Printer<'_> {
             | ToolState::ApprovalRequested
             | ToolState::ApprovalResponded => Colour::Yellow,
         };
-        writeln!(text, "  * {}  {}", plain(title), self.paint.paint(colour, tool.state.in_words()))?;
+        writeln!(
+            text,
+            "  * {}  {}",
+            plain(&call_title(tool, &shown)),
+            self.paint.paint(colour, tool.state.in_words())
+        )?;
         if let Some(decision) = decision(tool, &shown) {
             writeln!(text, "    {}", self.paint.paint(Colour::Grey, &plain(&decision)))?;
         }
@@ -207,6 +204,40 @@ impl Printer<'_> {
             }
         }
     }
+}
+
+/// What happens in the session, and what its user can do about it.
+fn state(record: &SessionRecord, open_call: Option<&str>) -> String {
+    let state = match (&record.live_run, record.owner, open_call) {
+        (None, _, _) => "idle".to_owned(),
+        (Some(_), _, Some(call)) => format!("waits for your answer: {call}"),
+        (Some(_), Owner::Other | Owner::Us, None) => "running".to_owned(),
+        (Some(_), Owner::Nobody | Owner::Dead, None) => {
+            "stopped in the middle; load it in your editor to go on".to_owned()
+        }
+    };
+    match record.queued.len() {
+        0 => state,
+        1 => format!("{state}; 1 prompt waits in the queue"),
+        several => format!("{state}; {several} prompts wait in the queue"),
+    }
+}
+
+/// The call that waits for an answer, as a person knows it.
+fn open_question(parts: &[Part]) -> Option<String> {
+    let mut calls = parts.iter().filter_map(Part::tool);
+    let open = calls.find(|tool| tool.state == ToolState::ApprovalRequested)?;
+    Some(call_title(open, &presentation(open)))
+}
+
+fn presentation(tool: &ToolPart) -> Presentation {
+    let shown = tool.tool_metadata.as_ref().and_then(own);
+    shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default()
+}
+
+fn call_title(tool: &ToolPart, shown: &Presentation) -> String {
+    let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
+    title.clone()
 }
 
 /// Who decided about a call, and why.

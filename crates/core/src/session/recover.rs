@@ -5,15 +5,14 @@ use super::lease::LeaseAfter;
 use super::run::TurnHandle;
 use super::waiting::Queued;
 use super::{Session, history};
-use crate::chunk::Chunk;
 use crate::command_templates::TurnChoice;
 use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::Author;
 use crate::journal::fold::Fold;
-use crate::journal::reader::decode_segment;
+use crate::journal::rebuild::{Rebuilt, RunLog};
 use crate::journal::replay::parts_of;
-use crate::limits::PAGE_BYTES;
+use crate::notice;
 use crate::part::{Role, ToolPart, ToolState};
 use crate::ports::backend::{InterruptedTurn, TurnLeftovers};
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
@@ -22,17 +21,6 @@ use crate::slash_commands;
 use crate::turn::TurnEnd;
 use crate::turn::close::{OpenApprovals, close_message};
 use crate::turn::usage::TurnUsage;
-
-/// What the log of an unfinished run adds up to.
-struct Rebuilt {
-    fold: Fold,
-    /// Row changes that the log holds beyond the rows.
-    changes: Vec<Change>,
-    /// How many steps of the message are finished.
-    steps: usize,
-    /// The last chunk was there: only the bookkeeping is missing.
-    ended: bool,
-}
 
 impl Session {
     /// Called when a client opens the session. Takes the lease only when something is left to do.
@@ -108,7 +96,7 @@ impl Session {
             close_message(
                 &self.journal,
                 &author,
-                "aborted by host restart; it may have had effects",
+                "aborted by host restart: attache ended while this ran; it may have had effects",
                 OpenApprovals::Keep,
             )
             .await?;
@@ -125,6 +113,8 @@ impl Session {
             self.journal.change(vec![Change::EndRun])?;
             self.journal.settle().await?;
         } else {
+            // With the answer: else what there is of it looks like all of it.
+            self.journal.record_with(&author, vec![notice::cut_answer()], Vec::new())?;
             self.end_run(live, TurnEnd::Aborted, TurnLeftovers::default(), LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
                 return Err(failure.into());
@@ -133,46 +123,12 @@ impl Session {
         Ok(())
     }
 
-    /// Folds the log of the run again; rows keep their ids.
     async fn rebuild(&self, live: &LiveRun) -> Result<Rebuilt, HubError> {
         let ports = &self.hub.ports;
-        let mut fold = Fold::new(self.id.clone(), live.message_id.clone());
-        if let Some((_, rows)) = ports.store.message(&live.message_id).await? {
-            fold.adopt(&rows);
-        }
-        let mut rebuilt = Rebuilt { fold, changes: Vec::new(), steps: 0, ended: false };
         let end = self.journal.next_index();
-        let mut from = live.first_index;
-        while from < end {
-            let page = ports.store.read_log(&self.id, from, PAGE_BYTES).await?;
-            if page.is_empty() {
-                break;
-            }
-            for stored in page {
-                let Some(segment) = decode_segment(&self.id, stored, from)? else { continue };
-                from = segment.end_index();
-                if segment.message_id == live.message_id {
-                    for chunk in &segment.chunks {
-                        self.refold(&mut rebuilt, chunk)?;
-                    }
-                }
-            }
-        }
-        Ok(rebuilt)
-    }
-
-    fn refold(&self, rebuilt: &mut Rebuilt, chunk: &Chunk) -> Result<(), HubError> {
-        let ports = &self.hub.ports;
-        rebuilt
-            .fold
-            .apply(chunk, || ports.clock.now_ms(), &ports.ids, &mut rebuilt.changes)
-            .map_err(|error| HubError::Internal(error.to_string()))?;
-        rebuilt.ended |= chunk.is_terminal();
-        if let Chunk::FinishStep { .. } = chunk {
-            rebuilt.fold.take_step(ports.clock.now_ms(), &mut rebuilt.changes);
-            rebuilt.steps += 1;
-        }
-        Ok(())
+        let (clock, ids) = (&*ports.clock, &*ports.ids);
+        let log = RunLog { store: &*ports.store, clock, ids, session: &self.id, end };
+        Ok(log.rebuild(live).await?)
     }
 
     /// Takes up the turn as it was when its owner died (same message, same step, one call open) and asks

@@ -126,7 +126,7 @@ impl Session {
         };
         let mut parts = firing.parts;
         if command.is_none() {
-            parts.extend(self.environment_news(&setup).await);
+            parts.extend(self.environment_news(&setup, &conversation).await);
             self.settle_rewinds(conversation.is_empty());
         }
         self.store_start(&live, &setup, firing.place, &parts).await?;

@@ -9,11 +9,13 @@ use tokio::task::JoinHandle;
 use super::{Session, SessionCommand};
 use crate::agents::Agent;
 use crate::calendar;
+use crate::conversation::Conversation;
 use crate::environment::{self, Facts, SessionEnvironment, ToldEnvironment};
 use crate::hub::HubError;
 use crate::instructions::{self, FoundInstructions, ProjectInstructions, ToldInstructions};
 use crate::limits::{LOOK_AROUND, LOOK_LATER};
 use crate::metadata::SessionMeta;
+use crate::notice;
 use crate::part::Part;
 use crate::ports::WorkspaceLook;
 use crate::ports::backend::TurnSetup;
@@ -21,6 +23,10 @@ use crate::ports::model::ModelInfo;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
 use crate::watchdog::ReadRules;
+
+/// What the model is told after an answer that ended with its process.
+const ANSWER_CUT: &str = "<note>\nYour last answer was cut off: the program you run in ended. The user has seen it up to \
+                          there.\n</note>";
 
 /// What version control is being asked, beside everything else.
 #[derive(Debug, Default)]
@@ -80,7 +86,11 @@ impl Session {
     }
 
     /// What has changed since it was last told, for the message that takes its place now.
-    pub(super) async fn environment_news(&mut self, setup: &TurnSetup) -> Option<Part> {
+    pub(super) async fn environment_news(
+        &mut self,
+        setup: &TurnSetup,
+        conversation: &Conversation,
+    ) -> Option<Part> {
         let look = self.look_around(&setup.agent, &setup.workspace).await;
         let git = look.as_ref().and_then(|look| look.git.as_deref());
         let now = self.environment_now(&setup.workspace, &setup.model.model, git, None);
@@ -91,7 +101,9 @@ impl Session {
         let mut instructions = self.row.metadata.instructions().unwrap_or_default();
         let room = instructions::room(setup.model.context);
         let changed = found.and_then(|found| instructions.tell(&found, room));
-        let text = [environment, changed.clone()].into_iter().flatten().collect::<Vec<_>>().join("\n");
+        let is_cut = conversation.last().is_some_and(|last| notice::is_cut(&last.parts));
+        let cut = is_cut.then(|| ANSWER_CUT.to_owned());
+        let text = [cut, environment, changed.clone()].into_iter().flatten().collect::<Vec<_>>().join("\n");
         if text.is_empty() {
             return None;
         }

@@ -219,7 +219,10 @@ async fn results_of_calls_side_by_side_are_recorded_as_each_lands() {
     process.kill();
     let again = world.process().hub.open(session.id()).await.unwrap();
     let tools = tools_of(&world.answers(again.id())[0]);
-    assert_eq!(tools[0].error_text.as_deref(), Some("aborted by host restart; it may have had effects"));
+    assert_eq!(
+        tools[0].error_text.as_deref(),
+        Some("aborted by host restart: attache ended while this ran; it may have had effects")
+    );
     assert_eq!(tools[1].output, Some("look done".into()));
     world.check_rest(session.id());
 }

@@ -2,8 +2,9 @@
 
 use attache_core::chunk::{Chunk, FinishReason};
 use attache_core::events::RunState;
+use attache_core::export::Format;
 use attache_core::ids::{MessageId, SessionId};
-use attache_core::part::ToolState;
+use attache_core::part::{Part, ToolState};
 use attache_core::ports::client::Answer;
 use attache_core::turn::TurnEnd;
 
@@ -55,6 +56,41 @@ async fn in_a_stream_all_that_was_shown_is_kept() {
     world.check_rest(&id);
 }
 
+/// Who only reads sees what the client was shown, and leaves it to the next owner.
+#[tokio::test(start_paused = true)]
+async fn in_a_stream_an_export_has_all_that_was_shown_and_changes_nothing() {
+    let world = World::new(SCRIPT);
+    let id = killed(&world, "talk", |_| true).await;
+    let next = world.process();
+    let before = format!("{:?}", world.disk.lock().unwrap());
+    for format in [Format::Jsonl, Format::Json, Format::Markdown, Format::Csv] {
+        let text = next.hub.export(&id, format).await.unwrap();
+        assert!(text.contains("word word"), "{format:?}: {text}");
+        assert_eq!(text, next.hub.export(&id, format).await.unwrap());
+    }
+    assert!(format!("{:?}", world.disk.lock().unwrap()) == before, "who reads changes nothing");
+}
+
+/// It looks like a finished one otherwise, to the user and to the model.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_cut_says_so() {
+    let world = World::new(SCRIPT);
+    let id = killed(&world, "talk", |_| true).await;
+    let session = world.process().hub.open(&id).await.unwrap();
+    let last = world.answers(&id)[0].last().cloned();
+    assert!(
+        matches!(&last, Some(Part::Data { name, data, .. }) if name == "notice"
+        && data["title"] == "attache ended in the middle of this answer"),
+        "{last:?}"
+    );
+    for (text, told) in [("next", 1), ("and on", 1)] {
+        assert_eq!(say(&session, text).await, finished());
+        let passages = format!("{:?}", world.model.requests().last().unwrap().passages);
+        assert_eq!(passages.matches("Your last answer was cut off").count(), told, "{text}: {passages}");
+    }
+    world.check_rest(&id);
+}
+
 #[tokio::test(start_paused = true)]
 async fn in_a_tool_the_call_is_closed_and_never_run_again() {
     let world = World::new(SCRIPT);
@@ -62,7 +98,10 @@ async fn in_a_tool_the_call_is_closed_and_never_run_again() {
     let session = world.process().hub.open(&id).await.unwrap();
     let tool = &tools_of(&world.answers(&id)[0])[0];
     assert_eq!(tool.state, ToolState::OutputError);
-    assert_eq!(tool.error_text.as_deref(), Some("aborted by host restart; it may have had effects"));
+    assert_eq!(
+        tool.error_text.as_deref(),
+        Some("aborted by host restart: attache ended while this ran; it may have had effects")
+    );
     assert_eq!(say(&session, "next").await, finished());
     assert_eq!(world.runs.of("h"), 1);
     world.check_rest(&id);
