@@ -11,7 +11,7 @@ use attache_core::export::Format;
 use attache_core::hub::ForkPoint;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::prompt::Prompt;
-use attache_rpc::ErrorObject;
+use attache_rpc::{ErrorObject, code};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -90,6 +90,28 @@ type ReadParams = fn(Object) -> Result<ClientRequest, Invalid>;
 /// Reads one request. An unknown method and a bad field are different errors; nothing has happened in either
 /// case.
 pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequest, ErrorObject> {
+    let Some(read) = reader(method) else {
+        return Err(match NOTIFICATIONS.contains(&method) {
+            true => ErrorObject::new(
+                code::METHOD_NOT_FOUND,
+                format!("{method} is a notification: send it without an id"),
+            ),
+            false => ErrorObject::method_not_found(method),
+        });
+    };
+    Ok(Object::params(params).and_then(read)?)
+}
+
+/// What clients send without an id.
+const NOTIFICATIONS: [&str; 2] = [CANCEL, "$/cancel_request"];
+pub(crate) const CANCEL: &str = "session/cancel";
+
+/// Whether a method is answered.
+pub(crate) fn is_request(method: &str) -> bool {
+    reader(method).is_some()
+}
+
+fn reader(method: &str) -> Option<ReadParams> {
     let read: ReadParams = match method {
         "initialize" => initialize,
         "authenticate" => {
@@ -138,9 +160,9 @@ pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequ
             Ok(ClientRequest::SetMode { session_id, mode_id: short(params.required("modeId")?)? })
         },
         "session/set_config_option" => set_config_option,
-        _ => extension(method).ok_or_else(|| ErrorObject::method_not_found(method))?,
+        _ => extension(method)?,
     };
-    Ok(Object::params(params).and_then(read)?)
+    Some(read)
 }
 
 /// The methods that are ours alone.

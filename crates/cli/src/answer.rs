@@ -41,10 +41,13 @@ pub(crate) fn columns() -> Option<usize> {
     (size.ws_col > 0 && is_seen()).then_some(usize::from(size.ws_col))
 }
 
-/// A closed pipe ends the answer, not the program.
+/// A closed pipe ends the answer, not the program. Anything else is told as what it is.
 pub(crate) fn forgive(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        Err(error) => {
+            Err(io::Error::new(error.kind(), format!("standard output could not be written: {error}")))
+        }
+        Ok(()) => Ok(()),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) enum CliCommand {
     /// Run as the agent of an editor: ACP on stdin and stdout
     Acp(AcpArgs),
     /// Play one full session in this terminal; needs no key and no network
-    #[command(after_help = "Example:\n  attache demo")]
+    #[command(help_template = PLAIN_HELP, override_usage = "attache demo", after_help = "Example:\n  attache demo")]
     Demo,
     /// Show which models you can use now, and why not the others
     Models(ModelsArgs),
@@ -57,6 +57,7 @@ pub(crate) enum CliCommand {
     Usage(UsageArgs),
     /// Write completions for a shell to stdout
     #[command(
+        help_template = PLAIN_HELP_OF_A_SHELL, override_usage = "attache completions <SHELL>",
         after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache"
     )]
     Completions {
@@ -64,6 +65,11 @@ pub(crate) enum CliCommand {
         shell: Shell,
     },
 }
+
+/// Help of a command that the options of all commands mean nothing to.
+const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";
+const PLAIN_HELP_OF_A_SHELL: &str =
+    "{about}\n\n{usage-heading} {usage}\n\nArguments:\n{positionals}{after-help}\n";
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "Example:\n  attache acp --model anthropic/claude-sonnet-5 --trace /tmp/acp.jsonl")]
@@ -164,9 +170,9 @@ pub(crate) struct LoginArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "Example:\n  attache doctor")]
 pub(crate) struct DoctorArgs {
-    /// Show the settings for your editor instead
-    #[arg(long)]
-    pub(crate) editors: bool,
+    /// Show the settings for your editor instead, or for all of them
+    #[arg(long, value_name = "EDITOR", num_args = 0..=1)]
+    pub(crate) editors: Option<Option<String>>,
 }
 
 #[derive(Clone, Debug, clap::Args)]

@@ -62,7 +62,7 @@ impl<'a> AuthCommands<'a> {
         if let Some(vendor) = provider.vendor {
             answer::note(&before_a_key(vendor));
         }
-        let secret = read_key::read(&format!("Key for {name}: ")).await?;
+        let secret = read_key::read(name).await?;
         if !login.no_check {
             check::accepted(self.opener, provider, wire, &secret).await?;
         }

@@ -36,7 +36,7 @@ mod tests;
 mod web_search;
 
 pub(crate) use environment::ProcessEnvironment;
-pub(crate) use error::{ConfigError, ConfigErrors};
+pub(crate) use error::{ConfigError, ConfigErrors, nearest};
 use file::FileScope;
 pub(crate) use file::read_text;
 use keys::{KEYS, SettingInput, SettingKey};

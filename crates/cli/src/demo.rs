@@ -17,6 +17,8 @@ mod agent;
 mod seen;
 mod stage;
 
+pub(crate) use stage::wrap;
+
 const SCRIPT: &str = include_str!("demo/script.txt");
 const FIX: &str = "The greeting has a typo. Please fix it and check it.";
 const STORY: &str = "Now tell me a long story about greetings.";
@@ -43,8 +45,7 @@ pub(crate) async fn run() -> Result<()> {
         played = playing => played.context("the demo did not end in time")??,
         interrupted = interrupted => interrupted?,
     }
-    stage.closing();
-    Ok(())
+    Ok(stage.closing()?)
 }
 
 /// A home with the scripted model, and a workspace with a typo.

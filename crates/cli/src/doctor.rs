@@ -13,6 +13,7 @@ use crate::config::{ConfigError, ConfigErrors};
 use crate::setup::Sources;
 
 mod commands;
+mod editors;
 mod files;
 mod model;
 mod prompt;
@@ -52,8 +53,8 @@ impl Finding {
 }
 
 pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode> {
-    if args.editors {
-        answer::write(editor_snippets())?;
+    if let Some(editor) = &args.editors {
+        answer::write(&editors::settings(editor.as_deref(), answer::columns())?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut findings = vec![files::configuration(&sources.config)];
@@ -100,24 +101,4 @@ fn tell(findings: &[Finding]) -> Result<ExitCode> {
     }
     answer::write(&text)?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// The part of the documentation with the snippets.
-fn editor_snippets() -> &'static str {
-    const PAGE: &str = include_str!("../../../docs/editors.md");
-    PAGE.split_once("## Options")
-        .map_or(PAGE, |(snippets, _)| snippets.trim_end())
-        .trim_start_matches("# Editors\n\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_snippets_are_those_of_the_documentation() {
-        let snippets = editor_snippets();
-        assert!(snippets.contains("agent_servers") && snippets.contains("Neovim"), "{snippets}");
-        assert!(!snippets.contains("| option |") && !snippets.starts_with('#'), "{snippets}");
-    }
 }

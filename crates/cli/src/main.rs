@@ -1,6 +1,7 @@
 //! The binary `attache`: reads arguments, environment and configuration once, composes the rooms, runs one
 //! command.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -78,7 +79,18 @@ fn refuse_usage(usage: &clap::Error) -> ExitCode {
         acp::refuse_from_the_start(usage.render().to_string().trim());
         return ExitCode::from(2);
     }
-    usage.exit()
+    if usage.use_stderr() {
+        usage.exit();
+    }
+    // Help that nobody got is no success.
+    let printed = usage.print().and_then(|()| io::stdout().flush());
+    match answer::forgive(printed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            answer::note(&format!("attache: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn run(args: &Args) -> Result<ExitCode> {

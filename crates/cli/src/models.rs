@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 
 use crate::answer;
 use crate::args::{ModelsArgs, ModelsCommand};
-use crate::config::ProviderWire;
+use crate::config::{ProviderWire, nearest};
 use crate::limits::OVERVIEW_MODELS;
 use crate::providers::{self, Examined, LiveProviders, Opener, ProviderState, Standing, why_not};
 use crate::setup::Sources;
@@ -20,9 +20,6 @@ use crate::setup::Sources;
 pub(crate) mod refresh;
 
 const LEGEND: &str = "Columns: context in tokens, dollars per million tokens in and out, extras.";
-
-/// Longer names reach over the next column.
-const NAME_COLUMN: usize = 34;
 
 pub(crate) async fn run(sources: &Sources, args: &ModelsArgs) -> Result<()> {
     match (&args.command, &args.provider) {
@@ -100,7 +97,7 @@ fn default_line(sources: &Sources, live: &LiveProviders, looked: &[LookedAt<'_>]
     let mut line = |model: &ModelRef, origin: &str| {
         let trouble = match is_in_trouble(&model.provider_id) {
             true => format!(", but {} can't be used now: see below", model.provider_id),
-            false => String::new(),
+            false => not_listed(model, looked).unwrap_or_default(),
         };
         writeln!(text, "Model of new sessions: {model} ({origin}){trouble}")
     };
@@ -133,6 +130,17 @@ fn default_line(sources: &Sources, live: &LiveProviders, looked: &[LookedAt<'_>]
     Ok(text)
 }
 
+/// Where the provider lists its models, one that is not among them is most likely a slip.
+fn not_listed(model: &ModelRef, looked: &[LookedAt<'_>]) -> Option<String> {
+    let provider = looked.iter().find(|looked| looked.standing.provider.name == model.provider_id)?;
+    let ids: Vec<&str> = provider.models.iter().map(|info| info.model.model_id.as_str()).collect();
+    if ids.is_empty() || ids.contains(&model.model_id.as_str()) {
+        return None;
+    }
+    let near = nearest(&model.model_id, &ids).map(|near| format!("; did you mean {near}?"));
+    Some(format!(", but {} does not list it{}", model.provider_id, near.unwrap_or_default()))
+}
+
 async fn one(sources: &Sources, name: &str) -> Result<()> {
     let live = sources.live()?;
     live.look_again().await;
@@ -163,6 +171,9 @@ async fn one(sources: &Sources, name: &str) -> Result<()> {
             }
         }
         None => writeln!(text, "{name} · {}", how(standing))?,
+    }
+    if !models.is_empty() {
+        writeln!(text, "{LEGEND}")?;
     }
     list(&mut text, name, &models, usize::MAX)?;
     answer::write(&text)?;
@@ -269,8 +280,7 @@ fn list(text: &mut String, provider: &str, models: &[ModelInfo], most: usize) ->
         writeln!(text, "  its models are unknown; any name works: --model {provider}/NAME")?;
     }
     let shown = &models[..models.len().min(most)];
-    let longest = shown.iter().map(|info| info.model.model_id.chars().count()).max().unwrap_or(0);
-    let width = longest.min(NAME_COLUMN);
+    let width = shown.iter().map(|info| info.model.model_id.chars().count()).max().unwrap_or(0);
     for info in shown {
         let line = format!(
             "  {:<width$}  {:>5}  {:>13}  {}",

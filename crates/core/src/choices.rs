@@ -95,6 +95,9 @@ pub struct Chosen {
     pub approval: Approval,
 }
 
+/// In what clients are told of a choice: the mode is the one they know.
+pub const SAME_MODE: &str = "same_mode";
+
 impl Chosen {
     /// `{agent, approval, model, thought_level, thought_levels}`, the model as `provider/model`; what is not
     /// there is left out.

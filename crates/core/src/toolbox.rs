@@ -34,6 +34,9 @@ pub(crate) enum Looked {
     Grown,
 }
 
+/// How the answer to a call of an unknown tool begins.
+pub(crate) const NO_SUCH_TOOL: &str = "there is no tool";
+
 impl Toolbox {
     /// Holds nothing until it first looks: a session that is only opened needs no schema.
     pub(crate) fn new(sources: &ToolSources) -> Self {
@@ -112,7 +115,7 @@ impl OfferedTools {
             None => String::new(),
         };
         let known: Vec<&str> = self.specs.iter().map(|spec| &*spec.id).collect();
-        format!("there is no tool `{name}`{hint}; available: {}", known.join(", "))
+        format!("{NO_SUCH_TOOL} `{name}`{hint}; available: {}", known.join(", "))
     }
 }
 

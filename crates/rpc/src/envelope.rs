@@ -115,7 +115,7 @@ impl<'a> Envelope<'a> {
     fn from_text(text: &'a str) -> Result<Self, EnvelopeRefusal> {
         let first = text.trim_ascii_start().as_bytes().first();
         if first != Some(&b'{') {
-            serde_json::from_str::<IgnoredAny>(text).map_err(|error| parse_error(error.to_string()))?;
+            serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
             return Err(match first {
                 Some(b'[') => invalid(None, "batches are not supported"),
                 _ => invalid(None, "a message must be an object"),
@@ -123,7 +123,7 @@ impl<'a> Envelope<'a> {
         }
         serde_json::from_str(text).map_err(|error| match error.classify() {
             Category::Data => invalid(None, &error.to_string()),
-            Category::Io | Category::Syntax | Category::Eof => parse_error(error.to_string()),
+            Category::Io | Category::Syntax | Category::Eof => not_json(&error),
         })
     }
 
@@ -170,6 +170,10 @@ fn invalid(id: Option<RequestId>, message: &str) -> EnvelopeRefusal {
     EnvelopeRefusal::Answer(id, Box::new(ErrorObject::invalid_request(message)))
 }
 
+fn not_json(error: &serde_json::Error) -> EnvelopeRefusal {
+    parse_error(format!("not JSON: {error}"))
+}
+
 fn parse_error(message: String) -> EnvelopeRefusal {
     EnvelopeRefusal::Answer(None, Box::new(ErrorObject::parse_error(message)))
 }
@@ -185,7 +189,7 @@ fn carved(mut line: Vec<u8>, range: Range<usize>) -> Result<Box<RawValue>, Envel
     line.truncate(range.end);
     line.drain(..range.start);
     let text = String::from_utf8(line).map_err(|error| parse_error(error.to_string()))?;
-    RawValue::from_string(text).map_err(|error| parse_error(error.to_string()))
+    RawValue::from_string(text).map_err(|error| not_json(&error))
 }
 
 /// Runs before any parser: serde_json keeps one byte per open bracket even of values it only skips, and lets

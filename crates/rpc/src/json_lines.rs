@@ -58,7 +58,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> MessageSource for JsonLineSource<R> 
         match line {
             Some(FramedLine::Text(text)) => Received::Message(text),
             Some(FramedLine::TooLong) => {
-                Received::Unusable(format!("line above {} bytes", self.max_line_bytes))
+                let longest = self.max_line_bytes;
+                Received::Unusable(format!("the line is longer than {longest} bytes (limits.max_line_bytes)"))
             }
             None => Received::End,
         }

@@ -45,7 +45,7 @@ async fn long_lines_cost_the_cap_and_at_most_8_mib() {
             client.write_all(&piece).await.unwrap();
         }
         let error = answers.next_line().await.unwrap().unwrap();
-        assert!(error.contains("line above"), "{error}");
+        assert!(error.contains("the line is longer than"), "{error}");
         client.write_all(b"\n").await.unwrap();
 
         let (head, tail) = (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[""#, "\"]}\n");

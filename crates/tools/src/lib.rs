@@ -104,6 +104,12 @@ pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
+/// The names of all of them, web_search included.
+pub fn builtin_names() -> Vec<String> {
+    let always = builtin(Equipment::bare()).into_iter().map(|tool| tool.spec().id.to_string());
+    always.chain([web_search::NAME.to_owned()]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use attache_core::tool_names::BUILTIN_TOOLS;

@@ -393,6 +393,17 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn a_notification_with_an_id_is_told_what_it_is() {
+    for method in ["session/cancel", "$/cancel_request"] {
+        let error = read(method, json!({})).unwrap_err();
+        assert_eq!(error.code, code::METHOD_NOT_FOUND);
+        assert_eq!(error.message, format!("{method} is a notification: send it without an id"));
+        assert!(!is_request(method));
+    }
+    assert!(is_request("session/prompt") && is_request("_attache/session/export") && !is_request("fly"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 

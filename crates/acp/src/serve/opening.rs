@@ -175,8 +175,7 @@ impl ClientConnection {
     /// host may have trouble of its own. Their user should not have to guess.
     pub(super) fn tell(&self, handle: &SessionHandle, servers: &[String], about_place: Option<Warning>) {
         if !servers.is_empty() {
-            let description =
-                format!("Requested: {}. The session continues without them.", servers.join(", "));
+            let description = format!("{}. The session continues without them.", servers.join(", "));
             let title = "This version does not start MCP servers".to_owned();
             handle.notice("warning", title, Some(description));
         }

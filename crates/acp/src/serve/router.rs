@@ -94,8 +94,12 @@ impl Handler for Router {
     }
 
     fn notification(&self, notification: Notification) {
-        if notification.method != "session/cancel" {
-            return tracing::debug!(method = notification.method, "a notification was ignored");
+        if notification.method != from_wire::CANCEL {
+            let method = notification.method;
+            return match from_wire::is_request(&method) {
+                true => tracing::warn!(method, "a request without an id was ignored: send it with one"),
+                false => tracing::debug!(method, "a notification was ignored"),
+            };
         }
         match from_wire::cancel(notification.params) {
             Ok(session_id) => {

@@ -4,7 +4,7 @@ use agent_client_protocol_schema::v1::{
     ConfigOptionUpdate, ContentChunk, Cost, CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, PlanEntry,
     PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate, SessionUpdate, UsageUpdate,
 };
-use attache_core::choices::Chosen;
+use attache_core::choices::{Chosen, SAME_MODE};
 use attache_core::entry::Entry;
 use attache_core::metadata::OWN_KEY;
 use attache_core::part::Role;
@@ -96,8 +96,10 @@ fn title(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
 /// The mode has an update of its own; as an option it comes with the complete list.
 fn mode(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let Some(chosen) = Chosen::from_json(data) else { return Ok(()) };
-    let mode = CurrentModeUpdate::new(chosen.agent.clone());
-    line::update(entry, &SessionUpdate::CurrentModeUpdate(mode), out)?;
+    if data.get(SAME_MODE).is_none() {
+        let mode = CurrentModeUpdate::new(chosen.agent.clone());
+        line::update(entry, &SessionUpdate::CurrentModeUpdate(mode), out)?;
+    }
     let options = selection::config_options(&view.choices.get(), &chosen);
     line::update(entry, &SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options)), out)
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use anyhow::{Result, bail};
 use attache_models::KeyNeed;
 
-use crate::config::{Config, ProviderWire};
+use crate::config::{Config, ProviderWire, nearest};
 
 pub(super) fn provider(config: &Config) -> Result<String> {
     let offered: Vec<&str> = config
@@ -22,12 +22,27 @@ pub(super) fn provider(config: &Config) -> Result<String> {
     for (index, name) in offered.iter().enumerate() {
         writeln!(terminal, "{:3}  {name}", index + 1)?;
     }
-    write!(terminal, "Which provider is the key for? ")?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    match chosen(line.trim(), &offered) {
-        Some(name) => Ok(name.to_owned()),
-        None => bail!("that is not in the list; nothing was stored"),
+    for _ in 0..TRIES {
+        write!(terminal, "Which provider is the key for? ")?;
+        let mut line = String::new();
+        if io::stdin().lock().read_line(&mut line)? == 0 {
+            break;
+        }
+        if let Some(name) = chosen(line.trim(), &offered) {
+            return Ok(name.to_owned());
+        }
+        writeln!(terminal, "{}", not_offered(line.trim(), &offered))?;
+    }
+    bail!("no provider was chosen; nothing was stored")
+}
+
+/// How often a user may mistype the name.
+const TRIES: usize = 3;
+
+fn not_offered(typed: &str, offered: &[&str]) -> String {
+    match nearest(typed, offered) {
+        Some(near) => format!("That is not in the list; did you mean {near}?"),
+        None => "That is not in the list: type a number or a name of it.".to_owned(),
     }
 }
 
@@ -47,6 +62,8 @@ mod tests {
         let offered = ["anthropic", "openai"];
         assert_eq!(chosen("2", &offered), Some("openai"));
         assert_eq!(chosen("anthropic", &offered), Some("anthropic"));
+        assert_eq!(not_offered("antropic", &offered), "That is not in the list; did you mean anthropic?");
+        assert!(not_offered("", &offered).contains("a number or a name"));
         for nothing in ["", "0", "3", "open"] {
             assert_eq!(chosen(nothing, &offered), None, "{nothing}");
         }

@@ -8,13 +8,14 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use crate::limits::MAX_KEY_BYTES;
 
-pub(super) async fn read(question: &str) -> Result<Secret> {
+/// `provider` as it was named.
+pub(super) async fn read(provider: &str) -> Result<Secret> {
     let stdin = io::stdin();
     let silence = match stdin.is_terminal() {
         true => {
             // Before the question: what is typed ahead is not shown either.
             let silence = Silence::begin()?;
-            write!(io::stderr(), "{question}")?;
+            write!(io::stderr(), "Key for {provider}: ")?;
             Some(silence)
         }
         false => None,
@@ -29,7 +30,7 @@ pub(super) async fn read(question: &str) -> Result<Secret> {
         writeln!(io::stderr())?;
     }
     match line {
-        Ok(line) => key(&line),
+        Ok(line) => key(&line, provider),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => bail!("interrupted; nothing was stored"),
         Err(error) => Err(error).context("the key could not be read"),
     }
@@ -42,13 +43,15 @@ fn one_line() -> io::Result<Vec<u8>> {
 }
 
 /// What is wrong is said without a word of it.
-fn key(line: &[u8]) -> Result<Secret> {
+fn key(line: &[u8], provider: &str) -> Result<Secret> {
     if line.len() as u64 > MAX_KEY_BYTES {
         bail!("that is too long for a key; nothing was stored");
     }
     let Ok(text) = std::str::from_utf8(line) else { bail!("that is not text; nothing was stored") };
     let Some(secret) = Secret::new(text) else {
-        bail!("no key was given; paste it when asked, or pipe it in: echo KEY | attache auth login PROVIDER")
+        bail!(
+            "no key was given; paste it when asked, or pipe it in: echo KEY | attache auth login {provider}"
+        )
     };
     // Keys travel in a header of HTTP.
     if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -87,11 +90,11 @@ mod tests {
 
     #[test]
     fn a_key_is_one_line_without_blanks() {
-        assert_eq!(key(b"  sk-1234\r\n").unwrap().expose(), "sk-1234");
+        assert_eq!(key(b"  sk-1234\r\n", "openai").unwrap().expose(), "sk-1234");
         for bad in
             [&b"\n"[..], b"", b"sk 12", b"sk-\x1b[A", "schl\u{fc}ssel".as_bytes(), b"\xff", &[b'x'; 20_000]]
         {
-            let message = key(bad).unwrap_err().to_string();
+            let message = key(bad, "openai").unwrap_err().to_string();
             assert!(!message.contains("sk-") && !message.contains("schl"), "{message}");
         }
     }

@@ -9,7 +9,11 @@ use attache_models::{VENDORS, Vendor};
 use thiserror::Error;
 
 use super::Origin;
+use super::file::valid_keys;
+use super::keys::KEYS;
 use super::limits::MAX_SHOWN_CHARACTERS;
+use super::permission_table::RULE_KEYS;
+use super::provider_table::{MODEL_KEYS, PRICE_KEYS, PROVIDER_KEYS};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError {
@@ -59,6 +63,10 @@ impl fmt::Display for ConfigErrors {
 
 /// `valid` are the keys of the same table, without their prefix.
 pub(super) fn unknown_key(prefix: &str, key: &str, valid: &[&str]) -> String {
+    let homes = homes(key);
+    if !homes.is_empty() {
+        return format!("`{prefix}{key}` is in the wrong place: `{key}` belongs {}", homes.join(" or "));
+    }
     let near = match nearest(key, valid) {
         Some(near) => format!(", did you mean `{prefix}{near}`?"),
         None => String::new(),
@@ -66,7 +74,25 @@ pub(super) fn unknown_key(prefix: &str, key: &str, valid: &[&str]) -> String {
     format!("unknown key `{prefix}{}`{near} (valid here: {})", shown(key), valid.join(", "))
 }
 
-pub(super) fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
+/// Where a key is valid.
+fn homes(key: &str) -> Vec<String> {
+    let mut homes = Vec::new();
+    if valid_keys("").contains(&key) {
+        homes.push("to the top of the file, above the first [section]".to_owned());
+    }
+    let sections = KEYS.iter().filter_map(|known| known.path.rsplit_once('.'));
+    homes.extend(sections.filter(|(_, name)| *name == key).map(|(section, _)| format!("into [{section}]")));
+    let tables: [(&[&str], &str); 4] = [
+        (&PROVIDER_KEYS, "into [providers.NAME]"),
+        (&MODEL_KEYS, "into [providers.NAME.models.\"MODEL\"]"),
+        (&PRICE_KEYS, "into [providers.NAME.models.\"MODEL\".price]"),
+        (&RULE_KEYS, "into [[permissions]]"),
+    ];
+    homes.extend(tables.iter().filter(|(keys, _)| keys.contains(&key)).map(|(_, home)| (*home).to_owned()));
+    homes
+}
+
+pub(crate) fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
     // Enough for a swapped, missing or doubled letter; "model" is not offered for everything with an m.
     const NEAR: f64 = 0.75;
     let scored = valid.iter().map(|candidate| (strsim::jaro_winkler(word, candidate), *candidate));

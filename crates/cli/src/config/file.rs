@@ -173,7 +173,7 @@ fn unknown_here(path: &str) -> bool {
 }
 
 /// The keys a table may have: those below `prefix`, up to their next dot.
-fn valid_keys(prefix: &str) -> Vec<&'static str> {
+pub(super) fn valid_keys(prefix: &str) -> Vec<&'static str> {
     let below = KEYS.iter().filter_map(|key| key.path.strip_prefix(prefix)?.split('.').next());
     let tables = ["permissions", "providers"].into_iter().filter(|_| prefix.is_empty());
     let mut valid: Vec<&str> = below.chain(tables).collect();

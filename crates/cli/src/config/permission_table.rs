@@ -10,7 +10,7 @@ use super::file::{FileReader, found_item};
 use super::keys::mismatch;
 use super::{Config, ConfiguredRule, Origin, Sourced};
 
-const KEYS: [&str; 5] = ["permission", "pattern", "action", "match", "not_match"];
+pub(super) const RULE_KEYS: [&str; 5] = ["permission", "pattern", "action", "match", "not_match"];
 
 /// The root of a session where examples are checked: which one it will be is not known yet.
 const SOME_ROOT: &str = "/root-of-the-session";
@@ -46,7 +46,7 @@ impl FileReader<'_> {
     }
 
     fn rule(&mut self, table: &RuleTable<'_>, home: Option<&Path>) -> Option<ConfiguredRule> {
-        self.unknown_keys(&table.path, table.entries, &KEYS, &KEYS);
+        self.unknown_keys(&table.path, table.entries, &RULE_KEYS, &RULE_KEYS);
         let permission = self.permission(table);
         let pattern = match table.entries.contains_key("pattern") {
             true => self.rule_text(table, "pattern", "a text, in which `*` stands for anything"),
@@ -76,7 +76,11 @@ impl FileReader<'_> {
     }
 
     fn permission(&mut self, table: &RuleTable<'_>) -> Option<Sourced<String>> {
-        let known: Vec<&str> = Rule::known_permissions().collect();
+        // Rules about tools that a later version may have are taken; those that there are now are named.
+        let built = attache_tools::builtin_names();
+        let known: Vec<&str> = Rule::known_permissions()
+            .filter(|name| Rule::is_access(name) || built.iter().any(|tool| tool == name))
+            .collect();
         let expected = format!("one of {}, or mcp:SERVER:TOOL", known.join(", "));
         let permission = self.rule_text(table, "permission", &expected)?;
         if Rule::is_known_permission(&permission.value) {

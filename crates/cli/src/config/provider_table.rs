@@ -14,9 +14,10 @@ use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name, own_key_v
 use super::{Config, HttpWire, Origin, Provider, ProviderModel, ProviderWire, Sourced, StatedPrice};
 
 const SCRIPT: &str = "script";
-const PROVIDER_KEYS: [&str; 5] = ["dialect", "base_url", "api_key_env", "script", "models"];
-const MODEL_KEYS: [&str; 7] = ["context", "max_output", "images", "audio", "pdf", "reasoning", "price"];
-const PRICE_KEYS: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
+pub(super) const PROVIDER_KEYS: [&str; 5] = ["dialect", "base_url", "api_key_env", "script", "models"];
+pub(super) const MODEL_KEYS: [&str; 7] =
+    ["context", "max_output", "images", "audio", "pdf", "reasoning", "price"];
+pub(super) const PRICE_KEYS: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
 
 /// What `dialect` says.
 enum StatedDialect {

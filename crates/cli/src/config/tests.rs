@@ -62,6 +62,22 @@ const SCRIPTED: &str = "[providers.demo]\ndialect = \"script\"\nscript = \"demo.
 fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
+            "[providers.openai]\nmodel = \"openai/gpt\"",
+            "~/config.toml:2: `providers.openai.model` is in the wrong place: `model` belongs to the top of the file, above the first [section]",
+        ),
+        (
+            "max_steps = 5",
+            "~/config.toml:1: `max_steps` is in the wrong place: `max_steps` belongs into [limits]",
+        ),
+        (
+            "base_url = \"http://localhost\"",
+            "~/config.toml:1: `base_url` is in the wrong place: `base_url` belongs into [web_search] or into [providers.NAME]",
+        ),
+        (
+            "[limits]\naction = \"deny\"",
+            "~/config.toml:2: `limits.action` is in the wrong place: `action` belongs into [[permissions]]",
+        ),
+        (
             "modle = \"a/b\"",
             "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, snapshots, store, thoughts, web_search)",
         ),
@@ -83,7 +99,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[[permissions]]\npermission = \"bahs\"\naction = \"deny\"",
-            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, write, apply_patch, glob, grep, bash_background, todo, task, question, web_search, web_fetch, skill, tool_search, view_image, plan_exit, mcp:SERVER:TOOL)",
+            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, write, apply_patch, glob, grep, bash_background, todo, question, web_search, web_fetch, view_image, mcp:SERVER:TOOL)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"\naction = \"block\"",

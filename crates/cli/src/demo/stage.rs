@@ -1,6 +1,7 @@
 //! Where the demo is seen: lines with a gutter that says who speaks, and checks that must hold. On a terminal
 //! it wraps at words and goes at a pace that can be read; in a pipe it does neither.
 
+use std::io;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -29,23 +30,35 @@ pub(super) struct DemoStage {
     /// Of the streamed text: how far its line is filled, and the word that is not complete yet.
     column: usize,
     word: String,
+    /// What became of the output.
+    written: io::Result<()>,
 }
 
 impl DemoStage {
     pub(super) fn new() -> Self {
         let width = answer::columns().map(|columns| columns.saturating_sub(GUTTER).max(NARROWEST));
         let paint = Paint::for_answers();
-        Self { paint, checks: 0, width, in_line: false, column: 0, word: String::new() }
+        Self { paint, checks: 0, width, in_line: false, column: 0, word: String::new(), written: Ok(()) }
     }
 
     pub(super) fn title(&mut self, text: &str) {
-        self.line(&self.paint.paint(Colour::Bold, text));
+        self.paragraph(text, Some(Colour::Bold));
+    }
+
+    /// Text without a gutter.
+    fn paragraph(&mut self, text: &str, colour: Option<Colour>) {
+        for line in wrap(text, self.width.map(|width| width + GUTTER)) {
+            match colour {
+                Some(colour) => self.line(&self.paint.paint(colour, &line)),
+                None => self.line(&line),
+            }
+        }
     }
 
     pub(super) fn chapter(&mut self, text: &str) {
         self.end_line();
         self.line("");
-        self.line(&self.paint.paint(Colour::Bold, &format!("── {text}")));
+        self.paragraph(&format!("── {text}"), Some(Colour::Bold));
     }
 
     pub(super) fn user(&mut self, text: &str) {
@@ -148,27 +161,26 @@ impl DemoStage {
 
     /// Says what was checked; what does not hold ends the demo.
     pub(super) fn check(&mut self, what: &str, holds: bool) -> Result<()> {
-        self.end_line();
         if holds {
             self.checks += 1;
-            self.line(&format!("{} {what}", self.paint.paint(Colour::Green, "        ✓")));
+            self.labelled(Colour::Green, "✓", what);
         } else {
-            self.line(&format!("{} {what}", self.paint.paint(Colour::Red, "        ✗")));
+            self.labelled(Colour::Red, "✗", what);
         }
         ensure!(holds, "the demo did not come out as scripted: {what}");
         Ok(())
     }
 
-    pub(super) fn closing(&mut self) {
+    /// The last words; the error is that of an output that could not be written.
+    pub(super) fn closing(mut self) -> io::Result<()> {
         self.line("");
         let done = format!("{} checks passed.", self.checks);
         self.line(&self.paint.paint(Colour::Bold, &done));
-        let afterwards = [
-            "All of it was temporary and is removed: the project, the settings and the session, which",
-            "`attache sessions list` therefore does not show. `attache doctor` says what to set up;",
-            "then point your editor at `attache acp`.",
-        ];
-        afterwards.iter().for_each(|line| self.line(line));
+        let afterwards = "All of it was temporary and is removed: the project, the settings and the session, which \
+                          `attache sessions list` therefore does not show. `attache doctor` says what to set up; \
+                          then point your editor at `attache acp`.";
+        self.paragraph(afterwards, None);
+        self.written
     }
 
     fn line(&mut self, text: &str) {
@@ -180,12 +192,14 @@ impl DemoStage {
 
     fn raw(&mut self, text: &str) {
         // A reader that has gone sees nothing more; the checks still count.
-        drop(answer::write_painted(text));
+        if self.written.is_ok() {
+            self.written = answer::write_painted(text);
+        }
     }
 }
 
 /// Lines of at most `width` columns, broken between words; a word that is longer gets a line of its own.
-fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return vec![text.to_owned()] };
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -55,7 +55,7 @@ pub(super) fn room(dirs: &Dirs) -> Finding {
         file.as_file().sync_all()
     }) {
         let next = "check that you own the directory and that the disk has space, or set ATTACHE_HOME";
-        return Finding::fail("disk", format!("{shown} can't be written to: {error}"), next);
+        return Finding::fail("disk", format!("{shown} can't be written to: {}", error.kind()), next);
     }
     let Ok(disk) = rustix::fs::statvfs(place) else {
         return Finding::warn("disk", format!("{shown} is writable; its free space is not known"), "");

@@ -95,7 +95,7 @@ async fn chosen(
         (ProviderState::PerhapsRunning, ProviderWire::Http(_)) => None,
         (ProviderState::Scripted, _) | (_, ProviderWire::Script { .. }) => {
             let described = Finding::ok("model", format!("{model} (a script, {how})"));
-            return vec![described, prompt::check(sources, live, standing, model).await];
+            return vec![described, prompt::check(sources, live, standing, model, ModelList::Given).await];
         }
         (
             ProviderState::NoKey | ProviderState::NoAddress | ProviderState::KeyTrouble(_),
@@ -113,8 +113,8 @@ async fn chosen(
     let mut findings = vec![described(sources, live, provider, model, how)];
     let (said, reached) = answered(sources, standing, key, model).await;
     findings.extend(said);
-    if reached == Reached::Yes {
-        findings.push(prompt::check(sources, live, standing, model).await);
+    if let Reached::Yes(list) = reached {
+        findings.push(prompt::check(sources, live, standing, model, list).await);
     }
     findings
 }
@@ -122,8 +122,15 @@ async fn chosen(
 /// Whether it makes sense to send a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
-    Yes,
+    Yes(ModelList),
     No,
+}
+
+/// Whether the server says which models it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModelList {
+    Given,
+    Missing,
 }
 
 fn described(
@@ -165,16 +172,24 @@ async fn answered(
     let name = &provider.name;
     let key_found = match key {
         Some(key) => format!("{name}: from {key}"),
-        None => format!("{name} needs none"),
+        None => format!("{name}: no key needed"),
     };
     match providers::examine(standing, &sources.opener).await {
         Examined::Models(models) => {
+            let accepted = if key.is_some() { ", accepted" } else { "" };
             let mut findings = vec![
-                Finding::ok("key", format!("{key_found}, accepted")),
+                Finding::ok("key", format!("{key_found}{accepted}")),
                 Finding::ok("endpoint", format!("{} answers", address(provider))),
             ];
             findings.extend(unknown_there(provider, &models, model));
-            (findings, Reached::Yes)
+            (findings, Reached::Yes(ModelList::Given))
+        }
+        Examined::Failed(
+            ProviderDiagnosis { fix, .. },
+            ListFailure::Discover(DiscoverError::KeyRefused { .. }),
+        ) if key.is_none() => {
+            let text = format!("{name}: no key set, and the server wants one");
+            (vec![Finding::fail("key", text, fix)], Reached::No)
         }
         Examined::Failed(diagnosis, failure) => failed(name, &key_found, diagnosis, &failure),
         Examined::NoKey(error) => {
@@ -207,7 +222,10 @@ fn failed(
         ListFailure::Empty
         | ListFailure::Discover(
             DiscoverError::NoSuchPath { .. } | DiscoverError::Nonsense { .. } | DiscoverError::Refused { .. },
-        ) => (vec![Finding::ok("key", key_found), Finding::warn("endpoint", endpoint, fix)], Reached::Yes),
+        ) => (
+            vec![Finding::ok("key", key_found), Finding::warn("endpoint", endpoint, fix)],
+            Reached::Yes(ModelList::Missing),
+        ),
     }
 }
 

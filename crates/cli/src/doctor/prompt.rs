@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::Finding;
+use super::model::ModelList;
 use crate::limits::DOCTOR_ANSWER;
 use crate::providers::{LiveProviders, Standing};
 use crate::setup::Sources;
@@ -27,6 +28,7 @@ pub(super) async fn check(
     live: &LiveProviders,
     standing: &Standing<'_>,
     model: &ModelRef,
+    list: ModelList,
 ) -> Finding {
     let info = live.describe(model).unwrap_or_else(|| ModelInfo::undescribed(model.clone()));
     let started = Instant::now();
@@ -39,7 +41,7 @@ pub(super) async fn check(
         Ok(Ok(_)) => {
             Finding::ok(SUBJECT, format!("{model} answered after {:.1} s", started.elapsed().as_secs_f32()))
         }
-        Ok(Err(error)) => Finding::fail(SUBJECT, error.to_string(), next(&error, standing)),
+        Ok(Err(error)) => Finding::fail(SUBJECT, error.to_string(), next(&error, standing, list)),
         Err(_) => Finding::warn(
             SUBJECT,
             format!("{model} has not answered within {} s", DOCTOR_ANSWER.as_secs()),
@@ -74,7 +76,7 @@ async fn hear(live: &LiveProviders, request: ModelRequest) -> Result<String, Mod
     Ok(text)
 }
 
-fn next(error: &ModelError, standing: &Standing<'_>) -> String {
+fn next(error: &ModelError, standing: &Standing<'_>, list: ModelList) -> String {
     let name = &standing.provider.name;
     match error {
         ModelError::Transient { .. } => match standing.provider.vendor {
@@ -83,9 +85,10 @@ fn next(error: &ModelError, standing: &Standing<'_>) -> String {
         },
         // The error says where the key comes from and what to do about it.
         ModelError::Auth(_) => String::new(),
-        ModelError::Permanent(_) | ModelError::Refused(_) | ModelError::Unreadable(_) => {
-            format!("`attache models {name}` lists its models")
-        }
+        ModelError::Permanent(_) | ModelError::Refused(_) | ModelError::Unreadable(_) => match list {
+            ModelList::Given => format!("`attache models {name}` lists its models"),
+            ModelList::Missing => "check the address and the name of the model".to_owned(),
+        },
         ModelError::Overflow(_) => {
             "the model's window is smaller than one sentence: choose another one".to_owned()
         }

@@ -74,8 +74,14 @@ impl Export<'_> {
             Err(_) => path.to_owned(),
         };
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // A temporary file belongs to its owner alone.
-        let file = NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).with_context(cannot_write)?;
+        let directory = directory.unwrap_or(Path::new("."));
+        if !directory.is_dir() {
+            bail!("there is no directory {}", directory.display());
+        }
+        // A temporary file belongs to its owner alone. Its name is nothing to the user.
+        let file = NamedTempFile::new_in(directory)
+            .map_err(|error| io::Error::from(error.kind()))
+            .with_context(cannot_write)?;
         let mut writer = BufWriter::new(file);
         told(self.write(&mut writer).await)?;
         writer.flush().with_context(cannot_write)?;

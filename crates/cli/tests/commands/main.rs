@@ -12,6 +12,7 @@ use tokio::io::AsyncReadExt;
 
 mod archives;
 mod inspection;
+mod outputs;
 mod search;
 mod sessions;
 mod trust;

@@ -4,7 +4,7 @@
 use super::title::Titling;
 use super::{Session, SessionCommand};
 use crate::agents::{Agent, DEFAULT_AGENT};
-use crate::choices::Chosen;
+use crate::choices::{Chosen, SAME_MODE};
 use crate::chunk::Chunk;
 use crate::hub::{self, HubError};
 use crate::ids::MessageId;
@@ -121,7 +121,7 @@ impl Session {
     pub(super) async fn tell_choices(&mut self) {
         self.tell_of_missing_model(MissingModelNotice::News);
         let told = match self.take_lease().await {
-            Ok(()) => self.store_choice(self.empty_patch()).await,
+            Ok(()) => self.store_choice(self.empty_patch(), ModeChange::None).await,
             Err(error) => Err(error),
         };
         if let Err(error) = told {
@@ -164,11 +164,11 @@ impl Session {
     pub(super) async fn set_thought(&mut self, level: Option<ThoughtLevel>) -> Result<Chosen, HubError> {
         let info = self.current_model().ok_or_else(|| self.hub.no_model())?;
         if info.thought_levels.is_empty() {
-            return Err(HubError::Invalid(format!("{} can't be told how much to think", info.model)));
+            return Err(HubError::Invalid(format!("`{}` can't be told how much to think", info.model)));
         }
         if let Some(level) = level.filter(|level| !info.thought_levels.contains(level)) {
             let (level, model) = (level.as_str(), &info.model);
-            return Err(HubError::Invalid(format!("{model} has no thought level `{level}`")));
+            return Err(HubError::Invalid(format!("`{model}` has no thought level `{level}`")));
         }
         if self.thought_for(&info) == level {
             return self.chosen();
@@ -195,9 +195,11 @@ impl Session {
         apply: impl FnOnce(&mut Session),
     ) -> Result<Chosen, HubError> {
         self.take_lease().await?;
-        let before = self.row.clone();
+        let (before, mode_before) = (self.row.clone(), self.chosen()?.agent);
         apply(self);
-        let stored = self.store_choice(patch).await;
+        let is_same = self.chosen().is_ok_and(|chosen| chosen.agent == mode_before);
+        let change = if is_same { ModeChange::None } else { ModeChange::Another };
+        let stored = self.store_choice(patch, change).await;
         if stored.is_err() {
             // What is not stored is not chosen.
             self.row = before;
@@ -206,9 +208,13 @@ impl Session {
         stored
     }
 
-    async fn store_choice(&mut self, patch: SessionPatch) -> Result<Chosen, HubError> {
+    async fn store_choice(&mut self, patch: SessionPatch, mode: ModeChange) -> Result<Chosen, HubError> {
         let chosen = self.chosen()?;
-        let said = Chunk::transient_data("mode", chosen.to_json());
+        let mut data = chosen.to_json();
+        if mode == ModeChange::None {
+            data[SAME_MODE] = true.into();
+        }
+        let said = Chunk::transient_data("mode", data);
         self.journal.record_with(&aside(), vec![said], vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;
         Ok(chosen)
@@ -251,6 +257,13 @@ impl Session {
     pub(super) fn empty_patch(&self) -> SessionPatch {
         SessionPatch { updated_at: self.hub.ports.clock.now_ms(), ..SessionPatch::default() }
     }
+}
+
+/// Whether a choice is one of another mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ModeChange {
+    Another,
+    None,
 }
 
 /// Speaks outside of any message.

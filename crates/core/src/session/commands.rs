@@ -37,6 +37,14 @@ impl Session {
     }
 }
 
+/// Answers are sentences, errors among them.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("{first}{}{end}", letters.as_str())
+}
+
 pub(crate) async fn help(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
     session.know().await;
     let line = |command: &SlashCommand| {

@@ -8,7 +8,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::OpenQuestion;
-use super::commands::{CommandAnswer, CommandTurn};
+use super::commands::{CommandAnswer, CommandTurn, sentence};
 use super::lease::LeaseAfter;
 use super::title::title_chunk;
 use super::{ClientSide, Session, SessionCommand, history};
@@ -172,7 +172,7 @@ impl Session {
             Ok(CommandAction::Compaction | CommandAction::Template(_) | CommandAction::Skill(_)) => return,
             Err(problem) => Ok(problem),
         };
-        let text = text.unwrap_or_else(|error| error.to_string());
+        let text = text.unwrap_or_else(|error| sentence(&error.to_string()));
         let history = match std::mem::take(&mut self.stale_history) {
             true => NextHistory::Reread,
             false => NextHistory::Unchanged,

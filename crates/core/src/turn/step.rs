@@ -215,7 +215,9 @@ enum AnswerProgress {
 
 fn cut() -> ModelError {
     ModelError::Transient {
-        message: "the connection to the model was lost before its answer was complete".into(),
+        message:
+            "the connection to the model was lost before its answer was complete; say `continue` to go on"
+                .into(),
         retry_after: None,
     }
 }

@@ -4,6 +4,7 @@ use super::Turn;
 use crate::legible::legible_line;
 use crate::limits::CALL_TITLE_CHARACTERS;
 use crate::ports::tool::Presentation;
+use crate::toolbox::NO_SUCH_TOOL;
 
 impl Turn {
     /// How a call looks whose arguments can't be read.
@@ -19,6 +20,10 @@ impl Turn {
 
 /// The title of a call that was not understood: the tool, and why.
 pub(super) fn failed_title(tool_name: &str, why: &str) -> String {
+    if why.starts_with(NO_SUCH_TOOL) {
+        // Which there are is told in its result.
+        return format!("{} (unknown tool)", legible_line(tool_name));
+    }
     let why = why.strip_prefix(tool_name).and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
     // The example is for the model.
     let why = why.split(", for example ").next().unwrap_or(why);

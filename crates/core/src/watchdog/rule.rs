@@ -107,6 +107,11 @@ impl Rule {
         ACCESSES.into_iter().chain(others)
     }
 
+    /// Whether it is about what calls do, whatever tool does it.
+    pub fn is_access(permission: &str) -> bool {
+        ACCESSES.contains(&permission)
+    }
+
     pub fn is_known_permission(permission: &str) -> bool {
         let names_a_foreign_tool = |rest: &str| {
             rest.split_once(':').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())

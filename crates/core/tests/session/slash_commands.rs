@@ -37,7 +37,7 @@ async fn a_command_acts_and_answers_without_a_model() {
     assert_eq!(attached.chosen.agent, "plan");
     assert!(attached.commands.first().await.iter().any(|command| &*command.name == "mode"));
     assert_eq!(say(&session, "/mode nonsense").await, finished());
-    assert!(last_answer(&world, &session).starts_with("there is no mode `nonsense`; available:"));
+    assert!(last_answer(&world, &session).starts_with("There is no mode `nonsense`; available:"));
     assert!(world.model.requests().is_empty());
     world.check_rest(session.id());
 }
@@ -111,13 +111,13 @@ async fn models_and_how_much_they_think_can_be_chosen() {
     assert_eq!(say(&session, "/model script/small").await, finished());
     assert_eq!(last_answer(&world, &session), "Model: `script/small`.");
     assert_eq!(say(&session, "/thought low").await, finished());
-    assert_eq!(last_answer(&world, &session), "script/small can't be told how much to think");
+    assert_eq!(last_answer(&world, &session), "`script/small` can't be told how much to think.");
     assert_eq!(say(&session, "/model large").await, finished());
     assert_eq!(last_answer(&world, &session), "Model: `script/large`.");
     assert_eq!(say(&session, "/model nope").await, finished());
     assert_eq!(
         last_answer(&world, &session),
-        "there is no model `nope`; a model is written PROVIDER/NAME, and `/model` lists them"
+        "There is no model `nope`; a model is written PROVIDER/NAME, and `/model` lists them."
     );
     assert_eq!(say(&session, "/model script/small").await, finished());
     assert_eq!(say(&session, "/model").await, finished());

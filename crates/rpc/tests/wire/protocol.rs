@@ -51,7 +51,10 @@ async fn a_line_above_the_cap_is_one_error_and_the_rest_is_skipped() {
     let (mut client, _server) = start_capped(1000, Options::default());
     let (id, code, message) = client.refused("y".repeat(200_000)).await;
     assert!(id.is_null());
-    assert_eq!((code, message.as_str()), (-32600, "line above 1000 bytes"));
+    assert_eq!(
+        (code, message.as_str()),
+        (-32600, "the line is longer than 1000 bytes (limits.max_line_bytes)")
+    );
     client.assert_alive().await;
     // The line is long, but the part behind the cap looks like a request: it must not be taken for one.
     client.send("z".repeat(5000)).await;

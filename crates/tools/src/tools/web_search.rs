@@ -30,11 +30,12 @@ struct Input {
     max_results: Option<u64>,
 }
 
+pub(crate) const NAME: &str = "web_search";
+
 const EXAMPLE: &str = r#"{"query":"rust 2024 edition changes"}"#;
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    arguments::spec::<Input>("web_search", ToolKind::Fetch, Effect::ReadOnly, Visibility::Shown)
-});
+static SPEC: LazyLock<ToolSpec> =
+    LazyLock::new(|| arguments::spec::<Input>(NAME, ToolKind::Fetch, Effect::ReadOnly, Visibility::Shown));
 
 #[derive(Debug)]
 pub(crate) struct WebSearchTool {

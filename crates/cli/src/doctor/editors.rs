@@ -1,0 +1,136 @@
+//! `attache doctor --editors`: what to write into the settings of an editor, from the documentation, as plain text.
+
+use anyhow::{Result, bail};
+
+use crate::demo::wrap;
+
+const PAGE: &str = include_str!("../../../../docs/editors.md");
+
+/// Text is as wide as the terminal, but never wider than is good to read.
+const WIDEST: usize = 80;
+
+/// A piece of the page that stands by itself.
+#[derive(Debug, Default)]
+struct EditorSection {
+    /// `Zed`, `Neovim with avante.nvim`; empty for what holds for all.
+    name: String,
+    text: String,
+}
+
+/// The settings of one editor, or of all.
+pub(super) fn settings(wanted: Option<&str>, columns: Option<usize>) -> Result<String> {
+    let sections = sections(columns.unwrap_or(WIDEST).min(WIDEST));
+    let Some(wanted) = wanted else {
+        let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
+        return Ok(texts.join("\n"));
+    };
+    let editors: Vec<&EditorSection> = sections.iter().filter(|section| !section.name.is_empty()).collect();
+    let is_wanted = |name: &str| name.to_lowercase().contains(&wanted.to_lowercase());
+    let found: Vec<&str> = editors
+        .iter()
+        .filter(|section| is_wanted(&section.name))
+        .map(|section| section.text.as_str())
+        .collect();
+    if wanted.is_empty() || found.is_empty() {
+        let names: Vec<&str> = editors.iter().map(|section| section.name.as_str()).collect();
+        bail!(
+            "nothing is known of the editor `{}`; known: {}. Any other that speaks ACP starts `attache acp`",
+            wanted.escape_debug(),
+            names.join(", ")
+        );
+    }
+    Ok(found.join("\n"))
+}
+
+/// The page up to its tables: paragraphs are wrapped, snippets are indented as they are.
+fn sections(width: usize) -> Vec<EditorSection> {
+    let snippets = PAGE.split_once("### ").map_or(PAGE, |(snippets, _)| snippets);
+    let mut sections = vec![EditorSection::default()];
+    let (mut paragraph, mut in_snippet) = (String::new(), false);
+    for line in snippets.lines().skip(1).chain([""]) {
+        let is_fence = line.starts_with("```");
+        let starts_editor = !in_snippet && line.starts_with("**");
+        if !in_snippet && (is_fence || starts_editor || line.is_empty()) {
+            flush(&mut paragraph, &mut sections, width);
+        }
+        if is_fence {
+            in_snippet = !in_snippet;
+            write_line(&mut sections, "");
+        } else if in_snippet {
+            write_line(&mut sections, &format!("  {line}"));
+        } else {
+            if starts_editor {
+                sections.push(EditorSection { name: name(line), text: String::new() });
+            }
+            paragraph.push_str(line);
+            paragraph.push(' ');
+        }
+    }
+    for section in &mut sections {
+        section.text = format!("{}\n", section.text.trim_matches('\n'));
+    }
+    sections
+}
+
+fn flush(paragraph: &mut String, sections: &mut [EditorSection], width: usize) {
+    let text = plain(std::mem::take(paragraph).trim());
+    if !text.is_empty() {
+        wrap(&text, Some(width)).iter().for_each(|line| write_line(sections, line));
+    }
+}
+
+fn write_line(sections: &mut [EditorSection], line: &str) {
+    if let Some(section) = sections.last_mut() {
+        section.text.push_str(line);
+        section.text.push('\n');
+    }
+}
+
+/// `**Neovim** with avante.nvim. It passes …` is about `Neovim with avante.nvim`.
+fn name(line: &str) -> String {
+    let words = plain(line);
+    let ends = [words.find(". "), words.find([',', ':']), Some(words.len())];
+    let end = ends.into_iter().flatten().min().unwrap_or_default();
+    words[..end].trim_end_matches('.').to_owned()
+}
+
+/// Without emphasis, code marks and links, which lead nowhere in a terminal.
+fn plain(markdown: &str) -> String {
+    let mut text = String::new();
+    let mut rest = markdown;
+    while let Some((before, link)) = rest.split_once(" ([") {
+        text.push_str(before);
+        rest = link.split_once("))").map_or("", |(_, after)| after);
+    }
+    text.push_str(rest);
+    text.replace("**", "").replace('`', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_editor_of_the_documentation_is_there_as_plain_text() {
+        let all = settings(None, Some(70)).unwrap();
+        for name in ["Zed, settings.json", "JetBrains", "avante.nvim", "codecompanion.nvim", "Emacs", "Toad"]
+        {
+            assert!(all.contains(name), "{name}: {all}");
+        }
+        assert!(!["**", "](", "```", ".md", "`"].iter().any(|mark| all.contains(mark)), "{all}");
+        assert!(all.ends_with('\n') && !all.ends_with("\n\n") && !all.starts_with('\n'), "{all}");
+        let mut prose = all.lines().filter(|line| !line.starts_with("  "));
+        assert!(prose.all(|line| line.chars().count() <= 70), "{all}");
+    }
+
+    #[test]
+    fn one_editor_can_be_named() {
+        let zed = settings(Some("zed"), None).unwrap();
+        assert!(zed.starts_with("Zed, settings.json:\n\n  { \"agent_servers\""), "{zed}");
+        assert!(!zed.contains("JetBrains"), "{zed}");
+        let neovim = settings(Some("Neovim"), None).unwrap();
+        assert!(neovim.contains("avante") && neovim.contains("codecompanion"), "{neovim}");
+        let unknown = settings(Some("kate"), None).unwrap_err().to_string();
+        assert!(unknown.contains("known: Zed, JetBrains, Neovim with avante.nvim"), "{unknown}");
+    }
+}

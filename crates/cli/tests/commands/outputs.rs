@@ -1,0 +1,67 @@
+//! Where answers go: an output that can't be written is told and is no success.
+
+use std::fs::OpenOptions;
+
+use super::*;
+
+#[tokio::test]
+async fn an_output_that_is_full_is_no_success() {
+    let (home, session) = home_with_a_session().await;
+    let commands: [&[&str]; 8] = [
+        &["--help"],
+        &["sessions", "--help"],
+        &["sessions", "list"],
+        &["sessions", "show", &session],
+        &["sessions", "export", &session],
+        &["completions", "bash"],
+        &["doctor", "--editors"],
+        &["demo"],
+    ];
+    for arguments in commands {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = home.command().args(arguments).stdin(Stdio::null()).stdout(full).output().await.unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(
+            told.contains("attache: standard output could not be written: No space left on device"),
+            "{told}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn errors_name_the_users_own_paths() {
+    let (home, session) = home_with_a_session().await;
+    let told = failure(&home, &["sessions", "export", &session, "-o", "/nope/s.md"]).await;
+    assert_eq!(told, "attache: there is no directory /nope\n");
+    let told = failure(&home, &["sessions", "export", &session, "-o", "/proc/s.md"]).await;
+    assert!(told.starts_with("attache: can't write /proc/s.md: ") && !told.contains(".tmp"), "{told}");
+}
+
+/// The process was killed in the middle of an answer: who looks sees what the client was shown.
+#[tokio::test]
+async fn a_killed_session_is_shown_as_far_as_it_got() {
+    let script = "on *\n  stream 2000 \"word \" every 5ms\n";
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), script);
+    let mut agent = home.start();
+    let session = agent.open_session(&home).await;
+    let _pending = agent.start_prompt(&session, "talk");
+    agent.client.wait_for_update(&session, "agent_message_chunk").await;
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    agent.kill().await;
+    let shown = answer(&home, &["sessions", "show", &session]).await;
+    assert!(shown.contains("stopped in the middle; load it in your editor to go on\n"), "{shown}");
+    assert!(shown.contains("  word word"), "{shown}");
+    for format in ["md", "json", "jsonl", "csv"] {
+        let exported = answer(&home, &["sessions", "export", &session, "--format", format]).await;
+        assert!(exported.contains("word word"), "{format}: {exported}");
+    }
+    assert_eq!(answer(&home, &["sessions", "show", &session]).await, shown, "looking changes nothing");
+    let agent = home.start();
+    agent.initialize().await;
+    agent.load(&session, &home.workspace()).await;
+    agent.finish(&home).await;
+    let shown = answer(&home, &["sessions", "show", &session]).await;
+    assert!(shown.contains("! warning: attache ended in the middle of this answer"), "{shown}");
+    assert!(shown.lines().any(|line| line.starts_with("state") && line.ends_with(" idle")), "{shown}");
+}
