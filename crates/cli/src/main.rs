@@ -1,7 +1,6 @@
 //! The binary `attache`: reads arguments, environment and configuration once, composes the rooms, runs one
 //! command.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -9,6 +8,7 @@ use anyhow::Result;
 use crate::args::{AcpArgs, Args, CliCommand};
 use crate::config::{Config, ProcessEnvironment};
 use crate::dirs::Dirs;
+use crate::paint::Paint;
 use crate::setup::Sources;
 
 mod accounts;
@@ -83,8 +83,12 @@ fn refuse_usage(usage: &clap::Error) -> ExitCode {
         usage.exit();
     }
     // Help that nobody got is no success.
-    let printed = usage.print().and_then(|()| io::stdout().flush());
-    match answer::forgive(printed) {
+    let help = usage.render();
+    let help = match Paint::for_answers() {
+        Paint::Coloured => help.ansi().to_string(),
+        Paint::Plain => help.to_string(),
+    };
+    match answer::write_painted(&help) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             answer::note(&format!("attache: {error}"));

@@ -19,7 +19,9 @@ async fn an_output_that_is_full_is_no_success() {
     ];
     for arguments in commands {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let output = home.command().args(arguments).stdin(Stdio::null()).stdout(full).output().await.unwrap();
+        let mut command = home.command();
+        command.args(arguments).stdin(Stdio::null()).stdout(full).stderr(Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().await.unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
         assert!(

@@ -128,7 +128,7 @@ async fn a_refused_key_of_an_own_server_is_told_with_what_to_do() {
     assert_eq!(said.code, Some(1), "{}", said.all());
     says(
         &said.answer,
-        &["FAIL  key            own needs none, refused:", "status 401", "attache auth login own"],
+        &["FAIL  key            own: no key set, and the server wants one", "attache auth login own"],
     );
     let home = newcomer().with_variable("OWN_KEY", CANARY);
     write_config(&home, &format!("{settings}api_key_env = \"OWN_KEY\"\n"));

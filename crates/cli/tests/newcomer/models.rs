@@ -52,7 +52,7 @@ async fn a_server_of_this_machine_is_found_and_used_when_there_is_no_key() {
     assert_eq!(said.code, Some(0), "{}", said.all());
     says(
         &said.answer,
-        &["ok    key            vllm needs none, accepted", "ok    endpoint", "attache doctor --editors"],
+        &["ok    key            vllm: no key needed", "ok    endpoint", "attache doctor --editors"],
     );
 }
 
@@ -85,6 +85,17 @@ async fn a_key_decides_the_default_and_a_configured_server_joins_when_it_has_ans
         &said.answer,
         &["Model of new sessions: anthropic/claude-sonnet-5", "local · at http://127.0.0.1:", "qwen3-coder"],
     );
+}
+
+#[tokio::test]
+async fn a_configured_model_that_is_not_listed_is_a_slip() {
+    let server = chat_server().await;
+    let home = newcomer().with_variable("VLLM_BASE_URL", &format!("{}/v1", server.url()));
+    write_config(&home, "model = \"vllm/qwen3-codr\"\n");
+    let said = run(&home, "models").await;
+    says(&said.answer, &["vllm/qwen3-codr (", "), but vllm does not list it; did you mean qwen3-coder?"]);
+    let listed = run(&home, "models vllm").await;
+    says(&listed.answer, &["Columns: context in tokens"]);
 }
 
 #[tokio::test]
