@@ -249,7 +249,7 @@ pub(crate) fn set_aside(
     for suffix in ["-wal", "-shm", "-journal"] {
         forgive_missing(fs::rename(connector.beside(suffix), beside(&target, suffix)))?;
     }
-    // With two names for a moment, so that there is a database at every moment. Not every file system has links.
+    // With two names for a moment: there is a database at every moment. Not every file system has links.
     if replacement.is_none() || fs::hard_link(&connector.path, &target).is_err() {
         fs::rename(&connector.path, &target)?;
     }

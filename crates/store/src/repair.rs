@@ -1,7 +1,7 @@
-//! Saves the rows of a damaged database into a fresh file, if all of them can still be read. Never writes to the
-//! damaged one.
+//! Saves the rows of a damaged database into a fresh file, if all of them can still be read. Never writes to
+//! the damaged one.
 //!
-//! Half of a database is indexes, and what an index says is in its table as well: a damaged index loses nothing.
+//! Half of a database is indexes, and what an index says is in its table as well: a damaged one loses nothing.
 //! Rejected: `REINDEX` on a copy. It walks the damaged tree to free its pages, and fails there.
 
 use std::fs::{self, File, OpenOptions};

@@ -147,16 +147,26 @@ impl DemoStage {
         let same_start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
         let rest = old.len().min(new.len()) - same_start;
         let same_end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
-        let mut lines = Vec::new();
-        lines.extend(old[..same_start].iter().map(|line| format!("  {line}")));
-        let removed = &old[same_start..old.len() - same_end];
-        lines.extend(removed.iter().map(|line| self.paint.paint(Colour::Red, &format!("- {line}"))));
-        let added = &new[same_start..new.len() - same_end];
-        lines.extend(added.iter().map(|line| self.paint.paint(Colour::Green, &format!("+ {line}"))));
-        lines.extend(old[old.len() - same_end..].iter().map(|line| format!("  {line}")));
+        let (removed, added) =
+            (&old[same_start..old.len() - same_end], &new[same_start..new.len() - same_end]);
         self.end_line();
-        // Lines of a file: never wrapped, so that they look as they are.
-        lines.iter().for_each(|line| self.line(&format!("{:GUTTER$}{line}", "")));
+        self.diff_lines("  ", &old[..same_start], None);
+        self.diff_lines("- ", removed, Some(Colour::Red));
+        self.diff_lines("+ ", added, Some(Colour::Green));
+        self.diff_lines("  ", &old[old.len() - same_end..], None);
+    }
+
+    /// What a narrow terminal has no room for goes on below.
+    fn diff_lines(&mut self, mark: &str, lines: &[&str], colour: Option<Colour>) {
+        for text in lines {
+            let mut mark = mark;
+            for piece in wrap(text, self.width.map(|width| width.saturating_sub(mark.len()))) {
+                let line = format!("{mark}{piece}");
+                let line = colour.map_or_else(|| line.clone(), |colour| self.paint.paint(colour, &line));
+                self.line(&format!("{:GUTTER$}{line}", ""));
+                mark = "  ";
+            }
+        }
     }
 
     /// Says what was checked; what does not hold ends the demo.

@@ -1,4 +1,5 @@
-//! `attache doctor --editors`: what to write into the settings of an editor, from the documentation, as plain text.
+//! `attache doctor --editors`: what to write into the settings of an editor, as plain text. Has it from the
+//! documentation.
 
 use anyhow::{Result, bail};
 

@@ -95,7 +95,7 @@ async fn chosen(
         (ProviderState::PerhapsRunning, ProviderWire::Http(_)) => None,
         (ProviderState::Scripted, _) | (_, ProviderWire::Script { .. }) => {
             let described = Finding::ok("model", format!("{model} (a script, {how})"));
-            return vec![described, prompt::check(sources, live, standing, model, ModelList::Given).await];
+            return vec![described, prompt::check(sources, live, standing, model, ListedModels::Given).await];
         }
         (
             ProviderState::NoKey | ProviderState::NoAddress | ProviderState::KeyTrouble(_),
@@ -122,13 +122,13 @@ async fn chosen(
 /// Whether it makes sense to send a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
-    Yes(ModelList),
+    Yes(ListedModels),
     No,
 }
 
 /// Whether the server says which models it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ModelList {
+pub(super) enum ListedModels {
     Given,
     Missing,
 }
@@ -182,7 +182,7 @@ async fn answered(
                 Finding::ok("endpoint", format!("{} answers", address(provider))),
             ];
             findings.extend(unknown_there(provider, &models, model));
-            (findings, Reached::Yes(ModelList::Given))
+            (findings, Reached::Yes(ListedModels::Given))
         }
         Examined::Failed(
             ProviderDiagnosis { fix, .. },
@@ -224,7 +224,7 @@ fn failed(
             DiscoverError::NoSuchPath { .. } | DiscoverError::Nonsense { .. } | DiscoverError::Refused { .. },
         ) => (
             vec![Finding::ok("key", key_found), Finding::warn("endpoint", endpoint, fix)],
-            Reached::Yes(ModelList::Missing),
+            Reached::Yes(ListedModels::Missing),
         ),
     }
 }

@@ -14,7 +14,7 @@ use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::Finding;
-use super::model::ModelList;
+use super::model::ListedModels;
 use crate::limits::DOCTOR_ANSWER;
 use crate::providers::{LiveProviders, Standing};
 use crate::setup::Sources;
@@ -28,7 +28,7 @@ pub(super) async fn check(
     live: &LiveProviders,
     standing: &Standing<'_>,
     model: &ModelRef,
-    list: ModelList,
+    list: ListedModels,
 ) -> Finding {
     let info = live.describe(model).unwrap_or_else(|| ModelInfo::undescribed(model.clone()));
     let started = Instant::now();
@@ -76,7 +76,7 @@ async fn hear(live: &LiveProviders, request: ModelRequest) -> Result<String, Mod
     Ok(text)
 }
 
-fn next(error: &ModelError, standing: &Standing<'_>, list: ModelList) -> String {
+fn next(error: &ModelError, standing: &Standing<'_>, list: ListedModels) -> String {
     let name = &standing.provider.name;
     match error {
         ModelError::Transient { .. } => match standing.provider.vendor {
@@ -86,8 +86,8 @@ fn next(error: &ModelError, standing: &Standing<'_>, list: ModelList) -> String 
         // The error says where the key comes from and what to do about it.
         ModelError::Auth(_) => String::new(),
         ModelError::Permanent(_) | ModelError::Refused(_) | ModelError::Unreadable(_) => match list {
-            ModelList::Given => format!("`attache models {name}` lists its models"),
-            ModelList::Missing => "check the address and the name of the model".to_owned(),
+            ListedModels::Given => format!("`attache models {name}` lists its models"),
+            ListedModels::Missing => "check the address and the name of the model".to_owned(),
         },
         ModelError::Overflow(_) => {
             "the model's window is smaller than one sentence: choose another one".to_owned()

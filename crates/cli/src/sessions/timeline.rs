@@ -45,7 +45,7 @@ impl<'a> Timeline<'a> {
     }
 
     pub(super) async fn session(mut self, store: &dyn Store, record: &SessionRecord) -> Result<()> {
-        answer::write_painted(&self.printer.head(record)?)?;
+        answer::write_painted(&self.printer.head(record, None)?)?;
         answer::write_painted(&self.printer.rules_in_force(&record.row)?)?;
         let mut after = None;
         loop {
