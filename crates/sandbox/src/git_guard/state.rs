@@ -28,11 +28,16 @@ const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", 
 pub(super) const CONTROL: [&str; 6] =
     ["config", "config.worktree", "commondir", "HEAD", "objects/info/alternates", "gitdir"];
 
+/// Directories of files that each name a repository and what goes there: an old way to write down a remote, which
+/// git still reads before it takes a name for a path. Git itself writes none.
+pub(super) const REMOTES: [&str; 2] = ["remotes", "branches"];
+
 /// Where no repository lies in another: directories that git fills itself.
-const FILLED: [&str; 8] = ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches"];
+const FILLED: [&str; 9] =
+    ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches", "remotes"];
 
 /// Where git writes by name: through a link it would write elsewhere.
-const WRITTEN: [&str; 13] = [
+const WRITTEN: [&str; 15] = [
     "",
     "logs",
     "refs",
@@ -46,6 +51,8 @@ const WRITTEN: [&str; 13] = [
     "sequencer",
     "modules",
     "worktrees",
+    "remotes",
+    "branches",
 ];
 
 /// Paths are relative to the root.
@@ -73,7 +80,7 @@ pub(super) struct RootState {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RepositoryState {
-    /// Those of `CONTROL` that are there.
+    /// Those of `CONTROL` that are there, and what lies in `REMOTES`.
     #[serde(with = "lossless::map")]
     pub(super) control: BTreeMap<OsString, ControlFile>,
     /// Hooks that git would run.
@@ -270,8 +277,8 @@ impl RepositoryState {
     pub(super) fn of(git: &OwnedFd) -> Self {
         let control =
             CONTROL.iter().filter_map(|name| Some((OsString::from(name), piece(git, Path::new(name))?)));
-        let control = control.collect();
         let mut unseen = BTreeMap::new();
+        let control = control.chain(remotes(git, &mut unseen)).collect();
         let (hooks, links) = (hooks(git, &mut unseen), links(git, &mut unseen));
         Self { control, hooks, links, unseen }
     }
@@ -316,6 +323,20 @@ fn hooks(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeMap<OsS
         Some((name, entry))
     });
     running.collect()
+}
+
+fn remotes(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<(OsString, ControlFile)> {
+    let mut found = Vec::new();
+    for directory in REMOTES.map(Path::new) {
+        for (name, kind) in listed(git, directory, unseen).unwrap_or_default() {
+            let path = directory.join(&name);
+            let is_aside = name.to_string_lossy().contains(super::undo::ASIDE);
+            if kind != FileType::Directory && !is_aside {
+                found.extend(piece(git, &path).map(|piece| (path.into_os_string(), piece)));
+            }
+        }
+    }
+    found
 }
 
 fn links(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeSet<PathBuf> {

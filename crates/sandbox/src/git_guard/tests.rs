@@ -66,6 +66,11 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
              {CONFIG} > {at}/config && printf '\\tbare = false\\n\\tworktree = .\\n' >> {at}/config"
         )
     };
+    let pushed_to = |named: &str| {
+        format!(
+            "git init -q --bare node_modules/e.git && cp \"$BASE/run\" node_modules/e.git/hooks/pre-receive && {named}"
+        )
+    };
     // Made first, tied to the index then, configured at last.
     let module = |at: &str| {
         format!(
@@ -76,6 +81,10 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
     };
     vec![
         ("commondir", format!("{evil} && echo ../evil > .git/commondir"), "git status"),
+        ("remotes", pushed_to("mkdir -p .git/remotes && printf 'URL: %s\\nPush: HEAD:refs/heads/m\\n' \"$PWD/node_modules/e.git\" > .git/remotes/origin"), "git push"),
+        ("branches", pushed_to("mkdir -p .git/branches && echo \"$PWD/node_modules/e.git\" > .git/branches/origin"), "git push origin HEAD:x"),
+        ("link to a remote", pushed_to("mkdir -p .git/branches && echo \"$PWD/node_modules/e.git\" > e && ln -s ../../e .git/branches/origin"), "git push origin HEAD:x"),
+        ("remotes of a new repository", "git init -q sub && git -C sub commit -q --allow-empty -m x && cd sub && git init -q --bare ../node_modules/e.git && cp \"$BASE/run\" ../node_modules/e.git/hooks/pre-receive && mkdir -p .git/branches && echo \"$PWD/../node_modules/e.git\" > .git/branches/origin".into(), "git -C sub push origin HEAD:x"),
         ("bare directory", bare("sub"), "git -C sub status"),
         ("bare root", format!("rm -rf .git && {}", bare(".")), "git status"),
         (
@@ -539,6 +548,37 @@ fn configuration_that_only_its_user_makes_is_set_aside_and_nothing_is_lost() {
     assert!(!root.join(".devcontainer").exists() && !root.join("my.code-workspace").exists());
     let kept = std::fs::read_to_string(root.join(".devcontainer.disabled/devcontainer.json")).unwrap();
     assert_eq!((kept.as_str(), root.join("ok.txt").exists()), ("x\n", true));
+}
+
+/// The name of a table's row is reached over a link that a command has put above it.
+#[test]
+fn a_link_on_the_way_to_such_configuration_is_set_aside_itself() {
+    for (link, inner) in [
+        (".config", "mise.toml"),
+        (".config", "mise"),
+        (".hg", "hgrc"),
+        (".github", "hooks"),
+        ("mise", "config.toml"),
+    ] {
+        let place = Project::new();
+        let root = place.base.join("root");
+        let guard = place.guard();
+        place.in_root(&format!(
+            "mkdir -p dd/mise && echo x > dd/{inner} || mkdir -p dd/{inner}; ln -s dd {link}"
+        ));
+        let told = guard.after().unwrap_or_default();
+        assert!(told.contains(&format!("{link} is ")) && !told.contains("could not"), "{link}: {told}");
+        assert!(root.join(link).symlink_metadata().is_err(), "{link}: {told}");
+        assert!(root.join("dd").is_dir() && root.join(format!("{link}.disabled")).is_symlink());
+        assert_eq!(place.guard().after(), None, "{link}");
+    }
+    let place = Project::new();
+    let root = place.base.join("root");
+    place.in_root("mkdir .hg && echo own > .hg/hgrc");
+    let guard = place.guard();
+    place.in_root("mv .hg dd && ln -s dd .hg && echo other > dd/hgrc");
+    let told = guard.after().unwrap_or_default();
+    assert_eq!(std::fs::read_to_string(root.join(".hg/hgrc")).unwrap(), "own\n", "{told}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use super::configuration::without_programs;
 use super::entries::{enter, names};
 use super::git_paths::is_dot_git;
 use super::modules::{RootPlace, pointed_at};
-use super::state::{ControlFile, NotSeen, RepositoryState, RootState};
+use super::state::{ControlFile, NotSeen, REMOTES, RepositoryState, RootState};
 use super::{Findings, Unfinished};
 use crate::limits::GIT_GUARD_ENTRIES;
 use crate::paths::normal;
@@ -79,8 +79,20 @@ impl<'a> Undo<'a> {
                 continue;
             }
             let was = before.get(path).and_then(Option::as_ref);
-            let done = self.replace(path, || self.put_back(path, was));
-            self.tell(path, CONFIGURATION, done);
+            // Behind a link nothing is changed: it goes itself, and with it what it leads to.
+            let link = self.link_on_the_way(path);
+            let at = link.as_deref().unwrap_or(path);
+            let put_back = || match was {
+                Some(_) => self.make_way_to(path).and_then(|()| self.put_back(path, was)),
+                None => Ok(()),
+            };
+            let done = match (self.is_there(at), was) {
+                (true, _) => self.replace(at, put_back),
+                (false, Some(_)) => put_back().map(|()| None),
+                // It went with a link that led to others as well.
+                (false, None) => continue,
+            };
+            self.tell(at, CONFIGURATION, done);
         }
         for (path, was) in &self.before.below.0 {
             if let Some((at, now)) = after.below.find(path, was)
@@ -236,6 +248,9 @@ impl<'a> Undo<'a> {
             "HEAD" => "names no branch",
             "objects/info/alternates" if is_text && self.are_within(&path, &text) => return,
             "objects/info/alternates" => "leads git to objects elsewhere",
+            remote if REMOTES.iter().any(|directory| Path::new(remote).starts_with(directory)) => {
+                "names a repository that git would push to"
+            }
             // Of a work tree: where its `.git` is. Git only writes there what it has made itself.
             _ => return,
         };
@@ -369,7 +384,7 @@ impl<'a> Undo<'a> {
 
 /// Of what is too much to be checked: what git would run, or write through. It makes logs anew.
 fn is_set_aside(path: &Path) -> bool {
-    [".git", "hooks", "logs", "index"].iter().any(|name| path.ends_with(name))
+    [".git", "hooks", "logs", "index", "remotes", "branches"].iter().any(|name| path.ends_with(name))
         || path.ancestors().any(|above| above.ends_with(".git/logs"))
 }
 
