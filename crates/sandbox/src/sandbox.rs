@@ -285,7 +285,8 @@ impl Sandbox {
         let mounts = plan::plan(policy, &protection, &hidden);
         let stage = HelperStage::Init { expected: Expected::of(&mounts)?, memory: self.memory };
         let caches = policy.cache_names();
-        let request = HelperRequest { stage, scratch: policy.scratch.clone(), caches, line: line.to_vec() };
+        let (scratch, group_bit) = (policy.scratch.clone(), policy.group_bit());
+        let request = HelperRequest { stage, scratch, caches, group_bit, line: line.to_vec() };
         let building = BubblewrapOptions {
             mounts: &mounts,
             network: policy.network,
@@ -315,7 +316,8 @@ impl Sandbox {
         };
         let stage = HelperStage::Restricted { writable, hidden: policy.hidden.clone(), sockets };
         let caches = policy.cache_names();
-        let request = HelperRequest { stage, scratch: policy.scratch.clone(), caches, line };
+        let (scratch, group_bit) = (policy.scratch.clone(), policy.group_bit());
+        let request = HelperRequest { stage, scratch, caches, group_bit, line };
         Confined {
             directory: Some(policy.directory.clone()),
             held: policy.notes.iter().cloned().chain(policy.lost_writes.clone().all_held()).collect(),

@@ -396,6 +396,123 @@ async fn no_right_is_left_or_can_be_had_again() {
     }
 }
 
+/// Every call that gives a file a mode, with both bits, on a file and a directory; prints what was not refused.
+const MODES: &str = r#"
+import ctypes, os, stat, sys
+c = ctypes.CDLL(None, use_errno=True)
+AT, CREATE, NAMELESS, count = -100, os.O_CREAT | os.O_RDWR, os.O_TMPFILE | os.O_RDWR, 0
+def fresh():
+    global count
+    count += 1
+    return ('m%d' % count).encode()
+def there(make=lambda name: os.close(os.open(name, CREATE, 0o755))):
+    name = fresh()
+    make(name)
+    return name
+def call(number, *words):
+    return c.syscall(number, *words), ctypes.get_errno()
+class How(ctypes.Structure):
+    _fields_ = [('flags', ctypes.c_ulonglong), ('mode', ctypes.c_ulonglong), ('resolve', ctypes.c_ulonglong)]
+calls = {
+    'chmod': lambda name, bits: (there(), lambda name: call(90, name, bits)),
+    'chmod of a directory': lambda name, bits: (there(os.mkdir), lambda name: call(90, name, bits)),
+    'fchmod': lambda name, bits: (there(), lambda name: call(91, os.open(name, os.O_RDWR), bits)),
+    'fchmodat': lambda name, bits: (there(), lambda name: call(268, AT, name, bits)),
+    'fchmodat2': lambda name, bits: (there(), lambda name: call(452, AT, name, bits, 0)),
+    'creat': lambda name, bits: (name, lambda name: call(85, name, bits)),
+    'open': lambda name, bits: (name, lambda name: call(2, name, CREATE, bits)),
+    'openat': lambda name, bits: (name, lambda name: call(257, AT, name, CREATE, bits)),
+    'open without a name': lambda name, bits: (name, lambda name: call(2, b'.', NAMELESS, bits)),
+    'openat without a name': lambda name, bits: (name, lambda name: call(257, AT, b'.', NAMELESS, bits)),
+    'openat2': lambda name, bits: (name, lambda name: call(437, AT, name, ctypes.byref(How(CREATE, bits, 0)), 24)),
+    'mknod': lambda name, bits: (name, lambda name: call(133, name, stat.S_IFREG | bits, 0)),
+    'mknodat': lambda name, bits: (name, lambda name: call(259, AT, name, stat.S_IFREG | bits, 0)),
+    'mkdir': lambda name, bits: (name, lambda name: call(83, name, bits)),
+    'mkdirat': lambda name, bits: (name, lambda name: call(258, AT, name, bits)),
+}
+for name, prepare in calls.items():
+    for bits in (0o4755, 0o2755, 0o6755):
+        path, act = prepare(fresh(), bits)
+        result, error = act(path)
+        mode = 0
+        if os.path.lexists(path): mode = os.lstat(path).st_mode
+        elif result >= 0 and 'without' in name: mode = os.fstat(result).st_mode
+        if mode & 0o6000 & bits: print(name, oct(bits))
+        elif 'mkdir' not in name and error not in (1, 38): print(name, oct(bits), 'failed with', error)
+# What is no mode is not taken for one.
+print(call(2, b'.', 0, 0o4755)[0] >= 0, call(257, AT, b'.', os.O_DIRECTORY, 0o6755)[0] >= 0)
+"#;
+
+#[tokio::test]
+async fn no_file_that_runs_as_somebody_else_can_be_made() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        trial.put("modes.py", MODES);
+        assert_eq!(done(&trial, "python3 modes.py").await, "True True\n", "{level:?}");
+        // The directory of a team: its subdirectories keep the bit when their mode is changed.
+        std::fs::set_permissions(&trial.root, PermissionsExt::from_mode(0o2755)).unwrap();
+        done(&trial, "mkdir team && chmod 750 team && cp -rp team copy && git init -q --shared shared").await;
+        let left = "chmod 0o2755\nchmod of a directory 0o2755\nfchmod 0o2755\nfchmodat 0o2755\n";
+        let printed = done(&trial, "python3 modes.py").await;
+        let printed =
+            printed.replace("fchmodat2 0o2755\n", "").replace("fchmodat2 0o2755 failed with 38\n", "");
+        let of_directories = "mkdir 0o2755\nmkdir 0o6755\nmkdirat 0o2755\nmkdirat 0o6755\n";
+        assert_eq!(printed, format!("{left}{of_directories}True True\n"), "{level:?}");
+    }
+}
+
+#[tokio::test]
+async fn modes_without_these_bits_are_set_as_ever() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let work = "mkdir -m 1777 sticky && echo x > a && chmod 751 a && cp -p a b && install -m 755 a c && \
+                    tar cf t.tar a b c sticky && mkdir out && tar xpf t.tar -C out && git init -q g && \
+                    stat -c '%a %n' a b c sticky out/a out/sticky";
+        let modes = "751 a\n751 b\n755 c\n1777 sticky\n751 out/a\n1777 out/sticky\n";
+        assert_eq!(done(&trial, work).await, modes, "{level:?}");
+    }
+}
+
+/// What one process of a user may do to another, by numbers and names that both know.
+#[tokio::test]
+async fn processes_of_others_are_neither_steered_nor_shared_with() {
+    let mut outside = Outside(std::process::Command::new("sleep").arg("60").spawn().unwrap());
+    let script = format!(
+        "import ctypes, os, resource\npid = {}\nc = ctypes.CDLL(None, use_errno=True)\n\
+         def refused(name, act):\n try: act()\n except PermissionError: return\n except ProcessLookupError: return\n \
+         print(name)\n\
+         def call(*words):\n if c.syscall(*words) < 0: raise OSError(ctypes.get_errno(), 'refused')\n\
+         param = ctypes.byref((ctypes.c_int * 12)(48))\n\
+         refused('prlimit', lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (999, 999)))\n\
+         refused('setpriority', lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))\n\
+         refused('setpriority of the group', lambda: os.setpriority(os.PRIO_PGRP, pid, 19))\n\
+         refused('ioprio_set', lambda: call(251, 1, pid, 0x6007))\n\
+         refused('affinity', lambda: os.sched_setaffinity(pid, {{0}}))\n\
+         refused('scheduler', lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)))\n\
+         refused('param', lambda: os.sched_setparam(pid, os.sched_param(0)))\n\
+         refused('attr', lambda: call(314, pid, param, 0))\n\
+         resource.setrlimit(resource.RLIMIT_CPU, (999, 999)); os.nice(1)\n\
+         os.sched_setaffinity(0, os.sched_getaffinity(0))\n",
+        outside.0.id()
+    );
+    let reduced = "refused('setpriority of the user', lambda: os.setpriority(os.PRIO_USER, 0, 19))\n\
+                   refused('ioprio of the user', lambda: call(251, 3, 0, 0x6007))\n\
+                   for number in (29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241):\n \
+                   refused(number, lambda: call(number, 0, 0, 0, 0))\n";
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    for (level, more) in [(Level::Full, ""), (Level::Reduced, reduced)] {
+        let trial = Trial::held(level);
+        trial.put("steer.py", &format!("{script}{more}"));
+        assert_eq!(done(&trial, "python3 steer.py").await, "", "{level:?}");
+    }
+    assert!(outside.0.try_wait().unwrap().is_none());
+}
+
 /// Opened and not written: a test must not change the machine even where nothing holds it.
 #[tokio::test]
 async fn settings_of_the_kernel_can_not_be_opened_for_writing() {

@@ -1,7 +1,8 @@
 //! The system calls that no command needs and that an escape does: a seccomp filter. Knows no paths.
 //!
-//! What is denied answers "not permitted", so that programs go on without it. `clone3` hides its flags behind a
-//! pointer that no filter can follow: it is said not to exist, and C libraries fall back to `clone`.
+//! What is denied answers "not permitted", so that programs go on without it. `clone3` and `openat2` hide what
+//! they do behind a pointer that no filter can follow: they are said not to exist, and programs fall back to
+//! `clone` and `openat`.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,32 @@ pub(super) enum Sockets {
     Ordinary,
     /// Where nothing else holds them: not even those of this machine, behind which agents and daemons listen.
     None,
+}
+
+/// Which processes of others a command could name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Neighbours {
+    /// Namespaces hold them apart.
+    Unseen,
+    /// All of the machine: the kernel lets processes of one user slow, limit and talk to each other.
+    Visible,
+}
+
+/// Whether a command may give the set-group-ID bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GroupBit {
+    Refused,
+    /// The directories of a team have the bit, and so whatever changes their mode sets it again. No filter
+    /// tells a directory from a file by its name.
+    Needed,
+}
+
+/// What one filter has to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FilterRules {
+    pub(super) sockets: Sockets,
+    pub(super) neighbours: Neighbours,
+    pub(super) group_bit: GroupBit,
 }
 
 /// Looks into or steers other processes, changes what is mounted, the kernel or its keys, or does system calls
@@ -65,6 +92,66 @@ const DENIED: &[c_long] = &[
     libc::SYS_vhangup,
 ];
 
+/// Objects that all processes of a user share by number or name: memory, queues and semaphores.
+const SHARED_OBJECTS: &[c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// Sets something of the process that is the first argument; none means the caller.
+const STEERED_BY_PROCESS: &[c_long] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+];
+
+/// The same for the process, group or user that is the second argument; the first says which. With the number
+/// of the last of them: that all processes of a user are meant.
+const STEERED_BY_KIND: &[(c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+
+const SET_USER_ID: u64 = 0o4000;
+const SET_GROUP_ID: u64 = 0o2000;
+
+/// Changes the mode of what is there, which is this argument.
+const CHANGES_MODE: &[(c_long, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+];
+
+/// Makes a file with the mode that is this argument. The kernel itself takes both bits off new directories.
+const MAKES_FILE: &[(c_long, u8)] = &[
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+];
+
+/// Makes a file by the flags, the first number, with the mode, the second. Otherwise there is no mode.
+const MAY_MAKE_FILE: &[(c_long, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+
 /// Of any kind; each one opens a kernel of its own to attack.
 const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWNS,
@@ -83,7 +170,7 @@ const TERMINAL_REQUESTS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 const FAMILIES: &[libc::c_int] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// The filter for this machine, or why there is none.
-pub(super) fn program(sockets: Sockets) -> Result<BpfProgram, seccompiler::BackendError> {
+pub(super) fn program(wanted: FilterRules) -> Result<BpfProgram, seccompiler::BackendError> {
     let target = TargetArch::try_from(std::env::consts::ARCH)?;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = DENIED.iter().map(|call| (*call, Vec::new())).collect();
     let namespaces = || {
@@ -94,12 +181,58 @@ pub(super) fn program(sockets: Sockets) -> Result<BpfProgram, seccompiler::Backe
     rules.insert(libc::SYS_unshare, namespaces()?);
     let requests = TERMINAL_REQUESTS.iter().map(|request| SeccompRule::new(vec![is(1, *request)?]));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
-    rules.insert(libc::SYS_socket, socket_rules(sockets)?);
+    rules.insert(libc::SYS_socket, socket_rules(wanted.sockets)?);
+    rules.extend(mode_rules(wanted.group_bit)?);
+    match wanted.neighbours {
+        Neighbours::Unseen => {}
+        Neighbours::Visible => rules.extend(neighbour_rules()?),
+    }
     let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, target)?;
     let mut program = absent_calls();
     program.extend(BpfProgram::try_from(filter)?);
     Ok(program)
+}
+
+type CallRules = Vec<(i64, Vec<SeccompRule>)>;
+
+/// No file that runs as its owner or group.
+fn mode_rules(group_bit: GroupBit) -> Result<CallRules, seccompiler::BackendError> {
+    let both = [SET_USER_ID, SET_GROUP_ID];
+    let changing: &[u64] = match group_bit {
+        GroupBit::Refused => &both,
+        GroupBit::Needed => &[SET_USER_ID],
+    };
+    let with_bits = |(call, mode): &(c_long, u8), bits: &[u64]| {
+        let rules = bits.iter().map(|bit| SeccompRule::new(vec![masked(*mode, *bit)?]));
+        Ok((*call, rules.collect::<Result<Vec<_>, _>>()?))
+    };
+    let changes = CHANGES_MODE.iter().map(|call| with_bits(call, changing));
+    let makes = MAKES_FILE.iter().map(|call| with_bits(call, &both));
+    let may_make = MAY_MAKE_FILE.iter().map(|(call, flags, mode)| {
+        // Of `O_TMPFILE` the bit that is not `O_DIRECTORY`, which others set as well.
+        let nameless = libc::O_TMPFILE & !libc::O_DIRECTORY;
+        let making = [libc::O_CREAT, nameless].map(|flag| u64::from(flag.cast_unsigned()));
+        let pairs = making.iter().flat_map(|flag| both.iter().map(move |bit| (*flag, *bit)));
+        let rules =
+            pairs.map(|(flag, bit)| SeccompRule::new(vec![masked(*flags, flag)?, masked(*mode, bit)?]));
+        Ok((*call, rules.collect::<Result<Vec<_>, _>>()?))
+    });
+    changes.chain(makes).chain(may_make).collect()
+}
+
+/// A command sets nothing of processes that are not its own, and shares nothing with them. A thread that names
+/// itself by its number is refused with them: no filter knows whose a number is.
+fn neighbour_rules() -> Result<CallRules, seccompiler::BackendError> {
+    let shared = SHARED_OBJECTS.iter().map(|call| Ok((*call, Vec::new())));
+    let by_process =
+        STEERED_BY_PROCESS.iter().map(|call| Ok((*call, vec![SeccompRule::new(vec![is_not(0, 0)?])?])));
+    let by_kind = STEERED_BY_KIND.iter().map(|(call, user)| {
+        let (of_user, of_other) =
+            (SeccompRule::new(vec![is(0, *user)?])?, SeccompRule::new(vec![is_not(1, 0)?])?);
+        Ok((*call, vec![of_user, of_other]))
+    });
+    shared.chain(by_process).chain(by_kind).collect()
 }
 
 fn socket_rules(sockets: Sockets) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
@@ -128,8 +261,8 @@ fn masked(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::Back
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
 }
 
-/// Calls that are answered as if the kernel did not know them: `clone3`, and everything of the 32-bit pointer
-/// variant of x86-64, whose numbers would slip past the rules.
+/// Calls that are answered as if the kernel did not know them: `clone3`, `openat2`, and everything of the 32-bit
+/// pointer variant of x86-64, whose numbers would slip past the rules.
 fn absent_calls() -> BpfProgram {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const JUMP_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
@@ -137,11 +270,13 @@ fn absent_calls() -> BpfProgram {
     const RETURN: u16 = 0x06; // BPF_RET | BPF_K
     const VARIANT_BIT: u32 = 0x4000_0000;
     let absent = u32::from(SeccompAction::Errno(libc::ENOSYS.cast_unsigned()));
-    let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(u32::MAX);
+    let [clone3, openat2] =
+        [libc::SYS_clone3, libc::SYS_openat2].map(|call| u32::try_from(call).unwrap_or(u32::MAX));
     vec![
         // The number of the call is the first field of what a filter sees.
         sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
-        sock_filter { code: JUMP_EQUAL, jt: 1, jf: 0, k: clone3 },
+        sock_filter { code: JUMP_EQUAL, jt: 2, jf: 0, k: clone3 },
+        sock_filter { code: JUMP_EQUAL, jt: 1, jf: 0, k: openat2 },
         sock_filter { code: JUMP_AT_LEAST, jt: 0, jf: 1, k: VARIANT_BIT },
         sock_filter { code: RETURN, jt: 0, jf: 0, k: absent },
     ]

@@ -8,6 +8,7 @@ use attache_core::ports::tool::NetworkGrant;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::bubblewrap::BubblewrapOptions;
+use super::filter::GroupBit;
 use super::plan::{Mount, MountKind};
 use super::reexec::{HelperRequest, HelperStage};
 use super::resources::tree_memory;
@@ -63,13 +64,17 @@ fn find_true() -> OsString {
     Programs::of_machine().helper("true").map_or_else(|| "/bin/true".into(), PathBuf::into_os_string)
 }
 
+fn trial(stage: HelperStage) -> HelperRequest {
+    let (scratch, caches) = ("/tmp".into(), Vec::new());
+    HelperRequest { stage, scratch, caches, group_bit: GroupBit::Refused, line: vec![find_true()] }
+}
+
 fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
     let root = Path::new("/");
     // It has to exist; nothing but `true` could write there.
     let mounts = [Mount { at: "/tmp".into(), what: MountKind::Writable }];
     let stage = HelperStage::Init { expected: Expected::of(&mounts)?, memory: u64::MAX };
-    let request =
-        HelperRequest { stage, scratch: "/tmp".into(), caches: Vec::new(), line: vec![find_true()] };
+    let request = trial(stage);
     let building = BubblewrapOptions {
         mounts: &mounts,
         network: NetworkGrant::Withheld,
@@ -88,7 +93,7 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
 
 fn try_reduced(helper: &Path) -> io::Result<()> {
     let stage = HelperStage::Restricted { writable: vec![], hidden: vec![], sockets: Sockets::None };
-    let request = HelperRequest { stage, scratch: "/".into(), caches: Vec::new(), line: vec![find_true()] };
+    let request = trial(stage);
     run_true(&Launch {
         program: helper.into(),
         arguments: request.to_arguments(),

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use seccompiler::BpfProgram;
 
-use super::filter::{self, Sockets};
+use super::filter::{self, FilterRules, GroupBit, Neighbours, Sockets};
 use super::verify::{self, Expected};
 use super::{init, kernel_rules, resources};
 use crate::environment;
@@ -29,6 +29,7 @@ pub(super) struct HelperRequest {
     pub(super) scratch: PathBuf,
     /// Names of the user's caches that can be written.
     pub(super) caches: Vec<String>,
+    pub(super) group_bit: GroupBit,
     /// The program and its arguments.
     pub(super) line: Vec<OsString>,
 }
@@ -50,6 +51,10 @@ impl HelperRequest {
     pub(super) fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![FLAG.into(), "--scratch".into(), self.scratch.clone().into()];
         arguments.extend(self.caches.iter().flat_map(|name| ["--cache".into(), OsString::from(name)]));
+        match self.group_bit {
+            GroupBit::Needed => arguments.push("--group-bit".into()),
+            GroupBit::Refused => {}
+        }
         match &self.stage {
             HelperStage::Init { expected, memory } => {
                 arguments.extend(["--init".into(), memory.to_string().into()]);
@@ -77,7 +82,7 @@ impl HelperRequest {
     fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let (mut writable, mut hidden) = (Vec::new(), Vec::new());
         let (mut scratch, mut sockets, mut caches) = (None, Sockets::None, Vec::new());
-        let (mut memory, mut expected) = (None, Vec::new());
+        let (mut memory, mut expected, mut group_bit) = (None, Vec::new(), GroupBit::Refused);
         loop {
             let option = arguments.next()?;
             match option.to_str()? {
@@ -86,6 +91,7 @@ impl HelperRequest {
                 "--write" => writable.push(arguments.next()?.into()),
                 "--hide" => hidden.push(arguments.next()?.into()),
                 "--sockets" => sockets = Sockets::Ordinary,
+                "--group-bit" => group_bit = GroupBit::Needed,
                 "--init" => memory = Some(arguments.next()?.to_str()?.parse().ok()?),
                 "--mounted" => {
                     let what = arguments.next()?;
@@ -100,7 +106,7 @@ impl HelperRequest {
             None => HelperStage::Restricted { writable, hidden, sockets },
         };
         let line: Vec<OsString> = arguments.collect();
-        (!line.is_empty()).then_some(Self { stage, scratch: scratch?, caches, line })
+        (!line.is_empty()).then_some(Self { stage, scratch: scratch?, caches, group_bit, line })
     }
 }
 
@@ -161,14 +167,24 @@ fn enter(request: &HelperRequest, contact: &SupervisorPipes) -> io::Result<ExitC
             verify::verify(expected)?;
             // Before the fork: what the command could do to the first process, it could do with that one's
             // rights.
-            let filter = filter::program(Sockets::Ordinary).map_err(io::Error::other)?;
+            let wanted = FilterRules {
+                sockets: Sockets::Ordinary,
+                neighbours: Neighbours::Unseen,
+                group_bit: request.group_bit,
+            };
+            let filter = filter::program(wanted).map_err(io::Error::other)?;
             seccompiler::apply_filter(&filter).map_err(io::Error::other)?;
             init::run(contact, *memory, || begin(request, contact, None))
         }
         HelperStage::Restricted { writable, hidden, sockets } => {
             kernel_rules::drop_capabilities();
             kernel_rules::restrict(writable, hidden).map_err(io::Error::other)?;
-            let filter = filter::program(*sockets).map_err(io::Error::other)?;
+            let wanted = FilterRules {
+                sockets: *sockets,
+                neighbours: Neighbours::Visible,
+                group_bit: request.group_bit,
+            };
+            let filter = filter::program(wanted).map_err(io::Error::other)?;
             Err(begin(request, contact, Some(filter)))
         }
     }
@@ -247,9 +263,10 @@ mod tests {
             Expected { at: "--".into(), what: FoundMount::Writable(identity) },
             Expected { at: "/w".into(), what: FoundMount::Cover },
         ];
-        for stage in [HelperStage::Init { expected, memory: 5 }, restricted] {
-            let request =
-                HelperRequest { stage, scratch: "/s".into(), caches: vec!["pip".into()], line: line.clone() };
+        let stages = [HelperStage::Init { expected, memory: 5 }, restricted];
+        for (stage, group_bit) in stages.into_iter().zip([GroupBit::Refused, GroupBit::Needed]) {
+            let (scratch, caches) = ("/s".into(), vec!["pip".into()]);
+            let request = HelperRequest { stage, scratch, caches, group_bit, line: line.clone() };
             let arguments = request.to_arguments();
             assert_eq!(arguments[0], FLAG);
             assert_eq!(HelperRequest::from_arguments(arguments.into_iter().skip(1)), Some(request));
