@@ -33,7 +33,7 @@ pub(super) const CONTROL: [&str; 6] =
 pub(super) const REMOTES: [&str; 2] = ["remotes", "branches"];
 
 /// Where no repository lies in another: directories that git fills itself.
-const FILLED: [&str; 9] =
+pub(super) const FILLED: [&str; 9] =
     ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches", "remotes"];
 
 /// Where git writes by name: through a link it would write elsewhere.
@@ -76,6 +76,12 @@ pub(super) struct RootState {
     /// What could not be looked into, those of `RepositoryState` not included.
     #[serde(with = "lossless::map", default)]
     pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
+    /// Directories that the search left out: too deep, too many, or of a kind that programs fill.
+    #[serde(skip)]
+    pub(super) left_out: Vec<PathBuf>,
+    /// What was found there nevertheless, since something in it is new.
+    #[serde(skip)]
+    pub(super) beyond: BTreeSet<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,7 +131,8 @@ impl RootState {
         while let Some((path, depth)) = open.pop_front() {
             looked_at += 1;
             if looked_at > GIT_GUARD_DIRECTORIES {
-                break;
+                state.left_out.push(path);
+                continue;
             }
             let listed = enter(root, &path).and_then(|directory| {
                 let entries = with_parts_of_git(&directory, names(&directory)?);
@@ -152,8 +159,11 @@ impl RootState {
                 let below = path.join(name);
                 if is_dot_git(name) {
                     state.meet(&directory, name, *kind, below);
-                } else if *kind == FileType::Directory && depth < GIT_GUARD_DEPTH && is_looked_into(name) {
-                    open.push_back((below, depth + 1));
+                } else if *kind == FileType::Directory {
+                    match depth < GIT_GUARD_DEPTH && is_looked_into(name) {
+                        true => open.push_back((below, depth + 1)),
+                        false => state.left_out.push(below),
+                    }
                 }
             }
         }
@@ -249,7 +259,7 @@ fn is_looked_into(name: &OsStr) -> bool {
 
 /// Modules may lie in each other, and have names with slashes in them. What looks like a repository hides none
 /// below it.
-fn inner_repositories(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<PathBuf> {
+pub(super) fn inner_repositories(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open: VecDeque<_> = ["modules", "worktrees"].map(|name| (PathBuf::from(name), 0)).into();
     while let Some((path, depth)) = open.pop_front() {

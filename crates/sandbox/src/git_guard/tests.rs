@@ -1,5 +1,6 @@
 //! Each trick is shown to work on the real git first, and then to be undone.
 
+mod beyond;
 mod named;
 
 use std::os::unix::fs::PermissionsExt;
@@ -616,7 +617,10 @@ impl Project {
     /// holds it.
     fn kill(&self, guard: GitGuard) {
         let kept = self.base.join("own/scratch/.sandbox/baselines");
-        let files: Vec<PathBuf> = kept.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        // What belongs to the root and to no command stays.
+        let is_of_root = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("first-");
+        let files = kept.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<PathBuf> = files.filter(|path| !is_of_root(path)).collect();
         let copies: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
         drop(guard);
         for (file, copy) in files.iter().zip(copies) {

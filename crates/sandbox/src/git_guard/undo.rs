@@ -6,7 +6,7 @@ mod changes;
 mod named;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use super::baseline::LatestChange;
 use super::below::{ProtectedCopy, ProtectedEntry};
+use super::beyond;
 use super::configuration::without_programs;
 use super::entries::{enter, names};
 use super::git_paths::is_dot_git;
@@ -41,6 +42,9 @@ pub(super) struct Undo<'a> {
     /// Of a command that was killed with us: its user may have changed something since.
     end: Option<LatestChange>,
     told: Findings,
+    /// Repositories of which nothing was known before: what is older than any command is its user's.
+    beyond: BTreeSet<PathBuf>,
+    first: SystemTime,
     /// Something could not be taken away.
     unfinished: Cell<Unfinished>,
 }
@@ -49,11 +53,18 @@ impl<'a> Undo<'a> {
     /// `at`: which of the roots it is.
     pub(super) fn new(within: &'a [RootPlace<'a>], at: usize, before: &'a RootState) -> Self {
         let RootPlace { handle: root, real } = within[at];
-        Self { root, real, within, before, end: None, told: Findings::default(), unfinished: Cell::default() }
+        let (beyond, first) = (BTreeSet::new(), SystemTime::UNIX_EPOCH);
+        let (told, unfinished) = (Findings::default(), Cell::default());
+        Self { root, real, within, before, end: None, beyond, first, told, unfinished }
     }
 
     pub(super) fn of_killed(self, end: LatestChange) -> Self {
         Self { end: Some(end), ..self }
+    }
+
+    /// `first`: when the first command began that is known of.
+    pub(super) fn of_commands_since(self, first: SystemTime) -> Self {
+        Self { first, ..self }
     }
 
     pub(super) fn told(self) -> Findings {
@@ -61,6 +72,7 @@ impl<'a> Undo<'a> {
     }
 
     pub(super) fn compare(&mut self, after: &RootState) {
+        self.beyond.clone_from(&after.beyond);
         self.unseen(after);
         for (path, repository) in &after.repositories {
             self.repository(path, repository);
@@ -334,6 +346,9 @@ impl<'a> Undo<'a> {
 
     /// Whether the command can't have made it so, since it was dead by then or a mount held it.
     fn is_users(&self, path: &Path) -> bool {
+        if self.is_from_before_all(path) {
+            return true;
+        }
         let Some(end) = self.end else { return false };
         let own = Path::new(".git");
         let was_held = end.is_held
@@ -343,6 +358,18 @@ impl<'a> Undo<'a> {
             });
         let until = end.until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         was_held || self.is_later(path, until)
+    }
+
+    /// Whether it lies in a repository that no search had seen, and is older than any command.
+    fn is_from_before_all(&self, path: &Path) -> bool {
+        let RootState { repositories, pointers, .. } = self.before;
+        let is_unknown = |found: &PathBuf| !repositories.contains_key(found) && !pointers.contains_key(found);
+        let is_in = self.beyond.iter().any(|found| path.starts_with(found) && is_unknown(found));
+        let found = || {
+            let (directory, name) = self.place(path)?;
+            fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        };
+        is_in && found().is_ok_and(|stat| !beyond::is_later(&stat, self.first))
     }
 
     /// Whether everything there was changed later.
