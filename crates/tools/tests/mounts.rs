@@ -311,9 +311,24 @@ async fn a_command_that_takes_too_much_memory_is_ended() {
     });
     let eat = "python3 -c 'x=bytearray(120_000_000); import time; time.sleep(20)'";
     let in_parts = format!("{eat} & {eat} & {eat} & wait");
-    for command in [in_parts.as_str(), "head -c 300M /dev/zero > /tmp/big; sleep 20"] {
+    let mapped = "python3 -c 'import mmap,time\nm=mmap.mmap(-1,320<<20)\nfor i in range(0,320<<20,4096): m[i]=1\ntime.sleep(20)'";
+    let nameless = "python3 -c 'import os,time\nf=os.memfd_create(\"x\")\nfor i in range(320): os.write(f,bytes(1<<20))\ntime.sleep(20)'";
+    let object = "python3 -c 'import ctypes,time\nc=ctypes.CDLL(None)\nc.shmat.restype=ctypes.c_void_p\n\
+                  a=c.shmat(c.shmget(0,320<<20,0o1600),None,0)\nctypes.memset(a,1,320<<20)\n\
+                  c.shmdt(ctypes.c_void_p(a))\ntime.sleep(20)'";
+    let closed = "python3 -c 'import ctypes,mmap,time\nctypes.CDLL(None).prctl(4,0)\nm=mmap.mmap(-1,320<<20)\n\
+                  for i in range(0,320<<20,4096): m[i]=1\ntime.sleep(20)'";
+    let in_file = "head -c 300M /dev/zero > /tmp/big; sleep 20";
+    for command in [in_parts.as_str(), in_file, mapped, nameless, object, closed] {
         let told = told(&trial, command).await;
-        assert!(told.contains("used more memory than a command may have"), "{told}");
+        assert!(told.contains("used more memory than a command may have"), "{command}: {told}");
     }
     runs(&trial).await;
+    let preferred = told_of_shortage(&trial).await;
+    assert!(preferred.contains("500"), "{preferred}");
+}
+
+/// How much the kernel prefers a command in a shortage of memory, once it has asked for less.
+async fn told_of_shortage(trial: &Trial) -> String {
+    told(trial, "echo 0 > /proc/self/oom_score_adj; sleep 1; cat /proc/self/oom_score_adj").await
 }

@@ -11,7 +11,7 @@ use libc::{c_int, pid_t};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::reexec::{SupervisorPipes, release_all_but, tell_failure};
-use super::usage;
+use super::usage::UsageCount;
 use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
 use crate::process::CommandReport;
 
@@ -49,6 +49,7 @@ pub(super) fn run(
     };
     let mut code = 0;
     let mut counted = Instant::now();
+    let usage = UsageCount::start(memory);
     contact.tell(CommandReport::Started);
     release_all_but(contact)?;
     loop {
@@ -69,7 +70,7 @@ pub(super) fn run(
         }
         // Not at each death: a command may start and abandon thousands that live for a moment.
         if counted.elapsed() >= PROCESS_COUNT_INTERVAL {
-            if let Some(excess) = usage::excess(memory) {
+            if let Some(excess) = usage.excess() {
                 contact.tell(excess);
                 signal_all(libc::SIGKILL);
             }

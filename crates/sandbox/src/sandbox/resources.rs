@@ -52,9 +52,11 @@ pub(super) fn page_bytes() -> u64 {
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// When memory runs out, the kernel takes commands before editors.
+/// Of 1,000: when memory runs out, the kernel takes commands before editors.
+pub(super) const PREFERRED_IN_SHORTAGE: &str = "500";
+
 fn prefer_in_shortage() {
-    if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "500") {
+    if let Err(error) = std::fs::write("/proc/self/oom_score_adj", PREFERRED_IN_SHORTAGE) {
         tracing::debug!(%error, "not preferred in a shortage of memory");
     }
 }

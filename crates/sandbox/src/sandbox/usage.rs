@@ -1,32 +1,64 @@
 //! What the processes of a namespace take of the machine, counted from inside. Ends nothing.
 
-use std::ffi::OsStr;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-use super::resources::page_bytes;
+use super::resources::{PREFERRED_IN_SHORTAGE, page_bytes};
 use crate::limits::COMMAND_PROCESSES;
 use crate::process::CommandReport;
 
 /// What lives in memory although it looks like a disk.
 const IN_MEMORY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// What there is too much of. The namespace has a view of its own: what is listed belongs to the command. Stops
-/// as soon as it knows: this process gets little time beside a fork bomb.
-pub(super) fn excess(memory: u64) -> Option<CommandReport> {
-    let entries = std::fs::read_dir("/proc").ok()?;
-    let is_process = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    let mut bytes: u64 = IN_MEMORY.iter().map(|place| held_by_files(Path::new(place))).sum();
-    let processes = entries.flatten().filter(|entry| is_process(&entry.file_name()));
-    for (count, process) in processes.enumerate() {
-        if count >= COMMAND_PROCESSES {
-            return Some(CommandReport::TooManyProcesses);
-        }
-        bytes += own_bytes(&process.path().join("statm"));
-        if bytes > memory {
-            return Some(CommandReport::TooMuchMemory);
-        }
+/// Counts against one limit.
+#[derive(Debug)]
+pub(super) struct UsageCount {
+    /// Bytes that all processes may have in memory together.
+    memory: u64,
+    /// Memory that processes of the whole machine share, when the command began.
+    shared_before: u64,
+}
+
+impl UsageCount {
+    pub(super) fn start(memory: u64) -> Self {
+        Self { memory, shared_before: shared_on_machine() }
     }
-    None
+
+    /// What there is too much of. The namespace has a view of its own: what is listed belongs to the command.
+    /// Stops as soon as it knows: this process gets little time beside a fork bomb.
+    pub(super) fn excess(&self) -> Option<CommandReport> {
+        let files: u64 = IN_MEMORY.iter().map(|place| held_by_files(Path::new(place))).sum();
+        let mut own: u64 = 0;
+        let processes = processes()?;
+        for (count, process) in processes.iter().enumerate() {
+            if count >= COMMAND_PROCESSES {
+                return Some(CommandReport::TooManyProcesses);
+            }
+            own += own_bytes(&process.join("statm"));
+            if own + files > self.memory {
+                return Some(CommandReport::TooMuchMemory);
+            }
+            stay_preferred(process);
+        }
+        // A look at all that is shared takes long; this is the most that it can be.
+        let grown = shared_on_machine().saturating_sub(self.shared_before);
+        if own + grown <= self.memory {
+            return None;
+        }
+        let shared = shared_bytes(&processes).map_or(grown, |shared| grown.min(files + shared));
+        (own + shared > self.memory).then_some(CommandReport::TooMuchMemory)
+    }
+}
+
+fn processes() -> Option<Vec<PathBuf>> {
+    let is_process = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
+    };
+    let entries = std::fs::read_dir("/proc").ok()?;
+    Some(entries.flatten().map(|entry| entry.path()).filter(is_process).take(COMMAND_PROCESSES + 1).collect())
 }
 
 /// What a process has for itself: what it shares with others would be counted once for each of them.
@@ -35,6 +67,61 @@ fn own_bytes(statm: &Path) -> u64 {
     let mut pages = text.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
     let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
     resident.saturating_sub(shared).saturating_mul(page_bytes())
+}
+
+/// A command may ask for less of a preference than it was given.
+fn stay_preferred(process: &Path) {
+    let is_own = process.ends_with("1");
+    if !is_own && let Err(error) = std::fs::write(process.join("oom_score_adj"), PREFERRED_IN_SHORTAGE) {
+        tracing::debug!(%error, "not preferred in a shortage of memory");
+    }
+}
+
+/// What processes share without a name in a file system: mapped, behind descriptors, or as an object of the
+/// System V kind. `None` where one of them lets nobody look.
+fn shared_bytes(processes: &[PathBuf]) -> Option<u64> {
+    let mut mapped = 0;
+    let mut nameless = BTreeMap::new();
+    // The first is ours.
+    for process in processes.iter().filter(|process| !process.ends_with("1")) {
+        let rollup = match std::fs::read_to_string(process.join("smaps_rollup")) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return None,
+            read => read.unwrap_or_default(),
+        };
+        mapped += kilobytes(&rollup, "Pss_Shmem:");
+        let descriptors = match std::fs::read_dir(process.join("fd")) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return None,
+            Err(_) => continue,
+            Ok(descriptors) => descriptors,
+        };
+        for descriptor in descriptors.flatten().map(|entry| entry.path()) {
+            let is_nameless = |led: PathBuf| led.as_os_str().as_bytes().starts_with(b"/memfd:");
+            if std::fs::read_link(&descriptor).is_ok_and(is_nameless)
+                && let Ok(found) = descriptor.metadata()
+            {
+                nameless.insert((found.dev(), found.ino()), found.blocks() * 512);
+            }
+        }
+    }
+    Some(mapped + nameless.values().sum::<u64>() + shared_objects())
+}
+
+/// Of the namespace: one line for each, the fifteenth word says what it has in memory.
+fn shared_objects() -> u64 {
+    let text = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let bytes = |line: &str| line.split_ascii_whitespace().nth(14)?.parse::<u64>().ok();
+    text.lines().skip(1).filter_map(bytes).sum()
+}
+
+fn shared_on_machine() -> u64 {
+    kilobytes(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), "Shmem:")
+}
+
+/// The bytes that a line of the kernel's `NAME: NUMBER kB` says.
+fn kilobytes(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    number.unwrap_or(0).saturating_mul(1024)
 }
 
 fn held_by_files(place: &Path) -> u64 {
@@ -55,5 +142,11 @@ mod tests {
         let after = own_bytes(Path::new("/proc/self/statm"));
         assert!(after >= before + 32 * 1024 * 1024, "{before} {after} {}", held.len());
         assert_eq!(own_bytes(Path::new("/proc/0/statm")), 0);
+    }
+
+    #[test]
+    fn lines_of_the_kernel_are_read_as_bytes() {
+        let text = "Rss:  10 kB\nPss_Shmem:   7 kB\n";
+        assert_eq!((kilobytes(text, "Pss_Shmem:"), kilobytes(text, "Shmem:")), (7 * 1024, 0));
     }
 }
