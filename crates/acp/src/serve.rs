@@ -6,10 +6,11 @@
 //! that have to follow them.
 
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use attache_core::hub::Hub;
+use attache_core::ids::SessionId;
 use attache_core::ports::{BoxFuture, Clock};
 use attache_rpc::{Connection, MessageSink, MessageSource, Options, Peer};
 
@@ -39,6 +40,13 @@ pub trait Host: Send + Sync + Debug {
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>>;
     /// Whether both names lead to one directory that exists.
     fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory>;
+    /// Whether the directories of a session are those that it first had by these names, as far as they exist;
+    /// new ones are remembered. The error says which leads elsewhere.
+    fn check_places(
+        &self,
+        session: &SessionId,
+        directories: Vec<PathBuf>,
+    ) -> BoxFuture<'static, Result<(), String>>;
     /// What is out of order on this host and was not told yet. The client that opens the next session is told.
     fn take_warnings(&self) -> Vec<Warning>;
 }

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use attache_acp::{AgentServices, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
 use attache_core::hub::Hub;
+use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Options, Trace, json_lines, stdio};
+use attache_sandbox::check_places;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::accounts::{StoredKeys, own_login};
@@ -95,7 +97,7 @@ async fn serve(setup: Setup, sources: &Sources, trace: Option<Trace>) -> Result<
         hub: setup.hub.clone(),
         accounts: Some(Arc::new(keys)),
         clock: setup.clock.clone(),
-        host: Arc::new(Machine { troubles: sources.troubles.clone() }),
+        host: Arc::new(Machine { troubles: sources.troubles.clone(), scratch: sources.dirs.scratch.clone() }),
         version: env!("CARGO_PKG_VERSION"),
         thoughts: match config.thoughts.value {
             Thoughts::Show => to_wire::ThoughtUpdates::Show,
@@ -177,6 +179,8 @@ async fn keep_scratch_small(hub: Hub) {
 #[derive(Debug)]
 struct Machine {
     troubles: Troubles,
+    /// Of all sessions.
+    scratch: PathBuf,
 }
 
 impl Host for Machine {
@@ -193,6 +197,20 @@ impl Host for Machine {
                 }
                 Ok(_) | Err(_) => SameDirectory::Different,
             }
+        })
+    }
+
+    fn check_places(
+        &self,
+        session: &SessionId,
+        directories: Vec<PathBuf>,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        let scratch = self.scratch.join(session.as_str());
+        Box::pin(async move {
+            let checked = tokio::task::spawn_blocking(move || check_places(&scratch, &directories)).await;
+            checked
+                .map_err(|error| error.to_string())?
+                .map_err(|error| legible_line(&error.to_string()).into())
         })
     }
 

@@ -115,7 +115,7 @@ pub(crate) const HELD_PATHS: usize = 512;
 /// write.
 pub(crate) const PLAN_TRIES: usize = 3;
 
-/// Directories whose places are remembered, over all sessions: some hundred kilobytes.
+/// Directories of one session whose places are remembered: some hundred kilobytes.
 pub(crate) const REMEMBERED_PLACES: usize = 4_096;
 
 /// Names tried for what a command has put in the place of a protected link.

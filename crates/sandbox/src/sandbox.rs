@@ -10,6 +10,7 @@ mod bubblewrap;
 mod directory_tree;
 mod filter;
 mod init;
+mod kept_places;
 mod kernel_rules;
 mod led_to;
 mod links;
@@ -44,7 +45,7 @@ use directory_tree::MachineTree;
 use filter::Sockets;
 use links::Links;
 use place_holders::PlaceHolders;
-use places::{Followed, Remembered};
+use places::Followed;
 use plan::Hidden;
 use policy::Policy;
 use protection::Protection;
@@ -52,6 +53,7 @@ use reexec::{HelperRequest, HelperStage};
 use verify::Expected;
 
 pub(crate) use directory_tree::is_place_holder_in;
+pub use kept_places::{check_places, forget_places};
 #[cfg(test)]
 pub(crate) use kernel_rules::drop_capabilities;
 pub use own_program::own_program;
@@ -88,7 +90,6 @@ pub struct Sandbox {
     shortfalls: Vec<Shortfall>,
     /// Bytes that all processes of one command may have in memory together.
     memory: u64,
-    remembered: Arc<Remembered>,
 }
 
 /// The sandbox of this machine, looked for when it is first needed.
@@ -134,7 +135,6 @@ impl Sandbox {
             bubblewrap: PathBuf::new(),
             shortfalls: Vec::new(),
             memory: u64::MAX,
-            remembered: Arc::default(),
         }
     }
 
@@ -192,7 +192,7 @@ impl Sandbox {
         if self.level != Level::Full {
             return Ok(Vec::new());
         }
-        let policy = Policy::of(site, NetworkGrant::Withheld, WriteGrant::Granted, &self.remembered)?;
+        let policy = Policy::of(site, NetworkGrant::Withheld, WriteGrant::Granted)?;
         Ok(Protection::of(&policy, &MachineTree).below(&Followed::of(directory)?.real))
     }
 
@@ -236,7 +236,7 @@ impl Sandbox {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         let policy = |writes| {
-            let policy = Policy::of(site, network, writes, &self.remembered)?;
+            let policy = Policy::of(site, network, writes)?;
             Ok::<_, io::Error>(policy.with_protected(named))
         };
         match self.level {

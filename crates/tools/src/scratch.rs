@@ -66,6 +66,14 @@ impl Scratch for ScratchDirectories {
             None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
         })
     }
+
+    fn forget(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>> {
+        let session = session.clone();
+        self.run(move |directory| match name(&session) {
+            Some(name) => attache_sandbox::forget_places(&directory.join(name)),
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
+        })
+    }
 }
 
 /// Under its name only when it is complete. Commands write here, too: a link of theirs is replaced, not

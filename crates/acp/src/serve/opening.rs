@@ -100,6 +100,9 @@ impl ClientConnection {
             let reason = format!("the session works in {shown}, not in {cwd}{gone}");
             return Err(Invalid::new("cwd", reason).into());
         }
+        let directories = std::iter::once(root).chain(workplace.additional_directories.clone()).collect();
+        let places = self.agent.host.check_places(session_id, directories).await;
+        places.map_err(|reason| Invalid::new("cwd", reason))?;
         Ok(usable.err().map(|reason| Warning {
             title: "The directory of this session can't be used".to_owned(),
             description: format!(

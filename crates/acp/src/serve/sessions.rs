@@ -1,5 +1,6 @@
 //! Sessions coming and going on a connection: new, fork, close, delete, list.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_core::hub::{AttachFrom, ForkPoint, NewSession, SessionHandle};
@@ -32,12 +33,20 @@ impl ClientConnection {
             }
             let servers = workplace.mcp_servers;
             let new = NewSession { root: workplace.cwd, additional: workplace.additional_directories };
+            let directories: Vec<PathBuf> =
+                std::iter::once(&new.root).chain(&new.additional).cloned().collect();
             let made = match &origin {
                 Some((origin, point)) => connection.agent.hub.fork_at(origin, point, new).await,
                 None => connection.agent.hub.create(new).await,
             };
             match made {
-                Ok(handle) => connection.link_new(handle, &servers, responder).await,
+                Ok(handle) => {
+                    let host = &connection.agent.host;
+                    match host.check_places(handle.id(), directories).await {
+                        Ok(()) => connection.link_new(handle, &servers, responder).await,
+                        Err(reason) => responder.error(refused("cwd".to_owned(), reason)),
+                    }
+                }
                 Err(error) => responder.error(error_object(&error)),
             }
         });

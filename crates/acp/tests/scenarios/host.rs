@@ -216,6 +216,14 @@ impl attache_acp::Host for Machine {
         })
     }
 
+    fn check_places(
+        &self,
+        _session: &attache_core::ids::SessionId,
+        _directories: Vec<PathBuf>,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
         let path: PathBuf = path.to_owned();
         Box::pin(async move {

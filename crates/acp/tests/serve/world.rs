@@ -231,6 +231,14 @@ impl Host for TestHost {
         Box::pin(async move { if same { SameDirectory::Same } else { SameDirectory::Different } })
     }
 
+    fn check_places(
+        &self,
+        _session: &attache_core::ids::SessionId,
+        _directories: Vec<PathBuf>,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {
         let missing =
             path.starts_with("/missing") || self.gone.lock().unwrap().iter().any(|gone| gone == path);

@@ -35,7 +35,13 @@ impl StoredSessions<'_> {
         self.blobs.delete_session(&snapshot::owner(id)).await?;
         self.remove_scratch(id).await;
         let changes = vec![Change::DeleteSession];
-        Ok(commit(self.store, Batch { session_id: id.clone(), fence: None, changes }).await?)
+        commit(self.store, Batch { session_id: id.clone(), fence: None, changes }).await?;
+        if let Some(scratch) = self.scratch
+            && let Err(error) = scratch.forget(id).await
+        {
+            tracing::warn!(session = %id, %error, "something is kept of a deleted session");
+        }
+        Ok(())
     }
 
     /// Leaves the session out of lists from `archived_at` on (milliseconds since 1970); `None` brings it back.

@@ -20,6 +20,8 @@ pub trait Scratch: Send + Sync + Debug {
         name: &str,
         bytes: Vec<u8>,
     ) -> BoxFuture<'static, io::Result<PathBuf>>;
+    /// Removes what is kept of a session as long as it is stored, however old its directory is.
+    fn forget(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>>;
 }
 
 /// A directory that is there.

@@ -1,15 +1,11 @@
 //! Where a named directory really is, told apart from where a command could have made it lead. Looks, changes
 //! nothing.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use attache_core::ids::SessionId;
 use attache_core::scope::LinkChain;
 
-use crate::limits::REMEMBERED_PLACES;
 use crate::link_chain::{WayThere, follow};
 
 /// Each sandbox has its own of these: a mount of the machine's over them would bring back sockets, devices and
@@ -92,33 +88,6 @@ pub(super) fn is_shown_on_purpose(real: &Path) -> bool {
     is_below("/tmp") || is_below("/var/tmp") || is_below(DISKS_IN_RUN) || (is_below("/run") && is_file())
 }
 
-/// Where the directories of sessions were when they were first used. Another session may move one and put a
-/// link in its place; its name is then no word for what the link leads to.
-#[derive(Debug, Default)]
-pub(super) struct Remembered(Mutex<BTreeMap<(SessionId, PathBuf), PathBuf>>);
-
-impl Remembered {
-    /// The directory as it is now, unless it was elsewhere at first.
-    pub(super) fn follow(&self, session: &SessionId, named: &Path) -> io::Result<Followed> {
-        let followed = Followed::of(named)?;
-        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= REMEMBERED_PLACES {
-            places.clear();
-        }
-        let key = (session.clone(), named.to_owned());
-        let first = places.entry(key).or_insert_with(|| followed.real.clone());
-        if *first == followed.real {
-            return Ok(followed);
-        }
-        let (named, first, now) = (named.display(), first.display(), followed.real.display());
-        let text = format!(
-            "{named} was {first} when the session first used it and leads to {now} now; \
-             open a new session to work there"
-        );
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -188,20 +157,5 @@ mod tests {
             let (writable, refused) = writable(vec![(path.into(), followed)]);
             assert_eq!((writable.len(), refused.len()), if is_writable { (1, 0) } else { (0, 1) }, "{path}");
         }
-    }
-
-    #[test]
-    fn a_directory_that_was_swapped_for_a_link_is_no_root_any_more() {
-        let (_directory, base) = place();
-        std::fs::create_dir_all(base.join("root")).unwrap();
-        std::fs::create_dir_all(base.join("home")).unwrap();
-        let (one, other) = (SessionId::new("ses_1"), SessionId::new("ses_2"));
-        let remembered = Remembered::default();
-        let root = base.join("root");
-        assert_eq!(remembered.follow(&one, &root).unwrap().real, root);
-        std::fs::rename(&root, base.join("moved")).unwrap();
-        symlink(base.join("home"), &root).unwrap();
-        assert!(remembered.follow(&one, &root).unwrap_err().to_string().contains("leads to"));
-        assert_eq!(remembered.follow(&other, &root).unwrap().real, base.join("home"), "opened after that");
     }
 }

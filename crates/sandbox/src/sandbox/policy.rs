@@ -11,9 +11,10 @@ use rustix::fs::Access;
 
 use super::directory_tree::{DirectoryEntries, DirectoryTree, MachineTree, NodeKind, is_closed};
 use super::filter::GroupBit;
+use super::kept_places::KeptPlaces;
 use super::led_to::HeldSteps;
 use super::lost_writes::LostWrites;
-use super::places::{self, Followed, Remembered};
+use super::places::{self, Followed};
 use super::protection::ForbiddenName;
 use crate::caches;
 use crate::limits::NESTED_DIRECTORIES;
@@ -64,21 +65,17 @@ pub(super) struct WritableCache {
 
 impl Policy {
     /// Makes the scratch directory if it is not there yet.
-    pub(super) fn of(
-        site: &Site,
-        network: NetworkGrant,
-        writes: WriteGrant,
-        remembered: &Remembered,
-    ) -> io::Result<Self> {
+    pub(super) fn of(site: &Site, network: NetworkGrant, writes: WriteGrant) -> io::Result<Self> {
         let workspace = &site.workspace;
         make_private(&workspace.scratch)?;
         let scratch = workspace.scratch.canonicalize()?;
-        let root = remembered.follow(&workspace.session_id, &workspace.root)?.real;
+        let mut kept = KeptPlaces::of(&workspace.scratch)?;
+        let root = kept.follow(&workspace.root)?.real;
         let others = workspace.additional.iter().chain(site.granted.iter());
         let (mut notes, mut told) = (Vec::new(), Vec::new());
         let mut candidates = vec![(workspace.root.clone(), Followed::of(&workspace.root)?)];
         for named in others {
-            match remembered.follow(&workspace.session_id, named) {
+            match kept.follow(named) {
                 Ok(followed) => candidates.push((named.clone(), followed)),
                 // What does not exist yet is nothing to be mounted; `lost_writes` tells of it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
