@@ -3,6 +3,7 @@
 //! host says where it leads.
 
 mod protected;
+mod secret;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,43 +12,6 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) use protected::fits as name_fits;
 pub use protected::{ProtectedKind, ProtectedName, WhenMissing, Where};
-
-/// Below a home directory: keys and tokens by their usual places.
-const SECRET_AT_HOME: &[(&str, ProtectedKind)] = &[
-    (".ssh", ProtectedKind::Directory),
-    (".gnupg", ProtectedKind::Directory),
-    (".aws", ProtectedKind::Directory),
-    (".azure", ProtectedKind::Directory),
-    (".kube", ProtectedKind::Directory),
-    (".config/gcloud", ProtectedKind::Directory),
-    (".config/gh", ProtectedKind::Directory),
-    (".config/hub", ProtectedKind::Directory),
-    (".config/op", ProtectedKind::Directory),
-    (".config/rclone", ProtectedKind::Directory),
-    (".config/git/credentials", ProtectedKind::File),
-    (".config/google-chrome", ProtectedKind::Directory),
-    (".config/chromium", ProtectedKind::Directory),
-    (".mozilla", ProtectedKind::Directory),
-    (".docker/config.json", ProtectedKind::File),
-    (".netrc", ProtectedKind::File),
-    (".npmrc", ProtectedKind::File),
-    (".pypirc", ProtectedKind::File),
-    (".pgpass", ProtectedKind::File),
-    (".my.cnf", ProtectedKind::File),
-    (".git-credentials", ProtectedKind::File),
-    (".cargo/credentials", ProtectedKind::File),
-    (".cargo/credentials.toml", ProtectedKind::File),
-    (".gem/credentials", ProtectedKind::File),
-    (".terraform.d/credentials.tfrc.json", ProtectedKind::File),
-    (".vault-token", ProtectedKind::File),
-    (".password-store", ProtectedKind::Directory),
-    (".local/share/keyrings", ProtectedKind::Directory),
-    (".bash_history", ProtectedKind::File),
-    (".zsh_history", ProtectedKind::File),
-    (".claude/.credentials.json", ProtectedKind::File),
-    (".codex/auth.json", ProtectedKind::File),
-    (".gemini/oauth_creds.json", ProtectedKind::File),
-];
 
 /// Of the machine itself.
 const SECRET_OF_SYSTEM: &[&str] = &[
@@ -161,7 +125,7 @@ impl Places {
         // A link to something above the home would close everything.
         let is_place = |path: &PathBuf| !homes.iter().any(|home| home.starts_with(path));
         let mut secret: Vec<PathBuf> =
-            homes.iter().flat_map(|home| SECRET_AT_HOME.iter().map(|(name, _)| home.join(name))).collect();
+            homes.iter().flat_map(|home| secret::table().iter().map(|row| home.join(row.name))).collect();
         secret.extend(SECRET_OF_SYSTEM.iter().map(PathBuf::from));
         let found: Vec<PathBuf> = secret.iter().filter_map(|path| real(path)).filter(is_place).collect();
         secret.extend(found);
@@ -193,7 +157,7 @@ impl Places {
 /// keys, since `.ssh/config` and its like name programs, too.
 fn names_at_home() -> impl Iterator<Item = (&'static str, ProtectedKind)> {
     let protected = protected::table().iter().filter(|row| !row.has_wildcard());
-    protected.map(|row| (row.name, row.kind)).chain(SECRET_AT_HOME.iter().copied())
+    protected.map(|row| (row.name, row.kind)).chain(secret::table().iter().map(|row| (row.name, row.kind)))
 }
 
 impl PartialEq for Guarded {
