@@ -280,3 +280,7 @@ pub(crate) const PICTURE_TIME: Duration = Duration::from_secs(5);
 /// Files that are kept before a command writes them: what a line names by hand. More come from a pattern, and
 /// reading them would hold the command up.
 pub(crate) const COMMAND_SNAPSHOT_FILES: usize = 64;
+
+/// How often the top of a scratch directory is looked through until it is empty, once for each level: deeper than
+/// anyone makes one in the time of a command.
+pub(crate) const SCRATCH_LEVELS: usize = 10_000_000;

@@ -1,9 +1,11 @@
 //! The scratch directories of all sessions below one directory: lists and removes them, and saves a file
 //! into one. What else is in them is made elsewhere.
 
-use std::fs::{DirBuilder, DirEntry, OpenOptions, Permissions};
+mod removal;
+
+use std::fs::{DirBuilder, DirEntry, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -49,7 +51,7 @@ impl Scratch for ScratchDirectories {
     fn remove(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>> {
         let session = session.clone();
         self.run(move |directory| match name(&session) {
-            Some(name) => remove(&directory.join(name)),
+            Some(name) => removal::remove(&directory.join(name)),
             None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
         })
     }
@@ -123,39 +125,12 @@ fn milliseconds(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Links are removed, not followed.
-fn remove(directory: &Path) -> io::Result<()> {
-    let removed = match std::fs::remove_dir_all(directory) {
-        // Caches of modules are made read-only by those who fill them.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(directory)?;
-            std::fs::remove_dir_all(directory)
-        }
-        done => done,
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    }
-}
-
-fn open_up(directory: &Path) -> io::Result<()> {
-    let mut closed = vec![directory.to_path_buf()];
-    while let Some(directory) = closed.pop() {
-        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
-        let entries = directory.read_dir()?.flatten();
-        closed.extend(
-            entries
-                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-                .map(|entry| entry.path()),
-        );
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use rustix::fs::{self, Mode, OFlags};
 
     use super::*;
 
@@ -210,14 +185,26 @@ mod tests {
         assert!(scratch.save(&SessionId::new("../x"), "a", Vec::new()).await.is_err());
     }
 
-    #[test]
-    fn what_was_closed_can_be_removed_by_its_owner() {
+    /// Deeper than a process may open handles, and than a stack goes.
+    #[tokio::test]
+    async fn no_depth_keeps_a_directory() {
         let place = tempfile::tempdir().unwrap();
-        let inner = place.path().join("modules/a");
-        std::fs::create_dir_all(&inner).unwrap();
-        std::fs::set_permissions(&inner, Permissions::from_mode(0o555)).unwrap();
-        open_up(place.path()).unwrap();
-        assert_eq!(inner.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        let scratch = ScratchDirectories::below(place.path().join("scratch"));
+        let own = place.path().join("scratch/ses_1");
+        std::fs::create_dir_all(own.join(".moved-1")).unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut inner = fs::open(&own, flags, Mode::empty()).unwrap();
+        for level in 0..5_000 {
+            fs::mkdirat(&inner, "d", Mode::from_raw_mode(0o700)).unwrap();
+            fs::symlinkat("/", &inner, "link").unwrap();
+            let below = fs::openat(&inner, "d", flags, Mode::empty()).unwrap();
+            if level % 1_000 == 7 {
+                fs::fchmod(&inner, Mode::from_raw_mode(0o500)).unwrap();
+            }
+            inner = below;
+        }
+        scratch.remove(&SessionId::new("ses_1")).await.unwrap();
+        assert!(!own.exists());
     }
 
     #[tokio::test]
