@@ -4,4 +4,5 @@
 mod hostile_repository;
 mod image_links;
 mod own_memory;
+mod swapped_root;
 mod terminals;
