@@ -4,7 +4,6 @@ pub(crate) const QUEUED_AT: &str = "json_extract(metadata_json, '$.queued_at')";
 pub(crate) const QUEUE_CANCELED_AT: &str = "json_extract(metadata_json, '$.queue_canceled_at')";
 pub(crate) const HIDDEN_AT: &str = "json_extract(metadata_json, '$.hidden_at')";
 pub(crate) const SYSTEM_PROMPT_DIGEST: &str = "json_extract(metadata_json, '$.system_prompt_digest')";
-pub(crate) const HIDDEN_AT: &str = "json_extract(metadata_json, '$.hidden_at')";
 pub(crate) const SNAPSHOT_ID: &str = "json_extract(metadata_json, '$.snapshot_id')";
 pub(crate) const USAGE: &str = "json_extract(metadata_json, '$.usage')";
 pub(crate) const COST_USD: &str = "json_extract(metadata_json, '$.cost_usd')";
@@ -22,7 +21,6 @@ mod tests {
             (QUEUE_CANCELED_AT, MessageMeta::QUEUE_CANCELED_AT),
             (HIDDEN_AT, MessageMeta::HIDDEN_AT),
             (SYSTEM_PROMPT_DIGEST, MessageMeta::SYSTEM_PROMPT_DIGEST),
-            (HIDDEN_AT, MessageMeta::HIDDEN_AT),
             (SNAPSHOT_ID, MessageMeta::SNAPSHOT_ID),
             (USAGE, MessageMeta::USAGE),
             (COST_USD, MessageMeta::COST_USD),

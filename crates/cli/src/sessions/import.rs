@@ -19,7 +19,7 @@ pub(super) async fn run(sources: &Sources, arguments: &ImportArgs) -> Result<()>
     let archive = read(&arguments.file)?;
     let title = plain(archive.session().metadata.title().unwrap_or("(no title)"));
     sources.dirs.create()?;
-    let (store, _) = setup::open_store(&sources.config, &sources.dirs)?;
+    let (store, _) = setup::open_store(sources)?;
     let imported = into_store(sources, &store, archive, arguments).await;
     store.shutdown();
     let Imported { session_id, messages, missing_blobs, left_out, .. } = imported?;

@@ -60,7 +60,7 @@ fn workspace(typed: &Path) -> Result<PathBuf> {
 
 /// Once for a database of an older version, and after a large copy or import that was just made.
 async fn bring_up_to_date(sources: &Sources) -> Result<()> {
-    let (store, _) = setup::open_store(&sources.config, &sources.dirs)?;
+    let (store, _) = setup::open_store(sources)?;
     let mut pieces = 0_u64;
     let done = store
         .finish_index(|| {

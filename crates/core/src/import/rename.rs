@@ -43,6 +43,10 @@ pub(super) fn rename(archive: &mut SessionArchive, ids: &Ids) -> StoreResult<()>
             | Change::PatchSession(_)
             | Change::DeleteSession
             | Change::PatchMessage { .. }
+            | Change::DropParts { .. }
+            | Change::HideMessages { .. }
+            | Change::ShowMessages { .. }
+            | Change::CopyConversation(_)
             | Change::PutSystemPrompt { .. }
             | Change::AppendLog(_)
             | Change::TrimLog { .. }

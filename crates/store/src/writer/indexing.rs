@@ -23,7 +23,8 @@ impl StoreWriter {
     }
 
     pub(super) fn index_for(&mut self, answer: oneshot::Sender<StoreResult<Backlog>>) {
-        if answer.send(self.index_piece().map_err(Failure::into_error)).is_err() {
+        let indexed = self.index_piece().map_err(|failure| failure.into_error(&self.connector.path));
+        if answer.send(indexed).is_err() {
             tracing::debug!("who asked for the search index left before the answer");
         }
     }
