@@ -196,7 +196,7 @@ impl Agent {
         self.process.kill()
     }
 
-    fn request(&mut self, method: &str, parameters: &Value) -> Result<Exchange> {
+    pub(crate) fn request(&mut self, method: &str, parameters: &Value) -> Result<Exchange> {
         let (line, mark) = self.line(method, parameters);
         answered(self.process.exchange(&line, Until::Line(&mark))?)
     }

@@ -155,3 +155,17 @@ pub(crate) const SEARCH_MS: Aim = Aim::Below(20.0);
 pub(crate) const SEARCHED_SESSIONS: usize = 50;
 pub(crate) const SEARCHED_TURNS: usize = 1_000;
 pub(crate) const SEARCHES: usize = 21;
+
+/// Going back has to feel like a key press, whatever lies behind.
+pub(crate) const REWIND_MS: Aim = Aim::Below(20.0);
+pub(crate) const FORK_MS: Aim = Aim::Below(20.0);
+
+/// Prompts of the session that is rewound and copied; as many answers.
+pub(crate) const REWOUND_TURNS: usize = 5_000;
+pub(crate) const REWINDS: usize = 5;
+
+/// Nobody may notice that what a file held is kept before an edit.
+pub(crate) const SNAPSHOT_MS: Aim = Aim::Below(0.5);
+
+/// Turns of two edits each, with snapshots and without.
+pub(crate) const SNAPSHOT_TURNS: usize = 200;

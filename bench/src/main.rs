@@ -20,6 +20,7 @@ mod floor;
 mod histories;
 mod no_blobs;
 mod raw;
+mod rewinds;
 mod sandbox;
 mod search;
 mod sessions;
@@ -100,11 +101,12 @@ fn measure(words: &[&str]) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 9] = [
+const MEASUREMENTS: [(&str, Measure); 10] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
     ("compaction", compaction::measure),
+    ("rewinds and copies", rewinds::measure),
     ("search in all sessions", search::measure),
     ("the wires of the models", wire::measure),
     ("tools on a large tree", tools::measure),

@@ -95,6 +95,7 @@ impl Session {
     }
 
     pub(super) fn participant_ready(&mut self, number: u64) {
+        self.begin_to_know();
         let Some(client) = self.participants.make_ready(number) else { return };
         if let Some(asking) = self.activity.asking_mut() {
             asking.ask(number, client);

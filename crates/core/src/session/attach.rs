@@ -43,10 +43,13 @@ impl Session {
             self.tell_of_refused_approval();
             self.tell_of_project();
         }
+        // A client that waits for an answer gets it first: it says when.
+        if client.is_none() {
+            self.begin_to_know();
+        }
         let number = self.participants.add(client);
         let ours = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;
         let participant = Participant { number, commands: ours };
-        self.begin_to_know();
         let (live, commands) = (self.journal.subscribe(start), CommandsFeed(self.commands_feed.subscribe()));
         Ok(Attachment { replay, live, head, chosen, commands, participant })
     }

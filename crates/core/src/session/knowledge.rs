@@ -50,7 +50,8 @@ impl Drop for Knowing {
 }
 
 impl Session {
-    /// Begins to look, unless that was done before.
+    /// Begins to look, unless that was done before. Not before a client has its answer: it would take its
+    /// processor.
     pub(super) fn begin_to_know(&mut self) {
         let Knowing::NotAsked = self.knowing else { return };
         let (Some(surroundings), Ok(agent)) = (&self.hub.ports.surroundings, self.current_agent()) else {

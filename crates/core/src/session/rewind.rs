@@ -48,7 +48,8 @@ impl Session {
                     "{} messages are hidden. Load the session again to see it as it is.",
                     rewound.hidden
                 ),
-            )?;
+            )
+            .await?;
             Ok(rewound)
         };
         let rewound = rewound.await;
@@ -67,7 +68,8 @@ impl Session {
                     "{} messages are visible again. Load the session again to see it as it is.",
                     unrewound.restored
                 ),
-            )?;
+            )
+            .await?;
             Ok(unrewound)
         };
         let unrewound = unrewound.await;
@@ -88,9 +90,12 @@ impl Session {
     }
 
     /// The protocol has no word for messages that are gone: whoever looks at them is told.
-    fn tell_rewound(&self, title: &str, description: &str) -> Result<(), HubError> {
+    async fn tell_rewound(&self, title: &str, description: &str) -> Result<(), HubError> {
         let told = notice::passing("info", title, Some(description));
-        Ok(self.journal.record_with(&aside(), vec![told], Vec::new())?)
+        self.journal.record_with(&aside(), vec![told], Vec::new())?;
+        // Before the answer, so that clients are told in this order.
+        self.journal.settle().await?;
+        Ok(())
     }
 
     /// Hides a prompt and everything behind it, up to the command that asks for it. Under the lease.
