@@ -208,9 +208,7 @@ impl Host for Machine {
         let scratch = self.scratch.join(session.as_str());
         Box::pin(async move {
             let checked = tokio::task::spawn_blocking(move || check_places(&scratch, &directories)).await;
-            checked
-                .map_err(|error| error.to_string())?
-                .map_err(|error| legible_line(&error.to_string()).into())
+            checked.map_err(|error| error.to_string())?.map_err(|error| legible_line(&error.to_string()))
         })
     }
 

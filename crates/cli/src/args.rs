@@ -2,6 +2,7 @@
 
 mod inspection;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -276,7 +277,7 @@ pub(crate) enum ExportFormat {
 impl Args {
     /// Reads the process's arguments. The error is what clap says: help and version among them.
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
-        let args = Self::try_parse()?;
+        let args = Self::try_parse_from(with_help_as_option(std::env::args_os()))?;
         if args.command.is_none() && !args.global.print_config {
             let message =
                 "a command is missing: acp, demo, models, auth, doctor, sessions, usage or completions";
@@ -308,6 +309,17 @@ impl Args {
             | None => None,
         }
     }
+}
+
+/// `attache help auth login` is `attache auth login --help`. Not a command of clap's: its line in the help would not
+/// fit the screen.
+fn with_help_as_option(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
 }
 
 #[cfg(test)]
@@ -435,6 +447,15 @@ mod tests {
             let tail: Vec<&str> = help.trim_end().lines().rev().take(2).collect();
             assert!(tail[1] == "Example:" && tail[0].starts_with("  attache "), "{help}");
         }
+    }
+
+    #[test]
+    fn help_is_a_word_too() {
+        let words = |line: &str| with_help_as_option(line.split_whitespace().map(OsString::from));
+        assert_eq!(words("attache help"), ["attache", "--help"]);
+        assert_eq!(words("attache help auth login"), ["attache", "auth", "login", "--help"]);
+        assert_eq!(words("attache sessions list"), ["attache", "sessions", "list"]);
+        assert_eq!(words("attache"), ["attache"]);
     }
 
     #[test]

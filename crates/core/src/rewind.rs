@@ -125,6 +125,8 @@ pub struct Rewound {
     pub hidden: u64,
     /// `None`: this host keeps no snapshots.
     pub files: Option<MovedFiles>,
+    /// Every entry below belongs before the answer: those who look on are told first.
+    pub after_index: u64,
 }
 
 /// A rewind that was taken back.
@@ -134,4 +136,6 @@ pub struct Unrewound {
     pub restored: u64,
     /// `None`: this host keeps no snapshots.
     pub files: Option<MovedFiles>,
+    /// Every entry below belongs before the answer: those who look on are told first.
+    pub after_index: u64,
 }

@@ -55,6 +55,18 @@ impl AcpClient {
     }
 }
 
+impl AcpClient {
+    /// Waits until the client was shown every entry below this index; not at all where nothing is shown.
+    pub(super) async fn shown_up_to(&self, index: u64) {
+        let (go, shown) = oneshot::channel();
+        let Some(forwarder) = self.forwarder.upgrade() else { return };
+        if forwarder.send(ForwarderCommand::Shown(index, go)).is_ok() {
+            // A forwarder that has left drops it, which ends the wait.
+            drop(shown.await);
+        }
+    }
+}
+
 impl Client for AcpClient {
     /// The question follows the updates that show its call. Dropping the future withdraws it from the client.
     fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {

@@ -39,6 +39,8 @@ pub(super) enum ForwarderCommand {
         go: oneshot::Sender<()>,
     },
     Ended(EndedPrompt),
+    /// Something is to be answered once every entry below this index has been shown.
+    Shown(u64, oneshot::Sender<()>),
     /// The session is closed: answer this when no other answer is due, then end.
     Stop(StopForwarding),
 }
@@ -70,6 +72,7 @@ pub(super) struct Forwarder {
     questions: Vec<(CallId, oneshot::Sender<()>)>,
     terminals: Vec<AwaitedTerminal>,
     ended: Vec<EndedPrompt>,
+    awaited: Vec<(u64, oneshot::Sender<()>)>,
     /// The prompt of this connection whose turn began last.
     begun: Option<u64>,
     /// Commands that came while something else was waited for.
@@ -128,6 +131,7 @@ impl Forwarder {
             questions: Vec::new(),
             terminals: Vec::new(),
             ended: Vec::new(),
+            awaited: Vec::new(),
             begun: None,
             deferred: VecDeque::new(),
             stopping: None,
@@ -178,6 +182,7 @@ impl Forwarder {
                 self.terminals.push(AwaitedTerminal { terminal_id, written: false, go });
             }
             ForwarderCommand::Ended(ended) => self.ended.push(ended),
+            ForwarderCommand::Shown(index, go) => self.awaited.push((index, go)),
             ForwarderCommand::Stop(stop) => self.stopping = Some(stop),
         }
         self.give_answers();
@@ -302,6 +307,11 @@ impl Forwarder {
         for ended in self.ended.extract_if(.., |ended| ended.after_index() <= cursor) {
             self.own.forget(ended.number);
             ended.answer();
+        }
+        for (_, go) in self.awaited.extract_if(.., |(index, _)| *index <= cursor) {
+            if go.send(()).is_err() {
+                tracing::debug!("an answer was no longer waited for");
+            }
         }
         for awaited in self.terminals.extract_if(.., |awaited| awaited.written) {
             if awaited.go.send(()).is_err() {

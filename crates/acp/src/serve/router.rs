@@ -162,15 +162,23 @@ impl ClientConnection {
             }
             ClientRequest::Rewind { session_id, message_id } => {
                 let operation = SessionRequest::operation_of_client(responder, |handle, client| {
-                    let rewound = handle.rewind(Some(client), message_id);
-                    async move { Ok(rewind_result(&rewound.await?)) }
+                    let rewound = handle.rewind(Some(client.clone()), message_id);
+                    async move {
+                        let rewound = rewound.await?;
+                        client.shown_up_to(rewound.after_index).await;
+                        Ok(rewind_result(&rewound))
+                    }
                 });
                 self.linked(&session_id, operation);
             }
             ClientRequest::Unrewind { session_id } => {
                 let operation = SessionRequest::operation_of_client(responder, |handle, client| {
-                    let unrewound = handle.unrewind(Some(client));
-                    async move { Ok(unrewind_result(&unrewound.await?)) }
+                    let unrewound = handle.unrewind(Some(client.clone()));
+                    async move {
+                        let unrewound = unrewound.await?;
+                        client.shown_up_to(unrewound.after_index).await;
+                        Ok(unrewind_result(&unrewound))
+                    }
                 });
                 self.linked(&session_id, operation);
             }

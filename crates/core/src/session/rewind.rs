@@ -23,6 +23,9 @@ use crate::rewind::{MovedFiles, MovingFiles, RewindLayer, Rewound, Unrewound};
 use crate::snapshot::{self, CallSnapshot, MoveDirection};
 use crate::{environment, slash_commands};
 
+/// No update takes messages from a client's screen.
+const LOAD_AGAIN: &str = "Load the session again to see it as it is.";
+
 /// A prompt that can be rewound to.
 #[derive(Debug)]
 pub(super) struct PromptPlace {
@@ -41,15 +44,9 @@ impl Session {
         self.demand_rest().await?;
         let rewound = async {
             let place = self.prompt_place(message_id).await?;
-            let rewound = self.rewind_to(place, client).await?;
-            self.tell_rewound(
-                "The conversation was rewound",
-                &format!(
-                    "{} messages are hidden. Load the session again to see it as it is.",
-                    rewound.hidden
-                ),
-            )
-            .await?;
+            let mut rewound = self.rewind_to(place, client).await?;
+            let hidden = format!("{} messages are hidden. {LOAD_AGAIN}", rewound.hidden);
+            rewound.after_index = self.tell_rewound("The conversation was rewound", &hidden).await?;
             Ok(rewound)
         };
         let rewound = rewound.await;
@@ -61,15 +58,9 @@ impl Session {
     pub(super) async fn unrewind(&mut self, client: ClientSide) -> Result<Unrewound, HubError> {
         self.demand_rest().await?;
         let unrewound = async {
-            let unrewound = self.take_rewind_back(client).await?;
-            self.tell_rewound(
-                "A rewind was taken back",
-                &format!(
-                    "{} messages are visible again. Load the session again to see it as it is.",
-                    unrewound.restored
-                ),
-            )
-            .await?;
+            let mut unrewound = self.take_rewind_back(client).await?;
+            let restored = format!("{} messages are visible again. {LOAD_AGAIN}", unrewound.restored);
+            unrewound.after_index = self.tell_rewound("A rewind was taken back", &restored).await?;
             Ok(unrewound)
         };
         let unrewound = unrewound.await;
@@ -90,12 +81,10 @@ impl Session {
     }
 
     /// The protocol has no word for messages that are gone: whoever looks at them is told.
-    async fn tell_rewound(&self, title: &str, description: &str) -> Result<(), HubError> {
+    async fn tell_rewound(&self, title: &str, description: &str) -> Result<u64, HubError> {
         let told = notice::passing("info", title, Some(description));
         self.journal.record_with(&aside(), vec![told], Vec::new())?;
-        // Before the answer, so that clients are told in this order.
-        self.journal.settle().await?;
-        Ok(())
+        Ok(self.journal.settle().await?)
     }
 
     /// Hides a prompt and everything behind it, up to the command that asks for it. Under the lease.
@@ -120,7 +109,8 @@ impl Session {
         let PromptPlace { message_id, parts, .. } = place;
         let parts = parts.into_iter().filter(|part| !environment::is_news(part)).map(media::as_sent);
         let parts = shelf::parts_brought_back(parts.collect(), &*self.hub.ports.blobs).await?;
-        Ok(Rewound { message_id, parts, hidden: content.messages, files })
+        let after_index = self.journal.durable();
+        Ok(Rewound { message_id, parts, hidden: content.messages, files, after_index })
     }
 
     /// Shows what the last rewind hid. Under the lease.
@@ -138,7 +128,8 @@ impl Session {
         let show = Change::ShowMessages { span, hidden_at, updated_at: self.hub.ports.clock.now_ms() };
         let moving = MovingFiles { layer, direction: MoveDirection::Forward };
         let files = self.commit_and_move(show, &layers, &moving, &content.snapshots, client).await?;
-        Ok(Unrewound { restored: content.messages, files })
+        let after_index = self.journal.durable();
+        Ok(Unrewound { restored: content.messages, files, after_index })
     }
 
     /// Rows and the word that files are to follow in one commit, then the files.
