@@ -311,8 +311,8 @@ impl Args {
     }
 }
 
-/// `attache help auth login` is `attache auth login --help`. Not a command of clap's: its line in the help would not
-/// fit the screen.
+/// `attache help auth login` is `attache auth login --help`. Not a command of clap's: its line in the help
+/// would not fit the screen.
 fn with_help_as_option(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     if words.get(1).is_some_and(|word| word == "help") {

@@ -27,6 +27,7 @@ use crate::turn::TurnEnd;
 mod ending;
 mod handle;
 pub(crate) mod histories;
+mod participant;
 mod removal;
 mod settings;
 mod shown;
@@ -34,6 +35,7 @@ mod stored;
 
 pub use handle::{SessionHandle, SessionReply};
 use histories::Histories;
+pub use participant::Participant;
 pub use removal::StoredSessions;
 pub use settings::{People, Ports, Settings};
 pub use stored::FoundSession;
@@ -103,27 +105,6 @@ pub struct Attachment {
     pub commands: CommandsFeed,
     /// Dropping it takes the client out of the session.
     pub participant: Participant,
-}
-
-/// A client that takes part in a session. The session asks it from `ready` on, until this is dropped.
-#[derive(Debug)]
-pub struct Participant {
-    pub(crate) number: u64,
-    pub(crate) commands: mpsc::UnboundedSender<SessionCommand>,
-}
-
-impl Participant {
-    /// The load or resume has been answered: open questions may be asked now.
-    pub fn ready(&self) {
-        // A session task that is gone asks nothing.
-        drop(self.commands.send(SessionCommand::ParticipantReady(self.number)));
-    }
-}
-
-impl Drop for Participant {
-    fn drop(&mut self) {
-        drop(self.commands.send(SessionCommand::ParticipantLeft(self.number)));
-    }
 }
 
 /// How a prompt ended. Every entry below `after_index` belongs before its answer.

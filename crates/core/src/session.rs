@@ -6,21 +6,18 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::choices::Chosen;
 use crate::events::{EventKind, HubEvent, RunState, Runs, SessionStatus};
-use crate::hub::{self, AttachFrom, Attachment, HubError, QueuedMessage, TurnOutcome};
-use crate::ids::{MessageId, SessionId};
+use crate::hub::{self, HubError};
+use crate::ids::SessionId;
 use crate::journal::Journal;
 use crate::metadata::SessionMeta;
+use crate::ports::Delegate;
 use crate::ports::backend::TurnSetup;
-use crate::ports::model::ThoughtLevel;
-use crate::ports::store::{ModelRef, SessionPatch, SessionRecord, SessionRow};
-use crate::ports::{Client, Delegate};
-use crate::prompt::Prompt;
-use crate::rewind::{Rewound, Unrewound};
+use crate::ports::store::{ModelRef, SessionRecord, SessionRow};
 use crate::scope::Guarded;
 use crate::session::activity::{Activity, Happened};
 use crate::session::approval::InForce;
+pub(crate) use crate::session::command::SessionCommand;
 use crate::session::inbox::Inbox;
 use crate::session::knowledge::Knowing;
 use crate::session::lease::LeaseState;
@@ -35,7 +32,7 @@ use crate::slash_commands::{KnownCommands, SlashCommands};
 use crate::snapshot::SnapshotShelf;
 use crate::toolbox::Toolbox;
 use crate::turn::usage::SessionCost;
-use crate::watchdog::{Approval, Rules};
+use crate::watchdog::Rules;
 
 mod activity;
 mod admit;
@@ -43,6 +40,7 @@ pub(crate) mod approval;
 mod ask;
 mod attach;
 mod choose;
+mod command;
 pub(crate) mod commands;
 mod end;
 pub(crate) mod history;
@@ -68,83 +66,6 @@ mod waiting;
 pub(crate) type ClientSide = Option<Arc<dyn Delegate>>;
 
 type Reply<T> = oneshot::Sender<Result<T, HubError>>;
-
-/// Everything a session can be told. Handled one after the other, in the order given.
-#[derive(Debug)]
-pub(crate) enum SessionCommand {
-    /// Settle what an earlier owner left behind, if anything.
-    Recover(Reply<()>),
-    /// The same for a session that from now on has exactly these directories beside its root.
-    WorkIn {
-        additional: Vec<PathBuf>,
-        reply: Reply<()>,
-    },
-    Prompt {
-        client: Option<Arc<dyn Client>>,
-        prompt: Prompt,
-        accept: oneshot::Sender<MessageId>,
-        answer: Reply<TurnOutcome>,
-    },
-    Cancel,
-    CancelPrompt(MessageId),
-    Attach {
-        client: Option<Arc<dyn Client>>,
-        from: AttachFrom,
-        reply: Reply<Attachment>,
-    },
-    ParticipantReady(u64),
-    ParticipantLeft(u64),
-    SetMode {
-        agent: String,
-        reply: Reply<Chosen>,
-    },
-    SetModel {
-        model: ModelRef,
-        reply: Reply<Chosen>,
-    },
-    SetThought {
-        level: Option<ThoughtLevel>,
-        reply: Reply<Chosen>,
-    },
-    SetApproval {
-        approval: Approval,
-        reply: Reply<Chosen>,
-    },
-    /// What can be chosen has become another.
-    ChoicesChanged,
-    Patch {
-        patch: Box<SessionPatch>,
-        reply: Reply<()>,
-    },
-    Status(oneshot::Sender<SessionStatus>),
-    QueueList(Reply<Vec<QueuedMessage>>),
-    QueueCancel {
-        message_id: MessageId,
-        reply: Reply<()>,
-    },
-    QueueEdit {
-        message_id: MessageId,
-        prompt: Prompt,
-        reply: Reply<()>,
-    },
-    /// Hides a prompt and everything behind it. The client has a side of its own for files.
-    Rewind {
-        message_id: MessageId,
-        client: Option<Arc<dyn Client>>,
-        reply: Reply<Rewound>,
-    },
-    Unrewind {
-        client: Option<Arc<dyn Client>>,
-        reply: Reply<Unrewound>,
-    },
-    Notice {
-        severity: &'static str,
-        title: String,
-        description: Option<String>,
-    },
-    Close(Reply<()>),
-    Shutdown(Reply<()>),
-}
 
 pub(crate) struct Session {
     hub: Arc<hub::Shared>,

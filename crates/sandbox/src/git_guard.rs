@@ -12,11 +12,13 @@ mod beyond;
 mod command_words;
 mod configuration;
 mod entries;
+mod findings;
 mod git_paths;
 mod known;
 mod lossless;
 mod modules;
 mod named;
+mod protected_at_top;
 mod reopen;
 mod state;
 mod undo;
@@ -39,6 +41,7 @@ use crate::sandbox::Level;
 use baseline::{Baselines, Others, PendingBaseline, Told};
 use below::Below;
 use beyond::BeyondSearch;
+use findings::{Findings, Unfinished};
 pub use git_paths::belongs_to_git;
 use known::KnownPaths;
 use modules::{RootPlace, look};
@@ -55,46 +58,6 @@ pub struct GitGuard {
     session: Vec<u8>,
     /// Of what earlier commands had left, before this one.
     told: Findings,
-}
-
-/// What was done after a command, for the model and its user.
-#[derive(Clone, Debug, Default)]
-struct Findings {
-    undone: Vec<String>,
-    /// What git might run all the same.
-    unchecked: Vec<String>,
-    unfinished: Unfinished,
-}
-
-/// Whether something stays that should have been undone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Unfinished {
-    #[default]
-    Nothing,
-    /// The next command tries again.
-    Something,
-}
-
-impl Findings {
-    fn extend(&mut self, other: Self) {
-        self.undone.extend(other.undone);
-        self.unchecked.extend(other.unchecked);
-        if other.unfinished == Unfinished::Something {
-            self.unfinished = Unfinished::Something;
-        }
-    }
-
-    fn text(mut self) -> Option<String> {
-        self.undone.dedup();
-        self.unchecked.dedup();
-        let undone = ("undone by attache: ", "", self.undone);
-        let unchecked =
-            ("attache could not check everything: ", ": look at it before you use git", self.unchecked);
-        let parts = [undone, unchecked].into_iter().filter(|(_, _, lines)| !lines.is_empty());
-        let parts: Vec<String> =
-            parts.map(|(before, behind, lines)| format!("{before}{}{behind}", lines.join("; "))).collect();
-        (!parts.is_empty()).then(|| parts.join(". "))
-    }
 }
 
 #[derive(Debug)]

@@ -28,8 +28,8 @@ pub enum Diagnosis {
     Unusable(String),
 }
 
-/// Takes as long as the file is large. Sets nothing aside and migrates nothing; but a start does not look at all
-/// of a large file, so damage is noted for the next one.
+/// Takes as long as the file is large. Sets nothing aside and migrates nothing; but a start does not look at
+/// all of a large file, so damage is noted for the next one.
 pub fn diagnose(database: &Path) -> Diagnosis {
     match database.metadata() {
         Ok(_) => {}

@@ -281,6 +281,6 @@ pub(crate) const PICTURE_TIME: Duration = Duration::from_secs(5);
 /// reading them would hold the command up.
 pub(crate) const COMMAND_SNAPSHOT_FILES: usize = 64;
 
-/// How often the top of a scratch directory is looked through until it is empty, once for each level: deeper than
-/// anyone makes one in the time of a command.
+/// How often the top of a scratch directory is looked through until it is empty, once for each level: deeper
+/// than anyone makes one in the time of a command.
 pub(crate) const SCRATCH_LEVELS: usize = 10_000_000;

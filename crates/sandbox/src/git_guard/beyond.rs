@@ -1,5 +1,5 @@
-//! Repositories where the bounded search does not come: deeper, behind many others, in directories that programs
-//! fill. Only those are looked for in which something changed since a command began. Changes nothing.
+//! Repositories where the bounded search does not come: deeper, behind many others, in directories that
+//! programs fill. Only those are looked for in which something changed since a command began. Changes nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -101,8 +101,8 @@ fn is_filled(name: &OsStr) -> bool {
     FILLED.iter().any(|filled| name == *filled)
 }
 
-/// Most directories hold none, and a look from outside says so: where directories count those in them, two links
-/// mean that there are none.
+/// Most directories hold none, and a look from outside says so: where directories count those in them, two
+/// links mean that there are none.
 fn may_hold(directory: &OwnedFd, name: &OsString) -> bool {
     let stat = |path: &Path| fs::statat(directory, path, AtFlags::SYMLINK_NOFOLLOW);
     let name = Path::new(name);

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use attache_core::scope::{Guarded, ProtectedName, WhenMissing, Where};
 use rustix::fs::{self, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -17,9 +15,9 @@ use super::git_paths::is_dot_git;
 use super::known::KnownPaths;
 use super::lossless;
 use super::named::{NameOrigin, NamedPath};
+use super::protected_at_top::protected_at_top;
 use super::reopen::is_closed;
 use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, GIT_GUARD_LINKS, NESTED_DEPTH};
-use crate::sandbox::is_place_holder_in;
 
 /// Never looked into: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", ".venv"];
@@ -28,8 +26,8 @@ const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", 
 pub(super) const CONTROL: [&str; 6] =
     ["config", "config.worktree", "commondir", "HEAD", "objects/info/alternates", "gitdir"];
 
-/// Directories of files that each name a repository and what goes there: an old way to write down a remote, which
-/// git still reads before it takes a name for a path. Git itself writes none.
+/// Directories of files that each name a repository and what goes there: an old way to write down a remote,
+/// which git still reads before it takes a name for a path. Git itself writes none.
 pub(super) const REMOTES: [&str; 2] = ["remotes", "branches"];
 
 /// Where no repository lies in another: directories that git fills itself.
@@ -371,30 +369,6 @@ fn links(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeSet<Pat
                     _ => {}
                 }
             }
-        }
-    }
-    found
-}
-
-fn protected_at_top(root: &OwnedFd) -> BTreeMap<PathBuf, Option<ControlFile>> {
-    let rows = Guarded::protected().iter();
-    let rows: Vec<&ProtectedName> =
-        rows.filter(|row| row.place == Where::Anywhere && row.missing == WhenMissing::Undone).collect();
-    let mut found = BTreeMap::new();
-    // All of them: many others must not hide one. In a home that is a root some are place-holders.
-    for name in fs::Dir::read_from(root).into_iter().flatten().flatten() {
-        let name = OsString::from_vec(name.file_name().to_bytes().to_vec());
-        let is_row = rows.iter().any(|row| row.has_wildcard() && row.fits_entry(&name));
-        if is_row && !is_place_holder_in(root, &name) {
-            found.insert(PathBuf::from(&name), None);
-        }
-    }
-    for row in rows.iter().filter(|row| !row.has_wildcard()) {
-        let path = PathBuf::from(row.name);
-        let is_there = fs::statat(root, row.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        if is_there && !is_place_holder_in(root, OsStr::new(row.name)) {
-            let content = if row.name.contains('/') { piece(root, &path) } else { None };
-            found.insert(path, content);
         }
     }
     found

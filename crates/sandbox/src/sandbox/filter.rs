@@ -261,8 +261,8 @@ fn masked(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::Back
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
 }
 
-/// Calls that are answered as if the kernel did not know them: `clone3`, `openat2`, and everything of the 32-bit
-/// pointer variant of x86-64, whose numbers would slip past the rules.
+/// Calls that are answered as if the kernel did not know them: `clone3`, `openat2`, and everything of the
+/// 32-bit pointer variant of x86-64, whose numbers would slip past the rules.
 fn absent_calls() -> BpfProgram {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const JUMP_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K

@@ -30,8 +30,8 @@ pub(super) struct KeptPlaces {
     places: Vec<KeptPlace>,
 }
 
-/// Whether the directories of a session are those that it first had by these names; the others are kept from now
-/// on. What does not exist is neither. `scratch`: the session's.
+/// Whether the directories of a session are those that it first had by these names; the others are kept from
+/// now on. What does not exist is neither. `scratch`: the session's.
 pub fn check_places(scratch: &Path, directories: &[PathBuf]) -> io::Result<()> {
     let mut kept = KeptPlaces::of(scratch)?;
     for named in directories {

@@ -1,0 +1,57 @@
+//! Who made a change, by when it was made. Changes nothing.
+
+use super::*;
+
+impl Undo<'_> {
+    /// Whether the command can't have made it so, since it was dead by then or a mount held it.
+    pub(super) fn is_users(&self, path: &Path) -> bool {
+        if self.is_from_before_all(path) {
+            return true;
+        }
+        let Some(end) = self.end else { return false };
+        let own = Path::new(".git");
+        let was_held = end.is_held
+            && self.before.repositories.contains_key(own)
+            && path.strip_prefix(own).is_ok_and(|inner| {
+                inner.starts_with("hooks") || inner == "config" || inner == "config.worktree"
+            });
+        let until = end.until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        was_held || self.is_later(path, until)
+    }
+
+    /// Whether it lies in a repository that no search had seen, and is older than any command.
+    pub(super) fn is_from_before_all(&self, path: &Path) -> bool {
+        let RootState { repositories, pointers, .. } = self.before;
+        let is_unknown = |found: &PathBuf| !repositories.contains_key(found) && !pointers.contains_key(found);
+        let is_in = self.beyond.iter().any(|found| path.starts_with(found) && is_unknown(found));
+        let found = || {
+            let (directory, name) = self.place(path)?;
+            fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        };
+        is_in && found().is_ok_and(|stat| !beyond::is_later(&stat, self.first))
+    }
+
+    /// Whether everything there was changed later.
+    fn is_later(&self, path: &Path, until: Duration) -> bool {
+        let mut open = vec![path.to_owned()];
+        let mut looked_at = 0;
+        while let Some(path) = open.pop() {
+            looked_at += 1;
+            let found = self
+                .place(&path)
+                .and_then(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW));
+            let Ok(stat) = found else { return false };
+            let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
+            let changed = Duration::new(seconds, u32::try_from(stat.st_ctime_nsec).unwrap_or_default());
+            if changed <= until || looked_at > GIT_GUARD_ENTRIES {
+                return false;
+            }
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                let entries = enter(self.root, &path).and_then(|directory| names(&directory));
+                let Ok(entries) = entries else { return false };
+                open.extend(entries.iter().map(|(name, _)| path.join(name)));
+            }
+        }
+        true
+    }
+}
