@@ -173,6 +173,7 @@ async fn impossible_values_are_named_and_nothing_happens() {
         ),
         ("_attache/session/export", json!({"sessionId": session, "format": "pdf"}), "format"),
         ("_attache/queue/cancel", json!({"sessionId": session, "messageId": ""}), "messageId"),
+        ("_attache/session/rewind", json!({"sessionId": session, "messageId": "a b"}), "messageId"),
         ("authenticate", json!({"methodId": "magic"}), "methodId"),
     ];
     for (method, params, field) in cases {
@@ -202,7 +203,11 @@ async fn further_keys_are_ignored_on_every_method() {
         match method {
             "initialize" => assert_eq!(code, Some(-32600)),
             // Right in shape, but there is no such thing.
-            "authenticate" | "_attache/queue/cancel" | "_attache/queue/edit" => {
+            "authenticate"
+            | "_attache/queue/cancel"
+            | "_attache/queue/edit"
+            | "_attache/session/rewind"
+            | "_attache/session/unrewind" => {
                 assert_eq!(code, Some(-32602));
             }
             _ => assert_eq!(code, None, "{method}: {answer:?}"),

@@ -30,6 +30,8 @@ fn needs_a_session(stage: &Stage, session: &str) -> Vec<(&'static str, Value)> {
         ("_attache/session/export", json!({"sessionId": session})),
         ("_attache/queue/list", json!({"sessionId": session})),
         ("_attache/queue/cancel", json!({"sessionId": session, "messageId": "msg_1"})),
+        ("_attache/session/rewind", json!({"sessionId": session, "messageId": "msg_1"})),
+        ("_attache/session/unrewind", json!({"sessionId": session})),
         (
             "_attache/queue/edit",
             json!({"sessionId": session, "messageId": "msg_1", "prompt": [{"type": "text", "text": "x"}]}),
