@@ -201,3 +201,13 @@ fn a_file_that_was_granted_is_reached_and_nothing_beside_it() {
         assert!(reach.resolve(&beside).is_err());
     }
 }
+
+#[test]
+fn a_directory_below_a_missing_one_is_not_the_one_beside_it() {
+    let world = world();
+    for reach in world.both() {
+        assert!(reach.directory(&world.base.join("proj/src")).is_ok());
+        let missing = reach.directory(&world.base.join("proj/missing/src"));
+        assert!(matches!(missing, Err(FileError::Io { .. })), "{missing:?}");
+    }
+}
