@@ -6,7 +6,7 @@ use attache_core::chunk::order::OrderChecker;
 use attache_core::chunk::{Chunk, Rest};
 use attache_core::ids::SessionId;
 use attache_core::ports::model::ModelInfo;
-use attache_core::ports::store::{Blobs, ModelRef, StoreResult};
+use attache_core::ports::store::{BlobOwner, Blobs, ModelRef, StoreResult};
 use attache_core::ports::{BoxFuture, ModelError, ModelRequest, StepEvent};
 use attache_models::{Dialect, SseParser};
 
@@ -79,6 +79,18 @@ impl Blobs for NoBlobs {
     fn get(&self, _: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>> {
         unreachable!("a decoder reads nothing")
     }
+    fn share(&self, _from: &SessionId, _with: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn bytes_of(&self, _session: &SessionId) -> BoxFuture<'static, StoreResult<u64>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn delete_session(&self, _: &SessionId) -> BoxFuture<'static, StoreResult<()>> {
         unreachable!("a decoder deletes nothing")
     }

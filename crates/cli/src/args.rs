@@ -58,6 +58,7 @@ pub(crate) enum CliCommand {
     Usage(UsageArgs),
     /// Write completions for a shell to stdout
     #[command(
+        hide = true,
         help_template = PLAIN_HELP_OF_A_SHELL, override_usage = "attache completions <SHELL>",
         after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache"
     )]

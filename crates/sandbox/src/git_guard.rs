@@ -1,10 +1,8 @@
 //! `.git` belongs to git: edit tools change nothing there, and what a command left in a repository that would
-//! make its user's
-//! own git run something is undone afterwards. Compares the state before and after; what git does by itself
-//! stays.
+//! make its user's own git run something is undone afterwards. Compares the state before and after; what git
+//! does by itself stays.
 //!
-//! Everything is reached from the handle of a root without following links. The search is bounded: see
-//! `limits`.
+//! Everything is reached from the handle of a root without following links. `limits` bounds the search.
 
 mod baseline;
 mod below;
@@ -12,13 +10,11 @@ mod beyond;
 mod command_words;
 mod configuration;
 mod entries;
-mod findings;
 mod git_paths;
 mod known;
 mod lossless;
 mod modules;
 mod named;
-mod protected_at_top;
 mod reopen;
 mod state;
 mod undo;
@@ -35,13 +31,12 @@ use attache_core::scope::Guarded;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-use crate::limits::{GIT_GUARD_BEYOND, GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
+use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
 use crate::paths::path_of;
 use crate::sandbox::Level;
 use baseline::{Baselines, Others, PendingBaseline, Told};
 use below::Below;
-use beyond::BeyondSearch;
-use findings::{Findings, Unfinished};
+use beyond::look_beyond;
 pub use git_paths::belongs_to_git;
 use known::KnownPaths;
 use modules::{RootPlace, look};
@@ -58,6 +53,46 @@ pub struct GitGuard {
     session: Vec<u8>,
     /// Of what earlier commands had left, before this one.
     told: Findings,
+}
+
+/// What was done after a command, for the model and its user.
+#[derive(Clone, Debug, Default)]
+struct Findings {
+    undone: Vec<String>,
+    /// What git might run all the same.
+    unchecked: Vec<String>,
+    unfinished: Unfinished,
+}
+
+/// Whether something stays that should have been undone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Unfinished {
+    #[default]
+    Nothing,
+    /// The next command tries again.
+    Something,
+}
+
+impl Findings {
+    fn extend(&mut self, other: Self) {
+        self.undone.extend(other.undone);
+        self.unchecked.extend(other.unchecked);
+        if other.unfinished == Unfinished::Something {
+            self.unfinished = Unfinished::Something;
+        }
+    }
+
+    fn text(mut self) -> Option<String> {
+        self.undone.dedup();
+        self.unchecked.dedup();
+        let undone = ("undone by attache: ", "", self.undone);
+        let unchecked =
+            ("attache could not check everything: ", ": look at it before you use git", self.unchecked);
+        let parts = [undone, unchecked].into_iter().filter(|(_, _, lines)| !lines.is_empty());
+        let parts: Vec<String> =
+            parts.map(|(before, behind, lines)| format!("{before}{}{behind}", lines.join("; "))).collect();
+        (!parts.is_empty()).then(|| parts.join(". "))
+    }
 }
 
 #[derive(Debug)]
@@ -217,34 +252,6 @@ impl GitGuard {
             }
         }
     }
-}
-
-/// The same states with what commands have made since where the search does not come, and where even that
-/// ends.
-fn look_beyond(
-    places: &[RootPlace<'_>],
-    mut known: Vec<KnownPaths>,
-    mut states: Vec<RootState>,
-    since: &[SystemTime],
-) -> (Vec<RootState>, Vec<Option<PathBuf>>) {
-    let searches = places.iter().zip(&states).zip(since);
-    let searches: Vec<BeyondSearch> = searches
-        .map(|((place, state), since)| {
-            beyond::changed_since(place.handle, &state.left_out, *since, GIT_GUARD_BEYOND)
-        })
-        .collect();
-    if searches.iter().any(|search| !search.found.is_empty()) {
-        for (known, search) in known.iter_mut().zip(&searches) {
-            known.repositories.extend(search.found.iter().cloned());
-        }
-        states = look(places, &known);
-    }
-    let mut unreached = Vec::new();
-    for (state, search) in states.iter_mut().zip(searches) {
-        state.beyond = search.found;
-        unreached.push(search.unreached);
-    }
-    (states, unreached)
 }
 
 /// Names of a home that lies in a root and that must not come into being.

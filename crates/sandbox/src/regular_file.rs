@@ -6,11 +6,23 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
 
+use crate::no_follow;
+
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
 /// At most one byte more than `most`, so that a longer file is known as such. Anything but a regular file is an
 /// error: opening a pipe would wait for ever.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(open(path, flags, Mode::empty())?);
+    read_opened(File::from(open(path, FLAGS, Mode::empty())?), most)
+}
+
+/// The same by its real path, which was judged: a link that took its place since, or that of a directory above
+/// it, is an error.
+pub fn read_real(real: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_opened(File::from(no_follow::anything(real, FLAGS | OFlags::NOFOLLOW)?), most)
+}
+
+fn read_opened(file: File, most: u64) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -29,6 +41,11 @@ mod tests {
         let path = place.path().join("file");
         std::fs::write(&path, "abcdef").unwrap();
         assert_eq!(read(&path, 3).unwrap(), b"abcd");
+        let real = path.canonicalize().unwrap();
+        assert_eq!(read_real(&real, 3).unwrap(), b"abcd");
+        let link = real.with_file_name("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert!(read_real(&link, 3).is_err() && read(&link, 3).is_ok());
         std::fs::remove_file(&path).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .unwrap();

@@ -50,9 +50,9 @@ impl From<io::Error> for DatabaseTrouble {
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// How much of a file is searched for a sign of ours when its header has none. SQLite keeps the schema at the
-/// beginning.
-const SEARCHED_BYTES: u64 = 64 * 1024;
+/// How much of a file is searched for a sign of ours when its header has none. The schema takes several pages,
+/// which SQLite keeps among the first that it fills.
+const SEARCHED_BYTES: u64 = 512 * 1024;
 
 /// The first of our tables, as the schema of every database of ours names it.
 const OUR_MARK: &[u8] = b"chat_sessions";

@@ -160,6 +160,11 @@ impl<'a> Reader<'a> {
         self.found.push(ReadInstructions { file: InstructionFile { path: path.to_owned(), text }, sight });
         if depth < INSTRUCTION_DEPTH {
             let from = real.parent().unwrap_or(&real);
+            // Whoever made the project speaks from here on, whoever imported its file.
+            let began = match began {
+                (FileOrigin::User, _) if self.rules.is_in_roots(&real) => (FileOrigin::Root, from),
+                began => began,
+            };
             imported.iter().for_each(|import| self.file(&from.join(import), began, depth + 1));
         }
     }
@@ -167,7 +172,7 @@ impl<'a> Reader<'a> {
 
 fn read(real: &Path) -> io::Result<(String, Sight)> {
     let most = usize::try_from(INSTRUCTION_BYTES).unwrap_or(usize::MAX);
-    let mut bytes = regular_file::read(real, INSTRUCTION_BYTES)?;
+    let mut bytes = regular_file::read_real(real, INSTRUCTION_BYTES)?;
     let is_whole = bytes.len() <= most;
     bytes.truncate(most);
     let text = String::from_utf8_lossy(&bytes);

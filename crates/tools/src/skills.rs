@@ -79,7 +79,7 @@ impl<'a> SkillReader<'a> {
 
     /// `None` for one that is there already, word for word.
     fn read(&mut self, path: &Path, real: &Path) -> Result<Option<Skill>, String> {
-        let bytes = regular_file::read(real, SKILL_BYTES).map_err(|error| error.to_string())?;
+        let bytes = regular_file::read_real(real, SKILL_BYTES).map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&bytes);
         let skill = Skill::parse(path, real.to_owned(), &text).map_err(|error| error.to_string())?;
         if !self.texts.insert(bytes) {
@@ -117,7 +117,7 @@ pub(crate) async fn body(skill: Arc<Skill>) -> Result<Arc<str>, String> {
 }
 
 fn read_body(real: &Path) -> io::Result<Arc<str>> {
-    let bytes = regular_file::read(real, SKILL_BYTES)?;
+    let bytes = regular_file::read_real(real, SKILL_BYTES)?;
     let text = String::from_utf8_lossy(&bytes);
     // It was understood when it was found; what it has become since is all text.
     let body = FrontMatter::parse(&text).map_or(&*text, |front| front.body);

@@ -99,7 +99,7 @@ fn read(path: &Path, real: &Path, prefix: &str) -> Result<CommandTemplate, Strin
     if !is_name(&name) {
         return Err("its name can't be typed: letters, digits, `-`, `_` and `.` make a command".to_owned());
     }
-    let bytes = regular_file::read(real, SKILL_BYTES).map_err(|error| error.to_string())?;
+    let bytes = regular_file::read_real(real, SKILL_BYTES).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > SKILL_BYTES {
         return Err(format!("it has more than {SKILL_BYTES} bytes"));
     }

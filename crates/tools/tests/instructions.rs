@@ -177,3 +177,20 @@ async fn a_change_brings_those_of_its_directory_too_and_a_long_one_is_named() {
     let own = trial.done("write", json!({ "path": "d/AGENTS.md", "content": "of d\n" })).await.0;
     assert!(!own.to_string().contains("Instructions"), "its author knows it: {own}");
 }
+
+/// A file of the project that the user's own instructions import is the project's all the same.
+#[tokio::test]
+async fn what_the_user_imports_from_a_project_imports_no_more_than_the_project() {
+    let trial = Trial::new();
+    let user = trial.base.join("user");
+    std::fs::create_dir(&user).unwrap();
+    let shared = trial.root.join("shared.md");
+    std::fs::write(user.join("AGENTS.md"), format!("@{}", shared.display())).unwrap();
+    trial.put("shared.md", "shared\n@.env\n@more.md");
+    trial.put("more.md", "more");
+    trial.put(".env", "SECRET=1");
+    let found = found_with(&trial, Some(user), (*trial.workspace).clone()).await;
+    let names: Vec<String> = listed(&trial, &found).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["user/AGENTS.md", "root/shared.md", "root/more.md"]);
+    assert!(found.left_out.iter().any(|left| left.contains(".env")), "{:?}", found.left_out);
+}

@@ -509,7 +509,7 @@ async fn processes_of_others_are_neither_steered_nor_shared_with() {
     }
     for (level, more) in [(Level::Full, ""), (Level::Reduced, reduced)] {
         let trial = Trial::held(level);
-        trial.put("steer.py", &format!("{script}{more}"));
+        trial.put("steer.py", format!("{script}{more}"));
         assert_eq!(done(&trial, "python3 steer.py").await, "", "{level:?}");
     }
     assert!(outside.0.try_wait().unwrap().is_none());

@@ -99,7 +99,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[[permissions]]\npermission = \"bahs\"\naction = \"deny\"",
-            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, write, apply_patch, glob, grep, bash_background, todo, question, web_search, web_fetch, view_image, mcp:SERVER:TOOL)",
+            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, write, apply_patch, glob, grep, bash_background, todo, question, web_search, web_fetch, skill, view_image, mcp:SERVER:TOOL)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"\naction = \"block\"",

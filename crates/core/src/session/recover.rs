@@ -6,6 +6,7 @@ use super::run::TurnHandle;
 use super::waiting::Queued;
 use super::{Session, history};
 use crate::command_templates::TurnChoice;
+use crate::events::RunState;
 use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::Author;
@@ -113,8 +114,11 @@ impl Session {
             self.journal.change(vec![Change::EndRun])?;
             self.journal.settle().await?;
         } else {
-            // With the answer: else what there is of it looks like all of it.
-            self.journal.record_with(&author, vec![notice::cut_answer()], Vec::new())?;
+            // With the answer: else what there is of it looks like all of it. Where a store failed and works
+            // again, people were told already.
+            if !matches!(self.status.state, RunState::Error { .. }) {
+                self.journal.record_with(&author, vec![notice::cut_answer()], Vec::new())?;
+            }
             self.end_run(live, TurnEnd::Aborted, TurnLeftovers::default(), LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
                 return Err(failure.into());

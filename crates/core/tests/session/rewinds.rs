@@ -210,7 +210,7 @@ async fn commands_take_turns_back_and_bring_them_again() {
     let listed = said(session.id());
     assert!(listed.contains("1. `two`") && listed.contains("2. `one`"), "{listed}");
     say(&session, "/rewind 7").await;
-    assert!(said(session.id()).contains("there is no prompt 7"), "{}", said(session.id()));
+    assert!(said(session.id()).contains("There is no prompt 7"), "{}", said(session.id()));
     say(&session, "/rewind 2").await;
     say(&session, "fresh").await;
     let request = last_request(&world);

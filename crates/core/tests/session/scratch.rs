@@ -71,7 +71,7 @@ async fn an_export_is_a_file_in_it() {
     assert!(shelf.holds(session.id()));
     say(&session, "/export pdf").await;
     let told = answer(&world);
-    assert!(told.starts_with("there is no format `pdf`; available: `jsonl`, `json`, `md`"), "{told}");
+    assert!(told.starts_with("There is no format `pdf`; available: `jsonl`, `json`, `md`"), "{told}");
     say(&session, "/usage").await;
     assert!(answer(&world).contains("| Input |") && answer(&world).contains("Cost: not known"));
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use attache_core::scope::{Guarded, ProtectedName, WhenMissing, Where};
 use rustix::fs::{self, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -15,9 +17,9 @@ use super::git_paths::is_dot_git;
 use super::known::KnownPaths;
 use super::lossless;
 use super::named::{NameOrigin, NamedPath};
-use super::protected_at_top::protected_at_top;
 use super::reopen::is_closed;
 use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, GIT_GUARD_LINKS, NESTED_DEPTH};
+use crate::sandbox::is_place_holder_in;
 
 /// Never looked into: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", ".venv"];
@@ -26,8 +28,7 @@ const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", 
 pub(super) const CONTROL: [&str; 6] =
     ["config", "config.worktree", "commondir", "HEAD", "objects/info/alternates", "gitdir"];
 
-/// Directories of files that each name a repository and what goes there: an old way to write down a remote,
-/// which git still reads before it takes a name for a path. Git itself writes none.
+/// Directories of files that each name a remote, in an old way that git still reads and writes no more.
 pub(super) const REMOTES: [&str; 2] = ["remotes", "branches"];
 
 /// Where no repository lies in another: directories that git fills itself.
@@ -338,8 +339,7 @@ fn remotes(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<(OsStr
     for directory in REMOTES.map(Path::new) {
         for (name, kind) in listed(git, directory, unseen).unwrap_or_default() {
             let path = directory.join(&name);
-            let is_aside = name.to_string_lossy().contains(super::undo::ASIDE);
-            if kind != FileType::Directory && !is_aside {
+            if kind != FileType::Directory && !name.to_string_lossy().contains(super::undo::ASIDE) {
                 found.extend(piece(git, &path).map(|piece| (path.into_os_string(), piece)));
             }
         }
@@ -369,6 +369,30 @@ fn links(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeSet<Pat
                     _ => {}
                 }
             }
+        }
+    }
+    found
+}
+
+fn protected_at_top(root: &OwnedFd) -> BTreeMap<PathBuf, Option<ControlFile>> {
+    let rows = Guarded::protected().iter();
+    let rows: Vec<&ProtectedName> =
+        rows.filter(|row| row.place == Where::Anywhere && row.missing == WhenMissing::Undone).collect();
+    let mut found = BTreeMap::new();
+    // All of them: many others must not hide one. In a home that is a root some are place-holders.
+    for name in fs::Dir::read_from(root).into_iter().flatten().flatten() {
+        let name = OsString::from_vec(name.file_name().to_bytes().to_vec());
+        let is_row = rows.iter().any(|row| row.has_wildcard() && row.fits_entry(&name));
+        if is_row && !is_place_holder_in(root, &name) {
+            found.insert(PathBuf::from(&name), None);
+        }
+    }
+    for row in rows.iter().filter(|row| !row.has_wildcard()) {
+        let path = PathBuf::from(row.name);
+        let is_there = fs::statat(root, row.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if is_there && !is_place_holder_in(root, OsStr::new(row.name)) {
+            let content = if row.name.contains('/') { piece(root, &path) } else { None };
+            found.insert(path, content);
         }
     }
     found

@@ -2,30 +2,28 @@
 //! elsewhere. Nothing is lost: what is taken away stays beside its place under another name, unless it was a
 //! link.
 
+mod authors;
 mod changes;
 mod named;
-mod times;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::baseline::LatestChange;
 use super::below::{ProtectedCopy, ProtectedEntry};
-use super::beyond;
 use super::configuration::without_programs;
-use super::entries::{enter, names};
-use super::findings::{Findings, Unfinished};
+use super::entries::enter;
 use super::git_paths::is_dot_git;
 use super::modules::{RootPlace, pointed_at};
 use super::state::{ControlFile, NotSeen, REMOTES, RepositoryState, RootState};
-use crate::limits::GIT_GUARD_ENTRIES;
+use super::{Findings, Unfinished};
 use crate::paths::normal;
 
 const CONFIGURATION: &str = "is configuration that only the user may make";

@@ -43,12 +43,18 @@ impl UsageCount {
             }
             stay_preferred(process);
         }
-        // A look at all that is shared takes long; this is the most that it can be.
-        let grown = shared_on_machine().saturating_sub(self.shared_before);
-        if own + grown <= self.memory {
+        // A look at all that is shared takes long; this is the most that it can be, files included.
+        let on_machine = shared_on_machine();
+        if own + on_machine <= self.memory {
             return None;
         }
-        let shared = shared_bytes(&processes).map_or(grown, |shared| grown.min(files + shared));
+        let shared = match SharedMemory::of(&processes) {
+            SharedMemory { bytes, closed: Closed::None } => files + bytes,
+            // What it hides is taken for its own.
+            SharedMemory { bytes, closed: Closed::Some } => {
+                (files + bytes).max(on_machine.saturating_sub(self.shared_before))
+            }
+        };
         (own + shared > self.memory).then_some(CommandReport::TooMuchMemory)
     }
 }
@@ -77,33 +83,78 @@ fn stay_preferred(process: &Path) {
     }
 }
 
+/// Whether a process lets nobody look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closed {
+    None,
+    Some,
+}
+
 /// What processes share without a name in a file system: mapped, behind descriptors, or as an object of the
-/// System V kind. `None` where one of them lets nobody look.
-fn shared_bytes(processes: &[PathBuf]) -> Option<u64> {
-    let mut mapped = 0;
-    let mut nameless = BTreeMap::new();
-    // The first is ours.
-    for process in processes.iter().filter(|process| !process.ends_with("1")) {
-        let rollup = match std::fs::read_to_string(process.join("smaps_rollup")) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return None,
-            read => read.unwrap_or_default(),
+/// System V kind. Each is counted once.
+struct SharedMemory {
+    bytes: u64,
+    closed: Closed,
+}
+
+impl SharedMemory {
+    fn of(processes: &[PathBuf]) -> Self {
+        let mut closed = Closed::None;
+        let mut note = |error: &io::Error| {
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                closed = Closed::Some;
+            }
         };
-        mapped += kilobytes(&rollup, "Pss_Shmem:");
-        let descriptors = match std::fs::read_dir(process.join("fd")) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return None,
-            Err(_) => continue,
-            Ok(descriptors) => descriptors,
-        };
-        for descriptor in descriptors.flatten().map(|entry| entry.path()) {
-            let is_nameless = |led: PathBuf| led.as_os_str().as_bytes().starts_with(b"/memfd:");
-            if std::fs::read_link(&descriptor).is_ok_and(is_nameless)
-                && let Ok(found) = descriptor.metadata()
-            {
-                nameless.insert((found.dev(), found.ino()), found.blocks() * 512);
+        // The first is ours.
+        let processes: Vec<&PathBuf> = processes.iter().filter(|process| !process.ends_with("1")).collect();
+        let mut nameless = BTreeMap::new();
+        for process in &processes {
+            let descriptors = std::fs::read_dir(process.join("fd")).inspect_err(&mut note);
+            for descriptor in descriptors.into_iter().flatten().flatten().map(|entry| entry.path()) {
+                let is_nameless = |led: PathBuf| led.as_os_str().as_bytes().starts_with(NAMELESS.as_bytes());
+                if std::fs::read_link(&descriptor).is_ok_and(is_nameless)
+                    && let Ok(found) = descriptor.metadata()
+                {
+                    nameless.insert(found.ino(), found.blocks() * 512);
+                }
             }
         }
+        let mut bytes = nameless.values().sum::<u64>() + shared_objects();
+        for process in &processes {
+            match std::fs::read_to_string(process.join("smaps")) {
+                Ok(maps) => bytes += mapped(&maps, |inode| nameless.contains_key(&inode)),
+                Err(error) => {
+                    note(&error);
+                    let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+                    bytes += kilobytes(&status, "RssShmem:");
+                }
+            }
+        }
+        Self { bytes, closed }
     }
-    Some(mapped + nameless.values().sum::<u64>() + shared_objects())
+}
+
+/// How the kernel calls memory behind a descriptor, and such that is shared with children alone.
+const NAMELESS: &str = "/memfd:";
+const INHERITED: &str = "/dev/zero";
+
+/// A process's part of what is mapped and has no other name; of what is behind a descriptor, only what
+/// `is_counted` does not know.
+fn mapped(maps: &str, is_counted: impl Fn(u64) -> bool) -> u64 {
+    let mut bytes = 0;
+    let mut counts = false;
+    for line in maps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        if !words.next().is_some_and(|first| first.ends_with(':')) {
+            // `RANGE RIGHTS OFFSET DEVICE INODE PATH`
+            let inode = words.nth(3).and_then(|inode| inode.parse().ok()).unwrap_or(0);
+            let path = words.next().unwrap_or_default();
+            counts = path == INHERITED || path.starts_with(NAMELESS) && !is_counted(inode);
+        } else if counts {
+            bytes += kilobytes(line, "Pss:");
+        }
+    }
+    bytes
 }
 
 /// Of the namespace: one line for each, the fifteenth word says what it has in memory.
@@ -145,8 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_kernel_are_read_as_bytes() {
-        let text = "Rss:  10 kB\nPss_Shmem:   7 kB\n";
-        assert_eq!((kilobytes(text, "Pss_Shmem:"), kilobytes(text, "Shmem:")), (7 * 1024, 0));
+    fn what_is_mapped_counts_once() {
+        let maps = "7f00-7f10 rw-s 00000000 00:01 12 /dev/zero (deleted)\nRss: 9 kB\nPss: 7 kB\n\
+                    7f10-7f20 rw-s 00000000 00:01 13 /memfd:x (deleted)\nPss: 5 kB\n\
+                    7f20-7f30 rw-s 00000000 00:01 14 /memfd:y (deleted)\nPss: 3 kB\n\
+                    7f30-7f40 r--p 00000000 fe:00 15 /usr/lib/libc.so\nPss: 2 kB\n\
+                    7f40-7f50 rw-p 00000000 00:00 0\nPss: 1 kB\n";
+        assert_eq!(mapped(maps, |inode| inode == 13), 10 * 1024);
+        assert_eq!(kilobytes("ShmemHugePages: 1 kB\nShmem: 4 kB\n", "Shmem:"), 4096);
     }
 }

@@ -251,7 +251,7 @@ fn what_reading_makes_git_run_in_a_work_tree_is_seen() {
         &format!("[include]\npath = {}/team.config", root.display()),
     ] {
         std::fs::write(&general, runs).unwrap();
-        assert!(is_run_by(&[general.clone()], &root), "{runs}");
+        assert!(is_run_by(std::slice::from_ref(&general), &root), "{runs}");
     }
     for harmless in [
         "[user]\nname = A",
@@ -260,6 +260,6 @@ fn what_reading_makes_git_run_in_a_work_tree_is_seen() {
         &format!("[diff]\nexternal = {}/difft", outside.display()),
     ] {
         std::fs::write(&general, harmless).unwrap();
-        assert!(!is_run_by(&[general.clone()], &root), "{harmless}");
+        assert!(!is_run_by(std::slice::from_ref(&general), &root), "{harmless}");
     }
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::super::Unfinished;
 use super::super::entries::enter;
-use super::super::findings::Unfinished;
 use super::super::reopen::open_to_owner;
 use super::super::state::ControlFile;
 use super::{ASIDE, Undo};

@@ -1,6 +1,15 @@
-//! Who made a change, by when it was made. Changes nothing.
+//! Whether something was made by a command or by its user, by the times of files. Changes nothing.
 
-use super::*;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{self, AtFlags, FileType};
+
+use super::super::beyond;
+use super::super::entries::{enter, names};
+use super::super::state::RootState;
+use super::Undo;
+use crate::limits::GIT_GUARD_ENTRIES;
 
 impl Undo<'_> {
     /// Whether the command can't have made it so, since it was dead by then or a mount held it.
@@ -20,7 +29,7 @@ impl Undo<'_> {
     }
 
     /// Whether it lies in a repository that no search had seen, and is older than any command.
-    pub(super) fn is_from_before_all(&self, path: &Path) -> bool {
+    fn is_from_before_all(&self, path: &Path) -> bool {
         let RootState { repositories, pointers, .. } = self.before;
         let is_unknown = |found: &PathBuf| !repositories.contains_key(found) && !pointers.contains_key(found);
         let is_in = self.beyond.iter().any(|found| path.starts_with(found) && is_unknown(found));
