@@ -1,12 +1,13 @@
 //! `.git` belongs to git: edit tools change nothing there, and what a command left in a repository that would
-//! make its user's own git run something is undone afterwards. Compares the state before and after; what git
-//! does by itself stays.
+//! make its user's
+//! own git run something is undone afterwards. Compares the state before and after; what git does by itself
+//! stays.
 //!
-//! Everything is reached from the handle of a root without following links. `limits` bounds the search.
+//! Everything is reached from the handle of a root without following links. The search is bounded: see
+//! `limits`.
 
 mod baseline;
 mod below;
-mod beyond;
 mod command_words;
 mod configuration;
 mod entries;
@@ -24,7 +25,6 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use attache_core::ports::tool::{Site, Workspace, WriteGrant};
 use attache_core::scope::Guarded;
@@ -34,9 +34,8 @@ use rustix::io::Errno;
 use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
 use crate::paths::path_of;
 use crate::sandbox::Level;
-use baseline::{Baselines, Others, PendingBaseline, Told};
+use baseline::{Baselines, Others, PendingBaseline};
 use below::Below;
-use beyond::look_beyond;
 pub use git_paths::belongs_to_git;
 use known::KnownPaths;
 use modules::{RootPlace, look};
@@ -49,8 +48,6 @@ use undo::Undo;
 #[derive(Debug, Default)]
 pub struct GitGuard {
     roots: Vec<GuardedRoot>,
-    /// Which session's command it is, for what is told once.
-    session: Vec<u8>,
     /// Of what earlier commands had left, before this one.
     told: Findings,
 }
@@ -101,10 +98,6 @@ struct GuardedRoot {
     real: PathBuf,
     /// As it was before this command and before those that run beside it.
     before: RootState,
-    /// When that was.
-    since: SystemTime,
-    /// When the first command here began that is known of: what is newer may be a command's.
-    first: SystemTime,
     baselines: Option<Baselines>,
     kept: Option<PendingBaseline>,
 }
@@ -143,16 +136,13 @@ impl GitGuard {
         let baselines: Vec<Option<Baselines>> =
             places.iter().map(|place| baselines(scratch, place)).collect();
         let (before, told) = settled(&places, &baselines, led_to);
-        let session = scratch.as_os_str().as_encoded_bytes().to_vec();
-        let mut guard = Self { roots: Vec::new(), session, told };
-        for (((handle, real), baselines), (since, before)) in opened.into_iter().zip(baselines).zip(before) {
+        let mut guard = Self { roots: Vec::new(), told };
+        for (((handle, real), baselines), before) in opened.into_iter().zip(baselines).zip(before) {
             let kept = baselines.as_ref().and_then(|baselines| {
                 let kept = baselines.keep(&real, is_held, &before);
                 kept.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
             });
-            let first = baselines.as_ref().and_then(|baselines| baselines.first().ok());
-            let first = first.map_or(since, |first| first.min(since));
-            guard.roots.push(GuardedRoot { handle, real, before, since, first, baselines, kept });
+            guard.roots.push(GuardedRoot { handle, real, before, baselines, kept });
         }
         guard
     }
@@ -181,13 +171,8 @@ impl GitGuard {
         let mut told = self.told.clone();
         let known: Vec<KnownPaths> = self.roots.iter().map(|root| root.before.known()).collect();
         let now = self.look_everywhere(&places, &known, &mut told);
-        let since: Vec<SystemTime> = self.roots.iter().map(|root| root.since).collect();
-        let (now, unreached) = look_beyond(&places, known, now, &since);
-        for (root, unreached) in self.roots.iter().zip(unreached) {
-            told.unchecked.extend(unreached.and_then(|path| self.not_looked_through(root, &path)));
-        }
         for (at, (root, now)) in self.roots.iter().zip(&now).enumerate() {
-            let mut undo = Undo::new(&places, at, &root.before).of_commands_since(root.first);
+            let mut undo = Undo::new(&places, at, &root.before);
             undo.compare(now);
             let found = undo.told();
             if let (Unfinished::Something, Some(kept)) = (found.unfinished, &root.kept) {
@@ -201,18 +186,6 @@ impl GitGuard {
             );
         }
         told.text()
-    }
-
-    /// Of a tree that is too large for any search: once for each session, since it stays so.
-    fn not_looked_through(&self, root: &GuardedRoot, path: &Path) -> Option<String> {
-        let told = root.baselines.as_ref().map(|baselines| baselines.tell_once(&self.session));
-        if let Some(Ok(Told::Before)) = told {
-            return None;
-        }
-        Some(format!(
-            "{} and more directories are too many to be looked through for repositories that a command made",
-            path.display()
-        ))
     }
 
     /// The state of all roots, with every directory opened again that was closed by its mode since.
@@ -313,8 +286,7 @@ fn settled(
     places: &[RootPlace<'_>],
     baselines: &[Option<Baselines>],
     led_to: &[PathBuf],
-) -> (Vec<(SystemTime, RootState)>, Findings) {
-    let since = SystemTime::now();
+) -> (Vec<RootState>, Findings) {
     let of_all =
         |baselines: &Option<Baselines>| baselines.as_ref().map(Baselines::others).unwrap_or_default();
     let others: Vec<Others> = baselines.iter().map(of_all).collect();
@@ -324,10 +296,8 @@ fn settled(
     {
         let mut known = vec![KnownPaths::default(); places.len()];
         known[at] = left.state.known();
-        let now = look(places, &known);
-        let (now, _) = look_beyond(places, known, now, &vec![left.started; places.len()]);
-        let mut undo = Undo::new(places, at, &left.state).of_killed(left.end).of_commands_since(left.started);
-        undo.compare(&now[at]);
+        let mut undo = Undo::new(places, at, &left.state).of_killed(left.end);
+        undo.compare(&look(places, &known)[at]);
         let found = undo.told();
         if found.unfinished == Unfinished::Nothing {
             left.settled();
@@ -343,7 +313,7 @@ fn settled(
             // What runs beside this command may have changed something already.
             others.oldest.unwrap_or_else(|| {
                 let moved = baselines.as_ref().map(Baselines::moved).unwrap_or_default();
-                (since, with_moved(places, at, now, moved, &mut told))
+                with_moved(places, at, now, moved, &mut told)
             })
         });
     let settled = settled.collect();

@@ -59,13 +59,6 @@ pub(crate) const SEALED_BYTES: u64 = 4096;
 pub(crate) const GIT_GUARD_DEPTH: usize = 6;
 pub(crate) const GIT_GUARD_DIRECTORIES: usize = 1_024;
 
-/// Directories beyond those bounds that are looked through for what a command has made: those of a large
-/// project's packages, in some fifty milliseconds.
-pub(crate) const GIT_GUARD_BEYOND: usize = 20_000;
-
-/// The clock of a file system may be behind ours by this: it goes on with the kernel's ticks.
-pub(crate) const FILE_TIME_GRAIN: Duration = Duration::from_millis(50);
-
 /// Entries of one directory that are looked at. What a command adds beyond, where git would run it, is set
 /// aside.
 pub(crate) const GIT_GUARD_ENTRIES: usize = 20_000;

@@ -54,7 +54,6 @@ struct BaselineFile {
 #[derive(Debug)]
 pub(super) struct UnfinishedBaseline {
     pub(super) state: RootState,
-    pub(super) started: SystemTime,
     pub(super) end: LatestChange,
     path: PathBuf,
     /// Nobody else settles it meanwhile.
@@ -84,20 +83,11 @@ pub(super) struct LatestChange {
 pub(super) struct Others {
     pub(super) left: Vec<UnfinishedBaseline>,
     /// Of the command that has run for the longest time.
-    pub(super) oldest: Option<(SystemTime, RootState)>,
-}
-
-/// Who hears of something that does not change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    Before,
-    Now,
+    pub(super) oldest: Option<RootState>,
 }
 
 const MOVED: &str = "moved";
 const KNOWN: &str = "known";
-const FIRST: &str = "first";
-const TOLD: &str = "told";
 
 /// Ten years: nothing is later.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -115,16 +105,16 @@ impl Baselines {
     /// Takes over what no process holds any more.
     pub(super) fn others(&self) -> Others {
         let mut others = Others::default();
+        let mut since: Option<SystemTime> = None;
         for path in files(&self.directory).filter(|path| is_of(path, &self.root)) {
             match claimed(&path) {
                 Claim::Left(written, until, lock) => {
                     let end = LatestChange { until, is_held: written.is_held };
-                    let BaselineFile { started, state, .. } = written;
-                    others.left.push(UnfinishedBaseline { state, started, end, path, _lock: lock });
+                    others.left.push(UnfinishedBaseline { state: written.state, end, path, _lock: lock });
                 }
                 Claim::Running(written) => {
-                    if others.oldest.as_ref().is_none_or(|(since, _)| written.started < *since) {
-                        others.oldest = Some((written.started, written.state));
+                    if since.is_none_or(|since| written.started < since) {
+                        (since, others.oldest) = (Some(written.started), Some(written.state));
                     }
                 }
                 Claim::Nothing => {}
@@ -178,26 +168,6 @@ impl Baselines {
 
     pub(super) fn set_known(&self, known: &KnownPaths) -> io::Result<()> {
         self.replace(KNOWN, &serde_json::to_vec(known)?)
-    }
-
-    /// When the first command here began that is known of.
-    pub(super) fn first(&self) -> io::Result<SystemTime> {
-        let path = self.path_of(FIRST);
-        match path.metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.replace(FIRST, b"")?;
-                path.metadata()?.modified()
-            }
-            found => found?.modified(),
-        }
-    }
-
-    /// Whether a session was told already that not everything here can be looked through; it is from now on.
-    pub(super) fn tell_once(&self, session: &[u8]) -> io::Result<Told> {
-        if std::fs::read(self.path_of(TOLD)).is_ok_and(|told| told == session) {
-            return Ok(Told::Before);
-        }
-        self.replace(TOLD, session).map(|()| Told::Now)
     }
 
     fn replace(&self, kind: &str, text: &[u8]) -> io::Result<()> {

@@ -28,15 +28,11 @@ const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", 
 pub(super) const CONTROL: [&str; 6] =
     ["config", "config.worktree", "commondir", "HEAD", "objects/info/alternates", "gitdir"];
 
-/// Directories of files that each name a remote, in an old way that git still reads and writes no more.
-pub(super) const REMOTES: [&str; 2] = ["remotes", "branches"];
-
 /// Where no repository lies in another: directories that git fills itself.
-pub(super) const FILLED: [&str; 9] =
-    ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches", "remotes"];
+const FILLED: [&str; 8] = ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches"];
 
 /// Where git writes by name: through a link it would write elsewhere.
-const WRITTEN: [&str; 15] = [
+const WRITTEN: [&str; 13] = [
     "",
     "logs",
     "refs",
@@ -50,8 +46,6 @@ const WRITTEN: [&str; 15] = [
     "sequencer",
     "modules",
     "worktrees",
-    "remotes",
-    "branches",
 ];
 
 /// Paths are relative to the root.
@@ -75,17 +69,11 @@ pub(super) struct RootState {
     /// What could not be looked into, those of `RepositoryState` not included.
     #[serde(with = "lossless::map", default)]
     pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
-    /// Directories that the search left out: too deep, too many, or of a kind that programs fill.
-    #[serde(skip)]
-    pub(super) left_out: Vec<PathBuf>,
-    /// What was found there nevertheless, since something in it is new.
-    #[serde(skip)]
-    pub(super) beyond: BTreeSet<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RepositoryState {
-    /// Those of `CONTROL` that are there, and what lies in `REMOTES`.
+    /// Those of `CONTROL` that are there.
     #[serde(with = "lossless::map")]
     pub(super) control: BTreeMap<OsString, ControlFile>,
     /// Hooks that git would run.
@@ -130,8 +118,7 @@ impl RootState {
         while let Some((path, depth)) = open.pop_front() {
             looked_at += 1;
             if looked_at > GIT_GUARD_DIRECTORIES {
-                state.left_out.push(path);
-                continue;
+                break;
             }
             let listed = enter(root, &path).and_then(|directory| {
                 let entries = with_parts_of_git(&directory, names(&directory)?);
@@ -158,11 +145,8 @@ impl RootState {
                 let below = path.join(name);
                 if is_dot_git(name) {
                     state.meet(&directory, name, *kind, below);
-                } else if *kind == FileType::Directory {
-                    match depth < GIT_GUARD_DEPTH && is_looked_into(name) {
-                        true => open.push_back((below, depth + 1)),
-                        false => state.left_out.push(below),
-                    }
+                } else if *kind == FileType::Directory && depth < GIT_GUARD_DEPTH && is_looked_into(name) {
+                    open.push_back((below, depth + 1));
                 }
             }
         }
@@ -258,7 +242,7 @@ fn is_looked_into(name: &OsStr) -> bool {
 
 /// Modules may lie in each other, and have names with slashes in them. What looks like a repository hides none
 /// below it.
-pub(super) fn inner_repositories(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<PathBuf> {
+fn inner_repositories(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open: VecDeque<_> = ["modules", "worktrees"].map(|name| (PathBuf::from(name), 0)).into();
     while let Some((path, depth)) = open.pop_front() {
@@ -286,8 +270,8 @@ impl RepositoryState {
     pub(super) fn of(git: &OwnedFd) -> Self {
         let control =
             CONTROL.iter().filter_map(|name| Some((OsString::from(name), piece(git, Path::new(name))?)));
+        let control = control.collect();
         let mut unseen = BTreeMap::new();
-        let control = control.chain(remotes(git, &mut unseen)).collect();
         let (hooks, links) = (hooks(git, &mut unseen), links(git, &mut unseen));
         Self { control, hooks, links, unseen }
     }
@@ -332,19 +316,6 @@ fn hooks(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeMap<OsS
         Some((name, entry))
     });
     running.collect()
-}
-
-fn remotes(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<(OsString, ControlFile)> {
-    let mut found = Vec::new();
-    for directory in REMOTES.map(Path::new) {
-        for (name, kind) in listed(git, directory, unseen).unwrap_or_default() {
-            let path = directory.join(&name);
-            if kind != FileType::Directory && !name.to_string_lossy().contains(super::undo::ASIDE) {
-                found.extend(piece(git, &path).map(|piece| (path.into_os_string(), piece)));
-            }
-        }
-    }
-    found
 }
 
 fn links(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeSet<PathBuf> {
