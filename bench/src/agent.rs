@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::aims::{
-    DELTA, LARGE_ANSWER_DELTA, LARGE_ANSWER_DELTAS, LONG_STREAM, PARTS_PER_TURN, SHORT_STREAM, TOOL_ROUNDS,
-    WRITTEN_DELTAS,
+    DELTA, LARGE_ANSWER_DELTA, LARGE_ANSWER_DELTAS, LONG_SESSION_DELTAS, LONG_STREAM, PARTS_PER_TURN,
+    SHORT_STREAM, TOOL_ROUNDS, WRITTEN_DELTAS,
 };
 use super::driven::{Driven, Exchange, Until};
 use super::tools::{NEEDLE, SAMPLE};
@@ -43,6 +43,8 @@ pub(crate) enum Prompt {
     Parts,
     /// An answer as long as a large file.
     LargeAnswer,
+    /// One of some pages.
+    LongAnswer,
     Glob,
     Grep,
     Read,
@@ -61,6 +63,7 @@ impl Prompt {
             Self::ToolRounds => "rounds of tools".to_owned(),
             Self::Parts => "many parts".to_owned(),
             Self::LargeAnswer => "a large answer".to_owned(),
+            Self::LongAnswer => "a long answer".to_owned(),
             Self::Glob => "list files".to_owned(),
             Self::Grep => "search files".to_owned(),
             Self::Read => "read a file".to_owned(),
@@ -237,6 +240,8 @@ fn script() -> String {
     text += &tool_calls();
     text += &format!("on \"{}\"\n", Prompt::LargeAnswer.text());
     text += &format!("  stream {LARGE_ANSWER_DELTAS} \"{LARGE_ANSWER_DELTA}\"\n");
+    text += &format!("on \"{}\"\n", Prompt::LongAnswer.text());
+    text += &format!("  stream {LONG_SESSION_DELTAS} \"{LARGE_ANSWER_DELTA}\"\n");
     text += &format!("on \"{}\"\n", Prompt::Parts.text());
     for pair in 1..=PARTS_PER_TURN / 2 {
         text += &format!(

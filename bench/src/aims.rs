@@ -57,6 +57,10 @@ pub(crate) const LOAD_PARTS_MS: Aim = Aim::Below(2_000.0);
 /// Loading streams: what it takes is bounded, like a stalled reader's 16 MiB on top of an idle process.
 pub(crate) const LOAD_PEAK_MB: Aim = Aim::Below(36.0);
 
+/// An idle process, the 32 MiB of conversations that sessions keep for their next turn, and the text of the
+/// last turns.
+pub(crate) const LONG_SESSION_MB: Aim = Aim::Below(64.0);
+
 pub(crate) const TURN_GROWTH: Aim = Aim::AtMost(1.2);
 
 /// Process starts are the noisiest figure.
@@ -107,6 +111,10 @@ pub(crate) const LARGE_TURNS: usize = 160;
 pub(crate) const LARGE_ANSWER_DELTAS: usize = 1_024;
 pub(crate) const LARGE_ANSWER_DELTA: &str =
     "sixty-four bytes of an answer that is as long as a large file is. ";
+
+/// A session that people work in for days: 1,000 answers of 20 KB.
+pub(crate) const LONG_SESSION_TURNS: usize = 1_000;
+pub(crate) const LONG_SESSION_DELTAS: usize = 320;
 
 /// Turns compared at the start and at the end of a long history. Odd, so that the median is one of them.
 pub(crate) const COMPARED_TURNS: usize = 51;

@@ -71,7 +71,9 @@ fn request() -> Result<CompactionRequest> {
     let prompt = conversation.iter().rev().find(|passage| passage.role == Role::User);
     Ok(CompactionRequest {
         session_id: SessionId::new("ses_1"),
+        root: "/w".into(),
         info: AtOnce.available().first().map(|info| Arc::new(info.clone())).context("no model")?,
+        instructions: "".into(),
         thought: None,
         system: "".into(),
         tools: Arc::new([]),
@@ -82,6 +84,7 @@ fn request() -> Result<CompactionRequest> {
         expected_tokens: None,
         limit_tokens: 100_000,
         reason: String::new(),
+        parent_span: None,
     })
 }
 

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use memchr::memmem;
 
 use super::agent::{Agent, Home, Prompt};
 use super::aims::{
-    self, Aim, COMPARED_TURNS, HISTORY_TURNS, LARGE_TURNS, LOADED_TURNS, LOADS, PART_LOADS, PART_TURNS,
-    PARTS_PER_TURN,
+    self, Aim, COMPARED_TURNS, HISTORY_TURNS, LARGE_TURNS, LOADED_TURNS, LOADS, LONG_SESSION_TURNS,
+    PART_LOADS, PART_TURNS, PARTS_PER_TURN,
 };
 use super::driven::Until;
 use super::figures::{median, median_ms, megabytes, milliseconds};
@@ -50,7 +50,8 @@ pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
     };
     loads(&home, &parts, table)?;
     growth(&home, Floor::measure(place)?, table)?;
-    large_history(&home, table)
+    large_history(&home, table)?;
+    long_session(&home, table)
 }
 
 fn many_turns(home: &Home, turns: usize) -> Result<String> {
@@ -182,6 +183,36 @@ fn large_history(home: &Home, table: &mut Table) -> Result<()> {
     table.push(Row { figure, unit: "ms", value: large, limit, aim: Some(aims::TURN_MS) });
     let (figure, limit) = ("growth of a turn at 10 MB".into(), Limit::new(1.0, "no growth"));
     table.push(Row { figure, unit: "times", value: large / empty, limit, aim: Some(aims::TURN_GROWTH) });
+    Ok(())
+}
+
+/// One session of 20 MB: whether its last turns take longer than its first, and what the process has grown by.
+fn long_session(home: &Home, table: &mut Table) -> Result<()> {
+    let mut agent = home.start()?;
+    let (session, _) = agent.new_session()?;
+    let mut times = Vec::new();
+    let mut early = None;
+    for turn in 0..LONG_SESSION_TURNS {
+        times.push(agent.prompt(&session, Prompt::LongAnswer)?.time);
+        if turn + 1 == COMPARED_TURNS {
+            settle();
+            early = Some(agent.process().usage()?.rss_kb);
+        }
+    }
+    settle();
+    let late = agent.process().usage()?.rss_kb;
+    agent.finish()?;
+    let early = early.context("fewer turns than are compared")?;
+    let (first, last) =
+        (median_ms(&times[..COMPARED_TURNS])?, median_ms(&times[LONG_SESSION_TURNS - COMPARED_TURNS..])?);
+    let limit = Limit::new(first, "the first turns of the same session");
+    let figure = "turn of 20 KB at a history of 20 MB".into();
+    table.push(Row { figure, unit: "ms", value: last, limit, aim: None });
+    let (figure, limit) = ("growth of a turn at 20 MB".into(), Limit::new(1.0, "no growth"));
+    table.push(Row { figure, unit: "times", value: last / first, limit, aim: Some(aims::TURN_GROWTH) });
+    let limit = Limit::new(megabytes(early), "the same process at a history of 1 MB");
+    let (figure, aim) = ("resident at a history of 20 MB".into(), Some(aims::LONG_SESSION_MB));
+    table.push(Row { figure, unit: "MB", value: megabytes(late), limit, aim });
     Ok(())
 }
 

@@ -65,6 +65,7 @@ fn request() -> ModelRequest {
         runtime_context: [].into(),
         tools: [].into(),
         blobs: Arc::new(NoBlobs),
+        parent_span: None,
     }
 }
 

@@ -238,6 +238,23 @@ await step("session/set_mode", async () => {
   assert.equal((await agent.refusal("session/set_mode", { sessionId: session, modeId: "nowhere" })).code, -32602);
 });
 
+await step("a plan that is agreed to is carried out in the same turn", async () => {
+  const mark = agent.updates.length;
+  // A command that only reads asks where there is no full sandbox, and nowhere else: its answer may be left.
+  agent.answers.length = 0;
+  agent.willAnswer("reject_once", "allow_once", "allow_once");
+  const kept = await agent.prompt(session, "propose it");
+  assert.equal(kept.stopReason, "end_turn");
+  assert.deepEqual(agent.since(mark, session, "current_mode_update"), []);
+  const answer = await agent.prompt(session, "propose it again");
+  assert.equal(answer.stopReason, "end_turn");
+  assert.deepEqual(agent.since(mark, session, "current_mode_update").map((update) => update.currentModeId), ["build"]);
+  const asked = agent.asked.find((params) => params.toolCall.kind === "switch_mode");
+  assert(JSON.stringify(asked.toolCall.content).includes("Write `planned.txt`"));
+  assert.equal(readFileSync(inWorkspace("planned.txt"), "utf8"), "as planned\n");
+  await agent.request("session/set_mode", { sessionId: session, modeId: "plan" });
+});
+
 await step("session/set_config_option", async () => {
   const set = (configId, value) => ({ sessionId: session, configId, value });
   const { configOptions } = await agent.request("session/set_config_option", set("mode", "build"));

@@ -1,5 +1,5 @@
 //! Installs the programs of others that the tests talk to: `peers/<name>` with its pins becomes
-//! `target/peers/<name>`.
+//! `target/peers/<name>`. From npm or from PyPI, by what the folder holds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,10 @@ use crate::house::{House, is_installed, run};
 
 /// Written last, so that an installation that was cut short is done again.
 const STAMP: &str = ".installed";
+
+/// What says which packages a peer needs, and from where.
+const NPM: &str = "package.json";
+const PYPI: &str = "requirements.txt";
 
 /// Gives the directory that holds them, the value of `TEST_PEERS`.
 pub(crate) fn install(house: &House) -> Result<PathBuf> {
@@ -28,7 +32,7 @@ fn peers(house: &House) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.join("package.json").is_file())
+        .filter(|path| [NPM, PYPI].iter().any(|manifest| path.join(manifest).is_file()))
         .collect();
     found.sort();
     Ok(found)
@@ -36,24 +40,56 @@ fn peers(house: &House) -> Result<Vec<PathBuf>> {
 
 fn install_one(house: &House, peer: &Path, target: &Path) -> Result<()> {
     let name = name_of(peer);
-    let (manifest, lock) = (read(&peer.join("package.json"))?, read(&peer.join("package-lock.json"))?);
-    check_pins(&manifest).with_context(|| format!("peers/{name}/package.json"))?;
+    let is_npm = peer.join(NPM).is_file();
+    let wanted = match is_npm {
+        true => {
+            let (manifest, lock) = (read(&peer.join(NPM))?, read(&peer.join("package-lock.json"))?);
+            check_pins(&manifest).with_context(|| format!("peers/{name}/{NPM}"))?;
+            format!("{manifest}\n{lock}")
+        }
+        false => read(&peer.join(PYPI))?,
+    };
     let destination = target.join(name);
     fs::create_dir_all(&destination)?;
     copy_files(peer, &destination)?;
-    let (stamp, wanted) = (destination.join(STAMP), format!("{manifest}\n{lock}"));
+    let stamp = destination.join(STAMP);
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         eprintln!("{name}: up to date");
         return Ok(());
     }
+    eprintln!("{name}: installing");
+    match is_npm {
+        true => install_npm(house, &destination)?,
+        false => install_pypi(house, &destination)?,
+    }
+    fs::write(stamp, wanted)?;
+    Ok(())
+}
+
+fn install_npm(house: &House, destination: &Path) -> Result<()> {
     if !is_installed("npm") {
         bail!("npm is missing: the tests need Node 20 or newer with npm on the search path");
     }
-    eprintln!("{name}: installing");
     let options = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
-    run(house.program("npm").args(options).current_dir(&destination))?;
-    fs::write(stamp, wanted)?;
-    Ok(())
+    run(house.program("npm").args(options).current_dir(destination))
+}
+
+/// How a list begins whose packages are compiled for each kind of machine.
+const OF_THIS_MACHINE: &str = "# Wheels of this machine";
+
+/// Into `python` beside the script. Wheels only, so that nothing is built; for any platform, each with its
+/// hash, unless the list says that there are none such.
+fn install_pypi(house: &House, destination: &Path) -> Result<()> {
+    if !is_installed("python3") {
+        bail!("python3 is missing: the tests need Python 3 with pip on the search path");
+    }
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore"];
+    let options: &[&str] = match read(&destination.join(PYPI))?.starts_with(OF_THIS_MACHINE) {
+        true => &["--no-deps", "--only-binary=:all:", "--upgrade"],
+        false => &["--no-deps", "--require-hashes", "--only-binary=:all:", "--platform=any", "--upgrade"],
+    };
+    let into = ["--target=python", "-r", PYPI];
+    run(house.program("python3").args(pip).args(options).args(into).current_dir(destination))
 }
 
 /// Ranges let npm fall back to much older versions without a word, so only exact versions pass.

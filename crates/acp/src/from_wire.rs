@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use attache_core::export::Format;
-use attache_core::hub::ForkPoint;
+use attache_core::hub::{ForkPoint, SessionPlace};
 use attache_core::ids::{MessageId, SessionId};
+use attache_core::ports::mcp::ServerEntry;
+use attache_core::ports::store::ListedSessions;
 use attache_core::prompt::Prompt;
 use attache_rpc::{ErrorObject, code};
 use serde_json::Value;
@@ -23,11 +25,12 @@ mod cursor;
 mod fields;
 mod prompt;
 mod said;
+mod servers;
 
 pub use cursor::cursor;
 pub use fields::Invalid;
 pub use prompt::MESSAGE_ID_KEY;
-pub use said::{choice, form};
+pub use said::{Picked, choice, consent, filled, form};
 
 /// Everything a client may ask of us.
 #[derive(Debug, PartialEq)]
@@ -63,13 +66,19 @@ pub struct Initialize {
 }
 
 /// Where a session is to work.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Workplace {
     /// Absolute; whether it exists is for the host to say.
     pub cwd: PathBuf,
     pub additional_directories: Vec<PathBuf>,
-    /// Names of the MCP servers that the client wants to be started.
-    pub mcp_servers: Vec<String>,
+    /// What the client wants to be started or reached for this session.
+    pub mcp_servers: Vec<ServerEntry>,
+}
+
+impl From<Workplace> for SessionPlace {
+    fn from(workplace: Workplace) -> Self {
+        Self { additional: workplace.additional_directories, servers: workplace.mcp_servers }
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -77,6 +86,7 @@ pub struct ListSessions {
     pub cwd: Option<PathBuf>,
     /// The place after which the page starts.
     pub after: Option<(i64, SessionId)>,
+    pub listed: ListedSessions,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -270,41 +280,14 @@ fn workplace(params: &mut Object, servers: McpServers) -> Result<Workplace, Inva
         McpServers::Required | McpServers::Optional => params.optional("mcpServers"),
     };
     let mcp_servers = match servers {
-        Some(servers) => servers.array()?.into_iter().map(mcp_server).collect::<Result<_, _>>()?,
+        Some(servers) => servers.array()?.into_iter().map(servers::server).collect::<Result<_, _>>()?,
         None => Vec::new(),
     };
     Ok(Workplace { cwd, additional_directories, mcp_servers })
 }
 
-/// Every agent takes stdio servers; the other transports only where they were advertised, and they are not.
-fn mcp_server(server: Field) -> Result<String, Invalid> {
-    let mut server = server.object()?;
-    if let Some(transport) = server.optional("type") {
-        let path = transport.path().to_owned();
-        let transport = transport.string()?;
-        if transport != "stdio" {
-            let reason = format!("only stdio servers are supported here, not {}", quoted(&transport));
-            return Err(Invalid::new(path, reason));
-        }
-    }
-    let name = server.required("name")?.string()?;
-    server.required("command")?.string()?;
-    // Null means an empty list in both.
-    for list in ["args", "env"] {
-        if !server.has(list) {
-            server.required(list)?;
-        }
-    }
-    for argument in server.optional("args").map_or(Ok(Vec::new()), Field::array)? {
-        argument.string()?;
-    }
-    for variable in server.optional("env").map_or(Ok(Vec::new()), Field::array)? {
-        let mut variable = variable.object()?;
-        variable.required("name")?.string()?;
-        variable.required("value")?.string()?;
-    }
-    Ok(name)
-}
+/// The key under `_meta` that asks for the sessions of subagents, too.
+const CHILDREN_KEY: &str = "attache/children";
 
 fn list_sessions(mut params: Object) -> Result<ClientRequest, Invalid> {
     let cwd = params.optional("cwd").map(absolute).transpose()?;
@@ -315,7 +298,12 @@ fn list_sessions(mut params: Object) -> Result<ClientRequest, Invalid> {
             Some(cursor::place(&field.string()?).ok_or(unknown)?)
         }
     };
-    Ok(ClientRequest::ListSessions(ListSessions { cwd, after }))
+    let children = params.meta().and_then(|mut meta| meta.optional(CHILDREN_KEY));
+    let listed = match children.map(Field::boolean).transpose()? {
+        Some(true) => ListedSessions::WithChildren,
+        Some(false) | None => ListedSessions::Own,
+    };
+    Ok(ClientRequest::ListSessions(ListSessions { cwd, after, listed }))
 }
 
 fn set_config_option(mut params: Object) -> Result<ClientRequest, Invalid> {

@@ -19,6 +19,7 @@ use crate::to_wire::ThoughtUpdates;
 
 mod client;
 mod closing;
+mod consent;
 mod delegate;
 mod failure;
 mod forwarder;

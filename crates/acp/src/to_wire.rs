@@ -21,11 +21,14 @@ mod selection;
 mod tool;
 
 pub use answers::{
-    Logins, failed_start_response, initialize_response, permission_request, queue_entry, session_info,
-    session_result, status_result,
+    Logins, failed_start_response, initialize_response, mode_request, permission_request, queue_entry,
+    session_info, session_result, status_result,
 };
 pub use commands::write_commands;
-pub use questions::{NO_CHOICE, choice_id, choice_request, field_name, fits_options, form_request};
+pub use questions::{
+    CONSENT_DECLINED, CONSENT_FIELD, CONSENT_GIVEN, MORE_CHOICES, NO_CHOICE, choice_id, choice_request,
+    consent_form, field_name, fits_options, foreign_form, form_request, has_more_choices,
+};
 pub use rewinds::{rewind_result, unrewind_result};
 pub use selection::{
     APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes,

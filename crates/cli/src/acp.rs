@@ -15,17 +15,25 @@ use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Options, Trace, json_lines, stdio};
 use attache_sandbox::check_places;
+use attache_store::{FileBlobs, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::accounts::{StoredKeys, own_login};
 use crate::answer;
 use crate::args::AcpArgs;
 use crate::config::{Config, Thoughts};
+use crate::dirs::Dirs;
 use crate::setup::{Setup, Sources};
 use crate::troubles::Troubles;
+use crate::unfinished_imports;
 
 /// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
 const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// How long the last spans may take to leave, and how long all of the end may take: what is left of the 3 s
+/// that editors wait before they kill.
+const LAST_SPANS: Duration = Duration::from_secs(1);
+const WHOLE_END: Duration = Duration::from_millis(2_900);
 
 /// When the place-holders of a killed process are removed: an editor has its first answers by then, and the
 /// thread that looks takes no time from them. A command before that removes those in its own root.
@@ -41,7 +49,7 @@ const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// Serves the editor; where that can't be, tells it why.
 pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
-    let ready = Setup::open(sources, args.agent.as_deref(), args.trace.as_deref()).and_then(|setup| {
+    let ready = Setup::open(sources, args.trace.as_deref()).and_then(|setup| {
         let trace = args.trace.as_deref().map(open_trace).transpose()?;
         Ok((setup, trace))
     });
@@ -92,6 +100,11 @@ async fn serve(setup: Setup, sources: &Sources, trace: Option<Trace>) -> Result<
     look_for_models(&setup, config).await;
     tokio::spawn(remove_place_holders(sources.dirs.scratch.clone()));
     tokio::spawn(keep_scratch_small(setup.hub.clone()));
+    tokio::spawn(forget_killed_imports(
+        sources.dirs.clone(),
+        config.store.value.clone(),
+        setup.store.clone(),
+    ));
     let keys = StoredKeys::new(sources.credentials.clone(), setup.providers.clone(), own_login());
     let agent = AgentServices {
         hub: setup.hub.clone(),
@@ -114,8 +127,12 @@ async fn serve(setup: Setup, sources: &Sources, trace: Option<Trace>) -> Result<
         _ = terminated.recv() => tracing::info!("terminated"),
         () = interrupted_twice(&mut interrupted, &setup.hub) => tracing::info!("interrupted"),
     }
+    let ending = Instant::now();
     setup.hub.shutdown().await;
     connection.drain(LAST_WORDS).await;
+    if let Some(telemetry) = &setup.telemetry {
+        telemetry.finish(LAST_SPANS.min(WHOLE_END.saturating_sub(ending.elapsed()))).await;
+    }
     if let Some(trace) = trace {
         trace.flush().await;
     }
@@ -175,6 +192,15 @@ async fn keep_scratch_small(hub: Hub) {
     }
 }
 
+/// What imports that were killed have left of attachments. Not while an editor waits for its first answers.
+async fn forget_killed_imports(dirs: Dirs, database: PathBuf, store: SqliteStore) {
+    tokio::time::sleep(FIRST_LOOK_AT_SCRATCH).await;
+    let blobs = FileBlobs::new(dirs.blobs.clone());
+    if let Err(error) = unfinished_imports::clean_up(&dirs, &database, &store, &blobs).await {
+        tracing::warn!(%error, "attachments of a killed import stay");
+    }
+}
+
 /// What the adapter asks of this machine.
 #[derive(Debug)]
 struct Machine {
@@ -205,7 +231,7 @@ impl Host for Machine {
         session: &SessionId,
         directories: Vec<PathBuf>,
     ) -> BoxFuture<'static, Result<(), String>> {
-        let scratch = self.scratch.join(session.as_str());
+        let scratch = self.scratch.join(session.directory_name());
         Box::pin(async move {
             let checked = tokio::task::spawn_blocking(move || check_places(&scratch, &directories)).await;
             checked.map_err(|error| error.to_string())?.map_err(|error| legible_line(&error.to_string()))

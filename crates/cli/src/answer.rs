@@ -1,8 +1,12 @@
 //! What a command answers on stdout. The only way there for everything that is not the protocol.
 
+mod writer;
+
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use attache_core::legible::legible;
+
+pub(crate) use writer::{AnswerKind, AnswerWriter};
 
 /// Writes the answer, without anything in it that a terminal would obey: names and texts of others are in it.
 pub(crate) fn write(text: &str) -> io::Result<()> {
@@ -11,7 +15,7 @@ pub(crate) fn write(text: &str) -> io::Result<()> {
 
 /// The same for who paints. A reader that has seen enough (`| head`) is no error.
 pub(crate) fn write_painted(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = AnswerWriter::to(io::stdout().lock(), AnswerKind::Painted);
     forgive(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
@@ -22,7 +26,7 @@ pub(crate) fn note(text: &str) {
 
 /// For an answer that is too long to be held.
 pub(crate) fn stream() -> impl Write + Send {
-    BufWriter::new(io::stdout())
+    BufWriter::new(AnswerWriter::to(io::stdout(), AnswerKind::Text))
 }
 
 /// Whether a person sees it.

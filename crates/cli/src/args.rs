@@ -1,6 +1,7 @@
 //! The command line: what can be typed, with its help. Says nothing about what the commands do.
 
 mod inspection;
+mod mcp;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,11 +10,12 @@ use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
+pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
 #[command(name = "attache", version, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(after_help = "Example:\n  attache demo")]
+#[command(help_template = MAIN_HELP, after_help = "Example:\n  attache demo")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,
@@ -50,6 +52,8 @@ pub(crate) enum CliCommand {
     Auth(AuthArgs),
     /// Check the setup and say what to fix
     Doctor(DoctorArgs),
+    /// Show, add, test and remove MCP servers
+    Mcp(McpArgs),
     /// Search, show, export, import, archive and delete stored sessions
     Sessions(SessionsArgs),
     /// Allow a project's own configuration, or take that back
@@ -67,6 +71,9 @@ pub(crate) enum CliCommand {
         shell: Shell,
     },
 }
+
+/// All commands and options on one screen.
+const MAIN_HELP: &str = "{about}\n{usage-heading} {usage}\n\n{all-args}{after-help}\n";
 
 /// Help of a command that the options of all commands mean nothing to.
 const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";
@@ -256,6 +263,9 @@ pub(crate) struct ListArgs {
     /// List archived sessions, too
     #[arg(long)]
     pub(crate) archived: bool,
+    /// List the sessions of subagents, too, below those they work for
+    #[arg(long)]
+    pub(crate) children: bool,
     /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
@@ -281,7 +291,7 @@ impl Args {
         let args = Self::try_parse_from(with_help_as_option(std::env::args_os()))?;
         if args.command.is_none() && !args.global.print_config {
             let message =
-                "a command is missing: acp, demo, models, auth, doctor, sessions, usage or completions";
+                "a command is missing: acp, demo, models, auth, doctor, mcp, sessions, usage or completions";
             return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
         }
         Ok(args)
@@ -302,6 +312,7 @@ impl Args {
                 | CliCommand::Models(_)
                 | CliCommand::Auth(_)
                 | CliCommand::Doctor(_)
+                | CliCommand::Mcp(_)
                 | CliCommand::Sessions(_)
                 | CliCommand::Trust(_)
                 | CliCommand::Usage(_)
@@ -431,6 +442,10 @@ mod tests {
             "auth status",
             "auth logout",
             "doctor",
+            "mcp",
+            "mcp list",
+            "mcp add",
+            "mcp import",
             "sessions",
             "sessions list",
             "sessions show",

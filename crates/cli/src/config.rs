@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_acp::ClientFs;
+use attache_core::agents::DEFAULT_AGENT;
+use attache_core::ports::mcp::ServerEntry;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::{Action, Approval, Rule};
 use attache_models::{STREAM_IDLE, Vendor};
@@ -24,13 +26,16 @@ use crate::dirs::Dirs;
 mod environment;
 mod error;
 mod file;
+mod hook_table;
 mod keys;
 mod limits;
+mod mcp_table;
 mod permission_table;
 mod project;
 mod provider;
 mod provider_table;
 mod store_path;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod web_search;
@@ -39,10 +44,12 @@ pub(crate) use environment::ProcessEnvironment;
 pub(crate) use error::{ConfigError, ConfigErrors, nearest};
 use file::FileScope;
 pub(crate) use file::read_text;
+pub(crate) use hook_table::ConfiguredHook;
 use keys::{KEYS, SettingInput, SettingKey};
 pub(crate) use limits::MAX_SCRIPT_BYTES;
 pub(crate) use project::ProjectConfig;
 pub(crate) use provider::{HttpWire, Provider, ProviderModel, ProviderWire, StatedPrice};
+pub(crate) use telemetry::{HeaderPiece, TelemetrySettings, pieces as header_pieces};
 pub(crate) use web_search::{SearchService, WebSearchSettings};
 
 /// The option that names the session database.
@@ -74,6 +81,8 @@ pub(crate) struct Config {
     pub(crate) model: Option<Sourced<ModelRef>>,
     /// For titles. `None`: the small model of a vendor that has a key.
     pub(crate) small_model: Option<Sourced<ModelRef>>,
+    /// The agent of new sessions.
+    pub(crate) agent: Sourced<String>,
     pub(crate) approval: Sourced<Approval>,
     pub(crate) sandbox: Sourced<Sandbox>,
     /// The session database.
@@ -91,9 +100,14 @@ pub(crate) struct Config {
     pub(crate) skill_paths: Sourced<Vec<PathBuf>>,
     /// Of `[[permissions]]`, in the order of the file.
     pub(crate) rules: Vec<ConfiguredRule>,
+    /// Of `[[hooks]]`, in the order of the file.
+    pub(crate) hooks: Vec<ConfiguredHook>,
     /// What `~` means in rules.
     home: Option<PathBuf>,
     pub(crate) web_search: WebSearchSettings,
+    /// Of `[mcp.NAME]`, in the order of the file.
+    pub(crate) servers: Vec<ConfiguredServer>,
+    pub(crate) telemetry: TelemetrySettings,
     /// Those of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
 }
@@ -117,6 +131,14 @@ impl ConfiguredRule {
             action: self.action.value,
         }
     }
+}
+
+/// An MCP server of a file. Neither its variables nor its headers are ever printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfiguredServer {
+    pub(crate) entry: ServerEntry,
+    pub(crate) enabled: bool,
+    pub(crate) origin: Origin,
 }
 
 /// What holds commands: the best there is, nothing less than a whole sandbox, or nothing at all.
@@ -193,6 +215,7 @@ impl Config {
             file: dirs.config_file.clone(),
             model: None,
             small_model: None,
+            agent: default(DEFAULT_AGENT.to_owned()),
             approval: default(Approval::Ask),
             sandbox: default(Sandbox::Auto),
             store: default(dirs.sessions_db.clone()),
@@ -208,8 +231,11 @@ impl Config {
             catalogue_url: default(CATALOGUE_URL.to_owned()),
             skill_paths: default(Vec::new()),
             rules: Vec::new(),
+            hooks: Vec::new(),
             home: dirs.home.clone(),
             web_search: WebSearchSettings::default(),
+            servers: Vec::new(),
+            telemetry: TelemetrySettings::default(),
             providers: Vec::new(),
         }
     }
@@ -218,6 +244,7 @@ impl Config {
         let acp = args.acp();
         let given = [
             ("model", "--model", acp.and_then(|acp| acp.model.as_deref())),
+            ("agent", "--agent", acp.and_then(|acp| acp.agent.as_deref())),
             ("approval", "--approval", acp.and_then(|acp| acp.approval.as_deref())),
             ("sandbox", "--sandbox", acp.and_then(|acp| acp.sandbox.as_deref())),
             ("client_fs", "--client-fs", acp.and_then(|acp| acp.client_fs.as_deref())),
@@ -254,6 +281,11 @@ impl Config {
             }
         }
     }
+}
+
+/// Those that are to be started.
+pub(crate) fn enabled_servers(servers: &[ConfiguredServer]) -> Vec<ServerEntry> {
+    servers.iter().filter(|server| server.enabled).map(|server| server.entry.clone()).collect()
 }
 
 impl fmt::Display for Origin {

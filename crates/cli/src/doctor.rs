@@ -18,6 +18,7 @@ mod files;
 mod model;
 mod prompt;
 mod store;
+mod telemetry;
 mod web_search;
 
 /// What one check found.
@@ -64,6 +65,7 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     findings.push(store::check(&sources.config));
     findings.push(commands::check(&sources.config));
     findings.push(web_search::check(sources));
+    findings.extend(telemetry::check(sources));
     findings.extend(model::check(sources).await);
     tell(&findings)
 }

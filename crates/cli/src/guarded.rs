@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use attache_core::scope::{Guarded, LinkChain, LinkChains};
+use attache_sandbox::account::account_home;
 use attache_sandbox::link_chain::{is_missing, link_chain};
 
 use crate::config::{Config, ProviderWire};
@@ -49,7 +50,9 @@ pub(crate) fn guarded<'a>(
     // Options may be relative to where we were started.
     let own = own.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
     let skills = dirs.config_file.parent().map(|directory| directory.join("skills"));
-    let guarded = Guarded::new(dirs.home.clone(), own).with_readable(skills.into_iter().collect());
+    let guarded = Guarded::new(dirs.home.clone(), own)
+        .with_account_home(account_home())
+        .with_readable(skills.into_iter().collect());
     guarded.with_real_names(LinkChains::found_by(|| {
         let mut chains = KnownChains::default();
         move |path: &Path| chains.of(path)

@@ -56,3 +56,13 @@ pub(crate) const DOCTOR_ANSWER: Duration = Duration::from_secs(30);
 /// Below the first a session may end in the middle of an answer; below the second it will soon.
 pub(crate) const SPACE_NEEDED: u64 = 16 * 1024 * 1024;
 pub(crate) const SPACE_WANTED: u64 = 512 * 1024 * 1024;
+
+/// Of a project's configuration in a question: what is longer nobody reads in a form; `attache trust` shows it.
+pub(crate) const MAX_CONSENT_BYTES: usize = 16 << 10;
+
+/// How long a command waits for servers to connect: a program that is fetched before its first start takes
+/// half a minute.
+pub(crate) const MCP_LOOK: Duration = Duration::from_secs(60);
+
+/// Files of other agents keep their whole history beside their servers.
+pub(crate) const MAX_CONFIG_FILE_BYTES: u64 = 64 * 1024 * 1024;

@@ -13,12 +13,14 @@ use crate::setup::Sources;
 
 mod accounts;
 mod acp;
+mod agents;
 mod answer;
 mod args;
 mod auth;
 mod catalogue;
 mod completions;
 mod config;
+mod consents;
 mod credentials;
 mod damage;
 mod demo;
@@ -27,6 +29,7 @@ mod doctor;
 mod guarded;
 mod limits;
 mod logging;
+mod mcp;
 mod memory;
 mod models;
 mod paint;
@@ -37,8 +40,10 @@ mod sandbox;
 mod seclusion;
 mod sessions;
 mod setup;
+mod telemetry;
 mod troubles;
 mod trust;
+mod unfinished_imports;
 mod usage;
 mod web_search;
 mod when;
@@ -114,7 +119,8 @@ fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.global.print_config {
-        answer::write(&print_config::text(&Sources::new(config, dirs, &environment)))?;
+        let directory = std::env::current_dir().unwrap_or_default();
+        answer::write(&print_config::text(&Sources::new(config, dirs, &environment), &directory))?;
         return Ok(ExitCode::SUCCESS);
     }
     let destination = logging::Destination::of(args, &dirs);
@@ -153,6 +159,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         Some(CliCommand::Models(models)) => models::run(sources, models).await?,
         Some(CliCommand::Auth(auth)) => auth::AuthCommands::new(sources).run(&auth.command).await?,
         Some(CliCommand::Doctor(doctor)) => return doctor::run(sources, doctor).await,
+        Some(CliCommand::Mcp(mcp)) => return mcp::run(sources, mcp).await,
         Some(CliCommand::Acp(AcpArgs { login: Some(provider), .. })) => {
             auth::AuthCommands::new(sources).login_to_any(provider.as_deref()).await?;
         }

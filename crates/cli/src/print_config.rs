@@ -4,25 +4,34 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use attache_core::hooks::{HookCommand, HookHold};
 use attache_core::legible::{is_invisible, legible_line};
+use attache_core::ports::mcp::{ServerNetwork, ServerTransport};
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
-    ConfiguredRule, Limits, Origin, ProviderModel, ProviderWire, SearchService, Sourced, StatedPrice,
+    ConfiguredHook, ConfiguredRule, ConfiguredServer, Limits, Origin, ProviderModel, ProviderWire,
+    SearchService, Sourced, StatedPrice, TelemetrySettings,
 };
+use crate::projects::configuration_in;
 use crate::providers::{
     ProviderState, Standing, how_to_get_a_key, standings, usual_model, usual_small_model,
 };
 use crate::setup::Sources;
 
-/// Providers without a key that the configuration does not mention are left out: they have their vendors'
-/// settings.
-pub(crate) fn text(sources: &Sources) -> String {
-    let (config, keys) = (&sources.config, sources.credentials.read());
+/// As it is for a session in this directory. Providers without a key that the configuration does not mention
+/// are left out: they have their vendors' settings.
+pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
+    let keys = sources.credentials.read();
+    let (config, project) = configuration_in(directory, &sources.config, &sources.dirs.trust_file);
+    let config = &config;
     let standings = standings(config, &keys);
     let mut page = ConfigPage(String::new());
     let state = if config.file.exists() { "" } else { " (not there)" };
     page.line(&format!("# configuration file: {}{state}", one_line(&config.file.display().to_string())));
+    if let Some(project) = project {
+        page.line(&format!("# of this project: {}", one_line(&project)));
+    }
     match (&config.model, usual_model(&standings, &sources.opener)) {
         (Some(model), _) => page.entry("model", model.value.to_string(), &model.origin),
         (None, Some(model)) => page.entry("model", model.to_string(), &Origin::Default),
@@ -33,6 +42,7 @@ pub(crate) fn text(sources: &Sources) -> String {
         (None, Some(model)) => page.entry("small_model", model.to_string(), &Origin::Default),
         (None, None) => page.line("# small_model = \"provider/model\"  # not set"),
     }
+    page.entry("agent", config.agent.value.as_str(), &config.agent.origin);
     page.entry("approval", config.approval.value.as_str(), &config.approval.origin);
     page.entry("sandbox", config.sandbox.value.as_str(), &config.sandbox.origin);
     page.path("store", &config.store);
@@ -53,8 +63,17 @@ pub(crate) fn text(sources: &Sources) -> String {
     if let Some(service) = config.web_search.service() {
         page.web_search(&service, sources);
     }
+    if config.telemetry.is_stated() {
+        page.telemetry(&config.telemetry);
+    }
     for rule in &config.rules {
         page.rule(rule);
+    }
+    for hook in &config.hooks {
+        page.hook(hook);
+    }
+    for server in &config.servers {
+        page.server(server);
     }
     for standing in standings.iter().filter(|standing| standing.is_worth_telling()) {
         page.provider(standing);
@@ -87,6 +106,88 @@ impl ConfigPage {
                 let origin = one_line(&origin.to_string());
                 self.line(&format!("{name} = [{}]  # {origin}", examples.join(", ")));
             }
+        }
+    }
+
+    fn hook(&mut self, hook: &ConfiguredHook) {
+        let ConfiguredHook { event, matcher, command, time, hold } = hook;
+        self.line("\n[[hooks]]");
+        self.entry("event", event.value.name, &event.origin);
+        if let Some(Sourced { value, origin }) = matcher {
+            self.entry("matcher", value.as_str(), origin);
+        }
+        match &command.value {
+            HookCommand::Shell(text) => self.entry("command", text.as_str(), &command.origin),
+            HookCommand::Line(words) => {
+                let words: Vec<String> = words.iter().map(|word| basic_value(word.as_str().into())).collect();
+                let origin = one_line(&command.origin.to_string());
+                self.line(&format!("command = [{}]  # {origin}", words.join(", ")));
+            }
+        }
+        self.number("timeout", time.value.as_secs(), &time.origin);
+        let held = match hold.value {
+            HookHold::Sandbox => "on",
+            HookHold::Off => "off",
+        };
+        self.entry("sandbox", held, &hold.origin);
+    }
+
+    /// Values of variables and headers may be keys: only their names are shown.
+    fn server(&mut self, server: &ConfiguredServer) {
+        let ConfiguredServer { entry, enabled, origin } = server;
+        self.line(&format!("\n[mcp.{}]", key(&entry.name)));
+        let hidden = match &entry.transport {
+            ServerTransport::Stdio { command, arguments, environment, directory } => {
+                let words = std::iter::once(command).chain(arguments);
+                let words: Vec<String> = words.map(|word| basic_value(word.as_str().into())).collect();
+                let from = one_line(&origin.to_string());
+                self.line(&format!("command = [{}]  # {from}", words.join(", ")));
+                if let Some(directory) = directory {
+                    self.entry("cwd", directory.to_string_lossy().as_ref(), origin);
+                }
+                environment
+            }
+            ServerTransport::Http { url, headers } | ServerTransport::Sse { url, headers } => {
+                self.entry("url", url.as_str(), origin);
+                self.entry("transport", entry.transport.as_str(), origin);
+                headers
+            }
+            ServerTransport::Unusable(problem) => {
+                return self.line(&format!("# not used: {}", one_line(problem)));
+            }
+        };
+        if !hidden.is_empty() {
+            let names: Vec<&str> = hidden.iter().map(|(name, _)| name.as_str()).collect();
+            self.line(&format!("# values not shown: {}", one_line(&names.join(", "))));
+        }
+        self.entry("network", entry.network == ServerNetwork::Granted, origin);
+        self.entry("enabled", *enabled, origin);
+    }
+
+    fn telemetry(&mut self, telemetry: &TelemetrySettings) {
+        self.line("\n[telemetry]");
+        let enabled = telemetry.enabled_shown();
+        self.entry("enabled", enabled.value, &enabled.origin);
+        if let Some(endpoint) = &telemetry.endpoint {
+            self.entry("endpoint", endpoint.value.as_str(), &endpoint.origin);
+        }
+        if let Some(content) = &telemetry.content {
+            self.entry("content", content.value, &content.origin);
+        }
+        if let Some(name) = &telemetry.service_name {
+            self.entry("service_name", name.value.as_str(), &name.origin);
+        }
+        match &telemetry.headers {
+            Some(Sourced { value, origin: origin @ Origin::File { .. } }) => {
+                let headers: InlineTable = value.iter().map(|(name, value)| (name, value)).collect();
+                self.entry("headers", headers, origin);
+            }
+            // Those of a variable may hold keys.
+            Some(Sourced { value, origin }) => {
+                let names: Vec<String> = value.iter().map(|(name, _)| one_line(name)).collect();
+                self.line(&format!("# headers: {}  # {}", names.join(", "), one_line(&origin.to_string())));
+            }
+            None => {}
         }
     }
 

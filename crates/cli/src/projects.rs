@@ -1,25 +1,37 @@
 //! The projects of this machine: which of their files need consent, what was consented to, and what follows
-//! from that for their sessions.
+//! from that for their sessions. The agents of the user are read here, too: a session has both.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use attache_core::agents::Agents;
+use attache_core::hooks::HookOwner;
+use attache_core::legible::visible_block;
 use attache_core::ports::BoxFuture;
-use attache_core::ports::projects::{ProjectNotice, ProjectSettings, Projects};
+use attache_core::ports::projects::{
+    ConsentAnswer, ConsentRequest, ProjectNotice, ProjectSettings, Projects,
+};
 use attache_core::prompt::digest;
-use attache_core::trust::{Consents, Trust, TrustContent};
+use attache_core::trust::{Trust, TrustChange, TrustChangeKind, TrustContent};
 use attache_sandbox::regular_file;
-use serde_json::Value;
+use toml_edit::{Document, Item};
 
-use crate::config::{Config, ProjectConfig, read_text};
-use crate::limits::{MAX_TRUST_BYTES, MAX_TRUST_FILE_BYTES, TRUST_FILES};
+use crate::agents::{AgentSources, CLAUDE_AGENTS};
+use crate::config::{Config, ConfiguredRule, ProjectConfig};
+use crate::consents::{change_consents, read_consents};
+use crate::dirs::Dirs;
+use crate::limits::{MAX_CONSENT_BYTES, MAX_TRUST_FILE_BYTES, TRUST_FILES};
+use crate::mcp::of_project::{PROJECT_SERVERS, servers_of_files, waiting_servers};
 
 /// A project's own configuration.
 pub(crate) const PROJECT_CONFIG: &str = ".attache/config.toml";
 
-/// Directories whose Markdown files are agents.
-const PROJECT_AGENTS: [&str; 2] = [".attache/agents", ".claude/agents"];
+/// Directories whose Markdown files are agents, with JSON Schemas beside them.
+const PROJECT_AGENTS: [&str; 2] = [".attache/agents", CLAUDE_AGENTS];
+
+/// A directory whose files hooks may run; no tool and no command of a session can change them.
+const PROJECT_HOOKS: &str = ".attache/hooks";
 
 /// The files of a project that need consent, as they were read: what is judged is what is followed.
 #[derive(Clone, Debug, Default)]
@@ -37,17 +49,26 @@ impl ProjectFiles {
     pub(crate) fn find(root: &Path) -> io::Result<Self> {
         let mut found = Self { project: root.canonicalize()?, ..Self::default() };
         found.file(Path::new(PROJECT_CONFIG));
+        PROJECT_SERVERS.map(Path::new).into_iter().for_each(|file| found.file(file));
         for directory in PROJECT_AGENTS.map(Path::new) {
-            let Ok(entries) = found.project.join(directory).read_dir() else { continue };
-            let mut names: Vec<_> =
-                entries.take(TRUST_FILES).flatten().map(|entry| entry.file_name()).collect();
-            names.sort();
-            let is_agent = |name: &PathBuf| name.extension().is_some_and(|end| end == "md");
-            for name in names.into_iter().map(PathBuf::from).filter(is_agent) {
+            let is_used = |name: &PathBuf| name.extension().is_some_and(|end| end == "md" || end == "json");
+            for name in file_names(&found.project.join(directory)).into_iter().filter(is_used) {
                 found.file(&directory.join(name));
             }
         }
+        found.scripts();
         Ok(found)
+    }
+
+    /// What lies beside the configuration for its hooks to run.
+    fn scripts(&mut self) {
+        let directory = Path::new(PROJECT_HOOKS);
+        let Ok(entries) = self.project.join(directory).read_dir() else { return };
+        let mut names: Vec<_> = entries.take(TRUST_FILES).flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        for name in names {
+            self.file(&directory.join(name));
+        }
     }
 
     pub(crate) fn content(&self) -> TrustContent {
@@ -63,13 +84,7 @@ impl ProjectFiles {
         let Ok(real) = self.project.join(path).canonicalize() else { return };
         let read = match real.starts_with(&self.project) {
             false => Err("it leads out of the project".to_owned()),
-            true => match regular_file::read(&real, MAX_TRUST_FILE_BYTES) {
-                Ok(bytes) if bytes.len() as u64 > MAX_TRUST_FILE_BYTES => {
-                    Err(format!("it has more than {MAX_TRUST_FILE_BYTES} bytes"))
-                }
-                Ok(bytes) => Ok(bytes),
-                Err(error) => Err(error.to_string()),
-            },
+            true => small_file(&real),
         };
         match read {
             Ok(bytes) => self.files.push((path.to_owned(), bytes)),
@@ -78,83 +93,220 @@ impl ProjectFiles {
     }
 }
 
-/// What was consented to, as it is stored. A file that can't be read is an error: it must not be replaced.
-pub(crate) fn read_consents(file: &Path) -> Result<Consents, String> {
-    let shown = file.display();
-    let Some(text) = read_text(file, MAX_TRUST_BYTES).map_err(|problem| format!("{shown}: {problem}"))?
-    else {
-        return Ok(Consents::default());
-    };
-    let value: Option<Value> = serde_json::from_str(&text).ok();
-    let consents = value.as_ref().and_then(Consents::from_json);
-    consents.ok_or_else(|| format!("{shown} is damaged; delete it and trust your projects again"))
+/// The names in a directory, in order; none where there is no directory.
+pub(crate) fn file_names(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = directory.read_dir() else { return Vec::new() };
+    let mut names: Vec<PathBuf> =
+        entries.take(TRUST_FILES).flatten().map(|entry| entry.file_name().into()).collect();
+    names.sort();
+    names
 }
 
-/// Says what a project's configuration changes in its sessions.
-#[derive(Debug)]
+/// A file that is small enough, or why it can't be used.
+pub(crate) fn small_file(real: &Path) -> Result<Vec<u8>, String> {
+    match regular_file::read(real, MAX_TRUST_FILE_BYTES) {
+        Ok(bytes) if bytes.len() as u64 > MAX_TRUST_FILE_BYTES => {
+            Err(format!("it has more than {MAX_TRUST_FILE_BYTES} bytes"))
+        }
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Says what a project's configuration changes in its sessions, and which agents they have.
+#[derive(Clone, Debug)]
 pub(crate) struct HostProjects {
-    pub(crate) config: Arc<Config>,
-    pub(crate) trust_file: PathBuf,
+    config: Arc<Config>,
+    trust_file: PathBuf,
+    agents: AgentSources,
+    /// What somebody was asked about in this process. Why a lock: sessions are opened side by side.
+    asked: Arc<Mutex<Vec<(PathBuf, TrustContent)>>>,
 }
 
 impl Projects for HostProjects {
     fn settings(&self, root: &Path) -> BoxFuture<'static, ProjectSettings> {
-        let (config, trust_file, root) = (self.config.clone(), self.trust_file.clone(), root.to_owned());
-        let reading = tokio::task::spawn_blocking(move || settings(&config, &trust_file, &root));
+        let (host, root) = (self.clone(), root.to_owned());
+        let reading = tokio::task::spawn_blocking(move || host.settings_now(&root));
         Box::pin(async { reading.await.unwrap_or_default() })
+    }
+
+    fn consent(&self, root: &Path) -> BoxFuture<'static, Option<ConsentRequest>> {
+        let (trust_file, root) = (self.trust_file.clone(), root.to_owned());
+        let reading = tokio::task::spawn_blocking(move || {
+            missing_consent(&trust_file, &root, AskedBefore::DoesNotCount)
+        });
+        Box::pin(async { reading.await.ok().flatten() })
+    }
+
+    fn consent_to_ask(&self, root: &Path) -> BoxFuture<'static, Option<ConsentRequest>> {
+        let (trust_file, root, asked) = (self.trust_file.clone(), root.to_owned(), Arc::clone(&self.asked));
+        let reading =
+            tokio::task::spawn_blocking(move || missing_consent(&trust_file, &root, AskedBefore::IsEnough));
+        Box::pin(async move {
+            let request = reading.await.ok().flatten()?;
+            let about = (request.project.clone(), request.content.clone());
+            let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+            if asked.contains(&about) {
+                return None;
+            }
+            asked.push(about);
+            Some(request)
+        })
+    }
+
+    fn decide(
+        &self,
+        request: ConsentRequest,
+        consent: ConsentAnswer,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        let trust_file = self.trust_file.clone();
+        let keeping = tokio::task::spawn_blocking(move || {
+            change_consents(&trust_file, |consents| match consent {
+                ConsentAnswer::Given => consents.give(&request.project, request.content),
+                ConsentAnswer::Declined => consents.decline(&request.project, request.content),
+            })
+        });
+        Box::pin(async {
+            match keeping.await {
+                Ok(kept) => kept.map_err(|error| format!("{error:#}")),
+                Err(error) => Err(error.to_string()),
+            }
+        })
     }
 }
 
-fn settings(config: &Config, trust_file: &Path, root: &Path) -> ProjectSettings {
-    let Ok(found) = ProjectFiles::find(root) else { return ProjectSettings::default() };
-    let content = found.content();
-    let mut settings = ProjectSettings::default();
-    let mut tell = |title: &str, description: String| {
-        tracing::warn!(project = %found.project.display(), description, "{title}");
-        settings.notices.push(ProjectNotice { title: title.to_owned(), description });
-    };
-    if !found.left_out.is_empty() {
-        tell("Some of the project's configuration is not used", found.left_out.join("; "));
+impl HostProjects {
+    pub(crate) fn new(config: &Arc<Config>, dirs: &Dirs) -> Self {
+        let (config, trust_file) = (config.clone(), dirs.trust_file.clone());
+        Self { config, trust_file, agents: AgentSources::new(Agents::builtin(), dirs), asked: Arc::default() }
     }
-    if content.is_empty() {
-        return settings;
+
+    /// Blocks.
+    pub(crate) fn settings_now(&self, root: &Path) -> ProjectSettings {
+        let found = ProjectFiles::find(root).unwrap_or_default();
+        let mut settings = ProjectSettings::default();
+        let mut notices = Vec::new();
+        let trusted = self.trusted(&found, &mut notices);
+        match trusted {
+            Some(found) => self.configure(found, &mut settings, &mut notices),
+            None => {
+                let of_config = configured(&self.config, &found).map(|configured| configured.servers);
+                settings.waiting_servers = waiting_servers(&found, of_config.unwrap_or_default());
+            }
+        }
+        let loaded = self.agents.load(trusted);
+        if !loaded.left_out.is_empty() {
+            notices.push(notice("Some agents were left out", loaded.left_out.join("; ")));
+        }
+        if !loaded.notes.is_empty() {
+            notices.push(notice("Not all that agents say is understood", loaded.notes.join("; ")));
+        }
+        settings.agents = Some(loaded.agents);
+        for ProjectNotice { title, description } in &notices {
+            tracing::warn!(project = %found.project.display(), description, "{title}");
+        }
+        settings.notices = notices;
+        settings
     }
-    let trust = match read_consents(trust_file) {
-        Ok(consents) => consents.judge(&found.project, &content),
-        Err(problem) => {
-            tell("It can't be told which projects you trust", problem);
-            Trust::NeverGiven
+
+    /// The files, if the user consented to what they hold.
+    fn trusted<'a>(
+        &self,
+        found: &'a ProjectFiles,
+        notices: &mut Vec<ProjectNotice>,
+    ) -> Option<&'a ProjectFiles> {
+        let content = found.content();
+        if !found.left_out.is_empty() {
+            notices.push(notice(PARTLY_USED, found.left_out.join("; ")));
         }
-    };
-    let how = format!("To see it and to trust it: attache trust {}", shell_word(&found.project));
-    match trust {
-        Trust::NotNeeded => {}
-        Trust::NeverGiven => {
-            let files: Vec<_> = content.paths().map(|path| path.display().to_string()).collect();
-            tell(
-                "The project has configuration that is not used until you trust it",
-                format!("{}. {how}", files.join(", ")),
-            );
+        if content.is_empty() {
+            return None;
         }
-        Trust::Outdated(changes) => {
-            let files: Vec<_> = changes.iter().map(|change| change.path.display().to_string()).collect();
-            let what = format!("Changed since you trusted it: {}. {how}", files.join(", "));
-            tell("The project's configuration is not used until you trust it again", what);
+        let trust = match read_consents(&self.trust_file) {
+            Ok(consents) => consents.judge(&found.project, &content),
+            Err(problem) => {
+                notices.push(notice("It can't be told which projects you trust", problem));
+                Trust::NeverGiven
+            }
+        };
+        let how =
+            format!("To see it and to trust it: /trust, or attache trust {}", shell_word(&found.project));
+        match trust {
+            // Who declined knows.
+            Trust::NotNeeded | Trust::Declined => None,
+            Trust::Given => Some(found),
+            Trust::NeverGiven => {
+                let files: Vec<_> = content.paths().map(|path| path.display().to_string()).collect();
+                notices.push(notice(
+                    "The project has configuration that is not used until you trust it",
+                    format!("{}. {how}", files.join(", ")),
+                ));
+                None
+            }
+            Trust::Outdated(changes) => {
+                let files: Vec<_> = changes.iter().map(|change| change.path.display().to_string()).collect();
+                let what = format!("Changed since you trusted it: {}. {how}", files.join(", "));
+                let title = "The project's configuration is not used until you trust it again";
+                notices.push(notice(title, what));
+                None
+            }
         }
-        Trust::Given => match configured(config, &found) {
+    }
+
+    fn configure(
+        &self,
+        found: &ProjectFiles,
+        settings: &mut ProjectSettings,
+        notices: &mut Vec<ProjectNotice>,
+    ) {
+        match configured(&self.config, found) {
             Ok(configured) => {
                 if !configured.refused.is_empty() {
-                    tell("Some of the project's configuration is not used", configured.refused.join("; "));
+                    notices.push(notice(PARTLY_USED, configured.refused.join("; ")));
                 }
-                settings.model = configured.model;
-                settings.approval = configured.approval;
-                settings.max_steps = configured.max_steps;
-                settings.rules = configured.rules.into();
+                settings.model = configured.model.map(|model| model.value);
+                settings.agent = configured.agent.map(|agent| agent.value);
+                settings.approval = configured.approval.map(|approval| approval.value);
+                settings.max_steps = configured.max_steps.map(|steps| steps.value);
+                settings.rules = configured.rules.iter().map(ConfiguredRule::rule).collect();
+                let hooks = configured.hooks.iter();
+                settings.hooks = hooks.map(|hook| hook.hook(HookOwner::Project)).collect();
+                settings.servers = configured.servers;
+                settings.servers.extend(servers_of_files(found, notices));
             }
-            Err(problem) => tell("The project's configuration is not used: it has mistakes", problem),
-        },
+            Err(problem) => {
+                notices.push(notice("The project's configuration is not used: it has mistakes", problem));
+            }
+        }
     }
-    settings
+}
+
+const PARTLY_USED: &str = "Some of the project's configuration is not used";
+
+fn notice(title: &str, description: String) -> ProjectNotice {
+    ProjectNotice { title: title.to_owned(), description }
+}
+
+/// The configuration of a session in this directory, and in one line what there is of the project's own.
+pub(crate) fn configuration_in(root: &Path, config: &Config, trust_file: &Path) -> (Config, Option<String>) {
+    let unchanged = |said: Option<String>| (config.clone(), said);
+    let Ok(found) = ProjectFiles::find(root) else { return unchanged(None) };
+    let (file, content) = (found.project.join(PROJECT_CONFIG), found.content());
+    if found.text_of(Path::new(PROJECT_CONFIG)).is_none() {
+        return unchanged(None);
+    }
+    let file = file.display();
+    match read_consents(trust_file).map(|consents| consents.is_trusted(&found.project, &content)) {
+        Ok(true) => match configured(config, &found) {
+            Ok(project) => (config.with_project(project), Some(file.to_string())),
+            Err(problem) => unchanged(Some(format!("{file} (not used: {problem})"))),
+        },
+        Ok(false) => {
+            let how = format!("attache trust {}", shell_word(&found.project));
+            unchanged(Some(format!("{file} (not used until you trust it: {how})")))
+        }
+        Err(problem) => unchanged(Some(format!("{file} (not used: {problem})"))),
+    }
 }
 
 fn configured(config: &Config, found: &ProjectFiles) -> Result<ProjectConfig, String> {
@@ -162,6 +314,82 @@ fn configured(config: &Config, found: &ProjectFiles) -> Result<ProjectConfig, St
     let path = found.project.join(PROJECT_CONFIG);
     let text = std::str::from_utf8(bytes).map_err(|_| format!("{}: not valid UTF-8", path.display()))?;
     config.of_project(&path, text).map_err(|errors| errors.to_string())
+}
+
+/// Each file whole, because all of it takes effect; of what was trusted before only what is other now.
+pub(crate) fn shown(found: &ProjectFiles, changes: Option<&[TrustChange]>) -> String {
+    let mut text = match changes {
+        None => format!("{} wants to change more than what the model reads:\n", found.project.display()),
+        Some(_) => format!("Changed in {} since you trusted it:\n", found.project.display()),
+    };
+    for (path, bytes) in &found.files {
+        let what = match changes.map(|changes| changes.iter().find(|change| change.path == *path)) {
+            Some(None) => continue,
+            Some(Some(TrustChange { kind: TrustChangeKind::Added, .. })) => " (new)",
+            Some(Some(TrustChange { kind: TrustChangeKind::Changed, .. })) => " (changed)",
+            Some(Some(TrustChange { kind: TrustChangeKind::Removed, .. })) | None => "",
+        };
+        text.push_str(&format!("\n--- {}{what}\n", path.display()));
+        text.push_str(String::from_utf8_lossy(bytes).trim_end());
+        text.push('\n');
+    }
+    let runs = hooks_of(found);
+    if !runs.is_empty() {
+        text.push('\n');
+        runs.iter().for_each(|hook| text.push_str(&format!("runs by itself at {hook}\n")));
+    }
+    let removed = changes.into_iter().flatten().filter(|change| change.kind == TrustChangeKind::Removed);
+    removed.for_each(|change| text.push_str(&format!("\n--- {} (gone)\n", change.path.display())));
+    text.push('\n');
+    text
+}
+
+/// What its configuration runs without being asked, as it is written there: its event and its command.
+fn hooks_of(found: &ProjectFiles) -> Vec<String> {
+    let bytes = found.text_of(Path::new(PROJECT_CONFIG)).unwrap_or_default();
+    let Ok(document) = Document::parse(String::from_utf8_lossy(bytes).into_owned()) else {
+        return Vec::new();
+    };
+    let Some(hooks) = document.get("hooks").and_then(Item::as_array_of_tables) else { return Vec::new() };
+    let shown = |item: Option<&Item>| match item {
+        None => "?".to_owned(),
+        Some(item) => match item.as_str() {
+            Some(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+            None => item.to_string().trim().to_owned(),
+        },
+    };
+    hooks.iter().map(|hook| format!("{}: {}", shown(hook.get("event")), shown(hook.get("command")))).collect()
+}
+
+/// What consent is missing for.
+fn missing_consent(trust_file: &Path, root: &Path, asked: AskedBefore) -> Option<ConsentRequest> {
+    let found = ProjectFiles::find(root).ok()?;
+    let content = found.content();
+    let changes = match read_consents(trust_file).ok()?.judge(&found.project, &content) {
+        Trust::NotNeeded | Trust::Given => return None,
+        Trust::Declined if asked == AskedBefore::IsEnough => return None,
+        Trust::NeverGiven | Trust::Declined => None,
+        Trust::Outdated(changes) => Some(changes),
+    };
+    let text = visible_block(&shown(&found, changes.as_deref()));
+    // Nobody agrees to what was not shown.
+    if text.len() > MAX_CONSENT_BYTES {
+        return None;
+    }
+    let fence = "`".repeat(3.max(1 + longest_run(&text, '`')));
+    let text = format!("{fence}text\n{}\n{fence}", text.trim_end());
+    Some(ConsentRequest { project: found.project, text, content })
+}
+
+/// Whether a person who has declined is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AskedBefore {
+    IsEnough,
+    DoesNotCount,
+}
+
+fn longest_run(text: &str, wanted: char) -> usize {
+    text.split(|character| character != wanted).map(str::len).max().unwrap_or(0)
 }
 
 /// A path as it can be pasted into a shell.

@@ -16,12 +16,13 @@ use anyhow::{Result, bail};
 use attache_core::export::Format;
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
-use attache_core::ports::store::{SessionQuery, SessionRow, Store};
+use attache_core::ports::store::{ListedSessions, SessionQuery, SessionRecord, SessionRow, Store};
 use attache_store::{FileBlobs, ReadOnlyStore};
 
 use crate::args::{DiffArgs, SessionsCommand, ShowArgs};
 use crate::config::{Origin, STORE_OPTION};
 use crate::paint::Paint;
+use crate::projects::HostProjects;
 use crate::setup::{self, Sources};
 
 pub(crate) use show::dollars;
@@ -42,8 +43,8 @@ pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<(
         SessionsCommand::List(arguments) => list::run(&store, &arguments).await,
         SessionsCommand::Show(arguments) => show_one(sources, &store, &arguments).await,
         SessionsCommand::Diff(arguments) => {
-            let (first, second) =
-                (find(&store, &arguments.first).await?, find(&store, &arguments.second).await?);
+            let first = record(&store, &arguments.first).await?;
+            let second = record(&store, &arguments.second).await?;
             diff::run(&store, &first, &second).await
         }
         SessionsCommand::Search(arguments) => search::run(sources, store, &arguments).await,
@@ -67,19 +68,27 @@ pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<(
 }
 
 async fn show_one(sources: &Sources, store: &ReadOnlyStore, arguments: &ShowArgs) -> Result<()> {
-    let id = find(store, &arguments.id).await?;
     if arguments.json {
+        let id = find(store, &arguments.id).await?;
         let (blobs, style) = (FileBlobs::new(sources.dirs.blobs.clone()), Format::Json.into());
         return export::Export { store, blobs, id, style }.to_stdout().await;
     }
-    let Some(record) = store.session(&id).await? else { bail!(unknown(id.as_str())) };
+    let record = record(store, &arguments.id).await?;
     let detail = if arguments.full { Detail::Full } else { Detail::Outline };
-    let printer = Printer { config: &sources.config, detail, paint: Paint::for_answers() };
+    let projects = HostProjects::new(&sources.config, &sources.dirs);
+    let printer = Printer { config: &sources.config, projects, detail, paint: Paint::for_answers() };
     if !arguments.timeline {
         return printer.session(store, &record).await;
     }
     let prompts = if arguments.system_prompt { PromptText::Shown } else { PromptText::Named };
     Timeline::new(printer, prompts).session(store, &record).await
+}
+
+/// The one session that an id, or its beginning, names.
+async fn record(store: &ReadOnlyStore, typed: &str) -> Result<SessionRecord> {
+    let id = find(store, typed).await?;
+    let Some(record) = store.session(&id).await? else { bail!(unknown(id.as_str())) };
+    Ok(record)
 }
 
 /// What each command says as long as there is no database.
@@ -125,7 +134,7 @@ async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
         let id = id.as_str();
         id.starts_with(typed) || id.strip_prefix("ses_").unwrap_or(id).starts_with(bare)
     };
-    let mut pages = Pages::new(store, Archived::Include);
+    let mut pages = Pages::new(store, Archived::Include, ListedSessions::WithChildren);
     let mut found: Vec<SessionId> = Vec::new();
     while found.len() <= CANDIDATES
         && let Some(rows) = pages.next().await?
@@ -136,7 +145,7 @@ async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
         [] => bail!(unknown(typed)),
         [only] => Ok(only.clone()),
         several => {
-            let named: Vec<&str> = several.iter().take(CANDIDATES).map(SessionId::as_str).collect();
+            let named: Vec<String> = several.iter().take(CANDIDATES).map(|id| plain(id.as_str())).collect();
             let dots = if several.len() > CANDIDATES { ", …" } else { "" };
             bail!(
                 "several sessions begin with {}: {}{dots}; type more of the id",
@@ -158,13 +167,14 @@ enum Archived {
 struct Pages<'a> {
     store: &'a dyn Store,
     archived: Archived,
+    listed: ListedSessions,
     after: Option<(i64, SessionId)>,
     is_done: bool,
 }
 
 impl<'a> Pages<'a> {
-    fn new(store: &'a dyn Store, archived: Archived) -> Self {
-        Self { store, archived, after: None, is_done: false }
+    fn new(store: &'a dyn Store, archived: Archived, listed: ListedSessions) -> Self {
+        Self { store, archived, listed, after: None, is_done: false }
     }
 
     async fn next(&mut self) -> Result<Option<Vec<SessionRow>>> {
@@ -175,6 +185,7 @@ impl<'a> Pages<'a> {
             after: self.after.take(),
             limit: PAGE_SESSIONS,
             include_archived: self.archived == Archived::Include,
+            listed: self.listed.clone(),
             ..SessionQuery::default()
         };
         let rows = self.store.list_sessions(query).await?;

@@ -7,21 +7,27 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use attache_core::agents::{Agents, DEFAULT_AGENT};
+use attache_core::agents::Agents;
 use attache_core::compactor::Compactor;
+use attache_core::hooks::HookOwner;
 use attache_core::hub::{Hub, People, Ports, Settings};
 use attache_core::ids::Ids;
-use attache_core::ports::{Clock, FileMover};
+use attache_core::ports::{Clock, FileMover, Model, Telemetry};
+use attache_core::traced_model::TracedModel;
 use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Containment, HostContainment};
+use attache_mcp::{HostServers, McpSettings, Variables};
 use attache_models::Http;
 use attache_sandbox::LazySandbox;
 use attache_store::{FileBlobs, ReadOnlyStore, SetAside, SqliteStore, StoreLocation};
-use attache_tools::{Equipment, FileTurns, MachineSurroundings, ScratchDirectories, SnapshotMover};
+use attache_telemetry::OtlpExporter;
+use attache_tools::{
+    Equipment, FileTurns, HookProcesses, MachineSurroundings, ScratchDirectories, SnapshotMover, UnheldHooks,
+};
 use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
-use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment};
+use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment, Sourced};
 use crate::credentials::Credentials;
 use crate::damage::{DAMAGED, what_became_of};
 use crate::dirs::Dirs;
@@ -38,6 +44,8 @@ pub(crate) struct Sources {
     pub(crate) credentials: Credentials,
     pub(crate) opener: Opener,
     pub(crate) troubles: Troubles,
+    /// What entries of MCP servers may refer to.
+    pub(crate) variables: Variables,
 }
 
 impl Sources {
@@ -51,7 +59,8 @@ impl Sources {
             keyring: credentials.keyring,
             idle: config.limits.stream_idle.value,
         };
-        Self { config: Arc::new(config), dirs, credentials, opener, troubles }
+        let variables = Variables::new(environment.iter());
+        Self { config: Arc::new(config), dirs, credentials, opener, troubles, variables }
     }
 
     /// The providers as they are now.
@@ -67,6 +76,8 @@ pub(crate) struct Setup {
     pub(crate) providers: LiveProviders,
     pub(crate) store: SqliteStore,
     pub(crate) clock: Arc<dyn Clock>,
+    /// `None` unless the user wants it.
+    pub(crate) telemetry: Option<Arc<OtlpExporter>>,
 }
 
 #[derive(Debug)]
@@ -94,14 +105,10 @@ pub(crate) fn seed() -> u64 {
 
 impl Setup {
     /// `trace` is the file that this process writes its traffic to.
-    pub(crate) fn open(sources: &Sources, agent: Option<&str>, trace: Option<&Path>) -> Result<Self> {
+    pub(crate) fn open(sources: &Sources, trace: Option<&Path>) -> Result<Self> {
         let (config, dirs) = (&sources.config, &sources.dirs);
-        let agents = Agents::builtin();
-        let agent = agent.unwrap_or(DEFAULT_AGENT);
-        if agents.primary(agent).is_none() {
-            let known: Vec<_> = agents.ids().collect();
-            anyhow::bail!("there is no agent `{agent}`; available: {}", known.join(", "));
-        }
+        let projects = HostProjects::new(config, dirs);
+        check_agent(&config.agent, &projects)?;
         let providers = sources.live()?;
         let web_search = crate::web_search::endpoint(sources)?;
         dirs.create()?;
@@ -119,10 +126,11 @@ impl Setup {
         let user_directory = dirs.config_file.parent().map(Path::to_owned);
         let surroundings = MachineSurroundings::new(sandbox.clone(), user_directory)
             .with_skill_paths(config.skill_paths.value.clone());
-        let projects = HostProjects { config: config.clone(), trust_file: dirs.trust_file.clone() };
         let blobs = Arc::new(FileBlobs::new(dirs.blobs.clone()));
-        let (model, small_model) = (Arc::new(providers.clone()), config.small_model.as_ref());
-        let small_model = small_model.map(|model| model.value.clone());
+        let ids = Arc::new(Ids::new(clock.clone(), seed()));
+        let telemetry = crate::telemetry::exporter(sources);
+        let model = traced(Arc::new(providers.clone()), telemetry.as_ref(), &clock, &ids);
+        let small_model = config.small_model.as_ref().map(|model| model.value.clone());
         let compactor =
             Compactor { model: model.clone(), blobs: blobs.clone(), small_model: small_model.clone() };
         let turns = FileTurns::default();
@@ -135,21 +143,25 @@ impl Setup {
             model,
             compaction: Some(Arc::new(compactor)),
             tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search, turns }).into(),
+            servers: Some(Arc::new(mcp_servers(sources, &sandbox))),
             surroundings: Some(Arc::new(surroundings)),
             projects: Some(Arc::new(projects)),
             files: config.snapshots.value.then(|| Arc::new(mover) as Arc<dyn FileMover>),
+            hooks: Some(Arc::new(HookProcesses { sandbox: sandbox.clone(), unheld: unheld(config) })),
             pictures: Some(Arc::new(attache_tools::PictureFitter::default())),
-            agents,
-            ids: Arc::new(Ids::new(clock.clone(), seed())),
+            telemetry: telemetry.clone().map(|telemetry| telemetry as Arc<dyn Telemetry>),
+            agents: Agents::builtin(),
+            ids,
             clock: clock.clone(),
             settings: Settings {
                 model: config.model.as_ref().map(|model| model.value.clone()),
-                agent: agent.to_owned(),
+                agent: config.agent.value.clone(),
                 small_model,
                 max_steps: config.limits.max_steps.value,
                 scratch,
                 guarded: Arc::new(guarded),
                 rules: config.rules.iter().map(ConfiguredRule::rule).collect(),
+                hooks: config.hooks.iter().map(|hook| hook.hook(HookOwner::User)).collect(),
                 approval: config.approval.value,
                 containment: containment(sources, &sandbox),
                 people: People::Present,
@@ -157,7 +169,52 @@ impl Setup {
             },
             store: Arc::new(store.clone()),
         });
-        Ok(Self { hub, providers, store, clock })
+        Ok(Self { hub, providers, store, clock, telemetry })
+    }
+}
+
+/// The model as it is, or one that tells of its calls.
+fn traced(
+    model: Arc<dyn Model>,
+    telemetry: Option<&Arc<OtlpExporter>>,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<Ids>,
+) -> Arc<dyn Model> {
+    match telemetry {
+        Some(telemetry) => Arc::new(TracedModel::new(model, telemetry.clone(), clock.clone(), ids.clone())),
+        None => model,
+    }
+}
+
+/// The servers of this host; none is started before a session wants it.
+pub(crate) fn mcp_servers(sources: &Sources, sandbox: &LazySandbox) -> HostServers {
+    HostServers::new(McpSettings {
+        entries: crate::config::enabled_servers(&sources.config.servers),
+        sandbox: sandbox.clone(),
+        variables: sources.variables.clone(),
+    })
+}
+
+/// Without a sandbox nothing is run unasked, unless the user wants none.
+fn unheld(config: &Config) -> UnheldHooks {
+    match config.sandbox.value {
+        crate::config::Sandbox::Off => UnheldHooks::Run,
+        crate::config::Sandbox::Auto | crate::config::Sandbox::Require => UnheldHooks::Refused,
+    }
+}
+
+/// The agent of new sessions: built in, the user's, or of the project that this process was started in.
+/// Sessions of another project that does not have it begin with the usual one, and say so.
+fn check_agent(agent: &Sourced<String>, projects: &HostProjects) -> Result<()> {
+    let Sourced { value: id, origin } = agent;
+    if Agents::builtin().primary(id).is_some() {
+        return Ok(());
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let known = projects.settings_now(&here).agents.unwrap_or_default();
+    match known.primary(id) {
+        Some(_) => Ok(()),
+        None => anyhow::bail!("{origin}: {}", known.unknown_mode("agent", id)),
     }
 }
 

@@ -110,24 +110,22 @@ fn cells(name: &str, sum: &UsageSum) -> [String; 8] {
     ]
 }
 
-/// For programs: null for what is not known.
+/// For programs, under the names that exports have; null for what is not known.
 fn as_json(name: &str, sum: &UsageSum, by: UsageBy) -> Value {
     let totals = &sum.totals;
     let key = match by {
         UsageBy::Day => "day",
         UsageBy::Model => "model",
-        UsageBy::Workspace => "workspace",
+        UsageBy::Workspace => "workspace_root",
     };
     json!({
         key: (!name.is_empty()).then_some(name),
         "answers": sum.answers,
-        "tokens": {
-            "input": totals.prompt_tokens,
-            "output": totals.completion_tokens,
-            "reasoning": totals.reasoning_tokens,
-            "cacheRead": totals.cache_read,
-            "cacheWrite": totals.cache_write,
-        },
-        "costUsd": totals.known_cost_usd(),
+        "prompt_tokens": totals.prompt_tokens,
+        "completion_tokens": totals.completion_tokens,
+        "reasoning_tokens": totals.reasoning_tokens,
+        "cache_read": totals.cache_read,
+        "cache_write": totals.cache_write,
+        "cost_usd": totals.known_cost_usd(),
     })
 }

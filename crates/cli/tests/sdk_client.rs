@@ -10,17 +10,23 @@ use attache_testkit::checker::{Client, Direction, Ending, WireChecker};
 use attache_testkit::schema::{Side, Validator};
 
 const SCRIPT: &str = include_str!("../../../peers/acp-sdk/model.script");
+const LIFE_SCRIPT: &str = include_str!("../../../peers/acp-sdk/life.script");
 const EDITOR_SCRIPT: &str = include_str!("../../../peers/acp-sdk/editor.script");
 
 #[tokio::test]
 async fn the_official_sdk_drives_every_method() {
-    let drive = Drive { script: SCRIPT, program: "drive.mjs", connections: 2, least_steps: 26 };
+    let drive = Drive { script: SCRIPT, program: "drive.mjs", connections: 2, least_steps: 27 };
     check_every_method(&drive.run().await);
 }
 
 #[tokio::test]
 async fn the_official_sdk_is_an_editor_with_files_and_terminals_of_its_own() {
     Drive { script: EDITOR_SCRIPT, program: "editor.mjs", connections: 2, least_steps: 8 }.run().await;
+}
+
+#[tokio::test]
+async fn the_official_sdk_queues_steers_rewinds_copies_and_compacts() {
+    Drive { script: LIFE_SCRIPT, program: "life.mjs", connections: 2, least_steps: 8 }.run().await;
 }
 
 struct Drive {

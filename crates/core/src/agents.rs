@@ -1,65 +1,122 @@
-//! Agents as data: who speaks in a session and which tools it is offered. The built-in ones; manifests from
-//! files join later.
+//! Agents as data: who speaks in a session and which tools it is offered. The built-in ones are files in this
+//! folder, read as those of users and projects are (`manifest`); `load` puts them all together.
+
+mod load;
+mod manifest;
+mod offer;
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::Value;
+
+pub use load::{FoundAgent, LoadedAgents};
+use manifest::AgentFile;
+pub use manifest::ManifestDialect;
+pub use offer::{ToolOffer, ToolPattern};
 
 use crate::choices::Mode;
-use crate::ports::tool::{Effect, ToolKind, ToolSpec};
+use crate::nearest::meant;
+use crate::ports::model::ThoughtLevel;
+use crate::ports::store::ModelRef;
+use crate::ports::tool::ToolSpec;
 use crate::watchdog::{Action, Commands, Firmness, ManifestRule, Rule};
-
-/// Which tools an agent is offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolOffer {
-    Everything,
-    /// Nothing that changes files. Commands are offered: `commands` says which.
-    WithoutMutations,
-    Nothing,
-}
 
 /// Where an agent is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentMode {
     /// Talks to the user: can be a session's mode.
     Primary,
+    /// Works for another agent, which starts it.
+    Subagent,
+    /// Both of these.
+    All,
     /// Used by the host itself; nobody can choose it.
     Hidden,
 }
 
+/// Where what a subagent says and does is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transcript {
+    /// In a session of its own, which can be loaded.
+    #[default]
+    OwnSession,
+    /// In the result of the call that started it.
+    Nested,
+}
+
+/// What the end of a background task does to the session that started it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenDone {
+    /// Its result waits for the next prompt.
+    #[default]
+    TellOnly,
+    /// An idle session begins a turn.
+    WakeParent,
+}
+
+/// Cheap to clone: what is long is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    pub id: &'static str,
+    pub id: Arc<str>,
     pub mode: AgentMode,
-    pub name: &'static str,
-    pub description: &'static str,
-    pub system_prompt: &'static str,
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    pub system_prompt: Arc<str>,
     pub offer: ToolOffer,
     /// Which commands it may run at all.
     pub commands: Commands,
     /// What it is told to do where one of its own rules refuses a call; `None`: what the rule says.
-    pub instead: Option<&'static str>,
+    pub instead: Option<Arc<str>>,
     /// Rules that go with it wherever it works.
     pub permissions: Vec<ManifestRule>,
+    /// `None`: the session's.
+    pub model: Option<ModelRef>,
+    /// How much its model thinks; `None`: as the session says.
+    pub thought: Option<ThoughtLevel>,
+    /// Model calls of one turn; `None`: what the host allows.
+    pub max_steps: Option<u32>,
+    /// JSON Schema of its last message, as a subagent.
+    pub output_schema: Option<Arc<Value>>,
+    pub transcript: Transcript,
+    /// Of a background task.
+    pub when_done: WhenDone,
 }
 
 impl Agent {
     pub fn is_offered(&self, tool: &ToolSpec) -> bool {
-        match self.offer {
-            ToolOffer::Everything => true,
-            ToolOffer::WithoutMutations => tool.effect != Effect::Mutates || tool.kind == ToolKind::Execute,
-            ToolOffer::Nothing => false,
+        self.offer.covers(tool)
+    }
+
+    /// Whether it can be a session's mode.
+    pub fn is_primary(&self) -> bool {
+        match self.mode {
+            AgentMode::Primary | AgentMode::All => true,
+            AgentMode::Subagent | AgentMode::Hidden => false,
+        }
+    }
+
+    /// Whether it says which model it has, or how much that thinks.
+    pub fn has_own_model(&self) -> bool {
+        self.model.is_some() || self.thought.is_some()
+    }
+
+    /// Whether another agent may start it.
+    pub fn is_subagent(&self) -> bool {
+        match self.mode {
+            AgentMode::Subagent | AgentMode::All => true,
+            AgentMode::Primary | AgentMode::Hidden => false,
         }
     }
 }
 
-/// The agents of this host.
-#[derive(Clone, Debug)]
+/// The agents of one session, or of a host. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agents {
-    agents: Vec<Agent>,
+    agents: Arc<Vec<Agent>>,
 }
 
 /// The agent of a session for which nothing else was chosen.
 pub const DEFAULT_AGENT: &str = "build";
-
-/// What a refusal in plan mode says to do.
-pub(crate) const IN_PLAN_MODE: &str = "in plan mode: finish the plan, then ask the user to switch the mode";
 
 /// Names sessions.
 pub const TITLE_AGENT: &str = "title";
@@ -67,87 +124,68 @@ pub const TITLE_AGENT: &str = "title";
 /// Writes what a conversation is replaced by when it outgrows its model.
 pub const COMPACTION_AGENT: &str = "compaction";
 
+/// In the order in which they are listed.
+const FILES: [(&str, &str); 6] = [
+    (DEFAULT_AGENT, include_str!("agents/build.md")),
+    ("plan", include_str!("agents/plan.md")),
+    ("explore", include_str!("agents/explore.md")),
+    (TITLE_AGENT, include_str!("agents/title.md")),
+    ("summary", include_str!("agents/summary.md")),
+    (COMPACTION_AGENT, include_str!("agents/compaction.md")),
+];
+
+/// A test reads every file; one that could not be read would be missing.
+static BUILT_IN: LazyLock<Agents> = LazyLock::new(|| {
+    let beside = |_: &str| Err("nothing is beside it".to_owned());
+    let read = |(stem, text): &(&str, &str)| {
+        let file = AgentFile { stem, text, dialect: ManifestDialect::BuiltIn, beside: &beside };
+        manifest::parse(&file, &Agents::default()).ok()
+    };
+    Agents { agents: Arc::new(FILES.iter().filter_map(read).map(|read| read.agent).collect()) }
+});
+
 impl Agents {
     pub fn builtin() -> Self {
-        Self {
-            agents: vec![
-                Agent {
-                    id: DEFAULT_AGENT,
-                    mode: AgentMode::Primary,
-                    name: "Build",
-                    description: "Reads, edits and runs commands in the workspace. Asks before changes.",
-                    system_prompt: include_str!("agents/build.md"),
-                    offer: ToolOffer::Everything,
-                    commands: Commands::Any,
-                    instead: None,
-                    permissions: Vec::new(),
-                },
-                Agent {
-                    id: "plan",
-                    mode: AgentMode::Primary,
-                    name: "Plan",
-                    description: "Reads and plans. Changes no file and runs only commands that read.",
-                    system_prompt: include_str!("agents/plan.md"),
-                    offer: ToolOffer::WithoutMutations,
-                    commands: Commands::OnlyReading,
-                    instead: Some(IN_PLAN_MODE),
-                    // Beside the offer: what is not offered can be called all the same.
-                    permissions: vec![pinned("edit", "*", Action::Deny)],
-                },
-                Agent {
-                    id: TITLE_AGENT,
-                    mode: AgentMode::Hidden,
-                    name: "Title",
-                    description: "Names a session after its first turn.",
-                    system_prompt: include_str!("agents/title.md"),
-                    offer: ToolOffer::Nothing,
-                    commands: Commands::OnlyReading,
-                    instead: None,
-                    permissions: Vec::new(),
-                },
-                Agent {
-                    id: COMPACTION_AGENT,
-                    mode: AgentMode::Hidden,
-                    name: "Compaction",
-                    description: "Summarises a conversation that outgrows its model.",
-                    system_prompt: include_str!("agents/compaction.md"),
-                    offer: ToolOffer::Nothing,
-                    commands: Commands::OnlyReading,
-                    instead: None,
-                    permissions: Vec::new(),
-                },
-            ],
-        }
+        BUILT_IN.clone()
     }
 
     /// What a manifest says in addition to what is built in.
     pub fn add_permission(&mut self, id: &str, rule: ManifestRule) {
-        if let Some(agent) = self.agents.iter_mut().find(|agent| agent.id == id) {
+        if let Some(agent) = Arc::make_mut(&mut self.agents).iter_mut().find(|agent| *agent.id == *id) {
             agent.permissions.push(rule);
         }
     }
 
     /// Any of them, also one that nobody can choose.
     pub fn get(&self, id: &str) -> Option<&Agent> {
-        self.agents.iter().find(|agent| agent.id == id)
+        self.all().find(|agent| *agent.id == *id)
     }
 
     /// One that can be a session's mode.
     pub fn primary(&self, id: &str) -> Option<&Agent> {
-        self.primaries().find(|agent| agent.id == id)
+        self.get(id).filter(|agent| agent.is_primary())
     }
 
-    fn primaries(&self) -> impl Iterator<Item = &Agent> {
-        self.agents.iter().filter(|agent| agent.mode == AgentMode::Primary)
+    /// One that another agent may start.
+    pub fn subagent(&self, id: &str) -> Option<&Agent> {
+        self.get(id).filter(|agent| agent.is_subagent())
+    }
+
+    pub fn primaries(&self) -> impl Iterator<Item = &Agent> {
+        self.all().filter(|agent| agent.is_primary())
+    }
+
+    pub fn subagents(&self) -> impl Iterator<Item = &Agent> {
+        self.all().filter(|agent| agent.is_subagent())
     }
 
     /// The agents that can be a session's mode, in order.
-    pub fn modes(&self) -> Vec<Mode> {
+    pub fn modes(&self) -> Arc<[Mode]> {
         self.primaries()
             .map(|agent| Mode {
-                id: agent.id.into(),
-                name: agent.name.into(),
-                description: agent.description.into(),
+                id: agent.id.to_string(),
+                name: agent.name.to_string(),
+                description: agent.description.to_string(),
             })
             .collect()
     }
@@ -156,9 +194,14 @@ impl Agents {
         self.agents.iter()
     }
 
-    /// Of those that can be a session's mode.
-    pub fn ids(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.primaries().map(|agent| agent.id)
+    /// What is said of an id that can't be a session's mode. `what`: how it is called there.
+    pub fn unknown_mode(&self, what: &str, id: &str) -> String {
+        let known: Vec<&str> = self.primaries().map(|agent| &*agent.id).collect();
+        let problem = match self.get(id) {
+            Some(_) => format!("`{id}` is an agent that can't be a mode"),
+            None => format!("there is no {what} `{id}`{}", meant(id, known.iter().copied())),
+        };
+        format!("{problem}; available: {}", known.join(", "))
     }
 }
 
@@ -166,3 +209,6 @@ impl Agents {
 fn pinned(permission: &str, pattern: &str, action: Action) -> ManifestRule {
     ManifestRule { rule: Rule::new(permission, pattern, action), firmness: Firmness::Pinned }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
-use crate::agents::Agents;
 use crate::ports::Model;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::ModelRef;
@@ -22,20 +21,19 @@ pub struct Mode {
 /// What can be chosen at one moment; a login makes a new one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
-    pub modes: Vec<Mode>,
     /// Empty while no provider can be used.
     pub models: Arc<[ModelInfo]>,
 }
 
 impl Choices {
     /// The configured model is listed also when its provider lists others only.
-    pub(crate) fn gather(agents: &Agents, model: &dyn Model, configured: Option<&ModelRef>) -> Self {
+    pub(crate) fn gather(model: &dyn Model, configured: Option<&ModelRef>) -> Self {
         let mut models = model.available();
         let unlisted = configured.filter(|wanted| find(&models, wanted).is_none());
         if let Some(info) = unlisted.and_then(|wanted| model.describe(wanted)) {
             models = std::iter::once(info).chain(models.iter().cloned()).collect();
         }
-        Self { modes: agents.modes(), models }
+        Self { models }
     }
 
     /// Whatever its variant.
@@ -85,6 +83,8 @@ pub(crate) enum Replaced {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     pub agent: String,
+    /// What it was chosen from: a session has the agents of its user and its project.
+    pub modes: Arc<[Mode]>,
     /// Without a variant. `None` when there never was a model to choose.
     pub model: Option<ModelRef>,
     /// `None`: as the model does by itself.
@@ -99,10 +99,12 @@ pub struct Chosen {
 pub const SAME_MODE: &str = "same_mode";
 
 impl Chosen {
-    /// `{agent, approval, model, thought_level, thought_levels}`, the model as `provider/model`; what is not
-    /// there is left out.
+    /// `{agent, modes, approval, model, thought_level, thought_levels}`, the model as `provider/model`; what is
+    /// not there is left out.
     pub fn to_json(&self) -> Value {
-        let mut data = json!({ "agent": self.agent, "approval": self.approval.as_str() });
+        let mode = |mode: &Mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description });
+        let modes: Vec<Value> = self.modes.iter().map(mode).collect();
+        let mut data = json!({ "agent": self.agent, "modes": modes, "approval": self.approval.as_str() });
         if let Some(model) = &self.model {
             data["model"] = json!(model.to_string());
         }
@@ -116,13 +118,25 @@ impl Chosen {
         data
     }
 
-    /// `None` without an agent; what else can't be read is not chosen.
+    /// `None` without an agent; what else can't be read is not chosen. Where no modes are told, there is one.
     pub fn from_json(data: &Value) -> Option<Self> {
         let text = |key: &str| data.get(key).and_then(Value::as_str);
+        let agent = text("agent")?;
+        let mode = |mode: &Value| {
+            let text = |key: &str| mode.get(key).and_then(Value::as_str).map(str::to_owned);
+            let (id, name) = (text("id")?, text("name")?);
+            Some(Mode { id, name, description: text("description").unwrap_or_default() })
+        };
+        let modes = data.get("modes").and_then(Value::as_array);
+        let mut modes: Vec<Mode> = modes.into_iter().flatten().filter_map(mode).collect();
+        if !modes.iter().any(|mode| mode.id == agent) {
+            modes.push(Mode { id: agent.to_owned(), name: agent.to_owned(), description: String::new() });
+        }
         let levels = data.get("thought_levels").and_then(Value::as_array);
         let levels = levels.into_iter().flatten().filter_map(Value::as_str);
         Some(Self {
-            agent: text("agent")?.to_owned(),
+            agent: agent.to_owned(),
+            modes: modes.into(),
             model: text("model").and_then(|model| {
                 let (provider_id, model_id) = model.split_once('/')?;
                 Some(ModelRef::new(provider_id, model_id))
@@ -140,8 +154,10 @@ mod tests {
 
     #[test]
     fn a_choice_survives_its_json_form() {
+        let mode = |id: &str| Mode { id: id.into(), name: id.to_uppercase(), description: "x".into() };
         let bare = Chosen {
             agent: "plan".into(),
+            modes: Arc::new([mode("plan"), mode("of_project")]),
             model: None,
             thought: None,
             thought_levels: Vec::new(),
@@ -158,5 +174,7 @@ mod tests {
             assert_eq!(Chosen::from_json(&chosen.to_json()), Some(chosen));
         }
         assert_eq!(Chosen::from_json(&json!({ "model": "a/b" })), None);
+        let untold = Chosen::from_json(&json!({ "agent": "plan" })).unwrap();
+        assert_eq!(untold.modes.iter().map(|mode| mode.id.as_str()).collect::<Vec<_>>(), ["plan"]);
     }
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::agents::{Agents, COMPACTION_AGENT};
 use crate::chunk::Chunk;
 use crate::estimate;
 use crate::ids::MessageId;
@@ -25,7 +24,7 @@ use crate::ports::store::{Blobs, ModelRef};
 use crate::ports::{BoxFuture, Model};
 
 use plan::CompactionPlan;
-use transcript::Transcript;
+use transcript::ConversationText;
 
 /// Summarises by a model of this host.
 #[derive(Clone, Debug)]
@@ -54,11 +53,17 @@ impl Compactor {
         cancel: CancellationToken,
     ) -> Result<Option<Compacted>, ModelError> {
         let Some(plan) = CompactionPlan::of(&request) else { return Ok(None) };
-        let transcript = Transcript::of(&request.conversation[..plan.tail]);
+        let transcript = ConversationText::of(&request.conversation[..plan.tail]);
         let small = self.small_model(&request.info, &transcript);
         let info = small.clone().map_or_else(|| request.info.clone(), Arc::new);
-        let mut summarising =
-            Summarising { compactor: self, request: &request, info, cancel, used: Usage::default() };
+        let mut summarising = Summarising {
+            compactor: self,
+            request: &request,
+            info,
+            cancel,
+            used: Usage::default(),
+            again: Again::Allowed,
+        };
         let asked = match small {
             Some(_) => summarising.note(&transcript).await,
             None => summarising.note_by_prefix_or_pieces(&plan, &transcript).await,
@@ -76,14 +81,15 @@ impl Compactor {
             }
         };
         let (used, model) = (summarising.used, summarising.info.clone());
-        let summary = transcript.with_changed_files(&note, plan.unanswered.as_deref());
+        let state = request.conversation.work().sections(&request.root);
+        let summary = transcript::handed_over(&note, &state, plan.unanswered.as_deref());
         let summary_tokens = Some(estimate::tokens(summary.len() as u64));
         let CompactionPlan { tail_start, tail_call, .. } = plan;
         Ok(Some(Compacted { summary, tail_start, tail_call, summary_tokens, used, model: Some(model) }))
     }
 
     /// The small model where it can read all of it at once.
-    fn small_model(&self, own: &Arc<ModelInfo>, transcript: &Transcript) -> Option<ModelInfo> {
+    fn small_model(&self, own: &Arc<ModelInfo>, transcript: &ConversationText) -> Option<ModelInfo> {
         let small = self.small_model.clone().or_else(|| self.model.small(&own.model))?;
         let small = self.model.describe(&small)?;
         let needed = estimate::tokens(transcript.text.len() as u64) + 2 * SUMMARY_TOKENS;
@@ -99,6 +105,14 @@ struct Summarising<'a> {
     info: Arc<ModelInfo>,
     cancel: CancellationToken,
     used: Usage,
+    again: Again,
+}
+
+/// Whether a model that wrote no headings may be asked once more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Allowed,
+    Asked,
 }
 
 impl Summarising<'_> {
@@ -107,12 +121,11 @@ impl Summarising<'_> {
     async fn note_by_prefix_or_pieces(
         &mut self,
         plan: &CompactionPlan,
-        transcript: &Transcript,
+        transcript: &ConversationText,
     ) -> Result<String, ModelError> {
         let prefix = self.prefix_request(plan);
         if self.fits(&prefix, plan) {
-            self.tell(CompactionProgress::Piece { number: 1, of: 1 }).await;
-            match self.answer(prefix).await {
+            match self.headed_answer(prefix, CompactionProgress::Piece { number: 1, of: 1 }).await {
                 Ok(note) => return Ok(note),
                 Err(error @ ModelError::Auth(_)) => return Err(error),
                 Err(error) => tracing::debug!(%error, "no note behind the conversation itself"),
@@ -123,7 +136,7 @@ impl Summarising<'_> {
 
     /// Piece by piece where the model can't read all of it at once; smaller pieces where it says that they are
     /// too long.
-    async fn note(&mut self, transcript: &Transcript) -> Result<String, ModelError> {
+    async fn note(&mut self, transcript: &ConversationText) -> Result<String, ModelError> {
         let mut bytes = self.piece_bytes();
         loop {
             match self.note_by_pieces(transcript, bytes).await {
@@ -133,19 +146,23 @@ impl Summarising<'_> {
         }
     }
 
-    async fn note_by_pieces(&mut self, transcript: &Transcript, bytes: usize) -> Result<String, ModelError> {
+    async fn note_by_pieces(
+        &mut self,
+        transcript: &ConversationText,
+        bytes: usize,
+    ) -> Result<String, ModelError> {
         let mut note = String::new();
         let pieces = transcript.pieces(bytes, SUMMARY_PIECES);
         let of = pieces.len();
         for (index, piece) in pieces.into_iter().enumerate() {
-            self.tell(CompactionProgress::Piece { number: index + 1, of }).await;
             let before = match note.is_empty() {
                 true => String::new(),
                 false => format!("<note_so_far>\n{note}\n</note_so_far>\n"),
             };
             let keep = self.what_to_keep();
             let asked = format!("{before}<conversation>\n{piece}\n</conversation>\n\n{keep}{WRITE_NOW}");
-            note = self.answer(self.piece_request(&asked)).await?;
+            let progress = CompactionProgress::Piece { number: index + 1, of };
+            note = self.headed_answer(self.piece_request(&asked), progress).await?;
         }
         Ok(note)
     }
@@ -186,6 +203,32 @@ impl Summarising<'_> {
         let counted = expected_tokens.map_or(0, |expected| expected.saturating_sub(tail) + FRAME_TOKENS);
         let needed = estimate::request_tokens(prefix).max(counted) + self.note_tokens();
         needed <= self.info.context && !self.info.has_guessed_context()
+    }
+
+    /// A note with headings, which whoever goes on looks for. A model that wrote none is asked once more; if
+    /// that does not help, what it wrote is kept under one of ours.
+    async fn headed_answer(
+        &mut self,
+        request: ModelRequest,
+        progress: CompactionProgress,
+    ) -> Result<String, ModelError> {
+        self.tell(progress.clone()).await;
+        let note = self.answer(request.clone()).await?;
+        // An agent of somebody's own may want a note of another form.
+        if has_heading(&note) || !has_heading(&self.request.instructions) {
+            return Ok(note);
+        }
+        let again = with_headings_asked(request, &note);
+        let fits = estimate::request_tokens(&again) + self.note_tokens() <= self.info.context;
+        if fits && std::mem::replace(&mut self.again, Again::Asked) == Again::Allowed {
+            self.tell(progress).await;
+            match self.answer(again).await {
+                Ok(note) if has_heading(&note) => return Ok(note),
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "no second note"),
+            }
+        }
+        Ok(format!("{OWN_HEADING}\n{note}"))
     }
 
     /// Tries again where that can help.
@@ -236,11 +279,12 @@ impl Summarising<'_> {
             session_id: self.request.session_id.clone(),
             thought: Some(ThoughtLevel::Off).filter(|off| self.info.thought_levels.contains(off)),
             info: self.info.clone(),
-            system: agent_prompt().into(),
+            system: self.request.instructions.clone(),
             passages: vec![Arc::new(user_passage(asked.to_owned()))].into(),
             runtime_context: Arc::new([]),
             tools: Arc::new([]),
             blobs: self.compactor.blobs.clone(),
+            parent_span: self.request.parent_span,
         }
     }
 
@@ -248,7 +292,7 @@ impl Summarising<'_> {
     fn prefix_request(&self, plan: &CompactionPlan) -> ModelRequest {
         let CompactionRequest { session_id, thought, system, tools, conversation, .. } = self.request;
         let mut passages = conversation[..plan.tail].to_vec();
-        let asked = format!("{ABOVE}\n\n{}\n\n{}{WRITE_NOW}", agent_prompt(), self.what_to_keep());
+        let asked = format!("{ABOVE}\n\n{}\n\n{}{WRITE_NOW}", self.request.instructions, self.what_to_keep());
         passages.push(Arc::new(user_passage(asked)));
         ModelRequest {
             session_id: session_id.clone(),
@@ -259,13 +303,23 @@ impl Summarising<'_> {
             runtime_context: Arc::new([]),
             tools: tools.clone(),
             blobs: self.compactor.blobs.clone(),
+            parent_span: self.request.parent_span,
         }
     }
 }
 
-fn agent_prompt() -> &'static str {
-    let agents = Agents::builtin();
-    agents.get(COMPACTION_AGENT).map_or("", |agent| agent.system_prompt)
+fn has_heading(note: &str) -> bool {
+    note.lines().any(|line| HEADINGS.contains(&line.trim_end()))
+}
+
+/// The same request, answered with that note, and what is missing in it.
+fn with_headings_asked(mut request: ModelRequest, note: &str) -> ModelRequest {
+    let text = Part::Text { text: note.to_owned(), state: None, provider_metadata: None };
+    let answer = Passage::new(MessageId::new(""), Role::Assistant, vec![text]);
+    let asked = format!("That note has none of the headings {}. {WRITE_NOW}", HEADINGS.join(", "));
+    let more = [Arc::new(answer), Arc::new(user_passage(asked))];
+    request.passages = request.passages.iter().cloned().chain(more).collect::<Vec<_>>().into();
+    request
 }
 
 fn user_passage(text: String) -> Passage {
@@ -276,6 +330,20 @@ fn user_passage(text: String) -> Passage {
 /// Before the agent's own prompt, where that follows the conversation.
 const ABOVE: &str = "Stop the work here: the conversation is about to be replaced by a note. The conversation that the \
                      following speaks of is the one above.";
+
+/// The headings of a note, as the agent's prompt has them.
+const HEADINGS: [&str; 7] = [
+    "## Goal",
+    "## State",
+    "## Files",
+    "## Decisions",
+    "## Facts from the user",
+    "## Open questions",
+    "## Next step",
+];
+
+/// For a note without any.
+const OWN_HEADING: &str = "## State";
 
 const WRITE_NOW: &str = "Write the note now.";
 

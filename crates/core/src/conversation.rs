@@ -7,11 +7,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::agents::DEFAULT_AGENT;
 use crate::compaction::{Boundary, CompactionMark, OutputStubs};
+use crate::environment;
 use crate::estimate::{self, Size};
 use crate::ids::{CallId, MessageId};
-use crate::part::{Part, Passage};
+use crate::part::{Part, Passage, ToolPart, ToolState};
 use crate::seen::{self, Sights};
+use crate::tool_names::PLAN_EXIT;
+use crate::work_state::WorkState;
 
 /// Passages in their order. A copy is cheap and shares them.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +28,10 @@ pub struct Conversation {
     call_ids: Arc<HashSet<CallId>>,
     /// What its calls say about files. Why shared: every turn begins with it.
     seen: Arc<Sights>,
+    /// The last mode that the model was told of in it.
+    told_mode: Option<Arc<str>>,
+    /// What its calls say of the work. Why shared: copies are cheap.
+    work: Arc<WorkState>,
     /// Providers counted the passages before this place with others that are no longer sent.
     counted_from: usize,
 }
@@ -46,7 +54,7 @@ impl Conversation {
     }
 
     /// The conversation with a mark before the passage at `place`, made in this message. Ids of calls and what
-    /// is known of files stay: both are of the whole session.
+    /// is known of files and the work stay: they are of the whole session.
     pub(crate) fn marked(&self, mark: &CompactionMark, place: usize, message_id: &MessageId) -> Self {
         match mark {
             CompactionMark::Summary(boundary) => self.compacted(boundary, place, message_id),
@@ -66,9 +74,11 @@ impl Conversation {
                 .iter()
                 .fold(Size::default(), |size, passage| size + estimate::passage_size(passage)),
             weight: passages.iter().map(|passage| weight(passage)).sum(),
+            told_mode: passages.iter().rev().find_map(|passage| told_mode(passage)),
             passages: Arc::new(passages),
             call_ids: self.call_ids.clone(),
             seen: self.seen.clone(),
+            work: self.work.clone(),
             counted_from: 1 + place - tail,
         }
     }
@@ -111,14 +121,27 @@ impl Conversation {
         &self.call_ids
     }
 
+    /// The mode that the model was last told of, here: not what an earlier, hidden message told.
+    pub fn told_mode(&self) -> Option<&str> {
+        self.told_mode.as_deref()
+    }
+
     /// What the model has seen of files.
     pub fn seen(&self) -> &Arc<Sights> {
         &self.seen
     }
 
+    /// What is known of the work under way, what was summarised included.
+    pub fn work(&self) -> &WorkState {
+        &self.work
+    }
+
     fn count(&mut self, passage: &Passage) {
         self.size = self.size + estimate::passage_size(passage);
         self.weight += weight(passage);
+        if let Some(mode) = told_mode(passage) {
+            self.told_mode = Some(mode);
+        }
         let mut calls = passage.parts.iter().filter_map(Part::tool).peekable();
         if calls.peek().is_some() {
             Arc::make_mut(&mut self.call_ids).extend(calls.map(|tool| tool.call_id.clone()));
@@ -127,6 +150,9 @@ impl Conversation {
         for sight in sights {
             let known = seen::Known::with(self.seen.get(&sight.path), &sight);
             Arc::make_mut(&mut self.seen).insert(sight.path, known);
+        }
+        if WorkState::is_told_by(passage) {
+            Arc::make_mut(&mut self.work).take(passage);
         }
     }
 }
@@ -147,6 +173,21 @@ impl From<Vec<Arc<Passage>>> for Conversation {
         }
         Self { passages: Arc::new(passages), ..conversation }
     }
+}
+
+/// The last mode that a passage tells: news of a user message, or a proposal of the model that was taken.
+fn told_mode(passage: &Passage) -> Option<Arc<str>> {
+    let taken = |tool: &ToolPart| tool.tool_name == PLAN_EXIT && tool.state == ToolState::OutputAvailable;
+    passage.parts.iter().rev().find_map(|part| match part {
+        Part::Tool(tool) => taken(tool).then(|| DEFAULT_AGENT.into()),
+        Part::Data { .. } => environment::told_mode(part).map(Arc::from),
+        Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::File { .. }
+        | Part::StepStart
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. } => None,
+    })
 }
 
 fn weight(passage: &Passage) -> usize {

@@ -11,8 +11,12 @@ use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
 use crate::watchdog::{Approval, Commands, Containment};
 
-/// The part of a user message that tells what has changed: `data-environment {text}`. For the model only.
+/// The part of a user message that tells what has changed: `data-environment {text, ended?, mode?}`, the mode
+/// where it is told. For the model only.
 pub const PART_NAME: &str = "environment";
+
+/// The names of commands in the background that ended with their process.
+const ENDED: &str = "ended";
 
 /// What is known when it is captured.
 #[derive(Clone, Copy, Debug)]
@@ -165,9 +169,34 @@ impl ToldEnvironment {
     }
 }
 
-/// What is told beside the user's words.
-pub fn news_part(text: &str) -> Part {
-    Part::Data { name: PART_NAME.into(), id: None, data: json!({ "text": text }) }
+/// What is told beside the user's words; `ended` are the commands in the background that it tells the end of,
+/// `mode` is the one that it tells.
+pub fn news_part(text: &str, ended: &[String], mode: Option<&str>) -> Part {
+    let mut data = json!({ "text": text });
+    if !ended.is_empty() {
+        data[ENDED] = json!(ended);
+    }
+    if let Some(mode) = mode {
+        data["mode"] = json!(mode);
+    }
+    Part::Data { name: PART_NAME.into(), id: None, data }
+}
+
+/// The mode that news tell of.
+pub(crate) fn told_mode(part: &Part) -> Option<&str> {
+    match part {
+        Part::Data { name, data, .. } if name == PART_NAME => data.get("mode")?.as_str(),
+        _ => None,
+    }
+}
+
+/// The commands in the background whose end a part tells.
+pub(crate) fn ended_background(part: &Part) -> impl Iterator<Item = &str> {
+    let listed = match part {
+        Part::Data { name, data, .. } if name == PART_NAME => data.get(ENDED).and_then(Value::as_array),
+        _ => None,
+    };
+    listed.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Whether a part of a user message is ours, not the user's.

@@ -103,8 +103,8 @@ fn new_row(ports: &Ports, from: SessionRow, new: NewSession) -> SessionRow {
     if let Some(mode) = from.metadata.mode() {
         metadata.set_mode(mode);
     }
-    if !new.additional.is_empty() {
-        metadata.set_additional_directories(&new.additional);
+    if !new.place.additional.is_empty() {
+        metadata.set_additional_directories(&new.place.additional);
     }
     SessionRow {
         id: ports.ids.session(),

@@ -1,13 +1,20 @@
 //! Front matter: the `---` block of `key: value` lines at the top of a Markdown file. Reads the part of YAML
-//! that such files use, line by line; what it does not understand of a key that nobody asks for does no harm.
-//! Pure.
+//! that such files use, line by line; what it does not understand of a key that nobody asks for does no harm:
+//! what holds other values is read by `nested` when somebody does. Pure.
+
+mod flow;
+mod nested;
 
 use thiserror::Error;
+
+pub use nested::{FrontNode, NodeValue};
 
 /// A file taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrontMatter<'a> {
     fields: Vec<FrontField>,
+    /// The lines of the block.
+    lines: Vec<&'a str>,
     /// The text behind the block; all of it where there is none.
     pub body: &'a str,
 }
@@ -18,6 +25,8 @@ pub struct FrontField {
     pub key: String,
     pub value: FrontValue,
     pub line: usize,
+    /// How many of the lines that follow belong to it.
+    below: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +35,7 @@ pub enum FrontValue {
     Text(String),
     /// `[a, b]`, or lines that begin with `- `.
     List(Vec<String>),
-    /// Keys below a key, as they are written.
+    /// Keys below a key or in `{…}`, as they are written; `FrontMatter::node` reads them.
     Nested(String),
 }
 
@@ -53,7 +62,7 @@ impl<'a> FrontMatter<'a> {
         let text = text.trim_start_matches('\u{feff}');
         let mut rest = text;
         if take_line(&mut rest).is_none_or(|line| line.trim_end() != FENCE) {
-            return Ok(Self { fields: Vec::new(), body: text });
+            return Ok(Self { body: text, ..Self::default() });
         }
         let mut lines = Vec::new();
         loop {
@@ -63,7 +72,7 @@ impl<'a> FrontMatter<'a> {
                 None => return Err(FrontMatterError::new(1, "the block has no end: a line `---`")),
             }
         }
-        Ok(Self { fields: fields(&lines)?, body: rest })
+        Ok(Self { fields: fields(&lines)?, lines, body: rest })
     }
 
     pub fn fields(&self) -> &[FrontField] {
@@ -72,6 +81,15 @@ impl<'a> FrontMatter<'a> {
 
     pub fn field(&self, key: &str) -> Option<&FrontField> {
         self.fields.iter().find(|field| field.key == key)
+    }
+
+    /// The value of a key with everything below it; `None` when it is missing.
+    pub fn node(&self, key: &str) -> Result<Option<FrontNode>, FrontMatterError> {
+        let Some(field) = self.field(key) else { return Ok(None) };
+        let first = field.line - FIRST_LINE;
+        let value = key_and_value(self.lines[first]).map_or("", |(_, value)| value);
+        let below = &self.lines[first + 1..=first + field.below];
+        nested::node(value, below, field.line).map(Some)
     }
 
     /// The text of a key; `None` when it is missing or empty, an error when it holds something else.
@@ -137,7 +155,7 @@ fn fields(lines: &[&str]) -> Result<Vec<FrontField>, FrontMatterError> {
         let below = lines[place..].iter().take_while(belongs).count();
         let value = value_of(value, &lines[place..place + below], line)?;
         place += below;
-        fields.push(FrontField { key: key.to_owned(), value, line });
+        fields.push(FrontField { key: key.to_owned(), value, line, below });
     }
     Ok(fields)
 }
@@ -169,6 +187,9 @@ fn value_of(value: &str, below: &[&str], line: usize) -> Result<FrontValue, Fron
     let written: Vec<&str> = below.iter().copied().filter(|line| !is_blank(line)).collect();
     if block.is_empty() {
         return nested(&written, below, line);
+    }
+    if block.starts_with('{') {
+        return Ok(FrontValue::Nested([&[block], below].concat().join("\n")));
     }
     if block.starts_with('[') {
         // A list may go on below.
@@ -259,9 +280,8 @@ fn block_text(style: char, below: &[&str]) -> String {
 fn scalar(text: &str, line: usize) -> Result<String, FrontMatterError> {
     let unfinished = || FrontMatterError::new(line, "a quote has no end");
     match text.chars().next() {
-        Some('"') => double_quoted(&text[1..]).ok_or_else(unfinished),
-        Some('\'') => single_quoted(&text[1..]).ok_or_else(unfinished),
-        Some('{') => Err(FrontMatterError::new(line, "`{…}` is not understood here; write keys in lines")),
+        Some('"') => double_quoted(&text[1..]).map(|(text, _)| text).ok_or_else(unfinished),
+        Some('\'') => single_quoted(&text[1..]).map(|(text, _)| text).ok_or_else(unfinished),
         Some(_) | None => Ok(without_comment(text).to_owned()),
     }
 }
@@ -274,15 +294,21 @@ fn without_comment(text: &str) -> &str {
     }
 }
 
-/// Up to the quote that ends it; what follows is left to comments.
-fn double_quoted(text: &str) -> Option<String> {
+/// Up to the quote that ends it, and how long that is; what follows is left to comments.
+fn double_quoted(text: &str) -> Option<(String, usize)> {
     let (mut found, mut characters) = (String::new(), text.chars());
     loop {
         match characters.next()? {
-            '"' => return Some(found),
+            '"' => return Some((found, text.len() - characters.as_str().len())),
             '\\' => match characters.next()? {
                 'n' => found.push('\n'),
                 't' => found.push('\t'),
+                'r' => found.push('\r'),
+                'u' => {
+                    let code = characters.as_str().get(..4)?;
+                    found.push(char::from_u32(u32::from_str_radix(code, 16).ok()?)?);
+                    characters = characters.as_str()[4..].chars();
+                }
                 other => found.push(other),
             },
             plain => found.push(plain),
@@ -290,16 +316,16 @@ fn double_quoted(text: &str) -> Option<String> {
     }
 }
 
-/// A quote in it is written twice.
-fn single_quoted(text: &str) -> Option<String> {
-    let (mut found, mut characters) = (String::new(), text.chars().peekable());
+/// The same; a quote in it is written twice.
+fn single_quoted(text: &str) -> Option<(String, usize)> {
+    let (mut found, mut characters) = (String::new(), text.chars());
     loop {
         match characters.next()? {
-            '\'' if characters.peek() == Some(&'\'') => {
+            '\'' if characters.as_str().starts_with('\'') => {
                 characters.next();
                 found.push('\'');
             }
-            '\'' => return Some(found),
+            '\'' => return Some((found, text.len() - characters.as_str().len())),
             plain => found.push(plain),
         }
     }

@@ -17,25 +17,31 @@ use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES};
 use crate::metadata::SessionMeta;
+use crate::ports::projects::{ConsentRequest, ProjectSettings};
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
 };
+use crate::session::authority::SessionAuthority;
 use crate::session::{self, SessionCommand};
 use crate::slash_commands::CommandsFeed;
+use crate::task::slots::TaskSlots;
 use crate::turn::TurnEnd;
 
 mod ending;
 mod handle;
 pub(crate) mod histories;
 mod participant;
+mod place;
 mod removal;
 mod settings;
 mod shown;
 mod stored;
+mod tasks;
 
 pub use handle::{SessionHandle, SessionReply};
 use histories::Histories;
 pub use participant::Participant;
+pub use place::{NewSession, SessionPlace};
 pub use removal::StoredSessions;
 pub use settings::{People, Ports, Settings};
 pub use stored::FoundSession;
@@ -72,13 +78,6 @@ fn no_model(problems: &[String]) -> String {
             .to_owned(),
         problems => format!("no model is available. {} Then try again", problems.join(" ")),
     }
-}
-
-#[derive(Clone, Debug)]
-pub struct NewSession {
-    /// Absolute and existing: the adapter's host checked it.
-    pub root: PathBuf,
-    pub additional: Vec<PathBuf>,
 }
 
 /// Where a reader of a session starts.
@@ -144,6 +143,9 @@ pub(crate) struct Shared {
     pub(crate) histories: Histories,
     /// Why a lock: connections open and close sessions at the same time. Held for look-ups only.
     open: Mutex<HashMap<SessionId, mpsc::UnboundedSender<SessionCommand>>>,
+    /// What open sessions allow their children. Why a lock: sessions come and go. Held for look-ups only.
+    authorities: Mutex<HashMap<SessionId, SessionAuthority>>,
+    pub(crate) task_slots: Arc<TaskSlots>,
     /// Set by `shutdown`, under the lock of `open`: a session opened after that would have two tasks.
     ending: AtomicBool,
 }
@@ -161,7 +163,7 @@ impl Shared {
     }
 
     fn gather_choices(ports: &Ports) -> Choices {
-        Choices::gather(&ports.agents, &*ports.model, ports.settings.model.as_ref())
+        Choices::gather(&*ports.model, ports.settings.model.as_ref())
     }
 
     /// Looks again for models that can be used. Every open session tells its clients when the choice has become
@@ -203,6 +205,8 @@ impl Hub {
                 events,
                 histories: Histories::new(HISTORIES_BYTES),
                 open: Mutex::default(),
+                authorities: Mutex::default(),
+                task_slots: Arc::default(),
                 ending: AtomicBool::new(false),
             }),
         }
@@ -227,17 +231,17 @@ impl Hub {
         let ports = &self.shared.ports;
         let now = ports.clock.now_ms();
         let of_project = match &ports.projects {
-            Some(projects) => projects.settings(&new.root).await.model,
-            None => None,
+            Some(projects) => projects.settings(&new.root).await,
+            None => ProjectSettings::default(),
         };
-        let model = of_project.unwrap_or(self.default_model().await?);
+        let model = of_project.model.unwrap_or(self.default_model().await?);
         let mut metadata = SessionMeta::default();
-        if !new.additional.is_empty() {
-            metadata.set_additional_directories(&new.additional);
+        if !new.place.additional.is_empty() {
+            metadata.set_additional_directories(&new.place.additional);
         }
         let row = SessionRow {
             id: ports.ids.session(),
-            agent: ports.settings.agent.clone(),
+            agent: of_project.agent.unwrap_or_else(|| ports.settings.agent.clone()),
             workspace_root: new.root,
             model: Some(model),
             parent_id: None,
@@ -256,7 +260,7 @@ impl Hub {
             changes: vec![Change::CreateSession(Box::new(row))],
         })
         .await?;
-        self.open_in(&id, &new.additional).await
+        self.open_in(&id, &new.place).await
     }
 
     /// Opens a stored session, or finds it open. Settles what a dead owner left behind.
@@ -264,9 +268,9 @@ impl Hub {
         self.open_with(id, SessionCommand::Recover).await
     }
 
-    /// The same for a session that has exactly these directories beside its root from then on.
-    pub async fn open_in(&self, id: &SessionId, additional: &[PathBuf]) -> Result<SessionHandle, HubError> {
-        self.open_with(id, |reply| SessionCommand::WorkIn { additional: additional.to_vec(), reply }).await
+    /// The same for a session that has exactly these directories beside its root, and servers, from then on.
+    pub async fn open_in(&self, id: &SessionId, place: &SessionPlace) -> Result<SessionHandle, HubError> {
+        self.open_with(id, |reply| SessionCommand::WorkIn { place: place.clone(), reply }).await
     }
 
     async fn open_with(
@@ -284,6 +288,13 @@ impl Hub {
             }
         }
         Err(HubError::Closed(id.clone()))
+    }
+
+    /// What the user of a session is to be asked about its project; at most once for the same content.
+    pub async fn consent_to_ask(&self, id: &SessionId) -> Option<ConsentRequest> {
+        let projects = self.shared.ports.projects.as_ref()?;
+        let root = self.root(id).await.ok()?;
+        projects.consent_to_ask(&root).await
     }
 
     /// Where a stored session works, whether it is open or not.
@@ -312,11 +323,6 @@ impl Hub {
             }
         };
         Ok(SessionHandle { id: id.clone(), commands })
-    }
-
-    /// The task of an open session; one that crashed does not count.
-    fn living(&self, id: &SessionId) -> Option<mpsc::UnboundedSender<SessionCommand>> {
-        self.shared.open_sessions().get(id).filter(|commands| !commands.is_closed()).cloned()
     }
 
     pub async fn list(&self, query: SessionQuery) -> Result<Vec<SessionRow>, HubError> {
@@ -357,9 +363,9 @@ impl Hub {
                 return Err(HubError::Busy(id.clone()));
             }
         }
-        let additional = new.additional.clone();
+        let place = new.place.clone();
         let copy = crate::fork::copy(&self.shared.ports, id, point, new).await?;
-        self.open_in(&copy, &additional).await
+        self.open_in(&copy, &place).await
     }
 
     /// The configured model, also while it can't be used: the session then says which one it takes instead.

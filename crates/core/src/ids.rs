@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::SESSION_ID_BYTES;
 use crate::ports::Clock;
+use crate::ports::telemetry::SpanId;
 
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident) => {
@@ -63,6 +65,49 @@ identifier!(
     /// One call of a tool, named by the model that made it.
     CallId
 );
+
+impl SessionId {
+    /// Whether it could be one of ours. What somebody else made up is looked for at most.
+    pub fn is_plain(&self) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        (1..=SESSION_ID_BYTES).contains(&self.0.len()) && self.0.bytes().all(is_plain)
+    }
+
+    /// What a directory of the session is called, and the only way from an id to a path: one name, whatever is
+    /// in it. What is no plain character is written as hex.
+    pub fn directory_name(&self) -> String {
+        let mut name = String::with_capacity(self.0.len());
+        for byte in self.0.bytes() {
+            match byte {
+                b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-' => name.push(char::from(byte)),
+                _ => name.push_str(&format!("%{byte:02x}")),
+            }
+        }
+        if name.is_empty() { "%".to_owned() } else { name }
+    }
+
+    /// The session whose directory has this name; `None` for a name that is nobody's.
+    pub fn of_directory(name: &str) -> Option<Self> {
+        let mut id = Vec::new();
+        let mut rest = name.as_bytes();
+        while let Some((first, behind)) = rest.split_first() {
+            rest = match first {
+                b'%' if name == "%" => behind,
+                b'%' => {
+                    let (digits, behind) = behind.split_at_checked(2)?;
+                    id.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+                    behind
+                }
+                plain => {
+                    id.push(*plain);
+                    behind
+                }
+            };
+        }
+        let id = Self::new(String::from_utf8(id).ok()?);
+        (id.directory_name() == name).then_some(id)
+    }
+}
 
 /// Makes ids: prefix, 14 hex digits of `milliseconds × 4096 + counter`, 12 random base-62 digits.
 ///
@@ -120,6 +165,12 @@ impl Ids {
         self.mint("apr_")
     }
 
+    /// An id for a span of telemetry.
+    pub fn span(&self) -> SpanId {
+        let random = self.state.lock().unwrap_or_else(PoisonError::into_inner).random.next();
+        SpanId(random.max(1).to_be_bytes())
+    }
+
     fn mint(&self, prefix: &str) -> String {
         let now = self.clock.now_ms().max(0) as u64 * 4096;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,5 +184,43 @@ impl Ids {
             }
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Component, Path};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever somebody calls a session: its directory lies below the one of all, and is its own.
+        #[test]
+        fn an_id_is_one_name(id in prop_oneof![any::<String>(), "[./~%a-c]{0,9}"]) {
+            let session = SessionId::new(id.as_str());
+            let name = session.directory_name();
+            let components: Vec<_> = Path::new(&name).components().collect();
+            prop_assert!(matches!(components.as_slice(), [Component::Normal(_)]), "{name}");
+            prop_assert!(!name.starts_with('.') && !name.contains('\0'));
+            prop_assert_eq!(SessionId::of_directory(&name), Some(session.clone()));
+            prop_assert!(!session.is_plain() || name == id);
+        }
+    }
+
+    #[test]
+    fn only_names_like_ours_are_plain() {
+        for id in ["ses_1a1ef61a83b000YT189n5Xskwy", "a", "x-1"] {
+            assert!(SessionId::new(id).is_plain(), "{id}");
+        }
+        let long = "s".repeat(SESSION_ID_BYTES + 1);
+        for id in ["", ".", "..", "/home/ada", "../../x", "a/b", "a b", "x\u{1b}[31m", "ses_\n", "é", &long]
+        {
+            assert!(!SessionId::new(id).is_plain(), "{id:?}");
+        }
+        for name in [".sandbox", "a.b", "%2", "%zz", "%61"] {
+            assert_eq!(SessionId::of_directory(name), None, "{name}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod archive;
 mod rename;
+mod taken;
 
 use std::collections::HashSet;
 
@@ -11,20 +12,11 @@ use thiserror::Error;
 pub use archive::{ArchiveError, SessionArchive};
 
 use crate::hub::commit;
-use crate::ids::{Ids, SessionId};
+use crate::ids::SessionId;
 use crate::ports::store::{Batch, Blobs, Change, Store, StoreError};
 
-/// Under which ids a session is stored.
-#[derive(Clone, Copy, Debug)]
-pub enum ImportedIds<'a> {
-    /// Those of the file; refused where they are taken.
-    Same,
-    /// New ones, so that it can stand beside the session it is a copy of.
-    New(&'a Ids),
-}
-
 /// What becomes of rules, granted directories and the level of approval: they are somebody's word, and a file
-/// is nobody.
+/// is nobody. Nobody can let a file move files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     LeaveOut,
@@ -57,24 +49,19 @@ pub struct Imported {
 /// moment, the session is there whole or not at all.
 pub async fn import(
     mut archive: SessionArchive,
-    ids: ImportedIds<'_>,
     authority: Authority,
     store: &dyn Store,
     blobs: &dyn Blobs,
 ) -> Result<Imported, ImportError> {
-    match ids {
-        ImportedIds::Same => {
-            let id = &archive.session.id;
-            if store.session(id).await.map_err(ImportError::Store)?.is_some() {
-                return Err(ImportError::SessionExists(id.clone()));
-            }
-        }
-        ImportedIds::New(ids) => rename::rename(&mut archive, ids).map_err(ImportError::Store)?,
+    let id = &archive.session.id;
+    if store.session(id).await.map_err(ImportError::Store)?.is_some() {
+        return Err(ImportError::SessionExists(id.clone()));
     }
     let left_out = match authority {
         Authority::Keep => 0,
-        Authority::LeaveOut => leave_out_authority(&mut archive),
+        Authority::LeaveOut => leave_out_rules(&mut archive),
     };
+    taken::take(&mut archive, authority).map_err(ImportError::Store)?;
     let session_id = archive.session.id.clone();
     let in_file: HashSet<&String> = archive.blobs.iter().map(|(digest, _)| digest).collect();
     let missing_blobs = archive.referred.iter().filter(|digest| !in_file.contains(digest)).count();
@@ -98,14 +85,13 @@ pub async fn import(
     }
 }
 
-/// How many things were left out.
-fn leave_out_authority(archive: &mut SessionArchive) -> usize {
+/// How many rules and grants are left out.
+fn leave_out_rules(archive: &mut SessionArchive) -> usize {
     let session = &mut archive.session;
     let rules = session.permissions.as_array().map_or(0, Vec::len);
     let grants =
         session.metadata.granted_directories().len() + session.metadata.additional_directories().len();
     let approval = usize::from(session.metadata.approval().is_some());
     session.permissions = serde_json::json!([]);
-    session.metadata = std::mem::take(&mut session.metadata).without_authority();
     rules + grants + approval
 }

@@ -215,6 +215,15 @@ fn imports_of_line(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether an import can be meant for nothing but a file. `@name`, `@scope/package` and addresses may be
+/// something else, and nobody is told that no file has such a name.
+pub fn is_plainly_path(import: &Path) -> bool {
+    const ENDINGS: [&str; 6] = ["md", "mdx", "mdc", "txt", "rst", "adoc"];
+    let ending = import.extension().and_then(|ending| ending.to_str());
+    let is_text = ending.is_some_and(|ending| ENDINGS.contains(&ending));
+    is_text || import.is_absolute() || ["./", "../"].iter().any(|start| import.starts_with(start))
+}
+
 /// What the user is told of instructions that were cut; `None` when nothing was.
 pub fn cut_notice(cut: &[PathBuf], kept: &ProjectInstructions) -> Option<String> {
     if cut.is_empty() {

@@ -67,6 +67,12 @@ pub const SKILL_NAME_CHARACTERS: usize = 64;
 /// What lists show of a description: a sentence or two.
 pub const SKILL_DESCRIPTION_CHARACTERS: usize = 200;
 
+/// How many files of agents people are told of that can't be used: what they read in one notice.
+pub const AGENTS_TOLD: usize = 8;
+
+/// How deep values of front matter may lie in each other: a schema with some levels of objects.
+pub const FRONT_MATTER_DEPTH: usize = 32;
+
 /// What a slash command may become for the model. A template that repeats what was typed could grow for ever.
 pub const TEMPLATE_EXPANSION_BYTES: usize = 1024 * 1024;
 
@@ -75,6 +81,21 @@ pub const KNOWLEDGE_TIME: Duration = Duration::from_secs(2);
 
 /// How long who opened a session waits to be told its commands: files are read for them.
 pub const COMMANDS_WAIT: Duration = Duration::from_millis(500);
+
+/// Tools of servers that are listed in every request; above it they are searched for. Each costs its schema in
+/// every request.
+pub const SEARCHED_TOOLS_SHOWN: usize = 20;
+
+/// Tools that one search gives.
+pub const SEARCHED_TOOLS_FOUND: usize = 10;
+
+/// How long the first prompt waits for servers that are on their way: most local ones are there by then, and a
+/// person does not wonder yet.
+pub const SERVERS_WAIT: Duration = Duration::from_secs(2);
+
+/// How long the end of a session waits for its servers: they are asked first and killed then, and a host has
+/// three seconds in all.
+pub const SERVERS_CLOSE: Duration = Duration::from_millis(500);
 
 /// Tokens of the note that takes the place of a conversation's beginning; less in a small window.
 pub const SUMMARY_TOKENS: u64 = 4_000;
@@ -126,6 +147,25 @@ pub const READ_ABORT: Duration = Duration::from_millis(200);
 
 /// What is kept of a provider's reason for not taking an attachment.
 pub const REJECTION_CHARACTERS: usize = 200;
+
+/// How long a hook may take when nothing is configured: formatters, linters and quick tests do.
+pub const HOOK_TIME: Duration = Duration::from_secs(60);
+
+/// The longest that can be configured: somebody waits for it.
+pub const HOOK_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// How long a turn that was cancelled waits for its hook to be killed; all of it has to be over in half a
+/// second.
+pub const HOOK_ABORT: Duration = Duration::from_millis(400);
+
+/// How often the hooks at its end may make one turn go on: one that is never content must not go on for ever.
+pub const HOOK_CONTINUATIONS: u32 = 5;
+
+/// What a hook may say to the model or to people at a time: a page of a linter's complaints.
+pub const HOOK_WORD_BYTES: usize = 8 * 1024;
+
+/// What a hook is told of one text of a call: larger ones are files, which it can read itself.
+pub const HOOK_INPUT_BYTES: usize = 1024 * 1024;
 
 /// Tries of one model call, the first included.
 pub const MODEL_TRIES: u32 = 5;
@@ -235,9 +275,49 @@ pub const SEARCHED_OUTPUT_BYTES: usize = 2 * 1024;
 /// One line of a file that is imported: an attachment of the largest message that a client can send, in base64.
 pub const IMPORT_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
+/// An id of a session: ours have 30 characters. It becomes the name of a directory, of which file systems take
+/// 255 bytes, and each may be written as three.
+pub const SESSION_ID_BYTES: usize = 64;
+
+/// An id of a message or a part of a file that is imported: as long as a client may make its own.
+pub const IMPORTED_ID_BYTES: usize = 4096;
+
 /// A whole file: it is in memory until the one commit that stores it.
 pub const IMPORT_BYTES: u64 = 512 * 1024 * 1024;
 
 /// An export that `/export` makes: it is in memory until it is written. A larger one is made by the command
 /// line, page by page.
 pub const EXPORTED_BYTES: usize = 64 * 1024 * 1024;
+
+/// How deep tasks may go: beyond a child of a child of a child of a child of a child nobody can follow what
+/// happens, and a model that delegates everything it is given would never end.
+pub const TASK_DEPTH: usize = 5;
+
+/// Children of one session that work at once; providers slow down or refuse beyond about that many streams.
+pub const TASKS_AT_ONCE: usize = 8;
+
+/// What a task gives back to the model: the report of a subagent that was told to be brief. The whole of it is
+/// in its own session.
+pub const TASK_RESULT_BYTES: usize = 32 * 1024;
+
+/// What a client is shown of the transcript of a nested child.
+pub const NESTED_TRANSCRIPT_BYTES: usize = 24 * 1024;
+
+/// Calls of a child that its parent's call shows while it runs: what a screen has room for.
+pub const TASK_CALLS_SHOWN: usize = 8;
+
+/// How often the view of a running child is renewed: as fast as people read, at a small price in the journal.
+pub const TASK_VIEW: Duration = Duration::from_millis(250);
+
+/// How often a child is told that its last message does not fit its schema.
+pub const SCHEMA_RETRIES: usize = 2;
+
+/// How many mistakes against a schema are told at once: a model that makes more mends these first.
+pub const SCHEMA_MISTAKES: usize = 10;
+
+/// How deep a JSON Schema may be: checked by recursion, and no answer of a model needs more.
+pub const SCHEMA_DEPTH: usize = 64;
+
+/// One text in a span: more than most tools give back, and far below what collectors take in one request. The
+/// whole conversation is sent again with every call of a model, so this is also what a call costs at most.
+pub const SPAN_CONTENT_BYTES: usize = 64 * 1024;

@@ -4,7 +4,11 @@
 //! A patch is of the same type as the row it changes: its keys replace those of the row, and a null removes
 //! one.
 
-use std::path::PathBuf;
+mod directories;
+mod from_file;
+mod object;
+mod tasks;
+mod tools;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,9 +17,13 @@ use crate::environment::ToldEnvironment;
 use crate::ids::CallId;
 use crate::instructions::ToldInstructions;
 use crate::ports::model::Usage;
+use crate::ports::store::ModelRef;
 use crate::rewind::{MovingFiles, RewindLayer};
 use crate::turn::TurnEnd;
 use crate::watchdog::Approval;
+use object::{read, stored_as_object};
+
+pub use tasks::{BackgroundTask, ChildOf};
 
 /// Our key in the metadata of parts and chunks, which clients and providers share with us.
 pub const OWN_KEY: &str = "attache";
@@ -23,6 +31,11 @@ pub const OWN_KEY: &str = "attache";
 /// What is ours in the metadata of a part or a chunk.
 pub fn own(metadata: &Value) -> Option<&Value> {
     metadata.get(OWN_KEY)
+}
+
+/// The same, to be changed.
+pub(crate) fn own_mut(metadata: &mut Value) -> Option<&mut Value> {
+    metadata.get_mut(OWN_KEY)
 }
 
 /// Metadata that hold only what is ours.
@@ -43,12 +56,12 @@ pub struct MessageMeta(Map<String, Value>);
 impl SessionMeta {
     const TITLE: &str = "title";
     const MODE: &str = "mode";
+    const FIRST_MODE: &str = "first_mode";
+    const MODE_MODELS: &str = "mode_models";
     const APPROVAL: &str = "approval";
     const ENVIRONMENT: &str = "environment";
     const INSTRUCTIONS: &str = "instructions";
     const SKILL_INDEX: &str = "skill_index";
-    const ADDITIONAL_DIRECTORIES: &str = "additional_directories";
-    const GRANTED_DIRECTORIES: &str = "granted_directories";
     const REWINDS: &str = "rewinds";
     const MOVING_FILES: &str = "moving_files";
 
@@ -100,6 +113,34 @@ impl SessionMeta {
         self.0.insert(Self::MODE.into(), json!(agent));
     }
 
+    /// The agent of the first prompt, if another than the session began with.
+    pub fn first_mode(&self) -> Option<&str> {
+        self.0.get(Self::FIRST_MODE)?.as_str()
+    }
+
+    pub fn set_first_mode(&mut self, agent: &str) {
+        self.0.insert(Self::FIRST_MODE.into(), json!(agent));
+    }
+
+    /// The model that the user chose in a mode whose agent has one of its own.
+    pub fn mode_model(&self, agent: &str) -> Option<ModelRef> {
+        let chosen = self.0.get(Self::MODE_MODELS)?.get(agent)?;
+        let text = |key: &str| chosen.get(key).and_then(Value::as_str).map(str::to_owned);
+        Some(ModelRef {
+            provider_id: text("provider_id")?,
+            model_id: text("model_id")?,
+            variant: text("variant"),
+        })
+    }
+
+    /// Beside those that `known` has of other modes.
+    pub fn set_mode_model(&mut self, known: &Self, agent: &str, model: &ModelRef) {
+        let mut all = known.0.get(Self::MODE_MODELS).cloned().unwrap_or_else(|| json!({}));
+        let ModelRef { provider_id, model_id, variant } = model;
+        all[agent] = json!({ "provider_id": provider_id, "model_id": model_id, "variant": variant });
+        self.0.insert(Self::MODE_MODELS.into(), all);
+    }
+
     pub fn approval(&self) -> Option<Approval> {
         Approval::parse(self.0.get(Self::APPROVAL)?.as_str()?)
     }
@@ -133,40 +174,6 @@ impl SessionMeta {
 
     pub fn set_skill_index(&mut self, section: &str) {
         self.0.insert(Self::SKILL_INDEX.into(), json!(section));
-    }
-
-    /// The roots beside the first.
-    pub fn additional_directories(&self) -> Vec<PathBuf> {
-        self.directories(Self::ADDITIONAL_DIRECTORIES)
-    }
-
-    /// None at all is a null.
-    pub fn set_additional_directories(&mut self, directories: &[PathBuf]) {
-        let listed = if directories.is_empty() { Value::Null } else { json!(directories) };
-        self.0.insert(Self::ADDITIONAL_DIRECTORIES.into(), listed);
-    }
-
-    /// Directories outside of the roots that an answer allowed for good.
-    pub fn granted_directories(&self) -> Vec<PathBuf> {
-        self.directories(Self::GRANTED_DIRECTORIES)
-    }
-
-    pub fn set_granted_directories(&mut self, directories: &[PathBuf]) {
-        self.0.insert(Self::GRANTED_DIRECTORIES.into(), json!(directories));
-    }
-
-    /// The same without what lets more pass than a new session would: of a session that came from a file.
-    #[must_use]
-    pub fn without_authority(mut self) -> Self {
-        for key in [Self::APPROVAL, Self::GRANTED_DIRECTORIES, Self::ADDITIONAL_DIRECTORIES] {
-            self.0.shift_remove(key);
-        }
-        self
-    }
-
-    fn directories(&self, key: &str) -> Vec<PathBuf> {
-        let listed = self.0.get(key).and_then(Value::as_array);
-        listed.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from).collect()
     }
 }
 
@@ -253,6 +260,11 @@ impl MessageMeta {
 
     pub fn set_agent(&mut self, agent: &str) {
         self.0.insert(Self::AGENT.into(), json!(agent));
+    }
+
+    /// A null as a patch: it is the session's own.
+    pub fn forget_agent(&mut self) {
+        self.0.insert(Self::AGENT.into(), Value::Null);
     }
 
     /// Which model answered, as people name it.
@@ -350,49 +362,6 @@ impl MessageMeta {
     fn is_set(&self, key: &str) -> bool {
         self.0.get(key).is_some_and(|value| !value.is_null())
     }
-}
-
-/// What is there in a shape that we know.
-fn read<T: serde::de::DeserializeOwned>(value: Option<&Value>) -> Option<T> {
-    T::deserialize(value?).ok()
-}
-
-/// What both kinds share.
-macro_rules! stored_as_object {
-    ($meta:ty) => {
-        impl $meta {
-            /// As it is stored.
-            pub fn as_map(&self) -> &Map<String, Value> {
-                &self.0
-            }
-
-            pub fn is_empty(&self) -> bool {
-                self.0.is_empty()
-            }
-
-            /// Takes over every key of another patch, nulls included.
-            pub fn set_all(&mut self, patch: &Self) {
-                self.0.extend(patch.0.clone());
-            }
-
-            /// Applies a patch.
-            pub fn merge(&mut self, patch: &Self) {
-                for (key, value) in &patch.0 {
-                    if value.is_null() {
-                        self.0.shift_remove(key);
-                    } else {
-                        self.0.insert(key.clone(), value.clone());
-                    }
-                }
-            }
-        }
-
-        impl From<Map<String, Value>> for $meta {
-            fn from(stored: Map<String, Value>) -> Self {
-                Self(stored)
-            }
-        }
-    };
 }
 
 stored_as_object!(SessionMeta);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
+use crate::hooks;
 use crate::ids::{CallId, MessageId};
 
 pub mod json;
@@ -261,6 +262,13 @@ pub struct Passage {
 impl Passage {
     pub fn new(message_id: MessageId, role: Role, parts: Vec<Part>) -> Self {
         Self { message_id, role, parts, written: PassageCache::default() }
+    }
+
+    /// A step of an answer, and behind it what a hook told the model so that it goes on.
+    pub fn of_step(message_id: &MessageId, parts: Vec<Part>) -> impl Iterator<Item = Self> {
+        let words: Vec<Part> = parts.iter().filter(|part| hooks::is_word(part)).cloned().collect();
+        let told = (!words.is_empty()).then(|| Self::new(message_id.clone(), Role::System, words));
+        std::iter::once(Self::new(message_id.clone(), Role::Assistant, parts)).chain(told)
     }
 }
 

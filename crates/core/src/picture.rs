@@ -21,6 +21,8 @@ pub struct Picture<'a> {
     pub digest: &'a str,
     /// Why a provider would not take it; from then on it is only described.
     pub rejected: Option<&'a str>,
+    /// What the tool said beside it.
+    pub text: Option<&'a str>,
     /// What the loop has to say to the model beside it.
     pub warning: Option<&'a str>,
 }
@@ -38,6 +40,7 @@ impl<'a> Picture<'a> {
             size: output.get("size")?.as_u64()?,
             digest: text("url")?.strip_prefix(BLOB_SCHEME)?,
             rejected: text("rejected"),
+            text: text("text"),
             warning: text("warning"),
         })
     }
@@ -49,19 +52,27 @@ impl<'a> Picture<'a> {
 
     /// What clients get as the call's result.
     pub fn about(self) -> Value {
-        json!({ "path": self.path, "mime": self.mime, "size": self.size })
+        let mut about = json!({ "path": self.path, "mime": self.mime, "size": self.size });
+        if let Some(text) = self.text {
+            about["text"] = text.into();
+        }
+        about
     }
 }
 
 /// The output of a call whose picture is kept under this content id.
-pub(crate) fn output(path: &Path, mime: &str, size: usize, digest: &str) -> Value {
-    json!({
+pub(crate) fn output(path: &Path, mime: &str, size: usize, digest: &str, text: &str) -> Value {
+    let mut output = json!({
         "type": "image",
         "path": path.to_string_lossy(),
         "mime": mime,
         "size": size,
         "url": format!("{BLOB_SCHEME}{digest}"),
-    })
+    });
+    if !text.is_empty() {
+        output["text"] = text.into();
+    }
+    output
 }
 
 /// The same output, marked as a picture that a provider would not take.
@@ -85,7 +96,9 @@ mod tests {
 
     #[test]
     fn an_output_is_read_as_it_was_written() {
-        let written = output(Path::new("/p/a b.png"), "image/png", 7, "00ff");
+        let written = output(Path::new("/p/a b.png"), "image/png", 7, "00ff", "");
+        let said = output(Path::new("/p"), "image/png", 7, "00ff", "two words");
+        assert_eq!(Picture::of(&said).and_then(|picture| picture.text), Some("two words"));
         let picture = Picture::of(&written).unwrap_or_else(|| panic!("{written}"));
         assert_eq!((picture.path, picture.name()), ("/p/a b.png", "a b.png"));
         assert_eq!((picture.mime, picture.size, picture.digest), ("image/png", 7, "00ff"));
@@ -110,7 +123,12 @@ mod tests {
 
     #[test]
     fn only_small_pictures_are_stored_with_the_call() {
-        let found = |size| FoundPicture { path: "/p/a.png".into(), mime: "image/png", bytes: vec![0; size] };
+        let found = |size| FoundPicture {
+            path: "/p/a.png".into(),
+            mime: "image/png",
+            bytes: vec![0; size],
+            text: String::new(),
+        };
         assert!(matches!(shown(&found(SHOWN_PICTURE_BYTES)), Shown::Image { .. }));
         assert!(
             matches!(shown(&found(SHOWN_PICTURE_BYTES + 1)), Shown::Link { size, .. } if size as usize == SHOWN_PICTURE_BYTES + 1)

@@ -12,6 +12,8 @@ pub mod backend;
 pub mod client;
 pub mod compaction;
 pub mod delegate;
+pub mod hooks;
+pub mod mcp;
 pub mod model;
 pub mod pictures;
 pub mod projects;
@@ -20,12 +22,15 @@ pub mod search;
 pub mod snapshots;
 pub mod store;
 pub mod surroundings;
+pub mod telemetry;
 pub mod tool;
 
 pub use backend::{Backend, BackendTurn};
 pub use client::{Answer, Ask, Client};
 pub use compaction::Compaction;
 pub use delegate::Delegate;
+pub use hooks::HookRunner;
+pub use mcp::{SessionServers, ToolServers};
 pub use model::{Model, ModelError, ModelRequest, StepEvent, Usage};
 pub use pictures::{FittedPicture, Pictures};
 pub use projects::Projects;
@@ -34,6 +39,7 @@ pub use search::{SearchQuery, SessionHit, SessionSearch};
 pub use snapshots::{FileMover, SnapshotSink};
 pub use store::{Batch, Blobs, Change, Leases, Store, StoreError};
 pub use surroundings::{FoundKnowledge, Surroundings, WorkspaceLook};
+pub use telemetry::Telemetry;
 pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 
 /// Wall-clock time. Waiting is tokio's; this is only for what is written down.

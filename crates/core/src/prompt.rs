@@ -25,6 +25,16 @@ pub struct Prompt {
     /// Text for the model requests of this turn only: (title, text). Never stored.
     pub runtime_context: Vec<(Option<String>, String)>,
     pub arrival: Arrival,
+    pub source: PromptSource,
+}
+
+/// Who wrote a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromptSource {
+    #[default]
+    Person,
+    /// A model, for a subagent, or the session itself: never a command.
+    Agent,
 }
 
 /// What a prompt does to a turn that runs when it arrives.

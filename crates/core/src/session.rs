@@ -16,49 +16,61 @@ use crate::ports::backend::TurnSetup;
 use crate::ports::store::{ModelRef, SessionRecord, SessionRow};
 use crate::scope::Guarded;
 use crate::session::activity::{Activity, Happened};
-use crate::session::approval::InForce;
+use crate::session::authority::SessionAuthority;
+use crate::session::child_questions::ChildQuestions;
+use crate::session::children::Children;
 pub(crate) use crate::session::command::SessionCommand;
 use crate::session::inbox::Inbox;
 use crate::session::knowledge::Knowing;
 use crate::session::lease::LeaseState;
+use crate::session::leave::Unattended;
+use crate::session::lineage::Lineage;
 use crate::session::participants::Participants;
 use crate::session::project::SessionProject;
 use crate::session::run::Running;
+use crate::session::servers::OwnServers;
 use crate::session::surroundings::Uncommitted;
 use crate::session::title::Titling;
 use crate::session::waiting::PromptQueue;
 use crate::skills::Skills;
 use crate::slash_commands::{KnownCommands, SlashCommands};
 use crate::snapshot::SnapshotShelf;
+use crate::spans::TurnTrace;
 use crate::toolbox::Toolbox;
 use crate::turn::usage::SessionCost;
-use crate::watchdog::Rules;
 
 mod activity;
 mod admit;
-pub(crate) mod approval;
+mod approval;
 mod ask;
 mod attach;
+pub(crate) mod authority;
+mod child_questions;
+mod children;
 mod choose;
 mod command;
 pub(crate) mod commands;
+pub(crate) mod consent;
 mod end;
 pub(crate) mod history;
+mod hooks;
 mod inbox;
 pub(crate) mod inspection;
 mod knowledge;
 mod lease;
 mod leave;
+mod lineage;
 mod participants;
 mod project;
 pub(crate) mod queue;
 mod recover;
 mod rewind;
 mod run;
+pub(crate) mod servers;
 mod setup;
 mod surroundings;
 mod take_in;
-mod title;
+pub(crate) mod title;
 pub(crate) mod turning_back;
 mod waiting;
 
@@ -72,19 +84,20 @@ pub(crate) struct Session {
     id: SessionId,
     row: SessionRow,
     cost: SessionCost,
-    rules: Rules,
-    in_force: InForce,
+    authority: SessionAuthority,
+    lineage: Lineage,
     /// The roots beside the first, as the latest new, load or resume in this process named them; those of the
     /// row until then.
     additional: Option<Vec<PathBuf>>,
-    /// Directories outside the roots, granted by "always" answers.
-    granted: Vec<PathBuf>,
     journal: Journal,
     lease: LeaseState,
     last_seq: i64,
     queue: PromptQueue,
     activity: Activity,
+    children: Children,
+    child_questions: ChildQuestions,
     toolbox: Toolbox,
+    servers: OwnServers,
     slash_commands: SlashCommands,
     /// Who is attached is told by this when they become others.
     commands_feed: watch::Sender<KnownCommands>,
@@ -99,6 +112,8 @@ pub(crate) struct Session {
     /// What the model is told of its environment and no turn has stored yet.
     unstored: SessionMeta,
     titling: Titling,
+    /// The model knows which commands in the background ended with an earlier process.
+    told_of_background: bool,
     /// The model that is missed, once everybody was told so.
     missed: Option<ModelRef>,
     /// Where contents of files are kept; `None` on a host without snapshots.
@@ -107,7 +122,10 @@ pub(crate) struct Session {
     stale_history: bool,
     /// Digest of the system prompt that is known to be stored.
     stored_prompt: Option<String>,
+    /// Of the turn under way, here or in a process that died; `None` on a host that measures nothing.
+    trace: Option<TurnTrace>,
     participants: Participants,
+    unattended: Unattended,
     status: SessionStatus,
     /// For the participants we hand out.
     commands: mpsc::WeakUnboundedSender<SessionCommand>,
@@ -137,10 +155,9 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
     let snapshots = ports.files.as_ref().map(|_| shelf());
     let mut session = Session {
         id,
-        rules: Rules::default(),
-        in_force: InForce::default(),
+        authority: SessionAuthority::default(),
+        lineage: Lineage::default(),
         additional: None,
-        granted: Vec::new(),
         row: record.row.clone(),
         cost: SessionCost::default(),
         journal,
@@ -148,7 +165,10 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         last_seq: 0,
         queue: PromptQueue::default(),
         activity: Activity::default(),
+        children: Children::default(),
+        child_questions: ChildQuestions::default(),
         toolbox: Toolbox::new(&ports.tools),
+        servers: OwnServers::default(),
         slash_commands: SlashCommands::built_in(),
         commands_feed: watch::Sender::new(KnownCommands::Looking),
         skills: Arc::default(),
@@ -159,17 +179,21 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         uncommitted: Uncommitted::default(),
         unstored: SessionMeta::default(),
         titling: Titling::default(),
+        told_of_background: false,
         missed: None,
         snapshots,
         stale_history: false,
         stored_prompt: None,
+        trace: None,
         participants: Participants::default(),
+        unattended: Unattended::default(),
         status: SessionStatus::idle(),
         commands: commands.downgrade(),
         inbox: Inbox::new(arriving),
         hub,
     };
     session.adopt(record);
+    session.publish_authority();
     tokio::spawn(session.live());
     commands
 }
@@ -187,10 +211,17 @@ impl Session {
                     }
                 }
                 happened = self.activity.next() => self.take_note(happened).await,
+                (call_id, number, answer) = self.child_questions.answered() => {
+                    self.child_question_answered(&call_id, number, answer).await;
+                }
                 made = self.titling.made() => self.take_title(made).await,
                 found = self.knowing.found() => self.take_knowledge(found),
                 () = lease::changed(&self.hub, following) => self.follow().await,
                 () = lease::pause(mending) => self.mend().await,
+            }
+            if self.is_done_with() {
+                self.close().await;
+                break;
             }
         }
         // Whoever still waits learns that the session is closed: their channel ends.
@@ -206,13 +237,14 @@ impl Session {
     async fn obey(&mut self, command: SessionCommand) -> Then {
         match command {
             SessionCommand::Recover(reply) => {
-                self.learn_project().await;
+                self.learn_surroundings().await;
                 let recovered = self.recover().await;
                 answer(reply, recovered);
             }
-            SessionCommand::WorkIn { additional, reply } => {
-                self.learn_project().await;
-                let works = self.work_in(additional).await;
+            SessionCommand::WorkIn { place, reply } => {
+                self.learn_surroundings().await;
+                let works = self.work_in(place.additional).await;
+                self.want_servers(place.servers);
                 answer(reply, works);
             }
             SessionCommand::Prompt { client, prompt, accept, answer } => {
@@ -271,9 +303,29 @@ impl Session {
                 let unrewound = self.unrewind(client).await;
                 answer(reply, unrewound);
             }
+            SessionCommand::Consent { request, consent, reply } => {
+                let decided = self.decide(request, consent).await;
+                answer(reply, decided);
+                self.tell_choices().await;
+            }
             SessionCommand::Notice { severity, title, description } => {
                 self.notice(severity, title, description).await
             }
+            SessionCommand::TaskTerms(reply) => {
+                let terms = self.task_terms();
+                answer(reply, terms);
+            }
+            SessionCommand::BackgroundStarted { task, cancel, reply } => {
+                let started = self.background_started(task, cancel).await;
+                answer(reply, started);
+            }
+            SessionCommand::BackgroundEnded { session, text, when_done } => {
+                self.background_ended(&session, text, when_done).await;
+            }
+            SessionCommand::AskForChild(question) => self.ask_for_child(*question).await,
+            SessionCommand::WithdrawForChild(call_id) => self.withdraw_for_child(&call_id).await,
+            SessionCommand::StoreAuthority => self.store_authority_of_child().await,
+            SessionCommand::CloseUnattended => self.unattended = Unattended::Closes,
             SessionCommand::Close(reply) => {
                 self.close().await;
                 answer(reply, Ok(()));
@@ -288,11 +340,19 @@ impl Session {
         Then::GoOn
     }
 
+    /// What was configured for it, and for whom it works.
+    async fn learn_surroundings(&mut self) {
+        self.learn_project().await;
+        self.learn_lineage().await;
+    }
+
     /// Takes what the store says as the state of this session.
     pub(crate) fn adopt(&mut self, record: SessionRecord) {
-        self.rules = Rules::from_json(&record.row.permissions);
-        self.granted = record.row.metadata.granted_directories();
+        if record.row.metadata.child_of().is_none() {
+            self.authority.adopt(&record.row);
+        }
         self.cost.set(record.row.totals.cost_usd);
+        self.toolbox.set_active(record.row.metadata.active_tools());
         self.row = record.row;
         self.unstored = SessionMeta::default();
         self.enforce_approval();

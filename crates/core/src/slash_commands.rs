@@ -19,7 +19,7 @@ use crate::limits::COMMANDS_WAIT;
 use crate::part::Part;
 use crate::ports::{BoxFuture, FoundKnowledge};
 use crate::prompt::Prompt;
-use crate::session::{Session, commands, inspection, turning_back};
+use crate::session::{Session, commands, consent, inspection, servers, turning_back};
 use crate::skills::Skill;
 
 /// The name of the part.
@@ -119,6 +119,9 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
         SlashCommand::new("mode", Some("mode"), "Show or choose the mode", |session, arguments| {
             Box::pin(commands::mode(session, arguments))
         }),
+        SlashCommand::new("agents", None, "List the agents", |session, arguments| {
+            Box::pin(commands::agents(session, arguments))
+        }),
         SlashCommand::new(
             "model",
             Some("provider/model"),
@@ -164,6 +167,15 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
         SlashCommand::new("skills", None, "List the skills", |session, arguments| {
             Box::pin(commands::skills(session, arguments))
         }),
+        SlashCommand::new("mcp", None, "Show the MCP servers and their tools", |session, arguments| {
+            Box::pin(servers::mcp(session, arguments))
+        }),
+        SlashCommand::new(
+            "trust",
+            Some("yes or no"),
+            "Show what the project configures, agree to it or decline",
+            |session, arguments| Box::pin(consent::trust(session, arguments)),
+        ),
         SlashCommand::compact(),
     ];
     let init = CommandTemplate::parse("init", include_str!("slash_commands/init.md"));
@@ -358,6 +370,17 @@ mod tests {
         assert!(matches!(commands.find("help").unwrap().action, CommandAction::Run(_)));
         let as_typed = vec![text("/fix it")];
         assert_eq!(commands.resolve(as_typed.clone()), as_typed, "its text comes from elsewhere");
+    }
+
+    #[test]
+    fn the_docs_list_every_built_in_command_and_no_other() {
+        let docs = include_str!("../../../docs/acp.md");
+        let listed = docs.lines().filter_map(|line| line.strip_prefix("| `/")?.split([' ', '`']).next());
+        let (mut listed, mut known): (Vec<&str>, Vec<&str>) =
+            (listed.collect(), BUILT_IN.iter().map(|command| &*command.name).collect());
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(listed, known);
     }
 
     #[test]

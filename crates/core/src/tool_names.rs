@@ -18,5 +18,8 @@ pub const BUILTIN_TOOLS: [&str; 17] = [
     "skill",
     "tool_search",
     "view_image",
-    "plan_exit",
+    PLAN_EXIT,
 ];
+
+/// Proposes to leave plan mode.
+pub const PLAN_EXIT: &str = "plan_exit";

@@ -3,6 +3,7 @@
 
 mod foreign;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -11,13 +12,21 @@ use crate::agents::Agent;
 use crate::hub::People;
 use crate::ids::SessionId;
 use crate::ports::model::ModelInfo;
-use crate::ports::tool::{Tool, ToolSource, ToolSources, ToolSpec};
+use crate::ports::tool::{Tool, ToolKind, ToolSource, ToolSources, ToolSpec};
+use crate::tool_names::BUILTIN_TOOLS;
+use crate::tool_search::{SearchableTools, TOOL_SEARCH, ToolSearch};
 
 /// What a session has, and grows by between turns.
 #[derive(Clone, Debug)]
 pub(crate) struct Toolbox {
     sources: Vec<Arc<dyn ToolSource>>,
+    /// The session's own, behind those of the host.
+    of_session: Option<Arc<dyn ToolSource>>,
     tools: Arc<[Arc<dyn Tool>]>,
+    /// Which source each of them came from, by its place.
+    from: Vec<usize>,
+    /// Those that are not listed where they are many.
+    searchable: SearchableTools,
 }
 
 /// What a session has for tools that could not work without.
@@ -31,7 +40,7 @@ pub(crate) struct Offering {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looked {
     Same,
-    Grown,
+    Changed,
 }
 
 /// How the answer to a call of an unknown tool begins.
@@ -40,36 +49,112 @@ pub(crate) const NO_SUCH_TOOL: &str = "there is no tool";
 impl Toolbox {
     /// Holds nothing until it first looks: a session that is only opened needs no schema.
     pub(crate) fn new(sources: &ToolSources) -> Self {
-        Self { sources: sources.iter().cloned().collect(), tools: Arc::new([]) }
+        let (of_session, tools, from) = (None, Arc::from([]), Vec::new());
+        let searchable = SearchableTools::default();
+        let search: Vec<Arc<dyn Tool>> = vec![Arc::new(ToolSearch(searchable.clone()))];
+        let sources = sources.iter().chain(ToolSources::from(search).iter()).cloned().collect();
+        Self { sources, of_session, tools, from, searchable }
+    }
+
+    /// The tools that are listed though they have to be searched for, as an earlier process knew them.
+    pub(crate) fn set_active(&self, names: Vec<Arc<str>>) {
+        self.searchable.activate(names);
+    }
+
+    /// In the order in which they were found.
+    pub(crate) fn active(&self) -> Vec<Arc<str>> {
+        self.searchable.active()
+    }
+
+    /// Has these of its own from the next look on; what it had from others before keeps its place.
+    pub(crate) fn set_own(&mut self, source: Arc<dyn ToolSource>) {
+        self.of_session = Some(source);
     }
 
     /// Appends what the sources have gained. What is there keeps its place, so that a provider's cache of
     /// earlier requests stays valid; a tool that its source has lost stays, too, and says so when it is called.
-    /// Of two with one name the first stays.
+    /// One that its source has made anew takes the place of the old. Of two with one name from different
+    /// sources the first stays.
     pub(crate) fn look(&mut self) -> Looked {
-        let mut tools = self.tools.to_vec();
-        for tool in self.sources.iter().flat_map(|source| source.tools().to_vec()) {
-            if !tools.iter().any(|known| known.spec().id == tool.spec().id) {
-                tools.push(tool);
+        let (mut tools, mut looked) = (self.tools.to_vec(), Looked::Same);
+        let mut places: HashMap<Arc<str>, usize> =
+            tools.iter().enumerate().map(|(at, tool)| (tool.spec().id.clone(), at)).collect();
+        for (number, source) in self.sources.iter().chain(&self.of_session).enumerate() {
+            for tool in source.tools().iter() {
+                match places.get(&tool.spec().id) {
+                    Some(at) if self.from[*at] != number || Arc::ptr_eq(&tools[*at], tool) => continue,
+                    Some(at) => tools[*at] = tool.clone(),
+                    None => {
+                        places.insert(tool.spec().id.clone(), tools.len());
+                        self.from.push(number);
+                        tools.push(tool.clone());
+                    }
+                }
+                looked = Looked::Changed;
             }
         }
-        if tools.len() == self.tools.len() {
-            return Looked::Same;
+        if looked == Looked::Changed {
+            self.tools = tools.into();
+            let searchable = self.tools.iter().filter(|tool| tool.is_searchable());
+            self.searchable.set(searchable.map(|tool| tool.spec().clone()).collect());
         }
-        self.tools = tools.into();
-        Looked::Grown
+        looked
     }
 
-    /// What this agent with this model may call, in order.
-    pub(crate) fn offer(&self, agent: &Agent, model: &ModelInfo, session: Offering) -> OfferedTools {
+    /// Adds a tool that no source has, unless it is there.
+    pub(crate) fn add(&mut self, tool: Arc<dyn Tool>) -> Looked {
+        if self.tools.iter().any(|known| known.spec().id == tool.spec().id) {
+            return Looked::Same;
+        }
+        self.tools = self.tools.iter().cloned().chain([tool]).collect();
+        self.from.push(usize::MAX);
+        Looked::Changed
+    }
+
+    /// What this agent with this model may call, in order; nothing that one of those above it may not. Tools
+    /// that are searched for come last, in the order in which they became known to the model: what it was told
+    /// of stays where it was.
+    pub(crate) fn offer(
+        &self,
+        agent: &Agent,
+        above: &[Agent],
+        model: &ModelInfo,
+        session: Offering,
+    ) -> OfferedTools {
         let can_work = |tool: &&Arc<dyn Tool>| {
             let has_person = !tool.needs_person() || session.people == People::Present;
             let has_skills = !tool.needs_skills() || session.has_skills;
             has_person && has_skills && (model.images || !tool.needs_images())
         };
-        let specs = self.tools.iter().filter(can_work).map(|tool| tool.spec());
-        let specs = specs.filter(|spec| agent.is_offered(spec)).cloned().collect();
-        OfferedTools { tools: self.tools.clone(), specs }
+        let is_offered = |spec: &&ToolSpec| {
+            // Only the session that a person opened has a mode to switch.
+            let has_mode = above.is_empty() || spec.kind != ToolKind::SwitchMode;
+            has_mode && above.iter().chain([agent]).all(|agent| agent.is_offered(spec))
+        };
+        let is_searched = self.searchable.is_needed();
+        let is_search = |tool: &Arc<dyn Tool>| *tool.spec().id == *TOOL_SEARCH;
+        let (appended, listed): (Vec<_>, Vec<_>) =
+            self.tools.iter().filter(can_work).partition(|tool| tool.is_searchable() || is_search(tool));
+        let specs = listed.into_iter().map(|tool| tool.spec());
+        let specs = specs.filter(is_offered).cloned().collect();
+        let appended = appended.into_iter().filter(|tool| is_searched || !is_search(tool));
+        let appended: Vec<&ToolSpec> = appended.map(|tool| tool.spec()).filter(is_offered).collect();
+        // All where they are few, else the search; each behind what the model was told of before.
+        let told = appended.iter().filter(|spec| !is_searched || *spec.id == *TOOL_SEARCH);
+        self.searchable.activate(told.map(|spec| spec.id.clone()));
+        let found: HashMap<Arc<str>, ToolSpec> =
+            appended.into_iter().map(|spec| (spec.id.clone(), spec.clone())).collect();
+        OfferedTools {
+            tools: self.tools.clone(),
+            listed: specs,
+            found: found.into(),
+            searchable: self.searchable.clone(),
+        }
+    }
+
+    /// What the tool of this name in rules is now; `None` for one that stays what it is, and for none.
+    pub(crate) fn identity(&self, permission: &str) -> Option<u64> {
+        self.tools.iter().find(|tool| tool.permission() == permission)?.identity()
     }
 
     pub(crate) async fn session_ended(&self, session: &SessionId) {
@@ -81,10 +166,23 @@ impl Toolbox {
 #[derive(Clone, Debug)]
 pub(crate) struct OfferedTools {
     tools: Arc<[Arc<dyn Tool>]>,
-    pub(crate) specs: Arc<[ToolSpec]>,
+    listed: Arc<[ToolSpec]>,
+    /// Those that are listed once they are active.
+    found: Arc<HashMap<Arc<str>, ToolSpec>>,
+    searchable: SearchableTools,
 }
 
 impl OfferedTools {
+    /// What the model is told of now; a search within the turn adds to it.
+    pub(crate) fn specs(&self) -> Arc<[ToolSpec]> {
+        if self.found.is_empty() {
+            return self.listed.clone();
+        }
+        let active = self.searchable.active();
+        let active = active.iter().filter_map(|name| self.found.get(name));
+        self.listed.iter().chain(active).cloned().collect()
+    }
+
     /// The tool of that name; else the only one whose name differs by case or separators at most, or by what
     /// some models write before every name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
@@ -103,9 +201,10 @@ impl OfferedTools {
     /// For the model: that there is no tool of that name, which one does what it asked for, and which there
     /// are.
     pub(crate) fn unknown(&self, name: &str) -> String {
-        let is_there = |tool: &str| self.specs.iter().any(|spec| *spec.id == *tool);
+        let specs = self.specs();
+        let is_there = |tool: &str| specs.iter().any(|spec| *spec.id == *tool);
         let inner = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
-        let own = self.specs.iter().find(|spec| plain(&spec.id) == plain(inner));
+        let own = specs.iter().find(|spec| plain(&spec.id) == plain(inner));
         let meant = own.map(|spec| (&*spec.id, "")).or_else(|| foreign::meant(name));
         let hint = match meant.filter(|(tool, _)| is_there(tool)) {
             Some((tool, how)) => format!(": use `{tool}`{how}"),
@@ -114,9 +213,15 @@ impl OfferedTools {
             }
             None => String::new(),
         };
-        let known: Vec<&str> = self.specs.iter().map(|spec| &*spec.id).collect();
+        let known: Vec<&str> = specs.iter().map(|spec| &*spec.id).collect();
         format!("{NO_SUCH_TOOL} `{name}`{hint}; available: {}", known.join(", "))
     }
+}
+
+/// Our own tool that goes by this name, or does what another agent's tool of this name does.
+pub(crate) fn own_name(name: &str) -> Option<&'static str> {
+    let own = BUILTIN_TOOLS.into_iter().find(|own| plain(own) == plain(name));
+    own.or_else(|| foreign::meant(name).map(|(own, _)| own))
 }
 
 /// A name without what models write differently: case, `_`, `-`.

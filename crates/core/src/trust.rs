@@ -1,8 +1,9 @@
 //! Consent: what a user allowed a project to change beyond text for the model. Keyed by the project's real
 //! path and by what the files hold, so that a change asks again. Pure; whoever reads files finds the content.
 //!
-//! What needs consent: `.attache/config.toml`, and agents in `.attache/agents` and `.claude/agents`. Whoever
-//! is about to follow such a file asks `Consents::is_trusted` with the content that it has read.
+//! What needs consent: `.attache/config.toml`, the scripts in `.attache/hooks`, and agents in `.attache/agents`
+//! and `.claude/agents`. Whoever is about to follow such a file asks `Consents::is_trusted` with the content
+//! that it has read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ pub enum Trust {
     NotNeeded,
     Given,
     NeverGiven,
+    /// The user was asked about exactly this, and would not.
+    Declined,
     /// It was given to something else.
     Outdated(Vec<TrustChange>),
 }
@@ -56,17 +59,23 @@ pub enum TrustChangeKind {
 
 /// What a user consented to, by the real paths of projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Consents(BTreeMap<PathBuf, TrustContent>);
+pub struct Consents {
+    given: BTreeMap<PathBuf, TrustContent>,
+    /// What was declined last.
+    declined: BTreeMap<PathBuf, TrustContent>,
+}
 
 impl Consents {
     pub fn judge(&self, project: &Path, content: &TrustContent) -> Trust {
-        let Some(known) = self.0.get(project) else {
-            return if content.is_empty() { Trust::NotNeeded } else { Trust::NeverGiven };
-        };
         if content.is_empty() {
             return Trust::NotNeeded;
         }
-        if known == content { Trust::Given } else { Trust::Outdated(changes(known, content)) }
+        match self.given.get(project) {
+            Some(known) if known == content => Trust::Given,
+            Some(_) | None if self.declined.get(project) == Some(content) => Trust::Declined,
+            Some(known) => Trust::Outdated(changes(known, content)),
+            None => Trust::NeverGiven,
+        }
     }
 
     /// Whether all of this content was consented to, and nothing else.
@@ -75,28 +84,33 @@ impl Consents {
     }
 
     pub fn give(&mut self, project: &Path, content: TrustContent) {
-        self.0.insert(project.to_owned(), content);
+        self.declined.remove(project);
+        self.given.insert(project.to_owned(), content);
+    }
+
+    /// What was given before stays: it was for something else.
+    pub fn decline(&mut self, project: &Path, content: TrustContent) {
+        self.declined.insert(project.to_owned(), content);
     }
 
     /// Whether there was anything to take back.
     pub fn revoke(&mut self, project: &Path) -> bool {
-        self.0.remove(project).is_some()
+        self.given.remove(project).is_some()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&Path, &TrustContent)> {
-        self.0.iter().map(|(project, content)| (project.as_path(), content))
+        self.given.iter().map(|(project, content)| (project.as_path(), content))
     }
 
     pub fn to_json(&self) -> Value {
         let files = |content: &TrustContent| -> Value {
             content.0.iter().map(|(path, digest)| json!([path, digest])).collect()
         };
-        let projects: Vec<Value> = self
-            .0
-            .iter()
-            .map(|(project, content)| json!({ "project": project, "files": files(content) }))
-            .collect();
-        json!({ "version": 1, "projects": projects })
+        let listed = |projects: &BTreeMap<PathBuf, TrustContent>| -> Value {
+            let entry = |(project, content)| json!({ "project": project, "files": files(content) });
+            projects.iter().map(entry).collect()
+        };
+        json!({ "version": 1, "projects": listed(&self.given), "declined": listed(&self.declined) })
     }
 
     /// `None` for what is no list of consents.
@@ -106,7 +120,11 @@ impl Consents {
             let files = entry.get("files")?.as_array()?.iter().map(file).collect::<Option<TrustContent>>()?;
             Some((entry.get("project")?.as_str()?.into(), files))
         };
-        value.get("projects")?.as_array()?.iter().map(project).collect::<Option<_>>().map(Self)
+        let listed =
+            |entries: &Value| entries.as_array()?.iter().map(project).collect::<Option<BTreeMap<_, _>>>();
+        // A file of an earlier version has none that were declined.
+        let declined = value.get("declined").map_or_else(|| Some(BTreeMap::new()), listed)?;
+        Some(Self { given: listed(value.get("projects")?)?, declined })
     }
 }
 
@@ -157,6 +175,13 @@ mod tests {
         ];
         assert_eq!(consents.judge(project, &now), Trust::Outdated(expected));
         assert!(!consents.is_trusted(project, &content(&[("a", "1")])), "less is another content, too");
+        consents.decline(project, now.clone());
+        assert_eq!(consents.judge(project, &now), Trust::Declined);
+        assert!(consents.is_trusted(project, &given), "what was trusted still is");
+        consents.give(project, now.clone());
+        assert!(consents.is_trusted(project, &now));
+        consents.give(project, given.clone());
+        assert!(matches!(consents.judge(project, &now), Trust::Outdated(_)), "and may be asked about again");
         assert!(consents.revoke(project) && !consents.revoke(project));
         assert_eq!(consents.judge(project, &given), Trust::NeverGiven);
     }
@@ -165,6 +190,7 @@ mod tests {
     fn consents_survive_being_stored_and_nonsense_is_none() {
         let mut consents = Consents::default();
         consents.give(Path::new("/w"), content(&[("a", "1")]));
+        consents.decline(Path::new("/v"), content(&[("b", "2")]));
         assert_eq!(Consents::from_json(&consents.to_json()), Some(consents));
         for wrong in [json!(null), json!({}), json!({ "projects": [{ "project": 1 }] }), json!([])] {
             assert_eq!(Consents::from_json(&wrong), None);

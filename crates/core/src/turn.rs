@@ -1,7 +1,6 @@
 //! THE loop: one function for every agent. Call the model, record what it says, settle its calls, repeat.
 //! It neither admits prompts nor waits for people: a call that needs an answer suspends the turn.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -12,20 +11,21 @@ use crate::hub;
 use crate::ids::MessageId;
 use crate::journal::{Author, Journal};
 use crate::notice;
-use crate::part::{Passage, Role};
+use crate::part::Passage;
 use crate::ports::Delegate;
 use crate::ports::backend::{LeftOut, RetryState, Steering, TurnResult, TurnSetup, TurnStart};
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::store::StoreError;
 use crate::seen::SeenFiles;
-use crate::session::approval::InForce;
 use crate::snapshot::SnapshotShelf;
+use crate::spans::TurnTrace;
 use crate::turn::call::Call;
 use crate::turn::calls::Settled;
+use crate::turn::hooks::{AtTheEnd, TurnHooks};
 use crate::turn::making_room::RoomTried;
+use crate::turn::permissions::TurnPermissions;
 use crate::turn::repeats::Repeats;
 use crate::turn::usage::{SessionCost, TurnUsage};
-use crate::watchdog::Rulebook;
 
 mod answer;
 mod attachments;
@@ -36,15 +36,18 @@ pub(crate) mod close;
 mod context_window;
 mod end;
 mod gate;
+mod hooks;
 mod incoming;
 pub(crate) mod left_out;
 mod making_room;
 mod native;
+pub(crate) mod permissions;
 mod progress;
 pub(crate) mod repeats;
 mod results;
 mod retry;
 mod snapshots;
+mod spans;
 mod step;
 mod unreadable;
 pub(crate) mod usage;
@@ -61,17 +64,16 @@ pub(crate) struct Turn {
     pub(crate) author: Author,
     pub(crate) user_message_id: MessageId,
     pub(crate) setup: Arc<TurnSetup>,
-    /// Of all scopes.
-    pub(crate) rules: Arc<Rulebook>,
-    pub(crate) approval: InForce,
-    /// Directories outside the roots that the user granted for the session.
-    pub(crate) granted: Arc<[PathBuf]>,
+    pub(crate) permissions: TurnPermissions,
+    pub(crate) hooks: TurnHooks,
     pub(crate) passages: Conversation,
     pub(crate) runtime_context: Arc<[(Option<String>, String)]>,
     /// What the client does itself; `None` when nobody who could is there.
     pub(crate) client: Option<Arc<dyn Delegate>>,
     /// What the model has seen of files, also in this very step.
     pub(crate) seen: Arc<SeenFiles>,
+    /// `None` on a host that measures nothing.
+    pub(crate) trace: Option<TurnTrace>,
     pub(crate) cancel: CancellationToken,
     pub(crate) steps: u32,
     pub(crate) used: TurnUsage,
@@ -170,7 +172,8 @@ impl Turn {
                 if self.steering.is_wanted() {
                     return Ok(TurnResult::Ended(self.make_way().await?));
                 }
-                if self.steps == self.setup.max_steps {
+                // Another agent in mid-turn may have fewer.
+                if self.steps >= self.setup.max_steps {
                     return Ok(TurnResult::Ended(TurnEnd::StepLimit));
                 }
                 self.steps += 1;
@@ -185,12 +188,28 @@ impl Turn {
                     return Ok(TurnResult::Ended(TurnEnd::Failed { kind: FailureKind::Model, message }));
                 }
             }
-            let after = if self.calls.is_empty() { After::TheEnd } else { After::AnotherStep };
+            let after = self.after_step().await?;
             self.finish_step(after).await?;
             if after == After::TheEnd {
                 return Ok(TurnResult::Ended(TurnEnd::Finished(self.reason)));
             }
         }
+    }
+
+    /// Whether the model is called again, as far as its calls and hooks decide that.
+    async fn after_step(&mut self) -> Result<After, StepStop> {
+        let at_end = match self.calls.is_empty() {
+            true => self.at_turn_end().await?,
+            false => AtTheEnd::GoesOn,
+        };
+        if self.stopped_by_hook() == AtTheEnd::Ends {
+            self.reason = FinishReason::Stop;
+            return Ok(After::TheEnd);
+        }
+        Ok(match at_end {
+            AtTheEnd::GoesOn => After::AnotherStep,
+            AtTheEnd::Ends => After::TheEnd,
+        })
     }
 
     /// Ends a turn whose place another prompt takes before the next model call.
@@ -224,8 +243,9 @@ impl Turn {
                 return Ok(());
             }
         };
-        let passage = Passage::new(self.author.message_id.clone(), Role::Assistant, parts);
-        self.passages.push(passage);
+        for passage in Passage::of_step(&self.author.message_id, parts) {
+            self.passages.push(passage);
+        }
         Ok(())
     }
 
@@ -250,8 +270,9 @@ impl Turn {
             system: self.setup.system.text.clone(),
             passages: self.passages.clone(),
             runtime_context: self.runtime_context.clone(),
-            tools: self.setup.tools.specs.clone(),
+            tools: self.setup.tools.specs(),
             blobs: self.hub.ports.blobs.clone(),
+            parent_span: self.parent_span(),
         }
     }
 

@@ -15,10 +15,12 @@ mod project_secrets;
 mod rule;
 mod rulebook;
 mod verdict;
+mod within;
 
 pub use always::Always;
 pub use approval::{Approval, Containment, HostContainment};
 pub use closed::{ReadRuleOrigin, ReadRules};
+pub(crate) use judge::READING_COMMANDS_RUN;
 pub use judge::{Commands, Judge, Judged, Matter};
 pub use pattern::{Pattern, PatternBase};
 pub use rule::{Action, Firmness, ManifestRule, Rule, Rules, Scope};

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use attache_core::environment;
+use attache_core::hooks;
 use attache_core::part::{Part, Passage, ToolPart, ToolState};
 use attache_core::picture::Picture;
 use attache_core::ports::model::ModelInfo;
@@ -80,6 +81,9 @@ pub(crate) fn piece<'a>(
         }
         Part::Data { name, data, .. } if name == environment::PART_NAME => {
             data.get("text").and_then(Value::as_str).map(|text| PromptPiece::Text(text.into()))
+        }
+        Part::Data { name, data, .. } if name == hooks::PART_NAME => {
+            hooks::told_to_model(data).map(|text| PromptPiece::Text(text.into()))
         }
         Part::Data { name, .. } if name == slash_commands::PART_NAME => {
             slash_commands::expansion(part).map(|text| PromptPiece::Text(text.into()))
@@ -306,9 +310,9 @@ fn picture_result<'a>(picture: Picture<'a>, info: &ModelInfo, blobs: &'a BlobByt
         (None, None) => " can't be shown: it is not kept any more".to_owned(),
     };
     let mut text = descriptor(Some(picture.path), picture.mime, Some(picture.size)) + &reason;
-    if let Some(warning) = picture.warning {
+    for beside in [picture.text, picture.warning].into_iter().flatten() {
         text.push_str("\n\n");
-        text.push_str(warning);
+        text.push_str(beside);
     }
     let media = |data: &'a String| Media {
         kind: MediaKind::Image,

@@ -1,6 +1,7 @@
 //! Speaks to language models and gives back chunks. Knows no sessions, no ACP and no disk: scripts arrive as
 //! text.
 
+mod answer_length;
 mod anthropic;
 mod catalogue;
 mod compose;
@@ -25,6 +26,7 @@ mod transport_error;
 mod vendors;
 mod written;
 
+pub use answer_length::answer_share;
 pub use catalogue::{Catalogue, CatalogueError, fetch};
 pub use compose::BlobBytes;
 pub use diagnose::{

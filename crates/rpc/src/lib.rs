@@ -29,7 +29,7 @@ pub use encode::encode_notification;
 pub use error::{ConnectionClosed, ErrorObject, RequestError, SendError, code};
 pub use id::RequestId;
 pub use json_lines::{JsonLineSink, JsonLineSource, json_lines};
-pub use peer::{Handler, IncomingRequest, Notification, Options, Peer};
+pub use peer::{Handler, IncomingRequest, Notification, Options, Peer, UnusableLines};
 pub use pipe::{PipeReader, PipeWriter, duplex, pipe};
 pub use responder::Responder;
 pub use stdio::stdio;

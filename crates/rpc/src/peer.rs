@@ -36,11 +36,30 @@ pub struct Options {
     pub queue_bytes: usize,
     /// Receives a copy of all traffic.
     pub trace: Option<Trace>,
+    /// The notification by which either side says that it no longer waits for an answer.
+    pub cancellation: &'static str,
+    pub unusable: UnusableLines,
+}
+
+/// What becomes of lines that are no messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnusableLines {
+    /// Each gets an error, as JSON-RPC has it.
+    Answered,
+    /// Passed over: some programs print other things between their messages, and some can't take an error
+    /// without an id.
+    Ignored,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_in_flight: limits::MAX_IN_FLIGHT, queue_bytes: limits::QUEUE_BYTES, trace: None }
+        Self {
+            max_in_flight: limits::MAX_IN_FLIGHT,
+            queue_bytes: limits::QUEUE_BYTES,
+            trace: None,
+            cancellation: "$/cancel_request",
+            unusable: UnusableLines::Answered,
+        }
     }
 }
 
@@ -87,6 +106,8 @@ impl Peer {
             closed: AtomicBool::new(false),
             ended: CancellationToken::new(),
             hang_up: CancellationToken::new(),
+            cancellation: options.cancellation,
+            unusable: options.unusable,
         });
         let peer = Peer { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
         let lane = options.trace.as_ref().map(|trace| Arc::new(trace.lane()));
@@ -115,7 +136,7 @@ impl Peer {
 
     /// Our own request. Without a dead-line it waits until the answer comes or the connection ends.
     ///
-    /// Dropping the future, or the dead-line, sends `$/cancel_request` and forgets the id: a late answer is
+    /// Dropping the future, or the dead-line, sends the cancellation and forgets the id: a late answer is
     /// ignored.
     pub async fn request<P: Serialize>(
         &self,
@@ -188,6 +209,8 @@ pub(crate) struct PeerShared {
     pub(crate) ended: CancellationToken,
     /// Tells the reader to stop: the output broke, or the connection is drained.
     pub(crate) hang_up: CancellationToken,
+    pub(crate) cancellation: &'static str,
+    pub(crate) unusable: UnusableLines,
 }
 
 impl PeerShared {
@@ -231,7 +254,11 @@ impl Drop for PendingRequest<'_> {
         match self.stage {
             RequestStage::Sent if unanswered => {
                 let mut line = Vec::new();
-                match encode_notification(&mut line, "$/cancel_request", &Cancel { request_id: self.id }) {
+                match encode_notification(
+                    &mut line,
+                    self.shared.cancellation,
+                    &Cancel { request_id: self.id },
+                ) {
                     Ok(()) => self.shared.outgoing.reply(&line),
                     Err(failure) => tracing::error!(%failure, "a cancellation could not be encoded"),
                 }

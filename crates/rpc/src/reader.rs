@@ -8,7 +8,7 @@
 use crate::envelope::{self, EnvelopeMessage, EnvelopeRefusal};
 use crate::error::ErrorObject;
 use crate::id::RequestId;
-use crate::peer::{Handler, IncomingRequest, Notification, Peer, PeerShared};
+use crate::peer::{Handler, IncomingRequest, Notification, Peer, PeerShared, UnusableLines};
 use crate::pending::{NotAdmitted, PeerAnswer};
 use crate::responder::Responder;
 use crate::trace::TraceLane;
@@ -52,9 +52,7 @@ impl MessageReader {
             self.shared().outgoing.reserve_left().await;
             match received {
                 Received::Message(text) => self.message(text),
-                Received::Unusable(reason) => {
-                    self.shared().reply_error(None, &ErrorObject::invalid_request(reason));
-                }
+                Received::Unusable(reason) => self.refuse(None, &ErrorObject::invalid_request(reason)),
                 Received::End => return,
             }
         }
@@ -66,8 +64,16 @@ impl MessageReader {
             Ok(EnvelopeMessage::Notification { method, params }) => self.notification(method, params),
             Ok(EnvelopeMessage::Response { id, outcome }) => self.response(&id, outcome),
             Err(EnvelopeRefusal::Blank) => {}
-            Err(EnvelopeRefusal::Answer(id, error)) => self.shared().reply_error(id.as_ref(), &error),
+            Err(EnvelopeRefusal::Answer(id, error)) => self.refuse(id.as_ref(), &error),
             Err(EnvelopeRefusal::Ignore(why)) => tracing::debug!(why, "an answer was ignored"),
+        }
+    }
+
+    /// What is no message.
+    fn refuse(&self, id: Option<&RequestId>, error: &ErrorObject) {
+        match self.shared().unusable {
+            UnusableLines::Answered => self.shared().reply_error(id, error),
+            UnusableLines::Ignored => tracing::debug!(error = error.message, "a line was no message"),
         }
     }
 
@@ -88,7 +94,7 @@ impl MessageReader {
     }
 
     fn notification(&self, method: String, params: Option<Box<RawValue>>) {
-        if method == "$/cancel_request" {
+        if method == self.shared().cancellation {
             return self.cancel(params.as_deref());
         }
         contained("notification", || self.handler.notification(Notification { method, params }));

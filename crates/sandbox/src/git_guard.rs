@@ -1,21 +1,23 @@
 //! `.git` belongs to git: edit tools change nothing there, and what a command left in a repository that would
-//! make its user's
-//! own git run something is undone afterwards. Compares the state before and after; what git does by itself
-//! stays.
+//! make its user's own git run something is undone afterwards. Compares the state before and after; what git
+//! does by itself stays.
 //!
-//! Everything is reached from the handle of a root without following links. The search is bounded: see
-//! `limits`.
+//! Everything is reached from the handle of a root without following links. `limits` bounds the search.
 
 mod baseline;
 mod below;
+mod cached_directory;
 mod command_words;
 mod configuration;
+mod directory_cache;
+mod directory_watch;
 mod entries;
 mod git_paths;
 mod known;
 mod lossless;
 mod modules;
 mod named;
+mod protected_at_top;
 mod reopen;
 mod state;
 mod undo;
@@ -34,11 +36,11 @@ use rustix::io::Errno;
 use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
 use crate::paths::path_of;
 use crate::sandbox::Level;
-use baseline::{Baselines, Others, PendingBaseline};
+use baseline::{Baselines, Leftovers, Others, PendingBaseline, Told};
 use below::Below;
 pub use git_paths::belongs_to_git;
-use known::KnownPaths;
-use modules::{RootPlace, look};
+use known::{HomeNames, KnownPaths};
+use modules::{RootPlace, look_at_repositories, look_everywhere};
 use named::{NamedBy, Names, general_files};
 use reopen::reopen;
 use state::{NotSeen, RootState};
@@ -48,6 +50,8 @@ use undo::Undo;
 #[derive(Debug, Default)]
 pub struct GitGuard {
     roots: Vec<GuardedRoot>,
+    /// Which session's command it is, for what is told once.
+    session: Vec<u8>,
     /// Of what earlier commands had left, before this one.
     told: Findings,
 }
@@ -58,25 +62,14 @@ struct Findings {
     undone: Vec<String>,
     /// What git might run all the same.
     unchecked: Vec<String>,
-    unfinished: Unfinished,
-}
-
-/// Whether something stays that should have been undone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Unfinished {
-    #[default]
-    Nothing,
-    /// The next command tries again.
-    Something,
+    /// What stays although it should have been undone: the next command tries again.
+    unfinished: Leftovers,
 }
 
 impl Findings {
     fn extend(&mut self, other: Self) {
         self.undone.extend(other.undone);
         self.unchecked.extend(other.unchecked);
-        if other.unfinished == Unfinished::Something {
-            self.unfinished = Unfinished::Something;
-        }
     }
 
     fn text(mut self) -> Option<String> {
@@ -116,8 +109,9 @@ impl GitGuard {
             |path: &Path| workspace.guarded.hides(path, &workspace.scratch).is_some() && path.exists();
         let led_to = workspace.guarded.led_to().iter().map(|led| led.path.clone());
         let led_to = led_to.filter(|path| !is_key(path)).chain(missing_at_home(workspace));
-        let led_to: Vec<PathBuf> = led_to.collect();
-        let mut guard = Self::of(named.cloned().collect(), &led_to, &workspace.scratch, level == Level::Full);
+        let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
+        let names = HomeNames { led_to: led_to.collect(), home };
+        let mut guard = Self::of(named.cloned().collect(), &names, &workspace.scratch, level == Level::Full);
         // Nothing holds protected names there, and git itself may bring others.
         if level == Level::Reduced {
             guard.roots.iter_mut().for_each(|root| root.before.below = Below::default());
@@ -125,9 +119,9 @@ impl GitGuard {
         guard
     }
 
-    /// `led_to`: what names of the home lead over and to. `is_held`: mounts keep hooks and configuration of the
+    /// `is_held`: mounts keep hooks and configuration of the
     /// roots' own repositories as they are.
-    fn of(mut named: Vec<PathBuf>, led_to: &[PathBuf], scratch: &Path, is_held: bool) -> Self {
+    fn of(mut named: Vec<PathBuf>, names: &HomeNames, scratch: &Path, is_held: bool) -> Self {
         named.sort();
         named.dedup();
         let opened = opened(&named);
@@ -135,8 +129,9 @@ impl GitGuard {
             opened.iter().map(|(handle, real)| RootPlace { handle, real }).collect();
         let baselines: Vec<Option<Baselines>> =
             places.iter().map(|place| baselines(scratch, place)).collect();
-        let (before, told) = settled(&places, &baselines, led_to);
-        let mut guard = Self { roots: Vec::new(), told };
+        let (before, told) = settled(&places, &baselines, names);
+        let session = scratch.as_os_str().as_encoded_bytes().to_vec();
+        let mut guard = Self { roots: Vec::new(), session, told };
         for (((handle, real), baselines), before) in opened.into_iter().zip(baselines).zip(before) {
             let kept = baselines.as_ref().and_then(|baselines| {
                 let kept = baselines.keep(&real, is_held, &before);
@@ -170,13 +165,17 @@ impl GitGuard {
             self.roots.iter().map(|root| RootPlace { handle: &root.handle, real: &root.real }).collect();
         let mut told = self.told.clone();
         let known: Vec<KnownPaths> = self.roots.iter().map(|root| root.before.known()).collect();
-        let now = self.look_everywhere(&places, &known, &mut told);
+        let now = self.reopened(&places, &known, &mut told);
+        for (root, now) in self.roots.iter().zip(&now) {
+            let unreached = now.unreached.as_ref();
+            told.unchecked.extend(unreached.and_then(|path| self.not_looked_through(root, path)));
+        }
         for (at, (root, now)) in self.roots.iter().zip(&now).enumerate() {
             let mut undo = Undo::new(&places, at, &root.before);
             undo.compare(now);
             let found = undo.told();
-            if let (Unfinished::Something, Some(kept)) = (found.unfinished, &root.kept) {
-                kept.leave();
+            if let (false, Some(kept)) = (found.unfinished.is_empty(), &root.kept) {
+                kept.leave(&root.real, &root.before, &found.unfinished);
             }
             told.extend(found);
             remember(
@@ -188,8 +187,20 @@ impl GitGuard {
         told.text()
     }
 
+    /// Of a tree that is too large for any search: once for each session, since it stays so.
+    fn not_looked_through(&self, root: &GuardedRoot, path: &Path) -> Option<String> {
+        let told = root.baselines.as_ref().map(|baselines| baselines.tell_once(&self.session));
+        if let Some(Ok(Told::Before)) = told {
+            return None;
+        }
+        Some(format!(
+            "{} and more directories are too many to be looked through for repositories that a command made",
+            path.display()
+        ))
+    }
+
     /// The state of all roots, with every directory opened again that was closed by its mode since.
-    fn look_everywhere(
+    fn reopened(
         &self,
         places: &[RootPlace<'_>],
         known: &[KnownPaths],
@@ -197,7 +208,7 @@ impl GitGuard {
     ) -> Vec<RootState> {
         let mut tried: BTreeSet<PathBuf> = BTreeSet::new();
         loop {
-            let now = look(places, known);
+            let now = look_everywhere(places, known.to_vec());
             let closed = self.roots.iter().zip(&now).flat_map(|(root, now)| {
                 let before = root.before.all_unseen();
                 let is_new = move |path: &PathBuf| before.get(path) != Some(&NotSeen::Closed);
@@ -242,7 +253,7 @@ fn missing_at_home(workspace: &Workspace) -> Vec<PathBuf> {
 pub fn named_by_git(roots: &[PathBuf]) -> Vec<PathBuf> {
     let opened = opened(roots);
     let places: Vec<RootPlace<'_>> = opened.iter().map(|(handle, real)| RootPlace { handle, real }).collect();
-    let states = look(&places, &[]);
+    let states = look_at_repositories(&places);
     let named = opened.iter().zip(&states).flat_map(|((_, real), state)| {
         let by_git = state.named.iter().filter(|(_, named)| named.origin.by != NamedBy::Home);
         by_git.map(|(path, _)| real.join(path))
@@ -285,7 +296,7 @@ fn baselines(scratch: &Path, place: &RootPlace<'_>) -> Option<Baselines> {
 fn settled(
     places: &[RootPlace<'_>],
     baselines: &[Option<Baselines>],
-    led_to: &[PathBuf],
+    names: &HomeNames,
 ) -> (Vec<RootState>, Findings) {
     let of_all =
         |baselines: &Option<Baselines>| baselines.as_ref().map(Baselines::others).unwrap_or_default();
@@ -296,18 +307,19 @@ fn settled(
     {
         let mut known = vec![KnownPaths::default(); places.len()];
         known[at] = left.state.known();
-        let mut undo = Undo::new(places, at, &left.state).of_killed(left.end);
-        undo.compare(&look(places, &known)[at]);
+        let now = look_everywhere(places, known);
+        let mut undo = Undo::new(places, at, &left.state).of_left(&left.author);
+        undo.compare(&now[at]);
         let found = undo.told();
-        if found.unfinished == Unfinished::Nothing {
+        if found.unfinished.is_empty() {
             left.settled();
         }
         told.extend(found);
     }
     let known =
         baselines.iter().map(|baselines| baselines.as_ref().map(Baselines::known).unwrap_or_default());
-    let known = known.zip(places).map(|(known, place)| known.with_led_to(place.real, led_to));
-    let now = look(places, &known.collect::<Vec<_>>());
+    let known = known.zip(places).map(|(known, place)| known.with_home(place.real, names));
+    let now = look_everywhere(places, known.collect());
     let settled =
         now.into_iter().zip(others).zip(baselines).enumerate().map(|(at, ((now, others), baselines))| {
             // What runs beside this command may have changed something already.
@@ -360,7 +372,7 @@ fn remember(baselines: Option<&Baselines>, vanished: &Below, known: &KnownPaths)
 /// of all.
 pub fn settle_what_is_left(scratches: &Path) {
     for root in baseline::left_roots(scratches) {
-        let guard = GitGuard::of(vec![root], &[], &scratches.join("any"), false);
+        let guard = GitGuard::of(vec![root], &HomeNames::default(), &scratches.join("any"), false);
         if let Some(told) = guard.after() {
             tracing::warn!("{told}");
         }

@@ -1,6 +1,7 @@
 //! Starts processes, owns their trees and holds them. Decides no permission and knows no tool: who starts a
 //! command says what it was granted.
 
+pub mod account;
 pub mod caches;
 pub mod environment;
 pub mod git_config;
@@ -15,5 +16,6 @@ pub mod programs;
 pub mod regular_file;
 pub mod relay;
 mod sandbox;
+mod version_managers;
 
 pub use sandbox::*;

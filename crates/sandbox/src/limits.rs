@@ -8,6 +8,15 @@ pub const ERROR_BYTES: usize = 4 * 1024;
 /// What a disk must have left beside a copy of our program: sessions are stored on it, too.
 pub(crate) const SPACE_BESIDE_COPY: u64 = 64 * 1024 * 1024;
 
+/// One entry of the list of accounts; real ones have a hundred bytes.
+pub(crate) const ACCOUNT_BYTES: usize = 16 * 1024;
+
+/// The beginning of a script in which the program it starts is named: those of version managers are shorter.
+pub(crate) const SCRIPT_HEAD_BYTES: u64 = 2 * 1024;
+
+/// A file that may choose a version among other things (`package.json`); in what is longer it is taken to.
+pub(crate) const VERSION_FILE_BYTES: u64 = 256 * 1024;
+
 /// Symbolic links followed in one path; the kernel's own number.
 pub const SYMLINK_HOPS: usize = 40;
 
@@ -47,6 +56,15 @@ pub(crate) const COMMAND_TASKS: u64 = 8_192;
 /// Largest file a sandboxed command may write; above it only fills the disk.
 pub(crate) const COMMAND_FILE_BYTES: u64 = 16 * 1024 * 1024 * 1024;
 
+/// The same for a command that runs unasked: it has the scratch directory for what it keeps for later commands,
+/// and nobody has agreed to more.
+pub(crate) const UNASKED_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// By how much the scratch directory may grow while such a command runs, and how many entries are counted: an
+/// index of a large repository fits.
+pub const UNASKED_SCRATCH_BYTES: u64 = 256 * 1024 * 1024;
+pub(crate) const UNASKED_SCRATCH_ENTRIES: usize = 20_000;
+
 /// The private `/tmp` of a sandbox lives in memory; large things belong into the scratch directory.
 pub(crate) const TEMPORARY_BYTES: u64 = 1024 * 1024 * 1024;
 
@@ -55,9 +73,31 @@ pub(crate) const TEMPORARY_BYTES: u64 = 1024 * 1024 * 1024;
 pub(crate) const SEALED_BYTES: u64 = 4096;
 
 /// How far repositories are looked for before and after a command that may write: a few milliseconds for most
-/// projects. What lies deeper runs only for who goes there.
+/// projects. Repositories that lie deeper are found by the times of directories.
 pub(crate) const GIT_GUARD_DEPTH: usize = 6;
 pub(crate) const GIT_GUARD_DIRECTORIES: usize = 1_024;
+
+/// Directories of a root that are known with their times, so that repositories are found wherever they lie:
+/// those of a very large project with its packages. Asking each costs a microsecond, listing all of them half
+/// a second.
+pub(crate) const CACHED_DIRECTORIES: usize = 50_000;
+
+/// Roots of which they are known at once: some megabytes each.
+pub(crate) const CACHED_ROOTS: usize = 4;
+
+/// Of what one user may watch, the part that is taken for one root: editors need the rest.
+pub(crate) const WATCH_SHARE: usize = 8;
+
+/// One read of what the kernel says of watched directories: some hundred changes.
+pub(crate) const WATCH_EVENT_BYTES: usize = 16 * 1024;
+
+/// Threads that ask for the times of directories, and how many one asks for at least: it starts in some fifty
+/// microseconds.
+pub(crate) const STAT_THREADS: usize = 4;
+pub(crate) const STAT_BATCH: usize = 1_024;
+
+/// The times of files go on with the kernel's ticks, of which the longest takes ten milliseconds.
+pub(crate) const FILE_TIME_GRAIN: Duration = Duration::from_millis(20);
 
 /// Entries of one directory that are looked at. What a command adds beyond, where git would run it, is set
 /// aside.

@@ -18,6 +18,11 @@ pub fn directory(real: &Path) -> Result<OwnedFd, Errno> {
     open(CWD, real, DIRECTORY)
 }
 
+/// A directory by its path below another.
+pub fn directory_below(directory: &OwnedFd, relative: &Path) -> Result<OwnedFd, Errno> {
+    open(directory.as_fd(), relative, DIRECTORY)
+}
+
 /// Anything by its real path.
 pub fn anything(real: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     open(CWD, real, flags)

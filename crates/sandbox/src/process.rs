@@ -24,7 +24,8 @@ use crate::limits::ERROR_BYTES;
 
 pub(crate) use guard::MARK;
 pub(crate) use report::{CommandReport, PIPES, Pipes};
-pub use watch::{CommandEnd, ExitCause, Gone, Sink, watch};
+use watch::OutputStream;
+pub use watch::{CommandEnd, ExitCause, Gone, Sink, TimeLimits, watch, watch_with};
 
 /// A program with its arguments, and who tells how the command in it ended.
 #[derive(Clone, Debug)]
@@ -35,6 +36,17 @@ pub struct Launch {
     /// Files that its guard holds open, and marks when nothing of the tree is left, even if we are gone by
     /// then.
     pub marked: Vec<Arc<File>>,
+    pub streams: StandardStreams,
+}
+
+/// What a command has as its standard input, output and error.
+#[derive(Clone, Debug, Default)]
+pub enum StandardStreams {
+    /// An empty input; output and errors in the order they were written.
+    #[default]
+    Together,
+    /// This input from its beginning; output and errors told apart.
+    Apart { input: Arc<File> },
 }
 
 /// Who tells the guard how the command ended.
@@ -53,8 +65,11 @@ pub enum EndReporter {
 pub struct ProcessTree {
     /// Taken when the guard has been waited for.
     guard: Option<Child>,
-    /// Standard output and standard error in the order they were written. Does not block.
+    /// Standard output, and standard error in the order they were written unless that is told apart. Does not
+    /// block.
     output: File,
+    /// Standard error, where it is told apart. Does not block.
+    error_output: Option<File>,
     /// A byte asks the tree to end; closing it kills the tree. Closed by the kernel when we die.
     lifeline: Option<File>,
     /// The same for the first process of a namespace, which alone can ask everything within.
@@ -65,14 +80,31 @@ pub struct ProcessTree {
     errors: Option<File>,
 }
 
+/// Our ends of the standard streams of a program that is talked to. None of them blocks.
+#[derive(Debug)]
+pub struct TalkPipes {
+    pub input: OwnedFd,
+    pub output: OwnedFd,
+    pub errors: OwnedFd,
+}
+
 impl ProcessTree {
-    /// Starts a program in `directory`, with standard input empty and nothing inherited.
+    /// Starts a program in `directory`, with nothing inherited but its standard streams.
     pub fn start(
         line: &Launch,
         directory: &Path,
         environment: impl Iterator<Item = (OsString, OsString)>,
     ) -> io::Result<Self> {
         let (output, output_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (input, error_output) = match &line.streams {
+            StandardStreams::Together => (Stdio::null(), None),
+            StandardStreams::Apart { input } => {
+                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                set_nonblocking(&read)?;
+                (input.try_clone()?.into(), Some((read, write)))
+            }
+        };
+        let error_end = error_output.as_ref().map(|(_, end)| end);
         let (lifeline_end, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
         let (inner_lifeline_end, inner_lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
         let (report, report_end) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -80,22 +112,23 @@ impl ProcessTree {
         set_nonblocking(&output)?;
         set_nonblocking(&errors)?;
         let mut command = Command::new(&line.program);
-        command
-            .args(&line.arguments)
-            .current_dir(directory)
-            .env_clear()
-            .envs(environment)
-            .stdin(Stdio::null());
+        command.args(&line.arguments).current_dir(directory).env_clear().envs(environment).stdin(input);
         let inherited = match line.contact {
             EndReporter::Direct => {
-                command.stdout(output_end.try_clone()?).stderr(output_end.try_clone()?);
+                let errors = error_end.unwrap_or(&output_end);
+                command.stdout(output_end.try_clone()?).stderr(errors.try_clone()?);
                 None
             }
             // What is not ours in between would hold the output open until its own end: the helper passes it
             // on.
             EndReporter::Helper | EndReporter::Init => {
                 command.stdout(errors_end.try_clone()?).stderr(errors_end);
-                let pipes = Pipes { lifeline: &inner_lifeline_end, report: &report_end, output: &output_end };
+                let pipes = Pipes {
+                    lifeline: &inner_lifeline_end,
+                    report: &report_end,
+                    output: &output_end,
+                    error_output: error_end,
+                };
                 command.env(PIPES, pipes.to_text());
                 Some(pipes.descriptors())
             }
@@ -119,11 +152,30 @@ impl ProcessTree {
         Ok(Self {
             guard: Some(guard),
             output: output.into(),
+            error_output: error_output.map(|(read, _)| read.into()),
             lifeline: Some(lifeline.into()),
             inner_lifeline: (line.contact == EndReporter::Init).then(|| inner_lifeline.into()),
             report: report.into(),
             errors: (line.contact != EndReporter::Direct).then(|| errors.into()),
         })
+    }
+
+    /// Starts a program whose standard streams are ours to talk over, whatever its line says of them. The tree
+    /// itself has no output then: `watch` waits for its end only.
+    pub fn start_talking(
+        line: &Launch,
+        directory: &Path,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+    ) -> io::Result<(Self, TalkPipes)> {
+        let (input_end, input) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (ended, _) = pipe_with(PipeFlags::CLOEXEC)?;
+        set_nonblocking(&input)?;
+        let streams = StandardStreams::Apart { input: Arc::new(input_end.into()) };
+        let mut tree = Self::start(&Launch { streams, ..line.clone() }, directory, environment)?;
+        let output = std::mem::replace(&mut tree.output, ended.into()).into();
+        let errors =
+            tree.error_output.take().ok_or_else(|| io::Error::other("its errors are not told apart"))?;
+        Ok((tree, TalkPipes { input, output, errors: errors.into() }))
     }
 
     /// Asks everything to end.
@@ -149,9 +201,14 @@ impl ProcessTree {
         }
     }
 
-    /// One read of the output: `None` when there is nothing to read now, 0 at its end.
-    fn read_output(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.output.read(buffer) {
+    /// One read of an output: `None` when there is nothing to read now, 0 at its end.
+    fn read_output(&mut self, stream: OutputStream, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let output = match (stream, &mut self.error_output) {
+            (OutputStream::Output, _) => &mut self.output,
+            (OutputStream::Errors, Some(errors)) => errors,
+            (OutputStream::Errors, None) => return Ok(Some(0)),
+        };
+        match output.read(buffer) {
             Ok(count) => Ok(Some(count)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),

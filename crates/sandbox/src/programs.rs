@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use attache_core::ports::tool::Site;
 
 use crate::paths::normal;
+use crate::version_managers::{self, StandIn};
 
 /// Where programs of the system live; looked at where `PATH` leads to nothing but the workspace.
 const STANDARD: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
@@ -30,6 +31,8 @@ pub enum Origin {
     System,
     /// It lies here in the workspace, or leads there.
     Project(PathBuf),
+    /// It stands in for what this file of the project names.
+    ChosenBy(PathBuf),
 }
 
 impl Programs {
@@ -76,13 +79,29 @@ impl Programs {
 
     /// Whose program a command in `directory` means by `name`.
     pub fn origin(&self, name: &str, directory: &Path) -> Origin {
-        let file = match name.contains('/') {
+        let Some(file) = self.found(name, directory) else { return Origin::System };
+        if let Some(place) = self.own_place(&file) {
+            return Origin::Project(place);
+        }
+        let is_stand_in = match version_managers::stand_in(&file) {
+            StandIn::Yes => true,
+            StandIn::No => false,
+            StandIn::As(other) => self
+                .found(&other, directory)
+                .is_some_and(|file| version_managers::stand_in(&file) == StandIn::Yes),
+        };
+        if !is_stand_in {
+            return Origin::System;
+        }
+        let directories = std::iter::once(directory).chain(self.own.iter().map(PathBuf::as_path));
+        let chosen = version_managers::version_file(directories, std::env::home_dir().as_deref());
+        chosen.map_or(Origin::System, Origin::ChosenBy)
+    }
+
+    fn found(&self, name: &str, directory: &Path) -> Option<PathBuf> {
+        match name.contains('/') {
             true => Some(directory.join(name)),
             false => self.places.iter().map(|place| place.join(name)).find(|file| is_program(file)),
-        };
-        match file.and_then(|file| self.own_place(&file)) {
-            Some(place) => Origin::Project(place),
-            None => Origin::System,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
@@ -20,6 +21,11 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// it, is an error.
 pub fn read_real(real: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_opened(File::from(no_follow::anything(real, FLAGS | OFlags::NOFOLLOW)?), most)
+}
+
+/// The same by its path below a directory that is held open.
+pub fn read_beneath(directory: &OwnedFd, relative: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_opened(File::from(no_follow::file(directory, relative)?), most)
 }
 
 fn read_opened(file: File, most: u64) -> io::Result<Vec<u8>> {

@@ -37,7 +37,7 @@ use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 
 use crate::git_guard::GitGuard;
 use crate::limits::PLAN_TRIES;
-use crate::process::{EndReporter, Launch};
+use crate::process::{EndReporter, Launch, StandardStreams};
 use crate::programs::Programs;
 
 use bubblewrap::BubblewrapOptions;
@@ -49,7 +49,7 @@ use places::Followed;
 use plan::Hidden;
 use policy::Policy;
 use protection::Protection;
-use reexec::{HelperRequest, HelperStage};
+use reexec::{ConfinedLine, HelperRequest, HelperStage};
 use verify::Expected;
 
 pub(crate) use directory_tree::is_place_holder_in;
@@ -205,9 +205,27 @@ impl Sandbox {
         writes: WriteGrant,
         line: Vec<OsString>,
     ) -> io::Result<Confined> {
+        self.check_own_programs(site)?;
         let git = GitGuard::before(site, writes, self.level);
         let named = git.named();
+        let line = ConfinedLine { words: line, ..ConfinedLine::default() };
         Ok(Confined { git, ..self.confine_unwatched(site, network, writes, line, &named)? })
+    }
+
+    /// The same for a program that is talked to (`ProcessTree::start_talking`) and may run for days: it gets
+    /// the variables of these names from its tree's environment, and nothing is undone after it, because its
+    /// user works in the same directories meanwhile.
+    pub fn confine_talking(
+        &self,
+        site: &Site,
+        network: NetworkGrant,
+        writes: WriteGrant,
+        words: Vec<OsString>,
+        kept: Vec<OsString>,
+    ) -> io::Result<Confined> {
+        self.check_own_programs(site)?;
+        let line = ConfinedLine { words, kept };
+        self.confine_unwatched(site, network, writes, line, &[])
     }
 
     /// `named`: what else must stay as it is.
@@ -216,9 +234,34 @@ impl Sandbox {
         site: &Site,
         network: NetworkGrant,
         writes: WriteGrant,
-        line: Vec<OsString>,
+        line: ConfinedLine,
         named: &[PathBuf],
     ) -> io::Result<Confined> {
+        let policy = |writes| {
+            let policy = Policy::of(site, network, writes)?;
+            Ok::<_, io::Error>(policy.with_protected(named))
+        };
+        Ok(match self.level {
+            Level::Full => match (self.namespaces(&policy(writes)?, &line), writes) {
+                (Err(error), WriteGrant::Granted) => {
+                    // Without anything to be written there is nothing that could change on the way.
+                    let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line)?;
+                    confined.told.push(cautious(&error));
+                    confined
+                }
+                (built, _) => built?,
+            },
+            Level::Reduced => self.restricted(&policy(writes)?, line),
+            Level::None => {
+                let mut words = line.words.into_iter();
+                let program = words.next().unwrap_or_default();
+                Confined::new(program, words.collect(), EndReporter::Direct)
+            }
+        })
+    }
+
+    /// What we start outside of the sandbox must not lie where commands could change it.
+    fn check_own_programs(&self, site: &Site) -> io::Result<()> {
         let programs = Programs::of(site);
         if self.level == Level::Full && programs.is_own(&self.bubblewrap) {
             let text = format!(
@@ -235,31 +278,11 @@ impl Sandbox {
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        let policy = |writes| {
-            let policy = Policy::of(site, network, writes)?;
-            Ok::<_, io::Error>(policy.with_protected(named))
-        };
-        match self.level {
-            Level::Full => {
-                let built = self.namespaces(&policy(writes)?, &line);
-                let (Err(error), WriteGrant::Granted) = (&built, writes) else { return built };
-                // Without anything to be written there is nothing that could change on the way.
-                let told = cautious(error);
-                let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line)?;
-                confined.told.push(told);
-                Ok(confined)
-            }
-            Level::Reduced => Ok(self.restricted(&policy(writes)?, line)),
-            Level::None => {
-                let mut words = line.into_iter();
-                let program = words.next().unwrap_or_default();
-                Ok(Confined::new(program, words.collect(), EndReporter::Direct))
-            }
-        }
+        Ok(())
     }
 
     /// What is read may change before it is mounted: then everything is read once more.
-    fn namespaces(&self, policy: &Policy, line: &[OsString]) -> io::Result<Confined> {
+    fn namespaces(&self, policy: &Policy, line: &ConfinedLine) -> io::Result<Confined> {
         let mut built = self.namespaces_once(policy, line);
         for _ in 1..PLAN_TRIES {
             if built.is_ok() {
@@ -270,7 +293,7 @@ impl Sandbox {
         built
     }
 
-    fn namespaces_once(&self, policy: &Policy, line: &[OsString]) -> io::Result<Confined> {
+    fn namespaces_once(&self, policy: &Policy, line: &ConfinedLine) -> io::Result<Confined> {
         let (locks, empty) = place_holders::prepare(&policy.scratch)?;
         let protection = Protection::of(policy, &MachineTree);
         let (place_holders, failed) = hold_places(&locks, policy, &protection)?;
@@ -286,7 +309,8 @@ impl Sandbox {
         let stage = HelperStage::Init { expected: Expected::of(&mounts)?, memory: self.memory };
         let caches = policy.cache_names();
         let (scratch, group_bit) = (policy.scratch.clone(), policy.group_bit());
-        let request = HelperRequest { stage, scratch, caches, group_bit, line: line.to_vec() };
+        let request =
+            HelperRequest { stage, scratch, caches, group_bit, writes: policy.writes, line: line.clone() };
         let building = BubblewrapOptions {
             mounts: &mounts,
             network: policy.network,
@@ -307,7 +331,7 @@ impl Sandbox {
         })
     }
 
-    fn restricted(&self, policy: &Policy, line: Vec<OsString>) -> Confined {
+    fn restricted(&self, policy: &Policy, line: ConfinedLine) -> Confined {
         let caches = policy.caches.iter().map(|cache| &cache.path);
         let writable = policy.writable.iter().chain(caches).chain([&policy.scratch]).cloned().collect();
         let sockets = match policy.network {
@@ -317,7 +341,7 @@ impl Sandbox {
         let stage = HelperStage::Restricted { writable, hidden: policy.hidden.clone(), sockets };
         let caches = policy.cache_names();
         let (scratch, group_bit) = (policy.scratch.clone(), policy.group_bit());
-        let request = HelperRequest { stage, scratch, caches, group_bit, line };
+        let request = HelperRequest { stage, scratch, caches, group_bit, writes: policy.writes, line };
         Confined {
             directory: Some(policy.directory.clone()),
             held: policy.notes.iter().cloned().chain(policy.lost_writes.clone().all_held()).collect(),
@@ -349,6 +373,11 @@ fn hold_places(
         failed.extend(not_made);
     }
     Ok((held, failed))
+}
+
+/// Whether no command may write a directory, by its real path, whatever was granted.
+pub(crate) fn is_always_read_only(real: &Path) -> bool {
+    places::covers_private(real).is_some()
 }
 
 /// Beside the scratch directories: what belongs to no session and no sandboxed command reaches.
@@ -398,6 +427,7 @@ impl Confined {
 
     pub fn line(&self) -> Launch {
         let (program, arguments) = (self.program.clone(), self.arguments.clone());
-        Launch { program, arguments, contact: self.contact, marked: self.git.kept() }
+        let streams = StandardStreams::Together;
+        Launch { program, arguments, contact: self.contact, marked: self.git.kept(), streams }
     }
 }

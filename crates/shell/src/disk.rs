@@ -31,10 +31,9 @@ pub trait Disk {
         None
     }
 
-    /// Where in the workspace the program lies that a command in `directory` means by `name`: code of the
-    /// project. `None`: it is one of the system.
-    fn program_of_workspace(&self, _name: &str, _directory: &Path) -> Option<PathBuf> {
-        None
+    /// Whose program it is that a command in `directory` means by `name`.
+    fn program(&self, _name: &str, _directory: &Path) -> ProgramOrigin {
+        ProgramOrigin::System
     }
 
     /// Whether git may run in a directory without running what its repository names. Asked for commands of git
@@ -60,13 +59,26 @@ pub enum EntryKind {
     Other,
 }
 
-/// Whether git runs programs that a repository names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whose program a name means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramOrigin {
+    /// The machine's, or there is none.
+    System,
+    /// It lies here in the workspace: code of the project.
+    Workspace(PathBuf),
+    /// It is one of a version manager, and runs what this file of the project names.
+    ChosenBy(PathBuf),
+}
+
+/// Whether git runs programs that a repository names, or prints what lies elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repository {
-    /// One whose configuration names no program.
+    /// One whose configuration names no program, and whose files are its own.
     Plain,
     /// None, or one that may name programs or could not be read through.
     Configured,
+    /// This file of it leads to others: a link, or a list of places with objects.
+    LeadsOut(PathBuf),
 }
 
 /// What is known of the files that git tracks around a directory.

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::Nature;
+use crate::{Nature, ProgramOrigin, Repository};
 
 use super::state::ShellState;
 use super::tracked::{RepositoryPart, Unnamed};
@@ -133,16 +133,23 @@ impl Reader<'_> {
         Ok(effects)
     }
 
-    /// What lies in the workspace is code of the project, whatever it is called.
+    /// What lies in the workspace is code of the project, whatever it is called; so is what it chooses.
     fn note_origin(&self, name: &str, effects: &mut CommandEffects, state: &ShellState) {
         let directories = state.directories().unwrap_or_default();
         let anywhere = [self.context.directory.to_path_buf()];
         let directories = if directories.is_empty() { &anywhere } else { directories };
         for directory in directories {
-            if let Some(path) = self.context.disk.program_of_workspace(name, directory) {
-                effects.acts();
-                effects.why = Some(format!("`{name}` is {}, a program of the workspace", path.display()));
-            }
+            let why = match self.context.disk.program(name, directory) {
+                ProgramOrigin::System => continue,
+                ProgramOrigin::Workspace(path) => {
+                    format!("`{name}` is {}, a program of the workspace", path.display())
+                }
+                ProgramOrigin::ChosenBy(file) => {
+                    format!("`{name}` is one of a version manager: {} says what it runs", file.display())
+                }
+            };
+            effects.acts();
+            effects.why = Some(why);
         }
     }
 
@@ -169,9 +176,12 @@ impl Reader<'_> {
             Some(program) if program.runs => self.runs(program, shown, arguments, state),
             Some(program) => {
                 let mut effects = options::effects_of(program, shown, arguments);
-                if self.captures > 0 && prints_without_end(name, arguments) {
-                    effects.acts();
-                    effects.why = Some(format!("bash would keep all that `{name}` prints"));
+                if prints_without_end(name, arguments) {
+                    self.endless.get_or_insert_with(|| name.to_owned());
+                    if self.captures > 0 {
+                        effects.acts();
+                        effects.why = Some(format!("bash would keep all that `{name}` prints"));
+                    }
                 }
                 Ok(effects)
             }
@@ -238,10 +248,18 @@ impl Reader<'_> {
             None => directory.clone(),
         };
         let directories: Vec<PathBuf> = state.directories().unwrap_or_default().iter().map(moved).collect();
-        let is_plain =
-            |directory: &PathBuf| self.context.disk.repository(directory) == crate::Repository::Plain;
-        if effects.nature == Nature::ReadOnly && !directories.iter().all(is_plain) {
-            effects.acts();
+        let is_asked = effects.nature == Nature::ReadOnly;
+        for directory in directories.iter().filter(|_| is_asked) {
+            match self.context.disk.repository(directory) {
+                Repository::Plain => {}
+                Repository::Configured => effects.acts(),
+                Repository::LeadsOut(file) => {
+                    effects.acts();
+                    let file = file.display();
+                    effects.why =
+                        Some(format!("git would read what {file} leads to, outside of the repository"));
+                }
+            }
         }
         let Some(part) = effects.shows.take() else { return effects };
         for directory in &directories {
@@ -267,14 +285,16 @@ fn unversioned(name: &str) -> &str {
     }
 }
 
+/// Devices that can be read for ever.
+pub(super) const ENDLESS: [&str; 4] = ["/dev/zero", "/dev/urandom", "/dev/random", "/dev/full"];
+
 /// Programs that print for ever, or as much as a number says. What is printed between `$(` and `)` is kept in
 /// memory.
 fn prints_without_end(name: &str, arguments: &[Word]) -> bool {
-    const DEVICES: [&str; 4] = ["/dev/zero", "/dev/urandom", "/dev/random", "/dev/full"];
     let is_short = |word: &Word| word.text().is_some_and(|text| text.len() <= 5);
     match name {
         "yes" => true,
         "seq" => !arguments.iter().all(is_short),
-        _ => arguments.iter().filter_map(Word::text).any(|text| DEVICES.contains(&text)),
+        _ => arguments.iter().filter_map(Word::text).any(|text| ENDLESS.contains(&text)),
     }
 }

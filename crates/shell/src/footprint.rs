@@ -110,6 +110,22 @@ impl FootprintBuilder {
         })
     }
 
+    /// Output without end, told by who gives it, that may go into a file of the same line: that is asked about.
+    pub(super) fn fill_files_from(&mut self, endless: Option<&str>) {
+        let Some(endless) = endless else { return };
+        if !self.touches.iter().any(|touch| matches!(touch, Touch::Write(_))) {
+            return;
+        }
+        let first = self.touches.iter_mut().find_map(|touch| match touch {
+            Touch::Command(command) if command.nature == Nature::ReadOnly => Some(command),
+            Touch::Command(_) | Touch::Read(_) | Touch::Write(_) | Touch::Host(_) => None,
+        });
+        if let Some(command) = first {
+            (command.nature, command.prefix) = (Nature::Effects, 0);
+            command.why = Some(format!("a file would take all that `{endless}` gives"));
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.touches.is_empty()
     }

@@ -16,6 +16,7 @@ mod git;
 mod limits;
 mod links;
 mod loops;
+mod named_files;
 mod options;
 mod programs;
 mod quoting;
@@ -43,7 +44,7 @@ use footprint::FootprintBuilder;
 use limits::{SHELL_BYTES, SHELL_STEPS};
 use state::ShellState;
 
-pub use disk::{Disk, EntryKind, Repository, Tracked};
+pub use disk::{Disk, EntryKind, ProgramOrigin, Repository, Tracked};
 pub use footprint::{Footprint, Nature, Network, SimpleCommand, Touch};
 pub use real_paths::with_real_paths;
 pub use restrictions::Restrictions;
@@ -87,6 +88,7 @@ pub fn read(command: &str, context: &Context<'_>) -> Footprint {
         input: None,
         captures: 0,
         loops: 0,
+        endless: None,
     };
     let read = if command.len() > SHELL_BYTES {
         Err(Unclear::from("it is too long to be taken apart"))
@@ -102,7 +104,7 @@ pub fn read(command: &str, context: &Context<'_>) -> Footprint {
         Err(Unclear(reason)) => reader.found.add(whole(Nature::Unclear(reason))),
         // `true`, `x=1`, a comment: to who judges, nothing at all would mean that nothing is known.
         Ok(()) if reader.found.is_empty() => reader.found.add(whole(Nature::ReadOnly)),
-        Ok(()) => {}
+        Ok(()) => reader.found.fill_files_from(reader.endless.as_deref()),
     }
     reader.found.into_footprint()
 }
@@ -138,6 +140,8 @@ struct Reader<'a> {
     captures: usize,
     /// Loops around the commands read now.
     loops: usize,
+    /// The first program or device on the line that gives output without end.
+    endless: Option<String>,
 }
 
 impl Reader<'_> {

@@ -22,6 +22,9 @@ pub(crate) const SHELL_ACCESSES: usize = 256;
 /// Files that a command would come across and that rules keep from being read, before one knows enough.
 pub(crate) const SHELL_CLOSED: usize = 16;
 
+/// No longer name can be opened: the kernel's own bound for a path.
+pub(crate) const SHELL_PATH_BYTES: usize = 4_096;
+
 /// Entries of a tree that are looked at for private keys and links before a command searches it or fits a
 /// pattern there: some milliseconds, and the top of every repository.
 pub(crate) const SHELL_LOOK: usize = 4_096;

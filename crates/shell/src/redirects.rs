@@ -7,6 +7,7 @@ use crate::Touch;
 use tree_sitter::Node;
 
 use super::arithmetic::is_name;
+use super::effects::ENDLESS;
 use super::state::ShellState;
 use super::variables::{VariableKind, kind};
 use super::word::{PathWord, Word};
@@ -122,6 +123,12 @@ impl Reader<'_> {
                 address.split('/').next().filter(|host| !host.is_empty()).unwrap_or("*").to_lowercase();
             self.found.add(Touch::Host(host));
             return Ok(());
+        }
+        if let PathWord::At(path) = place
+            && direction == Direction::Reads
+            && ENDLESS.contains(&path.as_str())
+        {
+            self.endless.get_or_insert_with(|| path.clone());
         }
         let directories = state.directories().map(<[PathBuf]>::to_vec);
         let absolute = match place {

@@ -110,48 +110,6 @@ impl Reader<'_> {
         }
     }
 
-    /// The files that words of a command name of which nobody said what they are: options that were not
-    /// described, too, and `open` ones, which the shell fills in. "Always" covers any words behind the first
-    /// ones, and no file among them that has to be asked for by itself. `None` if they can't all be named.
-    pub(super) fn named_in(
-        &self,
-        words: &[String],
-        open: &[PathWord],
-        directory: &Path,
-    ) -> Option<Vec<PathBuf>> {
-        let names = words.iter().flat_map(|word| possible_names(word));
-        let paths = names.map(|name| self.located(directory, name));
-        let of_users = paths.filter(|path| !SYSTEM.iter().any(|system| path.starts_with(system)));
-        let mut found = Vec::new();
-        for path in of_users {
-            match self.context.disk.kind(&path) {
-                Some(EntryKind::Directory) => {
-                    // A program may go through it, and through links in it.
-                    let pattern = ANY_DEPTH.to_owned();
-                    let everything = PathWord::Below { directory: path.to_string_lossy().into(), pattern };
-                    found.extend(self.closed_at(&everything, directory));
-                    if self.is_elsewhere(&path) {
-                        found.push(path);
-                    }
-                }
-                Some(EntryKind::File) => found.push(path),
-                Some(EntryKind::Link | EntryKind::Other) | None => {}
-            }
-        }
-        for place in open {
-            let named = self.path(place, directory)??;
-            if self.may_follow_link(place, directory) {
-                return None;
-            }
-            found.extend(self.closed_at(place, directory));
-            if self.is_elsewhere(&named) {
-                found.push(named);
-            }
-        }
-        found.dedup();
-        (found.len() <= SHELL_CLOSED).then_some(found)
-    }
-
     /// A pattern that says something about the name is taken at its word; of one that says nothing, the disk
     /// decides.
     fn key_may_match(&self, pattern: &str, directory: &Path) -> bool {
@@ -179,23 +137,13 @@ impl Reader<'_> {
     }
 }
 
-/// Where everything belongs to programs.
-const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/dev"];
-
-/// What of a word may be the name of a file: all of it, the value of an option (`-Ffile`, `--file=file`), what
-/// follows a name (`key=file`, `@file`, `key=@file`).
-fn possible_names(word: &str) -> impl Iterator<Item = &str> {
-    let attached = word.strip_prefix('-').and_then(|rest| rest.get(1..));
-    let behind = word.match_indices(['=', '@', '<']).map(|(at, _)| &word[at + 1..]);
-    std::iter::once(word).chain(attached).chain(behind).filter(|name| !name.is_empty())
-}
-
-/// Whether the pattern fits the file or a directory above it, which may be searched then.
+/// How many names below its directory a pattern can lead.
 fn depth_of(pattern: &str) -> usize {
     let parts = pattern.split('/').filter(|part| !part.is_empty()).count();
     if pattern.contains(ANY_DEPTH) { usize::MAX } else { parts }
 }
 
+/// Whether the pattern fits the file or a directory above it, which may be searched then.
 fn leads_to(pattern: &str, at: &Path) -> bool {
     pattern.contains("**")
         || pattern.split('/').filter(|part| !part.is_empty()).zip(at).all(|(part, name)| {
@@ -306,6 +254,25 @@ mod tests {
         std::fs::write(deep.join("id_rsa"), "x").unwrap();
         assert!(!has_keys(place.path()));
         assert!(has_keys(&deep));
+    }
+
+    /// A large tree below is none of its business.
+    #[test]
+    fn a_look_for_a_shallow_pattern_goes_no_deeper_than_the_pattern() {
+        let place = tempfile::tempdir().unwrap();
+        let deep = place.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(place.path().join("x.o"), "").unwrap();
+        (0..50).for_each(|number| std::fs::write(deep.join(number.to_string()), "").unwrap());
+        let seen = |pattern: &str| {
+            let mut seen = 0;
+            tree_walk::look_down(&TestDisk, place.path(), depth_of(pattern), |_, _| {
+                seen += 1;
+                ControlFlow::Continue(())
+            });
+            seen
+        };
+        assert_eq!((seen("*.o"), seen("*/*.o"), seen("a/*/*.o"), seen("**/*.o")), (2, 3, 53, 53));
     }
 
     #[test]

@@ -182,8 +182,7 @@ impl Reader<'_> {
             let mut paths = self.read_paths(&effects, &directory, &mut nature, &mut prefix);
             paths.extend(self.written_paths(&effects, &directory, &mut nature));
             if nature == Nature::Effects && prefix > 0 {
-                let behind = words.get(prefix..).unwrap_or_default();
-                match self.named_in(behind, &effects.open, &directory) {
+                match self.named_in(&words, prefix, &effects.open, &directory) {
                     Some(mut named) => {
                         named.retain(|path| !paths.contains(&Touch::Write(path.clone())));
                         paths.extend(named.into_iter().map(Touch::Read));

@@ -174,7 +174,7 @@ fn owners(root: &Path) -> Result<Vec<BlobOwner>, BlobTrouble> {
     let mut owners = Vec::new();
     for entry in entries(&sessions_directory(root))? {
         let entry = entry?;
-        let Some(session) = session_named(&entry.file_name().to_string_lossy()) else { continue };
+        let Some(session) = SessionId::of_directory(&entry.file_name().to_string_lossy()) else { continue };
         // A directory changes when a name in it does.
         let touched =
             entry.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -283,37 +283,8 @@ fn incoming_directory(root: &Path) -> PathBuf {
     root.join("incoming")
 }
 
-/// Ids are never read for meaning, so this one may hold anything: what is no plain character is written as hex.
 fn session_directory(root: &Path, session: &SessionId) -> PathBuf {
-    let mut name = String::new();
-    for byte in session.as_str().bytes() {
-        match byte {
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-' => name.push(char::from(byte)),
-            _ => name.push_str(&format!("%{byte:02x}")),
-        }
-    }
-    sessions_directory(root).join(if name.is_empty() { "%".to_owned() } else { name })
-}
-
-/// The session whose directory has this name; `None` for one that we did not make.
-fn session_named(name: &str) -> Option<SessionId> {
-    let mut id = Vec::new();
-    let mut rest = name.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        rest = match first {
-            b'%' if name == "%" => behind,
-            b'%' => {
-                let (digits, behind) = behind.split_at_checked(2)?;
-                id.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-                behind
-            }
-            plain => {
-                id.push(*plain);
-                behind
-            }
-        };
-    }
-    Some(SessionId::new(String::from_utf8(id).ok()?))
+    sessions_directory(root).join(session.directory_name())
 }
 
 fn hex(bytes: &[u8]) -> String {

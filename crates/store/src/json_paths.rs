@@ -1,4 +1,4 @@
-//! Where queries find what messages say beside their columns.
+//! Where queries find what messages and sessions say beside their columns.
 
 pub(crate) const QUEUED_AT: &str = "json_extract(metadata_json, '$.queued_at')";
 pub(crate) const QUEUE_CANCELED_AT: &str = "json_extract(metadata_json, '$.queue_canceled_at')";
@@ -7,10 +7,11 @@ pub(crate) const SYSTEM_PROMPT_DIGEST: &str = "json_extract(metadata_json, '$.sy
 pub(crate) const SNAPSHOT_ID: &str = "json_extract(metadata_json, '$.snapshot_id')";
 pub(crate) const USAGE: &str = "json_extract(metadata_json, '$.usage')";
 pub(crate) const COST_USD: &str = "json_extract(metadata_json, '$.cost_usd')";
+pub(crate) const CHILD_OF: &str = "json_extract(metadata_json, '$.task')";
 
 #[cfg(test)]
 mod tests {
-    use attache_core::metadata::MessageMeta;
+    use attache_core::metadata::{MessageMeta, SessionMeta};
 
     use super::*;
 
@@ -24,6 +25,7 @@ mod tests {
             (SNAPSHOT_ID, MessageMeta::SNAPSHOT_ID),
             (USAGE, MessageMeta::USAGE),
             (COST_USD, MessageMeta::COST_USD),
+            (CHILD_OF, SessionMeta::CHILD_OF),
         ] {
             assert_eq!(sql, format!("json_extract(metadata_json, '$.{key}')"));
         }

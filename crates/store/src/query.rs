@@ -2,14 +2,14 @@
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::store::{
-    Epoch, LiveRun, LogSegment, MessageRow, PartRow, RowCursor, RowPage, RowRange, SeqSpan, SessionQuery,
-    SessionRecord, SessionRow, SpanContent, SpanMessages,
+    Epoch, ListedSessions, LiveRun, LogSegment, MessageRow, PartRow, RowCursor, RowPage, RowRange, SeqSpan,
+    SessionQuery, SessionRecord, SessionRow, SpanContent, SpanMessages,
 };
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 
 use crate::failure::Failure;
-use crate::json_paths::{HIDDEN_AT, QUEUE_CANCELED_AT, QUEUED_AT, SNAPSHOT_ID};
+use crate::json_paths::{CHILD_OF, HIDDEN_AT, QUEUE_CANCELED_AT, QUEUED_AT, SNAPSHOT_ID};
 use crate::process_lock::Owners;
 use crate::{lease, limits, rows};
 
@@ -83,15 +83,21 @@ pub(crate) fn list_sessions(
     connection: &Connection,
     query: &SessionQuery,
 ) -> Result<Vec<SessionRow>, Failure> {
-    let mut sql = format!(
-        "SELECT {} FROM chat_sessions WHERE EXISTS \
-         (SELECT 1 FROM chat_messages WHERE session_id = chat_sessions.id AND seq IS NOT NULL)",
-        rows::SESSION_COLUMNS
-    );
-    let mut values: Vec<(&str, ToSqlOutput<'_>)> = Vec::with_capacity(4);
+    const SPOKEN: &str =
+        "EXISTS (SELECT 1 FROM chat_messages WHERE session_id = chat_sessions.id AND seq IS NOT NULL)";
+    let mut sql = format!("SELECT {} FROM chat_sessions WHERE ", rows::SESSION_COLUMNS);
+    let mut values: Vec<(&str, ToSqlOutput<'_>)> = Vec::with_capacity(5);
     // Conditions are left out rather than switched off by a value, so that the index on the directory can
     // serve.
-    if !query.include_archived {
+    match &query.listed {
+        ListedSessions::Own => sql.push_str(&format!("{SPOKEN} AND {CHILD_OF} IS NULL")),
+        ListedSessions::WithChildren => sql.push_str(SPOKEN),
+        ListedSessions::ChildrenOf(parent) => {
+            sql.push_str(&format!("parent_id = :parent AND {CHILD_OF} IS NOT NULL"));
+            values.push((":parent", ToSqlOutput::from(parent.as_str())));
+        }
+    }
+    if !query.include_archived && !matches!(query.listed, ListedSessions::ChildrenOf(_)) {
         sql.push_str(" AND archived_at IS NULL");
     }
     if let Some(root) = &query.workspace_root {

@@ -150,7 +150,8 @@ impl Home {
         // What a developer's machine configures must not decide a test.
         for (name, _) in std::env::vars_os() {
             if let Some(name) = name.to_str()
-                && (name.starts_with("ATTACHE_") || name.ends_with("_API_KEY") || name.ends_with("_BASE_URL"))
+                && (["ATTACHE_", "OTEL_"].iter().any(|start| name.starts_with(start))
+                    || ["_API_KEY", "_BASE_URL"].iter().any(|end| name.ends_with(end)))
                 && name != "ATTACHE_HOME"
             {
                 command.env_remove(name);

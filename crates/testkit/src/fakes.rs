@@ -8,9 +8,12 @@ pub mod client;
 pub mod clock;
 pub mod delegate;
 pub mod disk;
+pub mod hooks;
 pub mod model;
 pub mod random;
+pub mod servers;
 pub mod store;
+pub mod telemetry;
 pub mod tools;
 
 pub use model::request;

@@ -139,6 +139,10 @@ impl Transcript {
 
     fn add_tool_call(&mut self, update: &Value) {
         let (Some(id), Some(fields)) = (update["toolCallId"].as_str(), update.as_object()) else { return };
+        // A call of another session that was only asked about here.
+        if update["_meta"]["attache"]["transient"] == true {
+            return;
+        }
         let known = self.items.iter_mut().rev().find_map(|item| match item {
             Item::ToolCall { id: known, state } if known == id => Some(state),
             Item::ToolCall { .. } | Item::Text { .. } | Item::Content { .. } => None,

@@ -72,6 +72,7 @@ macro_rules! store_suite {
             sessions::patches_of_a_session_merge_and_add_up,
             sessions::deleting_erases_all_of_a_session_and_nothing_of_its_children,
             sessions::lists_show_newest_first_in_pages_without_empty_or_archived_sessions,
+            sessions::sessions_of_tasks_are_listed_on_request_only,
         }
     };
     ($storage:ty: $($module:ident::$test:ident,)*) => {

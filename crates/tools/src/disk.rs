@@ -14,7 +14,9 @@ use attache_core::ports::tool::{Access, CommandAccess, CommandNature};
 use attache_core::scope::Guarded;
 use attache_core::watchdog::ReadRules;
 use attache_sandbox::programs::{Origin, Programs};
-use attache_shell::{Disk, EntryKind, Nature, Repository, Restrictions, SimpleCommand, Touch, Tracked};
+use attache_shell::{
+    Disk, EntryKind, Nature, ProgramOrigin, Repository, Restrictions, SimpleCommand, Touch, Tracked,
+};
 
 use crate::roots::real;
 
@@ -64,10 +66,11 @@ impl Disk for DiskOfWorkspace {
         real(path)
     }
 
-    fn program_of_workspace(&self, name: &str, directory: &Path) -> Option<PathBuf> {
+    fn program(&self, name: &str, directory: &Path) -> ProgramOrigin {
         match self.programs.origin(name, directory) {
-            Origin::Project(path) => Some(path),
-            Origin::System => None,
+            Origin::Project(path) => ProgramOrigin::Workspace(path),
+            Origin::ChosenBy(file) => ProgramOrigin::ChosenBy(file),
+            Origin::System => ProgramOrigin::System,
         }
     }
 

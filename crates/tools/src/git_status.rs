@@ -41,15 +41,7 @@ pub(crate) fn in_words(workspace: Arc<Workspace>, sandbox: &Sandbox) -> Option<S
         return None;
     }
     let root = workspace.root.clone();
-    let site = Site {
-        workspace,
-        granted: Arc::default(),
-        judged: None,
-        writes: Arc::default(),
-        closed: None,
-        client: None,
-        seen: Arc::default(),
-    };
+    let site = Site::of_roots(workspace);
     let mut line: Vec<OsString> = vec![Programs::of(&site).helper("git")?.into()];
     line.extend(OPTIONS.map(OsString::from));
     let confined = sandbox.confine(&site, NetworkGrant::Withheld, WriteGrant::Withheld, line).ok()?;

@@ -165,7 +165,14 @@ impl<'a> Reader<'a> {
                 (FileOrigin::User, _) if self.rules.is_in_roots(&real) => (FileOrigin::Root, from),
                 began => began,
             };
-            imported.iter().for_each(|import| self.file(&from.join(import), began, depth + 1));
+            for import in imported {
+                let target = from.join(&import);
+                if instructions::is_plainly_path(&import) && !target.exists() {
+                    let (import, path) = (import.display(), path.display());
+                    self.left_out.push(format!("{import}: {path} imports it, but it does not exist"));
+                }
+                self.file(&target, began, depth + 1);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod disk;
 mod files;
 mod git_head;
 mod git_status;
+mod hooks;
 mod instructions;
 mod knowledge;
 mod limits;
@@ -40,6 +41,7 @@ use attache_sandbox as sandbox;
 
 use argument_notes::with_argument_notes;
 pub use disk::{DiskOfWorkspace, RestrictionsOfSession, accesses};
+pub use hooks::{HookProcesses, UnheldHooks};
 use mutation::ChangingTool;
 pub use pictures::PictureFitter;
 use read_only::ReadOnlyTool;
@@ -49,8 +51,8 @@ pub use snapshots::SnapshotMover;
 pub use surroundings::MachineSurroundings;
 pub use tools::bash::fold::folded;
 use tools::{
-    apply_patch, bash, bash_background, edit, glob, grep, question, read, skill, todo, view_image, web_fetch,
-    web_search, write,
+    apply_patch, bash, bash_background, edit, glob, grep, plan_exit, question, read, skill, todo, view_image,
+    web_fetch, web_search, write,
 };
 pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProvider};
 
@@ -97,6 +99,7 @@ pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
         with_argument_notes(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
         with_argument_notes(question::QuestionTool),
         with_argument_notes(skill::SkillTool),
+        with_argument_notes(plan_exit::PlanExitTool),
     ];
     if let Some(endpoint) = equipment.web_search {
         tools.push(with_argument_notes(web_search::WebSearchTool::new(endpoint)));

@@ -139,6 +139,10 @@ pub(crate) const TERMINAL_END_TIME: Duration = Duration::from_secs(2);
 /// `.git/HEAD` is one line; what is longer is none.
 pub(crate) const GIT_HEAD_BYTES: u64 = 4 * 1024;
 
+/// Entries of a repository's own directory that are looked at for links before git runs unasked: some
+/// milliseconds where branches lie in files of their own, a fraction of one elsewhere.
+pub(crate) const GIT_LOOK: usize = 16_384;
+
 /// How long `git status` may take for the system prompt: the user is still writing, and a tree that takes
 /// longer is told less of.
 pub(crate) const GIT_STATUS_TIME: Duration = Duration::from_millis(300);
@@ -202,6 +206,13 @@ pub(crate) const SEARCH_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 /// A search that takes longer has been given a whole disk.
 pub(crate) const SEARCH_TIME: Duration = Duration::from_secs(60);
+
+/// An ignore file: those of the largest repositories have some tens of KB. Each line becomes a part of a
+/// matcher that takes many times its room.
+pub(crate) const IGNORE_FILE_BYTES: usize = 256 * 1024;
+
+/// A `.git` that is a file: one line with a path.
+pub(crate) const GIT_POINTER_BYTES: usize = 8 * 1024;
 
 /// What a compiled pattern may take, and its cache in each thread; the libraries' own limits are meant for
 /// people.
@@ -284,3 +295,11 @@ pub(crate) const COMMAND_SNAPSHOT_FILES: usize = 64;
 /// How often the top of a scratch directory is looked through until it is empty, once for each level: deeper
 /// than anyone makes one in the time of a command.
 pub(crate) const SCRATCH_LEVELS: usize = 10_000_000;
+
+/// What a hook may print that is read: a page of JSON, or of complaints.
+pub(crate) const HOOK_OUTPUT_BYTES: usize = 64 * 1024;
+pub(crate) const HOOK_ERROR_BYTES: usize = 16 * 1024;
+
+/// Between asking a hook to end and killing it: with the time to see it dead, a cancelled one is gone within
+/// half a second.
+pub(crate) const HOOK_TIME_TO_END: Duration = Duration::from_millis(100);

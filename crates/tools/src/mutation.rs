@@ -22,7 +22,8 @@ use crate::outcome::{RunningCall, noted, refused};
 use crate::paths::is_shared_temporary;
 use crate::roots::{gone_workspace, real, touched};
 use crate::snapshots;
-use crate::texts::{CallTexts, Deed, Knowledge, Original};
+use crate::text::Encoding;
+use crate::texts::{CallTexts, Deed, Knowledge, Original, OriginalContent, Readable};
 
 /// A change of one file or several, understood and not yet made. Errors are the answer to the model.
 pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
@@ -34,10 +35,23 @@ pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
     fn moved(&self) -> Vec<PathBuf> {
         Vec::new()
     }
+    /// Whether what comes of it depends on what the files hold.
+    fn old_content(&self) -> OldContent {
+        OldContent::Matters
+    }
     /// How the call looks while nothing is known of the files.
     fn presentation(&self, workspace: &Workspace) -> Presentation;
     /// What is to be done to the files as they are now, in the order of `paths`. Pure.
     fn change(&self, originals: &[Original]) -> Result<FileChanges, String>;
+}
+
+/// What a change has to do with what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OldContent {
+    /// Whether it can be made, and what it says, tells of the content: it needs the same word as reading.
+    Matters,
+    /// It can be made and told of without a look.
+    IsReplaced,
 }
 
 #[derive(Debug, Default)]
@@ -53,10 +67,10 @@ pub(crate) struct FileChanges {
 /// What becomes of one of the files.
 #[derive(Debug)]
 pub(crate) enum FileStep {
-    /// `like` is the file whose encoding it gets: itself, or the one it was renamed from.
+    /// `like` is the file whose encoding it gets: itself, or the one it was renamed from. `None`: it is UTF-8.
     Put {
         file: usize,
-        like: usize,
+        like: Option<usize>,
         body: String,
         mode: NewMode,
     },
@@ -147,8 +161,14 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
         let problem = problem.in_words(&site.workspace.root);
         Bounded::whole(format!("{}: {problem}", M::spec().id), ERROR_BYTES).into_text()
     };
+    let mut read = mutation.moved();
     match prepare(&mutation, &texts).await {
-        Ok(mut prepared) => prepared.change.show(&mut presentation),
+        Ok(mut prepared) => {
+            if mutation.old_content() == OldContent::Matters {
+                read.extend(closed(&prepared.originals).map(|original| original.path.clone()));
+            }
+            prepared.change.show(&mut presentation);
+        }
         // Not ours to tell the model of before it is granted; whoever is asked for the grant sees what it is
         // for.
         Err(ChangeError::File(FileError::Outside { .. })) => {
@@ -166,8 +186,14 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
         Err(problem) => return Err(text(problem)),
     }
     let mut touched_paths = touched(site, mutation.paths(), Access::WritePath).await;
-    touched_paths.extend(touched(site, mutation.moved(), Access::ReadPath).await);
+    touched_paths.extend(touched(site, read, Access::ReadPath).await);
     Ok(ToolPlan::new(touched_paths, presentation))
+}
+
+/// Those that nobody may read unasked, and that hold something.
+fn closed(originals: &[Original]) -> impl Iterator<Item = &Original> {
+    let holds = |original: &&Original| !matches!(original.content, OriginalContent::Missing(_));
+    originals.iter().filter(|original| original.readable == Readable::Closed).filter(holds)
 }
 
 /// The texts of a call as if its directories were granted already: only for what a person is shown. What is
@@ -297,7 +323,8 @@ async fn prepare(mutation: &impl Mutation, texts: &CallTexts) -> Result<Prepared
     for step in std::mem::take(&mut change.steps) {
         deeds.push(match step {
             FileStep::Put { file, like, body, mode } => {
-                (file, originals[file].put(body, mode, originals[like].encoding())?)
+                let encoding = like.map_or(Encoding::UTF_8, |like| originals[like].encoding());
+                (file, originals[file].put(body, mode, encoding)?)
             }
             FileStep::Remove { file } => (file, Deed::Remove),
         });

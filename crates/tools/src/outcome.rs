@@ -6,6 +6,7 @@ use std::time::Instant;
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{FoundPicture, OutcomeMetadata, Presentation};
 use attache_core::seen::{SeenFiles, Sight};
+use attache_core::work_state::BackgroundMark;
 use attache_sandbox::limits::ERROR_BYTES;
 use serde_json::Value;
 
@@ -21,6 +22,8 @@ pub(crate) struct RunningCall {
     /// Files it read or changed.
     pub(crate) seen: Vec<Sight>,
     pub(crate) exit_code: Option<i32>,
+    /// Commands in the background that it tells of.
+    pub(crate) background: Vec<BackgroundMark>,
 }
 
 impl RunningCall {
@@ -32,6 +35,7 @@ impl RunningCall {
             output_path: None,
             seen: Vec::new(),
             exit_code: None,
+            background: Vec::new(),
         }
     }
 
@@ -64,6 +68,7 @@ impl RunningCall {
             output_path: self.output_path.clone(),
             seen: self.seen.clone(),
             exit_code: self.exit_code,
+            background: self.background.clone(),
         }
     }
 }

@@ -50,10 +50,7 @@ impl Scratch for ScratchDirectories {
 
     fn remove(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>> {
         let session = session.clone();
-        self.run(move |directory| match name(&session) {
-            Some(name) => removal::remove(&directory.join(name)),
-            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
-        })
+        self.run(move |directory| removal::remove(&directory.join(session.directory_name())))
     }
 
     fn save(
@@ -63,18 +60,12 @@ impl Scratch for ScratchDirectories {
         bytes: Vec<u8>,
     ) -> BoxFuture<'static, io::Result<PathBuf>> {
         let (session, file) = (session.clone(), file.to_owned());
-        self.run(move |directory| match name(&session) {
-            Some(name) => save(&directory.join(name), &file, &bytes),
-            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
-        })
+        self.run(move |directory| save(&directory.join(session.directory_name()), &file, &bytes))
     }
 
     fn forget(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>> {
         let session = session.clone();
-        self.run(move |directory| match name(&session) {
-            Some(name) => attache_sandbox::forget_places(&directory.join(name)),
-            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this id names no directory")),
-        })
+        self.run(move |directory| attache_sandbox::forget_places(&directory.join(session.directory_name())))
     }
 }
 
@@ -103,8 +94,7 @@ fn remove_file(path: &Path) -> io::Result<()> {
 }
 
 fn left(entry: &DirEntry) -> Option<ScratchDirectory> {
-    let session = SessionId::new(entry.file_name().to_str()?);
-    name(&session)?;
+    let session = SessionId::of_directory(entry.file_name().to_str()?)?;
     if !entry.file_type().ok()?.is_dir() {
         return None;
     }
@@ -112,13 +102,6 @@ fn left(entry: &DirEntry) -> Option<ScratchDirectory> {
     let times = inner.filter_map(|entry| entry.metadata().ok()).chain(entry.metadata().ok());
     let newest = times.filter_map(|metadata| metadata.modified().ok()).max()?;
     Some(ScratchDirectory { session, touched_at: milliseconds(newest) })
-}
-
-/// An id becomes a path here, whoever has made it.
-fn name(session: &SessionId) -> Option<&str> {
-    let name = session.as_str();
-    let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
-    is_plain.then_some(name)
 }
 
 fn milliseconds(time: SystemTime) -> i64 {
@@ -182,7 +165,8 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read(place.path().join("other")).unwrap(), b"kept");
-        assert!(scratch.save(&SessionId::new("../x"), "a", Vec::new()).await.is_err());
+        let odd = scratch.save(&SessionId::new("../x"), "a", Vec::new()).await.unwrap();
+        assert_eq!(odd, place.path().join("scratch/%2e%2e%2fx/a"));
     }
 
     /// Deeper than a process may open handles, and than a stack goes.
@@ -211,10 +195,17 @@ mod tests {
     async fn an_id_leads_nowhere_else() {
         let place = tempfile::tempdir().unwrap();
         let scratch = ScratchDirectories::below(place.path().join("scratch"));
-        std::fs::create_dir_all(place.path().join("scratch/ses_1")).unwrap();
-        for id in ["..", ".", "", "../scratch", ".sandbox", "ses_1/../../scratch"] {
-            assert!(scratch.remove(&SessionId::new(id)).await.is_err(), "{id}");
+        for name in ["scratch/ses_1", "scratch/.sandbox", "other"] {
+            std::fs::create_dir_all(place.path().join(name)).unwrap();
         }
-        assert!(place.path().join("scratch/ses_1").exists());
+        let absolute = place.path().join("other").display().to_string();
+        for id in ["..", ".", "", "../other", ".sandbox", "ses_1/../../other", &absolute] {
+            scratch.remove(&SessionId::new(id)).await.unwrap();
+            let saved = scratch.save(&SessionId::new(id), "a", Vec::new()).await.unwrap();
+            assert_eq!(saved.parent().and_then(Path::parent), Some(place.path().join("scratch").as_path()));
+        }
+        for name in ["scratch/ses_1", "scratch/.sandbox", "other"] {
+            assert_eq!(place.path().join(name).read_dir().unwrap().count(), 0, "{name}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! itself.
 
 mod file_pattern;
+mod ignore_files;
 mod search_root;
 mod spill;
 
@@ -22,6 +23,7 @@ use crate::paths::titled;
 use crate::text::counted;
 
 pub(crate) use file_pattern::FilePattern;
+use ignore_files::{IgnoreFiles, IgnoreLook};
 pub(crate) use search_root::{PlaceError, SearchRoot, Shape};
 pub(crate) use spill::keep;
 
@@ -104,20 +106,21 @@ pub(crate) fn walk<'s, Visit>(
 ) where
     Visit: FnMut(WalkedFile<'_>) + Send + 's,
 {
-    let mut walk = WalkBuilder::new(place.real());
-    let walk = match ignored {
-        Ignored::PassedBy => &mut walk,
-        Ignored::Visited => walk.standard_filters(false),
+    // The walk reads no ignore file by itself: it would open whatever has the name of one.
+    let walk = WalkBuilder::new(place.real()).standard_filters(false).follow_links(false).build_parallel();
+    let files = match ignored {
+        Ignored::PassedBy => Some(IgnoreFiles::of(place)),
+        Ignored::Visited => None,
     };
-    let walk = walk.hidden(false).follow_links(false).build_parallel();
     walk.run(|| {
         let mut visit = visitor();
+        let mut look = files.as_ref().map(IgnoreFiles::look);
         Box::new(move |entry| {
             if stop.is_due() {
                 return WalkState::Quit;
             }
             match entry {
-                Ok(entry) => visit_entry(place, wanted, &entry, unseen, &mut visit),
+                Ok(entry) => visit_entry(place, wanted, &entry, look.as_mut(), unseen, &mut visit),
                 Err(_) => {
                     unseen.failures.fetch_add(1, Ordering::Relaxed);
                     WalkState::Continue
@@ -131,6 +134,7 @@ fn visit_entry(
     place: &SearchRoot,
     wanted: Option<&FilePattern>,
     entry: &DirEntry,
+    look: Option<&mut IgnoreLook<'_>>,
     unseen: &Unseen,
     visit: &mut impl FnMut(WalkedFile<'_>),
 ) -> WalkState {
@@ -138,6 +142,10 @@ fn visit_entry(
         return WalkState::Continue;
     }
     if entry.file_name() == ".git" || place.hides(entry.path()) {
+        return WalkState::Skip;
+    }
+    let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+    if look.is_some_and(|look| look.passes_by(entry.path(), is_directory)) {
         return WalkState::Skip;
     }
     let link = match entry.file_type() {

@@ -11,6 +11,7 @@ use attache_core::ports::Delegate;
 use attache_core::ports::delegate::{DelegateError, Lines};
 use attache_core::ports::tool::Site;
 use attache_core::seen::SeenFiles;
+use attache_core::watchdog::ReadRules;
 use tokio_util::sync::CancellationToken;
 
 use crate::digest::{ABSENT, digest};
@@ -19,7 +20,7 @@ use crate::roots::OpenRoots;
 use crate::text::{Decoded, Encoding};
 
 use original::OnDisk;
-pub(crate) use original::{Deed, Knowledge, Original, OriginalContent};
+pub(crate) use original::{Deed, Knowledge, Original, OriginalContent, Readable};
 
 /// Who has a text.
 #[derive(Clone, Debug)]
@@ -48,6 +49,7 @@ pub(crate) struct CallTexts {
     writer: TextStore,
     cancel: CancellationToken,
     seen: Arc<SeenFiles>,
+    closed: Option<ReadRules>,
 }
 
 impl CallTexts {
@@ -69,7 +71,8 @@ impl CallTexts {
 
     fn of(site: &Site, reader: TextStore, writer: TextStore, cancel: &CancellationToken) -> Self {
         let (root, seen) = (site.workspace.root.clone(), site.seen.clone());
-        Self { root, reach: OpenRoots::of(site), reader, writer, cancel: cancel.clone(), seen }
+        let closed = site.closed.clone();
+        Self { root, reach: OpenRoots::of(site), reader, writer, cancel: cancel.clone(), seen, closed }
     }
 
     /// What the model is told of a failure.
@@ -108,6 +111,7 @@ impl CallTexts {
             }
         }
         found.original.named.clone_from(&found.named);
+        found.original.readable = self.readable([path, &found.named, &found.original.real]);
         found.original.name_below(&self.root);
         found.original.knowledge = match self.seen.digest(&found.original.real) {
             None => Knowledge::None,
@@ -116,6 +120,14 @@ impl CallTexts {
             Some(_) => Knowledge::Current,
         };
         Ok(found.original)
+    }
+
+    /// By each of its names.
+    fn readable(&self, names: [&Path; 3]) -> Readable {
+        match &self.closed {
+            Some(closed) if names.iter().any(|name| closed.closes(name)) => Readable::Closed,
+            Some(_) | None => Readable::Unasked,
+        }
     }
 
     /// Does one thing to a file, in one step.

@@ -6,6 +6,7 @@ pub(crate) mod bash_background;
 pub(crate) mod edit;
 pub(crate) mod glob;
 pub(crate) mod grep;
+pub(crate) mod plan_exit;
 pub(crate) mod question;
 pub(crate) mod read;
 pub(crate) mod skill;

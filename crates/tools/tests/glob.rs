@@ -219,3 +219,58 @@ async fn a_pattern_that_names_a_directory_says_how_to_list_it() {
     let (listed, _) = trial.done("glob", json!({"pattern": "missing"})).await;
     assert_eq!(listed, "[no file matches]");
 }
+
+/// Whatever has the name of an ignore file: it is read only if it is a small file, and nothing waits for it.
+#[tokio::test]
+async fn only_small_regular_files_say_what_is_ignored() {
+    for name in [".gitignore", ".ignore", "src/.gitignore", "src/.ignore", ".git/info/exclude"] {
+        for kind in ["/dev/zero", "secret", "pipe", "huge"] {
+            let trial = Trial::new();
+            for (file, content) in [("a.rs", "x"), ("src/b.rs", "x"), (".git/HEAD", "x"), (".git/info/x", "")]
+            {
+                trial.put(file, content);
+            }
+            let secret = trial.base.join("secret");
+            std::fs::write(&secret, "*.rs\n").unwrap();
+            let path = trial.root.join(name);
+            match kind {
+                "/dev/zero" => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+                "secret" => std::os::unix::fs::symlink(&secret, &path).unwrap(),
+                "pipe" => {
+                    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+                    assert!(made.success());
+                }
+                _ => std::fs::File::create(&path).unwrap().set_len(1 << 33).unwrap(),
+            }
+            for tool in ["glob", "grep"] {
+                let input = match tool {
+                    "glob" => json!({"pattern": "*.rs"}),
+                    _ => json!({"pattern": "x", "glob": "*.rs"}),
+                };
+                let called =
+                    tokio::time::timeout(std::time::Duration::from_secs(10), trial.done(tool, input));
+                let (data, _) = called.await.unwrap_or_else(|_| panic!("{tool} waits for {name} ({kind})"));
+                let found = data.as_str().unwrap();
+                assert!(
+                    found.contains("a.rs") && found.contains("src/b.rs"),
+                    "{tool} {name} {kind}: {found}"
+                );
+            }
+        }
+    }
+}
+
+/// A work tree's `.git` is a file; what its repository excludes counts there, too.
+#[tokio::test]
+async fn a_work_tree_has_the_excludes_of_its_repository() {
+    let trial = Trial::new();
+    let repository = trial.base.join("repository/.git");
+    std::fs::create_dir_all(repository.join("worktrees/w")).unwrap();
+    std::fs::create_dir_all(repository.join("info")).unwrap();
+    std::fs::write(repository.join("info/exclude"), "excluded.rs\n").unwrap();
+    std::fs::write(repository.join("worktrees/w/commondir"), "../..\n").unwrap();
+    trial.put(".git", format!("gitdir: {}\n", repository.join("worktrees/w").display()));
+    trial.put("excluded.rs", "x");
+    trial.put("a.rs", "x");
+    assert_eq!(lines(&trial, json!({"pattern": "*.rs"})).await, ["a.rs"]);
+}

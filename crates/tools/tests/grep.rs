@@ -59,7 +59,7 @@ async fn what_a_rule_keeps_is_counted_and_not_shown() {
     let rules = [rule("secrets/*", Action::Deny), rule("secrets/public.txt", Action::Allow)];
     let ground = PatternBase { root: &trial.root, home: None };
     let rulebook = Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground));
-    trial.closed = ReadRules::of(&rulebook, Approval::Ask);
+    trial.closed = ReadRules::of(std::slice::from_ref(&rulebook), Approval::Ask);
     assert_eq!(text(&trial, json!({"pattern": "x"})).await, "open.txt\n1:x\n\nsecrets/public.txt\n1:x\n");
     assert_eq!(
         note(&trial, json!({"pattern": "x", "glob": "*.txt"})).await,
@@ -71,7 +71,7 @@ async fn what_a_rule_keeps_is_counted_and_not_shown() {
     trial.put(".env", "x\n");
     let rulebook =
         Arc::new(Rulebook::new(&[], &[], &Rules::default(), PatternBase { root: &trial.root, home: None }));
-    trial.closed = ReadRules::of(&rulebook, Approval::Ask);
+    trial.closed = ReadRules::of(std::slice::from_ref(&rulebook), Approval::Ask);
     let note = note(&trial, json!({"pattern": "x", "path": "."})).await;
     assert!(note.starts_with("[1 file skipped as possible secrets"), "{note}");
 }

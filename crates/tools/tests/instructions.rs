@@ -17,7 +17,7 @@ use crate::trial::Trial;
 async fn found_with(trial: &Trial, user: Option<PathBuf>, workspace: Workspace) -> FoundInstructions {
     let ground = PatternBase { root: &workspace.root, home: workspace.guarded.home() };
     let rules = Arc::new(Rulebook::new(&[], &[], &Rules::default(), ground));
-    let rules = ReadRules::of(&rules, Approval::Ask);
+    let rules = ReadRules::of(std::slice::from_ref(&rules), Approval::Ask);
     let surroundings = MachineSurroundings::new(Arc::clone(&trial.sandbox), user);
     surroundings.look(Arc::new(workspace), rules).await.instructions
 }
@@ -72,6 +72,21 @@ async fn a_link_a_copy_and_a_cycle_bring_nothing_twice() {
         pair("root/docs/b.md", "b @../AGENTS.md @a.md @missing.md @."),
     ];
     assert_eq!(listed(&trial, &found(&trial).await), expected);
+}
+
+#[tokio::test]
+async fn an_import_that_is_missing_is_named_unless_it_may_be_something_else() {
+    let trial = Trial::new();
+    let text = "Read @docs/style.md, @./local and @/nonexistent/x. Ask @ada, use @types/node, mail a@b.md.";
+    trial.put("AGENTS.md", text);
+    let found = found(&trial).await;
+    let named: Vec<&str> = found.left_out.iter().filter_map(|left| left.split(": ").next()).collect();
+    assert_eq!(named, ["docs/style.md", "./local", "/nonexistent/x"], "{:?}", found.left_out);
+    assert!(
+        found.left_out[0].ends_with("AGENTS.md imports it, but it does not exist"),
+        "{:?}",
+        found.left_out
+    );
 }
 
 #[tokio::test]

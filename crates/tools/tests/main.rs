@@ -15,6 +15,7 @@ mod git_status;
 mod glob;
 mod grep;
 mod guarded;
+mod hooks;
 mod instructions;
 mod kill;
 mod led_to;

@@ -184,6 +184,18 @@ async fn nothing_that_a_command_leaves_keeps_the_next_one_from_running() {
     }
 }
 
+/// As root and as an ordinary user: what closes a directory to its owner is taken back.
+#[tokio::test]
+async fn a_root_that_a_command_has_closed_is_open_for_the_next_one() {
+    for mode in ["000", "311"] {
+        let (trial, _) = with_home();
+        let told_of = told(&trial, &format!("chmod {mode} .")).await;
+        let told_then = told(&trial, "touch made && ls").await;
+        assert!(trial.root.join("made").exists(), "{mode}: {told_of}{told_then}");
+        set_free(&trial.root);
+    }
+}
+
 /// So that the trial can be removed by an ordinary user, too.
 fn set_free(path: &Path) {
     if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {

@@ -104,6 +104,31 @@ async fn ordinary_work_goes_on() {
 }
 
 #[tokio::test]
+async fn what_nobody_was_asked_about_does_not_fill_the_disk() {
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        let mut runtime = trial.runtime();
+        runtime.writes = WriteGrant::Withheld;
+        let command = "yes > $TMPDIR/f; stat -c %s $TMPDIR/f";
+        let outcome = trial.tool("bash").run(json!({"command": command}), runtime).await;
+        let ToolOutcome::Output { data, .. } = outcome else { panic!("{level:?}") };
+        let output = data.as_str().unwrap();
+        assert!(output.contains(&format!("\n{}\n", 64 << 20)), "{level:?}: {output}");
+        assert!(output.contains("a file in $TMPDIR can have 64 MiB"), "{level:?}: {output}");
+    }
+    let trial = Trial::held(Level::Full);
+    let mut runtime = trial.runtime();
+    runtime.writes = WriteGrant::Withheld;
+    let many = "for i in 1 2 3 4 5 6 7 8; do head -c 60M /dev/zero > $TMPDIR/$i; done; sleep 20";
+    let outcome = trial.tool("bash").run(json!({"command": many}), runtime).await;
+    let ToolOutcome::Error { text, .. } = outcome else { panic!("{outcome:?}") };
+    assert!(text.contains("more than 256 MiB to $TMPDIR"), "{text}");
+    // What was allowed may write more.
+    let size = done(&trial, "head -c 70M /dev/zero > big; stat -c %s big").await;
+    assert_eq!(size, format!("{}\n", 70 << 20));
+}
+
+#[tokio::test]
 async fn what_nobody_was_asked_about_writes_nothing_but_its_scratch() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     tcp.set_nonblocking(true).unwrap();

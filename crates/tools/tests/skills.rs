@@ -35,7 +35,7 @@ impl Places {
         let workspace = &self.trial.workspace;
         let ground = PatternBase { root: &workspace.root, home: workspace.guarded.home() };
         let rules = Arc::new(Rulebook::new(&[], &[], &Rules::default(), ground));
-        let rules = ReadRules::of(&rules, Approval::Ask);
+        let rules = ReadRules::of(std::slice::from_ref(&rules), Approval::Ask);
         let surroundings = MachineSurroundings::new(Arc::clone(&self.trial.sandbox), Some(self.own.clone()))
             .with_skill_paths(configured.to_vec());
         surroundings.knowledge(Arc::clone(workspace), rules).await

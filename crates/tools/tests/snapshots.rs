@@ -273,3 +273,41 @@ async fn a_change_that_can_not_be_told_is_not_made() {
         assert_eq!(trial.text("a.txt"), "before\n");
     }
 }
+
+/// A rewind sets no bit that makes a program run as somebody else, and makes no link that leads out.
+#[tokio::test]
+async fn a_move_gives_no_rights_and_leads_nowhere_else() {
+    use std::os::unix::fs::PermissionsExt;
+
+    use attache_core::snapshot::{FileKeeper, FileMove, FileState};
+    let world = Rewindable::new();
+    let shelf = Arc::clone(&world.kept.shelf);
+    let digest = shelf.keep(b"#!/bin/sh\n".to_vec()).await.unwrap();
+    let root = world.trial.root.clone();
+    world.trial.put("dir/inside", "x");
+    let to = |name: &str, to: FileState| FileMove {
+        path: root.join(name),
+        keeper: FileKeeper::Disk,
+        from: FileState::Absent,
+        to,
+        made_directories: 0,
+    };
+    let link = |name: &str, target: &str| to(name, FileState::Link { target: target.into() });
+    let moves = vec![
+        to("program", FileState::File { digest, blob: None, mode: Some(0o7755) }),
+        link("dir/good", "inside"),
+        link("bad0", "dir/../dir2"),
+        link("up", "dir/inside"),
+        link("bad1", "/etc/passwd"),
+        link("bad2", "../outside"),
+        link("dir/bad3", "../../outside"),
+    ];
+    let outcomes = world.mover.move_files(world.trial.site(), shelf, moves).await;
+    let moved: Vec<bool> = outcomes.iter().map(|outcome| *outcome == MoveOutcome::Moved).collect();
+    assert_eq!(moved, [true, true, false, true, false, false, false], "{outcomes:?}");
+    let mode = root.join("program").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
+    assert!(
+        ["bad0", "bad1", "bad2", "dir/bad3"].iter().all(|name| root.join(name).symlink_metadata().is_err())
+    );
+}

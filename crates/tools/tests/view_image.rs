@@ -49,7 +49,10 @@ async fn the_content_tells_what_an_image_is_not_its_name() {
     ] {
         trial.put(name, content);
         let path = trial.root.join(name);
-        assert_eq!(found(&trial, name).await, FoundPicture { path, mime, bytes: content.to_vec() });
+        assert_eq!(
+            found(&trial, name).await,
+            FoundPicture { path, mime, bytes: content.to_vec(), text: String::new() }
+        );
     }
     trial.put("text.png", "not a picture\n");
     trial.put("scan.png", b"II*\0....");

@@ -129,3 +129,49 @@ async fn in_a_workspace_that_is_gone_calls_fail_before_anybody_is_asked() {
         assert!(told.ends_with("is gone"), "{tool}: {told}");
     }
 }
+
+/// Files that a model may not read unasked: no change that passes unasked, and no word about one, depends on
+/// what they hold.
+#[tokio::test]
+async fn changes_of_closed_files_tell_nothing_of_what_they_hold() {
+    use attache_core::watchdog::{Action, Approval, PatternBase, ReadRules, Rule, Rulebook, Rules};
+    let contents: [&[u8]; 7] =
+        [b"", b"K=1\n", b"K=2\n", b"K=2\r\nL=3\r\n", b"caf\xe9\n", b"\0\x01", "\u{feff}K=2\n".as_bytes()];
+    let patch =
+        |name: &str| format!("*** Begin Patch\n*** Update File: {name}\n@@\n-K=2\n+K=3\n*** End Patch\n");
+    for name in [".env", "denied.txt"] {
+        let mut answers = std::collections::BTreeSet::new();
+        for content in contents {
+            let mut trial = Trial::new();
+            trial.put(name, content);
+            let rules = [Rule::new("read", "denied.txt", Action::Deny)];
+            let ground = PatternBase { root: &trial.root, home: None };
+            let rulebook = std::sync::Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground));
+            trial.closed = ReadRules::of(&[rulebook], Approval::Edits);
+            let path = trial.root.join(name);
+            for (tool, input) in [
+                ("edit", json!({"path": name, "old_string": "K=2", "new_string": "K=3"})),
+                (
+                    "edit",
+                    json!({"path": name, "edits": [{"old_string": "K", "new_string": "K\n", "replace_all": true}]}),
+                ),
+                ("apply_patch", json!({"patch": patch(name)})),
+            ] {
+                // Made or not: what reading asks for, this asks for.
+                let plan = trial.plan(tool, input.clone()).await.unwrap();
+                assert!(
+                    plan.accesses.contains(&Access::ReadPath(path.clone())),
+                    "{tool} {input}: {:?}",
+                    plan.accesses
+                );
+            }
+            let input = json!({"path": name, "content": "K=2\nĀ\n"});
+            let plan = trial.plan("write", input.clone()).await.unwrap();
+            assert_eq!(plan.accesses, [Access::WritePath(path.clone())]);
+            let (said, _) = trial.done("write", input).await;
+            assert_eq!(trial.text(name), "K=2\nĀ\n");
+            answers.insert(said.to_string());
+        }
+        assert_eq!(answers.len(), 1, "{answers:?}");
+    }
+}

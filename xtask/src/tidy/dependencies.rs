@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// Room → rooms it may depend on. A room that is not here may depend on nothing of ours.
-const ALLOWED: [(&str, &[&str]); 13] = [
+const ALLOWED: [(&str, &[&str]); 15] = [
     ("attache-core", &[]),
     ("attache-rpc", &[]),
     ("attache-models", &["attache-core"]),
@@ -13,7 +13,9 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("attache-shell", &[]),
     ("attache-sandbox", &["attache-core"]),
     ("attache-tools", &["attache-core", "attache-sandbox", "attache-shell"]),
+    ("attache-mcp", &["attache-core", "attache-rpc", "attache-sandbox"]),
     ("attache-store", &["attache-core"]),
+    ("attache-telemetry", &["attache-core"]),
     ("attache-acp", &["attache-core", "attache-rpc"]),
     ("attache-server", &["attache-core", "attache-rpc", "attache-acp"]),
     ("attache-testkit", &["attache-core", "attache-rpc"]),
@@ -24,10 +26,12 @@ const ALLOWED: [(&str, &[&str]); 13] = [
             "attache-rpc",
             "attache-acp",
             "attache-server",
+            "attache-mcp",
             "attache-models",
             "attache-sandbox",
             "attache-tools",
             "attache-store",
+            "attache-telemetry",
         ],
     ),
     // Outside of the house: one measures its rooms, the other knows only where they are.

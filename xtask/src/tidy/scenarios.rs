@@ -1,9 +1,12 @@
-//! Every tool and every chunk type occurs in a scenario: what no transcript shows, no reader has seen work.
+//! Every tool has a scenario of its own and every chunk type occurs in one: what no transcript shows, no reader
+//! has seen work. The README names every tool.
 
 use super::{Finding, SourceFile};
 
 /// The one list of built-in tools; those with a file in the tools' room exist. A tool is one file.
 const TOOL_NAMES: &str = "crates/core/src/tool_names.rs";
+
+const README: &str = "README.md";
 
 const VOCABULARY: &str = "crates/core/src/chunk.rs";
 
@@ -14,21 +17,37 @@ pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
     }
     let scenarios: Vec<&SourceFile> =
         files.iter().filter(|file| is_scenario(&file.path) || is_transcript(&file.path)).collect();
-    let mut wanted: Vec<(&str, String)> =
-        existing_tools(files).into_iter().map(|name| ("tool", name)).collect();
+    let tools = existing_tools(files);
     let chunk_types = chunk_types(files);
     if chunk_types.is_empty() {
         return vec![Finding::new(VOCABULARY, "holds no `pub enum Chunk` that can be read")];
     }
-    if wanted.is_empty() {
+    if tools.is_empty() {
         return vec![Finding::new(TOOL_NAMES, "names no tool that has a file")];
     }
-    wanted.extend(chunk_types.into_iter().map(|name| ("chunk", name)));
-    wanted
-        .into_iter()
-        .filter(|(_, name)| !scenarios.iter().any(|scenario| mentions(&scenario.text, name)))
-        .map(|(kind, name)| Finding::new("scenarios", format!("no scenario shows the {kind} `{name}`")))
-        .collect()
+    let unseen_tools =
+        tools.iter().filter(|name| !scenarios.iter().any(|scenario| is_about(scenario, name))).map(|name| {
+            Finding::new(
+                "scenarios",
+                format!("no scenario is about the tool `{name}`: none has its name, no heading names it"),
+            )
+        });
+    let unseen_chunks = chunk_types
+        .iter()
+        .filter(|name| !scenarios.iter().any(|scenario| mentions(&scenario.text, name)))
+        .map(|name| Finding::new("scenarios", format!("no scenario shows the chunk `{name}`")));
+    let readme = files.iter().find(|file| file.path == README);
+    let unlisted = tools
+        .iter()
+        .filter(|name| readme.is_some_and(|readme| !readme.text.contains(&format!("`{name}`"))))
+        .map(|name| Finding::new(README, format!("does not name the tool `{name}`")));
+    unseen_tools.chain(unseen_chunks).chain(unlisted).collect()
+}
+
+/// A file of the tool's name, or a heading with it; in passing a tool is called in many.
+fn is_about(scenario: &SourceFile, tool: &str) -> bool {
+    let has_heading = || scenario.text.lines().any(|line| line.starts_with('#') && mentions(line, tool));
+    scenario.path.ends_with(&format!("/{tool}.md")) || has_heading()
 }
 
 fn is_scenario(path: &str) -> bool {
@@ -117,7 +136,12 @@ mod tests {
 
     #[test]
     fn a_complete_set_passes() {
-        assert_eq!(check(&house(Some("model call read {}\nstart, text-delta, data-plan"))), []);
+        assert_eq!(check(&house(Some("## To read\nstart, text-delta, data-plan"))), []);
+        let mut files = house(Some("start, text-delta, data-plan"));
+        files.push(file("crates/cli/scenarios/read.md", ""));
+        assert_eq!(check(&files), [], "or a file of its own");
+        files.push(file(README, "`write`"));
+        assert_eq!(check(&files), [Finding::new(README, "does not name the tool `read`")]);
     }
 
     #[test]
@@ -126,19 +150,19 @@ mod tests {
         let mut files = house(None);
         files.push(transcript.clone());
         assert_eq!(check(&files), []);
-        let mut files = house(Some("call read {}\nstart text-delta"));
+        let mut files = house(Some("# read\nstart text-delta"));
         files.push(transcript);
         assert_eq!(check(&files), []);
     }
 
     #[test]
     fn what_no_scenario_shows_is_found() {
-        let found = check(&house(Some("reads, start-step, text-delta")));
+        let found = check(&house(Some("## Reads\ncall read {}, start-step, text-delta")));
         let messages: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
         assert_eq!(
             messages,
             [
-                "no scenario shows the tool `read`",
+                "no scenario is about the tool `read`: none has its name, no heading names it",
                 "no scenario shows the chunk `start`",
                 "no scenario shows the chunk `data-`"
             ]

@@ -42,7 +42,7 @@ pub(super) fn prompt(params: &mut Object) -> Result<Prompt, Invalid> {
         return Err(Invalid::new(path, "must hold at least one block"));
     }
     let parts = blocks.into_iter().map(part).collect::<Result<_, _>>()?;
-    Ok(Prompt { parts, message_id, runtime_context, arrival })
+    Ok(Prompt { parts, message_id, runtime_context, arrival, ..Prompt::default() })
 }
 
 fn arrival(field: Field) -> Result<Arrival, Invalid> {

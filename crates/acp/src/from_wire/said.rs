@@ -5,10 +5,14 @@ use agent_client_protocol_schema::v1::{
     RequestPermissionResponse,
 };
 use attache_core::ports::client::{Answer, Question, Said, Selection};
+use attache_core::ports::delegate::FormAnswer;
+use attache_core::ports::projects::ConsentAnswer;
 use serde_json::value::RawValue;
 
 use crate::limits::SAID_CHARS;
-use crate::to_wire::{choice_id, field_name};
+use crate::to_wire::{
+    CONSENT_DECLINED, CONSENT_FIELD, CONSENT_GIVEN, MORE_CHOICES, choice_id, field_name, has_more_choices,
+};
 
 /// A filled form. One that was put aside is no answer, one that was turned away ends the turn.
 pub fn form(questions: &[Question], response: &RawValue) -> Answer {
@@ -27,6 +31,39 @@ pub fn form(questions: &[Question], response: &RawValue) -> Answer {
         }
         // Declined, or an action of a later protocol.
         _ => Answer::Unsaid,
+    }
+}
+
+/// What was said to a form of somebody else than the agent.
+pub fn filled(response: &RawValue) -> FormAnswer {
+    let Ok(response) = serde_json::from_str::<CreateElicitationResponse>(response.get()) else {
+        return FormAnswer::Dismissed;
+    };
+    match response.action {
+        ElicitationAction::Accept(accepted) => {
+            let fields = serde_json::to_value(accepted.content.unwrap_or_default());
+            fields.map_or(FormAnswer::Dismissed, FormAnswer::Filled)
+        }
+        ElicitationAction::Decline => FormAnswer::Declined,
+        // Cancelled, or an action of a later protocol.
+        _ => FormAnswer::Dismissed,
+    }
+}
+
+/// The form about a project: only a clear answer counts. One that was turned away says nothing.
+pub fn consent(response: &RawValue) -> Option<ConsentAnswer> {
+    let response = serde_json::from_str::<CreateElicitationResponse>(response.get()).ok()?;
+    match response.action {
+        ElicitationAction::Accept(accepted) => match accepted.content?.remove(CONSENT_FIELD)? {
+            ElicitationContentValue::String(word) if word == CONSENT_GIVEN => Some(ConsentAnswer::Given),
+            ElicitationContentValue::String(word) if word == CONSENT_DECLINED => {
+                Some(ConsentAnswer::Declined)
+            }
+            _ => None,
+        },
+        ElicitationAction::Decline => Some(ConsentAnswer::Declined),
+        // Turned away, or an action of a later protocol.
+        _ => None,
     }
 }
 
@@ -55,17 +92,31 @@ fn short(text: String) -> String {
     }
 }
 
-/// One choice among options; `Err` is an answer to all questions at once.
-pub fn choice(question: &Question, response: &RawValue) -> Result<Said, Answer> {
+/// What was chosen among options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Picked {
+    Said(Said),
+    /// The next choices are wanted.
+    More,
+}
+
+/// One choice among the options from `first` on; `Err` is an answer to all questions at once.
+pub fn choice(question: &Question, first: usize, response: &RawValue) -> Result<Picked, Answer> {
     let Ok(response) = serde_json::from_str::<RequestPermissionResponse>(response.get()) else {
         return Err(Answer::Unsaid);
     };
     match response.outcome {
         RequestPermissionOutcome::Cancelled => Err(Answer::Cancelled),
+        RequestPermissionOutcome::Selected(selected)
+            if *selected.option_id.0 == *MORE_CHOICES && has_more_choices(question, first) =>
+        {
+            Ok(Picked::More)
+        }
         RequestPermissionOutcome::Selected(selected) => {
             let mut offered = question.choices.iter().enumerate();
             let chosen = offered.find(|(index, _)| choice_id(*index) == *selected.option_id.0);
-            chosen.map(|(_, choice)| Said::Text(choice.label.clone())).ok_or(Answer::RejectOnce)
+            let said = chosen.map(|(_, choice)| Said::Text(choice.label.clone()));
+            said.map(Picked::Said).ok_or(Answer::RejectOnce)
         }
         _ => Err(Answer::Unsaid),
     }

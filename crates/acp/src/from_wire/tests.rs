@@ -1,6 +1,7 @@
 //! What each method's parameters become, and how each bad one is named.
 
 use attache_core::part::Part;
+use attache_core::ports::store::ListedSessions;
 use attache_rpc::code;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -128,7 +129,8 @@ fn unknown_methods_are_another_error() {
 #[test]
 fn no_parameters_are_fine_where_none_are_needed() {
     assert_eq!(request("logout", None), Ok(ClientRequest::Logout));
-    let all = ClientRequest::ListSessions(ListSessions { cwd: None, after: None });
+    let all =
+        ClientRequest::ListSessions(ListSessions { cwd: None, after: None, listed: ListedSessions::Own });
     assert_eq!(request("session/list", None), Ok(all));
 }
 
@@ -162,7 +164,14 @@ fn servers_of_the_client_are_understood_or_refused() {
     let refused = |server: Value| new(server).unwrap_err().message;
     let stdio = json!({ "name": "files", "command": "/bin/x", "args": ["-v"], "env": [{ "name": "A", "value": "b" }] });
     let Ok(ClientRequest::NewSession(workplace)) = new(stdio) else { panic!() };
-    assert_eq!(workplace.mcp_servers, ["files"]);
+    assert_eq!(workplace.mcp_servers[0].name, "files");
+    for remote in ["http", "sse"] {
+        let headers = json!([{ "name": "Authorization", "value": "Bearer canary" }]);
+        let server = json!({ "type": remote, "name": "n", "url": "https://x", "headers": headers });
+        let Ok(ClientRequest::NewSession(workplace)) = new(server) else { panic!() };
+        assert_eq!(workplace.mcp_servers[0].transport.as_str(), remote);
+        assert!(!format!("{workplace:?}").contains("canary"), "headers are keys");
+    }
     assert!(new(json!({ "type": "stdio", "name": "n", "command": "c", "args": null, "env": [] })).is_ok());
     for (server, message) in [
         (json!({ "name": "n", "command": "c", "env": [] }), "mcpServers[0].args: is missing"),
@@ -175,9 +184,11 @@ fn servers_of_the_client_are_understood_or_refused() {
             "mcpServers[0].env[0].value: is missing",
         ),
         (
-            json!({ "type": "http", "name": "n", "url": "https://x", "headers": [] }),
-            r#"mcpServers[0].type: only stdio servers are supported here, not "http""#,
+            json!({ "type": "ws", "name": "n", "url": "https://x", "headers": [] }),
+            r#"mcpServers[0].type: must be stdio, http or sse, not "ws""#,
         ),
+        (json!({ "type": "http", "name": "n", "headers": [] }), "mcpServers[0].url: is missing"),
+        (json!({ "type": "sse", "name": "n", "url": "https://x" }), "mcpServers[0].headers: is missing"),
         (json!("x"), r#"mcpServers[0]: must be an object, not "x""#),
     ] {
         assert_eq!(refused(server), message);
@@ -188,7 +199,8 @@ fn servers_of_the_client_are_understood_or_refused() {
 fn a_page_goes_on_where_the_last_one_ended() {
     let place = (1_763_000_000_000, SessionId::new("ses_1"));
     let params = json!({ "cursor": cursor(place.0, &place.1), "cwd": "/w" });
-    let page = ClientRequest::ListSessions(ListSessions { cwd: Some("/w".into()), after: Some(place) });
+    let (cwd, listed) = (Some("/w".into()), ListedSessions::Own);
+    let page = ClientRequest::ListSessions(ListSessions { cwd, after: Some(place), listed });
     assert_eq!(read("session/list", params), Ok(page));
     for bad in ["", "x", "AAAA"] {
         assert_eq!(

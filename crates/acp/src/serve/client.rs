@@ -5,8 +5,11 @@ use std::sync::Arc;
 use agent_client_protocol_schema::v1::{
     ClientCapabilities, RequestPermissionOutcome, RequestPermissionResponse,
 };
-use attache_core::ids::CallId;
-use attache_core::ports::client::{About, Answer, Ask, Client, Permission, Question};
+use attache_core::ids::SessionId;
+use attache_core::ports::client::{
+    About, Answer, Ask, Client, ModeProposal, Permission, Question, Said, WhenAsked,
+};
+use attache_core::ports::projects::{ConsentAnswer, ConsentRequest};
 use attache_core::ports::{BoxFuture, Delegate};
 use attache_rpc::{Peer, RequestError};
 use serde_json::Value;
@@ -15,8 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::delegate::ClientDelegate;
 use super::forwarder::ForwarderCommand;
-use crate::from_wire;
-use crate::to_wire::{choice_request, fits_options, form_request, permission_request};
+use crate::from_wire::{self, Picked};
+use crate::to_wire::{
+    choice_request, consent_form, fits_options, form_request, mode_request, permission_request,
+};
 
 #[derive(Debug)]
 pub(super) struct AcpClient {
@@ -56,6 +61,21 @@ impl AcpClient {
 }
 
 impl AcpClient {
+    pub(super) fn shows_forms(&self) -> bool {
+        self.forms == Forms::Shown
+    }
+
+    /// What the user says about a project's own configuration; `None`: nothing.
+    pub(super) async fn consent(
+        &self,
+        session: &SessionId,
+        request: &ConsentRequest,
+    ) -> Option<ConsentAnswer> {
+        let form = consent_form(session, request);
+        let response = put(&self.peer, "elicitation/create", form, Answer::Unsaid).await.ok()?;
+        from_wire::consent(&response)
+    }
+
     /// Waits until the client was shown every entry below this index; not at all where nothing is shown.
     pub(super) async fn shown_up_to(&self, index: u64) {
         let (go, shown) = oneshot::channel();
@@ -70,7 +90,7 @@ impl AcpClient {
 impl Client for AcpClient {
     /// The question follows the updates that show its call. Dropping the future withdraws it from the client.
     fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
-        let shown = self.forwarder.upgrade().map(|forwarder| when_shown(&forwarder, ask.call_id.clone()));
+        let shown = self.forwarder.upgrade().map(|forwarder| when_shown(&forwarder, &ask));
         let (peer, forms) = (self.peer.clone(), self.forms);
         Box::pin(async move {
             let Some(shown) = shown else { return Answer::Gone };
@@ -80,6 +100,7 @@ impl Client for AcpClient {
             let answer = match &ask.about {
                 About::Permission(about) => permission(&peer, &ask, about).await,
                 About::Questions(questions) => said(&peer, forms, &ask, questions).await,
+                About::ModeSwitch(proposal) => mode_switch(&peer, &ask, proposal).await,
             };
             answer.unwrap_or_else(|unanswered| unanswered)
         })
@@ -97,6 +118,12 @@ async fn permission(peer: &Peer, ask: &Ask, about: &Permission) -> Result<Answer
     Ok(answer(&response, about.rule_name.as_deref(), about.edits_name.as_deref()))
 }
 
+async fn mode_switch(peer: &Peer, ask: &Ask, proposal: &ModeProposal) -> Result<Answer, Answer> {
+    let question = mode_request(ask, proposal);
+    let response = put(peer, "session/request_permission", question, Answer::RejectOnce).await?;
+    Ok(answer(&response, None, None))
+}
+
 /// One form where the client has them; else a few choices each, one after the other, as options. Other
 /// questions are for the model to ask in its text.
 async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> Result<Answer, Answer> {
@@ -109,13 +136,24 @@ async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> R
         Forms::None if questions.iter().all(fits_options) => {
             let mut said = Vec::with_capacity(questions.len());
             for question in questions {
-                let request = choice_request(ask, question);
-                let response = put(peer, "session/request_permission", request, Answer::Unsaid).await?;
-                said.push(from_wire::choice(question, &response)?);
+                said.push(chosen(peer, ask, question).await?);
             }
             Ok(Answer::Said(said))
         }
         Forms::None => Ok(Answer::Unable),
+    }
+}
+
+/// One question by its options, some at a time.
+async fn chosen(peer: &Peer, ask: &Ask, question: &Question) -> Result<Said, Answer> {
+    let mut first = 0;
+    loop {
+        let request = choice_request(ask, question, first);
+        let response = put(peer, "session/request_permission", request, Answer::Unsaid).await?;
+        match from_wire::choice(question, first, &response)? {
+            Picked::Said(said) => return Ok(said),
+            Picked::More => first += 1,
+        }
     }
 }
 
@@ -139,10 +177,14 @@ async fn put(
     })
 }
 
-fn when_shown(forwarder: &mpsc::UnboundedSender<ForwarderCommand>, call_id: CallId) -> oneshot::Receiver<()> {
+fn when_shown(forwarder: &mpsc::UnboundedSender<ForwarderCommand>, ask: &Ask) -> oneshot::Receiver<()> {
     let (go, shown) = oneshot::channel();
+    let command = match ask.when {
+        WhenAsked::CallAsked => ForwarderCommand::Question { call_id: ask.call_id.clone(), go },
+        WhenAsked::Shown(index) => ForwarderCommand::Shown(index, go),
+    };
     // A forwarder that has left drops the command, which ends the wait.
-    drop(forwarder.send(ForwarderCommand::Question { call_id, go }));
+    drop(forwarder.send(command));
     shown
 }
 

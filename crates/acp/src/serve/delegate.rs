@@ -14,7 +14,7 @@ use attache_core::hub::Hub;
 use attache_core::ids::SessionId;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::delegate::{
-    Delegate, DelegateError, Lines, Offers, Terminal, TerminalCommand, TerminalLoss,
+    Delegate, DelegateError, Form, FormAnswer, Lines, Offers, Terminal, TerminalCommand, TerminalLoss,
 };
 use attache_rpc::{Peer, RequestError};
 use serde::Serialize;
@@ -25,16 +25,20 @@ use tokio::sync::{mpsc, oneshot};
 use super::ClientFs;
 use super::forwarder::ForwarderCommand;
 use super::terminal::ClientTerminal;
+use crate::from_wire;
 use crate::limits::{FS_DEADLINE, REFUSAL_CHARS, SILENCES, TERMINAL_DEADLINE};
+use crate::to_wire::foreign_form;
 
 /// What a client said in `initialize` that it does itself, as far as it is wanted.
 pub(super) fn offers(capabilities: &ClientCapabilities, wanted: ClientFs) -> Offers {
+    let forms = capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.supports_form());
     match wanted {
-        ClientFs::Never => Offers::default(),
+        ClientFs::Never => Offers { forms, ..Offers::default() },
         ClientFs::Auto => Offers {
             reads_texts: capabilities.fs.read_text_file,
             writes_texts: capabilities.fs.write_text_file,
             terminals: capabilities.terminal,
+            forms,
         },
     }
 }
@@ -84,7 +88,24 @@ impl Delegate for ClientDelegate {
             reads_texts: offers.reads_texts && texts,
             writes_texts: offers.writes_texts && texts,
             terminals: offers.terminals && !no_terminals.load(Ordering::Relaxed),
+            forms: offers.forms,
         }
+    }
+
+    fn fill(&self, form: Form) -> BoxFuture<'static, Result<FormAnswer, DelegateError>> {
+        let requests = self.0.clone();
+        Box::pin(async move {
+            let request = foreign_form(&requests.session_id, form)
+                .map_err(|error| DelegateError::Refused(format!("the form can't be shown: {error}")))?;
+            let response = requests.peer.request("elicitation/create", &request, None).await;
+            let response = response.map_err(|error| match error {
+                RequestError::Closed => DelegateError::Gone,
+                RequestError::Deadline => DelegateError::Silent,
+                RequestError::Remote(error) => DelegateError::Refused(short(&error.message)),
+                RequestError::Encode(error) => DelegateError::Refused(error.to_string()),
+            })?;
+            Ok(from_wire::filled(&response))
+        })
     }
 
     fn read_text(&self, path: &Path, lines: Lines) -> BoxFuture<'static, Result<String, DelegateError>> {

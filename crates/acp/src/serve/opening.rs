@@ -8,6 +8,7 @@ use attache_core::ids::SessionId;
 use attache_rpc::ErrorObject;
 
 use super::client::AcpClient;
+use super::consent;
 use super::failure::{error_object, unknown_session};
 use super::forwarder::{ForwarderCommand, StartForwarding, send};
 use super::link::{OpenRequest, SessionRequest};
@@ -41,7 +42,7 @@ impl ClientConnection {
                     let choices = connection.agent.hub.choices().get();
                     let result = session_result(None, &choices, &attachment.chosen);
                     let start = StartForwarding { attachment, responder, result };
-                    connection.opened(token, handle, start, &workplace.mcp_servers, warning);
+                    connection.opened(token, handle, start, warning);
                 }
                 Err(error) => {
                     let error = error_object(&error);
@@ -69,7 +70,7 @@ impl ClientConnection {
                     Ok(chosen) => {
                         let choices = connection.agent.hub.choices().get();
                         request.responder.ok(&session_result(None, &choices, &chosen));
-                        connection.tell(&handle, &request.workplace.mcp_servers, warning);
+                        connection.tell(&handle, warning);
                         return connection.keep_open(token, handle);
                     }
                     // Another client closed it meanwhile: open it anew.
@@ -118,7 +119,7 @@ impl ClientConnection {
         from: AttachFrom,
         workplace: &Workplace,
     ) -> Result<(SessionHandle, Attachment), HubError> {
-        let handle = self.agent.hub.open_in(session_id, &workplace.additional_directories).await?;
+        let handle = self.agent.hub.open_in(session_id, &workplace.clone().into()).await?;
         let attachment = handle.attach(Some(client), from).await?;
         Ok((handle, attachment))
     }
@@ -126,7 +127,7 @@ impl ClientConnection {
     /// Sets the directories of the request and gives what is chosen in the session; taking part for a moment
     /// tells it.
     async fn settle_in(&self, handle: &SessionHandle, workplace: &Workplace) -> Result<Chosen, HubError> {
-        handle.work_in(workplace.additional_directories.clone()).await?;
+        handle.work_in(workplace.clone().into()).await?;
         Ok(handle.attach(None, AttachFrom::Now).await?.chosen)
     }
 
@@ -136,7 +137,6 @@ impl ClientConnection {
         token: OpeningToken,
         handle: SessionHandle,
         start: StartForwarding,
-        servers: &[String],
         warning: Option<Warning>,
     ) {
         let session_id = token.session_id().clone();
@@ -145,7 +145,8 @@ impl ClientConnection {
             return start.responder.error(unknown_session(&session_id));
         };
         send(&link.forwarder, ForwarderCommand::Start(Box::new(start)));
-        self.tell(&handle, servers, warning);
+        consent::ask(self.agent.hub.clone(), handle.clone(), link.client.clone());
+        self.tell(&handle, warning);
         self.submit_all(state, &session_id, waited);
     }
 
@@ -174,14 +175,9 @@ impl ClientConnection {
         self.submit_all(state, &session_id, waited);
     }
 
-    /// What works less well than was asked for: clients may send servers that nothing here starts yet, and the
-    /// host may have trouble of its own. Their user should not have to guess.
-    pub(super) fn tell(&self, handle: &SessionHandle, servers: &[String], about_place: Option<Warning>) {
-        if !servers.is_empty() {
-            let description = format!("{}. The session continues without them.", servers.join(", "));
-            let title = "This version does not start MCP servers".to_owned();
-            handle.notice("warning", title, Some(description));
-        }
+    /// What works less well than was asked for: the host may have trouble of its own. Users should not have to
+    /// guess.
+    pub(super) fn tell(&self, handle: &SessionHandle, about_place: Option<Warning>) {
         for Warning { title, description } in about_place.into_iter().chain(self.agent.host.take_warnings()) {
             handle.notice("warning", title, Some(description));
         }

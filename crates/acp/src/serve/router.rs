@@ -144,9 +144,7 @@ impl ClientConnection {
             ClientRequest::Prompt { session_id, prompt } => {
                 self.linked(&session_id, SessionRequest::Prompt { prompt, responder })
             }
-            ClientRequest::SetMode { session_id, mode_id } => {
-                self.set_mode(&session_id, mode_id, "modeId", responder)
-            }
+            ClientRequest::SetMode { session_id, mode_id } => self.set_mode(&session_id, mode_id, responder),
             ClientRequest::SetConfigOption { session_id, config_id, value } => {
                 self.set_config_option(&session_id, &config_id, value, responder);
             }
@@ -283,25 +281,10 @@ impl ClientConnection {
         });
     }
 
-    fn set_mode(
-        self: &Arc<Self>,
-        session_id: &SessionId,
-        mode_id: String,
-        field: &'static str,
-        responder: Responder,
-    ) {
-        let choices = self.agent.hub.choices().get();
-        if !choices.modes.iter().any(|mode| mode.id == mode_id) {
-            let known: Vec<_> = choices.modes.iter().map(|mode| mode.id.as_str()).collect();
-            let reason = format!("{field}: there is no mode {mode_id:?}; available: {}", known.join(", "));
-            return responder.error(ErrorObject::invalid_params(reason));
-        }
-        if field == "value" {
-            return self.choose(session_id, responder, |handle| handle.set_mode(mode_id));
-        }
+    fn set_mode(self: &Arc<Self>, session_id: &SessionId, mode_id: String, responder: Responder) {
         let request = SessionRequest::operation(responder, move |handle| {
             let chosen = handle.set_mode(mode_id);
-            async move { chosen.await.map(|_| json!({})) }
+            async move { chosen.await.map(|_| json!({})).map_err(|error| of_field("modeId", error)) }
         });
         self.linked(session_id, request);
     }
@@ -323,7 +306,7 @@ impl ClientConnection {
             }
         };
         match config_id {
-            MODE_OPTION => self.set_mode(session_id, value, "value", responder),
+            MODE_OPTION => self.choose(session_id, responder, |handle| handle.set_mode(value)),
             MODEL_OPTION => {
                 let Some((provider_id, model_id)) = value.split_once('/') else {
                     let reason = format!("value: a model is written PROVIDER/NAME, not {value:?}");
@@ -369,13 +352,18 @@ impl ClientConnection {
         let request = SessionRequest::operation(responder, move |handle| {
             let chosen = choose(handle);
             async move {
-                let chosen = chosen.await.map_err(|error| match error {
-                    HubError::Invalid(reason) => HubError::Invalid(format!("value: {reason}")),
-                    other => other,
-                })?;
+                let chosen = chosen.await.map_err(|error| of_field("value", error))?;
                 Ok(json!({ "configOptions": config_options(&choices.get(), &chosen) }))
             }
         });
         self.linked(session_id, request);
+    }
+}
+
+/// What is wrong with a value names the field that it came in.
+fn of_field(field: &str, error: HubError) -> HubError {
+    match error {
+        HubError::Invalid(reason) => HubError::Invalid(format!("{field}: {reason}")),
+        other => other,
     }
 }

@@ -10,6 +10,7 @@ use attache_rpc::{ErrorObject, Responder};
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use super::consent;
 use super::failure::{error_object, unknown_session};
 use super::forwarder::{ForwarderCommand, StartForwarding, StopForwarding, send};
 use super::link::{OpenRequest, SessionLink, SessionRequest};
@@ -31,10 +32,9 @@ impl ClientConnection {
             if let Err(error) = connection.check_directories(&workplace).await {
                 return responder.error(error);
             }
-            let servers = workplace.mcp_servers;
-            let new = NewSession { root: workplace.cwd, additional: workplace.additional_directories };
+            let new = NewSession { root: workplace.cwd.clone(), place: workplace.into() };
             let directories: Vec<PathBuf> =
-                std::iter::once(&new.root).chain(&new.additional).cloned().collect();
+                std::iter::once(&new.root).chain(&new.place.additional).cloned().collect();
             let made = match &origin {
                 Some((origin, point)) => connection.agent.hub.fork_at(origin, point, new).await,
                 None => connection.agent.hub.create(new).await,
@@ -43,7 +43,7 @@ impl ClientConnection {
                 Ok(handle) => {
                     let host = &connection.agent.host;
                     match host.check_places(handle.id(), directories).await {
-                        Ok(()) => connection.link_new(handle, &servers, responder).await,
+                        Ok(()) => connection.link_new(handle, responder).await,
                         Err(reason) => responder.error(refused("cwd".to_owned(), reason)),
                     }
                 }
@@ -52,7 +52,7 @@ impl ClientConnection {
         });
     }
 
-    async fn link_new(self: &Arc<Self>, handle: SessionHandle, servers: &[String], responder: Responder) {
+    async fn link_new(self: &Arc<Self>, handle: SessionHandle, responder: Responder) {
         let Some(client) = self.lock().phase.client() else { return };
         let link = SessionLink::new(self, handle.id(), &client);
         let attachment = match handle.attach(Some(link.client.clone()), AttachFrom::Now).await {
@@ -66,8 +66,9 @@ impl ClientConnection {
                 &link.forwarder,
                 ForwarderCommand::Start(Box::new(StartForwarding { attachment, responder, result })),
             );
+            consent::ask(self.agent.hub.clone(), handle.clone(), link.client.clone());
             state.links.insert(handle.id().clone(), link, handle.clone());
-            self.tell(&handle, servers, None);
+            self.tell(&handle, None);
         }
     }
 
@@ -137,6 +138,7 @@ impl ClientConnection {
                 // One more than is shown tells whether another page follows.
                 limit: SESSIONS_PER_PAGE + 1,
                 include_archived: false,
+                listed: list.listed,
             };
             match hub.list(query).await {
                 Ok(mut rows) => {

@@ -16,7 +16,8 @@ use attache_core::chunk::ToolMarks;
 use attache_core::events::{RunState, Runs, SessionStatus};
 use attache_core::hub::QueuedMessage;
 use attache_core::ids::SessionId;
-use attache_core::ports::client::{Ask, Permission};
+use attache_core::metadata::OWN_KEY;
+use attache_core::ports::client::{Ask, ModeProposal, Permission};
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown};
 use serde_json::{Map, Value, json};
@@ -69,7 +70,7 @@ pub fn initialize_response(
     let capabilities = AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(prompts)
-        .mcp_capabilities(McpCapabilities::new().http(false).sse(false))
+        .mcp_capabilities(McpCapabilities::new().http(true).sse(true))
         .session_capabilities(sessions)
         .auth(AgentAuthCapabilities::new().logout(logins.ways.map(|_| LogoutCapabilities::new())));
     let response = InitializeResponse::new(version)
@@ -128,7 +129,13 @@ fn terminal_auth(label: &str, command: &CommandLine) -> Meta {
 pub fn session_info(row: &SessionRow) -> SessionInfo {
     // Paths of a row need not be valid UTF-8, those of the wire must.
     let directories = row.metadata.additional_directories();
+    let child = row.metadata.child_of().and(row.parent_id.as_ref());
+    let meta = child.map(|parent| {
+        let ours = json!({ "parentId": parent, "agent": row.agent });
+        Meta::from_iter([(OWN_KEY.to_owned(), ours)])
+    });
     SessionInfo::new(row.id.as_str().to_owned(), row.workspace_root.to_string_lossy().into_owned())
+        .meta(meta)
         .additional_directories(directories)
         .title(row.metadata.title().map(str::to_owned))
         .updated_at(iso_8601(row.updated_at))
@@ -137,8 +144,7 @@ pub fn session_info(row: &SessionRow) -> SessionInfo {
 /// What a session is opened with: new, load, resume and fork answer the same, the first and the last with the
 /// id.
 pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen: &Chosen) -> Value {
-    let mut result =
-        json!({ "modes": modes(choices, chosen), "configOptions": config_options(choices, chosen) });
+    let mut result = json!({ "modes": modes(chosen), "configOptions": config_options(choices, chosen) });
     if let Some(session_id) = session_id {
         result["sessionId"] = json!(session_id);
     }
@@ -217,6 +223,23 @@ pub fn permission_request(ask: &Ask, about: &Permission) -> Result<Value, serde_
     .into_iter()
     .flatten()
     .collect();
+    Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
+}
+
+/// Whether the session goes on with another agent, with what that agent is to do.
+pub fn mode_request(ask: &Ask, proposal: &ModeProposal) -> Result<Value, serde_json::Error> {
+    let fields = tool::fields(&legible(&ask.presentation), &ToolMarks::default(), ToolCallStatus::Pending)
+        .title(visible_line(&ask.presentation.title))
+        .name(ask.tool_name.clone())
+        .raw_input(tool::object("input", ask.input.clone()));
+    let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields);
+    let mut call = serde_json::to_value(call)?;
+    fit::cut(&mut call, &[FieldKind::Raw]);
+    let name = visible_line(&proposal.name);
+    let options = [
+        option("allow_once", format!("Yes, go on in {name} mode"), PermissionOptionKind::AllowOnce),
+        option("reject_once", "No, not yet".to_owned(), PermissionOptionKind::RejectOnce),
+    ];
     Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
 }
 

@@ -6,14 +6,16 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_core::choices::{Chosen, SAME_MODE};
 use attache_core::entry::Entry;
+use attache_core::hooks;
 use attache_core::metadata::OWN_KEY;
 use attache_core::part::Role;
 use attache_core::slash_commands;
+use attache_core::task::ASKED_CALL;
 use serde_json::{Map, Value};
 
 use super::line::StepMessageId;
 use super::{
-    EncodeResult, Notices, ThoughtUpdates, WireView, commands, compaction, content, line, selection,
+    EncodeResult, Notices, ThoughtUpdates, WireView, commands, compaction, content, line, selection, tool,
 };
 
 /// What a data chunk says.
@@ -46,6 +48,8 @@ pub(super) fn write(
         "compaction" => compaction::write(entry, view, id, data, out),
         "notice" => notice(entry, view, data, lasting, out),
         "status" => status(entry, view, data, out),
+        ASKED_CALL => tool::asked(entry, data, out),
+        hooks::PART_NAME => hook(entry, view, data, lasting, out),
         slash_commands::PART_NAME => commands::command(entry, data, out),
         "file-ref" | "context" => attachment(entry, name, data, out),
         _ => Ok(()),
@@ -147,6 +151,24 @@ fn notice(
         Some(_) | None => NoticeSeverity::Info,
     };
     tell(entry, view, NoticeUpdate { severity, title, description: text(data, "description"), lasting }, out)
+}
+
+/// Why an answer goes on. What a hook adds to a prompt is for the model alone.
+fn hook(
+    entry: Entry<'_>,
+    view: &WireView,
+    data: &Value,
+    lasting: Lasting,
+    out: &mut Vec<u8>,
+) -> EncodeResult {
+    match entry.role {
+        Role::User | Role::System => Ok(()),
+        Role::Assistant => {
+            let (severity, title) = (NoticeSeverity::Info, "A hook wants the turn to go on");
+            let said = hooks::line(data);
+            tell(entry, view, NoticeUpdate { severity, title, description: Some(&said), lasting }, out)
+        }
+    }
 }
 
 /// Only a retry is worth telling while it lasts; the other states show by themselves.

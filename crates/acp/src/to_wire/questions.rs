@@ -7,13 +7,19 @@ use agent_client_protocol_schema::v1::{
     PermissionOptionKind, StringPropertySchema, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
     ToolKind,
 };
+use attache_core::ids::SessionId;
 use attache_core::ports::client::{Ask, Choice, Question, Selection};
+use attache_core::ports::delegate::Form;
+use attache_core::ports::projects::ConsentRequest;
 use serde_json::{Value, json};
 
 use super::legible::{visible, visible_line};
 
 /// The id of the option that chooses nothing: the model has to do without an answer.
 pub const NO_CHOICE: &str = "none";
+
+/// The id of the option that leads to the next choices.
+pub const MORE_CHOICES: &str = "more";
 
 /// The name of a question's field in its form.
 pub fn field_name(index: usize) -> String {
@@ -38,6 +44,39 @@ pub fn form_request(ask: &Ask, questions: &[Question]) -> Result<Value, serde_js
         _ => "The agent has some questions.".to_owned(),
     };
     let mode = ElicitationMode::Form(ElicitationFormMode::new(scope, schema));
+    serde_json::to_value(CreateElicitationRequest::new(mode, message))
+}
+
+/// A form of somebody else than the agent, as far as clients know such forms.
+pub fn foreign_form(session_id: &SessionId, form: Form) -> Result<Value, serde_json::Error> {
+    let schema: ElicitationSchema = serde_json::from_value(form.schema)?;
+    let scope = ElicitationSessionScope::new(session_id.as_str().to_owned())
+        .tool_call_id(agent_client_protocol_schema::v1::ToolCallId::new(form.call_id.as_str().to_owned()));
+    let mode = ElicitationMode::Form(ElicitationFormMode::new(scope, schema));
+    serde_json::to_value(CreateElicitationRequest::new(mode, visible(&form.message)))
+}
+
+/// The one field of the form about a project, and what it may hold.
+pub const CONSENT_FIELD: &str = "trust";
+pub const CONSENT_GIVEN: &str = "yes";
+pub const CONSENT_DECLINED: &str = "no";
+
+/// Whether a project's own configuration may count, as a form that shows it.
+pub fn consent_form(session: &SessionId, request: &ConsentRequest) -> Result<Value, serde_json::Error> {
+    let options = vec![
+        EnumOption::new(CONSENT_GIVEN, "Trust it as it is"),
+        EnumOption::new(CONSENT_DECLINED, "Do not use it"),
+    ];
+    let field = StringPropertySchema::new()
+        .title("Trust")
+        .description("A change of these files asks again.".to_owned())
+        .one_of(options);
+    let field = ElicitationPropertySchema::String(field);
+    let schema = ElicitationSchema::new().property(CONSENT_FIELD.to_owned(), field, true);
+    let scope = ElicitationSessionScope::new(session.as_str().to_owned());
+    let mode = ElicitationMode::Form(ElicitationFormMode::new(scope, schema));
+    let project = visible_line(&request.project.display().to_string());
+    let message = format!("Do you trust the configuration of {project}?\n\n{}", request.text);
     serde_json::to_value(CreateElicitationRequest::new(mode, message))
 }
 
@@ -76,15 +115,25 @@ fn form_option(choice: &Choice) -> EnumOption {
 const CHOICE_KINDS: [PermissionOptionKind; 2] =
     [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways];
 
-/// Whether a question can be put as the options of a permission request: a few choices, of which one is the
+/// Choices of a question that are put as options, so many at a time as there are kinds for: people do not page
+/// through more.
+const CHOICES_MOST: usize = 4;
+
+/// Whether a question can be put as the options of permission requests: a few choices, of which one is the
 /// answer.
 pub fn fits_options(question: &Question) -> bool {
-    (1..=CHOICE_KINDS.len()).contains(&question.choices.len()) && question.selection == Selection::One
+    (1..=CHOICES_MOST).contains(&question.choices.len()) && question.selection == Selection::One
 }
 
-/// One question with a few choices as a permission request whose options are its choices. The call lists them
-/// too: names of options are short on most screens, and some clients show words of their own.
-pub fn choice_request(ask: &Ask, question: &Question) -> Result<Value, serde_json::Error> {
+/// Whether there are choices behind those that a request offers from this one on.
+pub fn has_more_choices(question: &Question, first: usize) -> bool {
+    question.choices.len().saturating_sub(first) > CHOICE_KINDS.len()
+}
+
+/// One question with a few choices as a permission request whose options are its choices, from the first that
+/// is offered on. The call lists all of them: names of options are short on most screens, and some clients show
+/// words of their own.
+pub fn choice_request(ask: &Ask, question: &Question, first: usize) -> Result<Value, serde_json::Error> {
     let fields = ToolCallUpdateFields::new()
         .status(ToolCallStatus::Pending)
         .kind(ToolKind::Other)
@@ -92,11 +141,15 @@ pub fn choice_request(ask: &Ask, question: &Question) -> Result<Value, serde_jso
         .name(ask.tool_name.clone())
         .content(vec![listed(question).into()]);
     let call = serde_json::to_value(ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields))?;
-    let mut options: Vec<_> = (question.choices.iter().zip(CHOICE_KINDS).enumerate())
-        .map(|(index, (choice, kind))| {
-            PermissionOption::new(choice_id(index), visible_line(&choice.label), kind)
-        })
-        .collect();
+    let named = |(index, choice): (usize, &Choice)| (choice_id(index), visible_line(&choice.label));
+    let mut offered: Vec<_> = question.choices.iter().enumerate().skip(first).map(named).collect();
+    if has_more_choices(question, first) {
+        offered.truncate(CHOICE_KINDS.len() - 1);
+        offered.push((MORE_CHOICES.to_owned(), "Another of the listed answers".to_owned()));
+    }
+    let offered = offered.into_iter().zip(CHOICE_KINDS);
+    let mut options: Vec<_> =
+        offered.map(|((id, name), kind)| PermissionOption::new(id, name, kind)).collect();
     options.push(PermissionOption::new(NO_CHOICE, "None of these", PermissionOptionKind::RejectOnce));
     Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
 }

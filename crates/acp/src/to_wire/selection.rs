@@ -18,8 +18,8 @@ pub const APPROVAL_OPTION: &str = "approval";
 /// The value that leaves it to the model how much it thinks.
 pub const DEFAULT_THOUGHT: &str = "default";
 
-pub fn modes(choices: &Choices, chosen: &Chosen) -> SessionModeState {
-    let available = choices.modes.iter().map(|mode| {
+pub fn modes(chosen: &Chosen) -> SessionModeState {
+    let available = chosen.modes.iter().map(|mode| {
         SessionMode::new(mode.id.clone(), mode.name.clone()).description(described(&mode.description))
     });
     SessionModeState::new(chosen.agent.clone(), available.collect())
@@ -27,7 +27,7 @@ pub fn modes(choices: &Choices, chosen: &Chosen) -> SessionModeState {
 
 /// The complete list.
 pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOption> {
-    let modes: Vec<_> = choices
+    let modes: Vec<_> = chosen
         .modes
         .iter()
         .map(|mode| {

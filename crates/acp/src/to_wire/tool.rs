@@ -94,6 +94,36 @@ pub(super) fn completed(
     write(entry, call.id, fields, &shown, out)
 }
 
+/// A call of a child that people are asked about: it is known here for as long as the question is open.
+pub(super) fn asked(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
+    let Ok(call) = AskedCall::deserialize(data) else { return Ok(()) };
+    let status = match call.status.as_str() {
+        "completed" => ToolCallStatus::Completed,
+        "failed" => ToolCallStatus::Failed,
+        _ => {
+            let shown = call.kind.map(kind).unwrap_or_default();
+            let announced = ToolCall::new(call.call_id, visible_line(&call.title)).name(call.name);
+            let mut announced = serde_json::to_value(SessionUpdate::ToolCall(announced))?;
+            announced["kind"] = serde_json::to_value(shown)?;
+            announced["status"] = serde_json::to_value(ToolCallStatus::Pending)?;
+            announced["_meta"] = json!({ OWN_KEY: { "transient": true } });
+            return line::update(entry, &announced, out);
+        }
+    };
+    let passing = Meta::from_iter([(OWN_KEY.to_owned(), json!({ "transient": true }))]);
+    let update = ToolCallUpdate::new(call.call_id, ToolCallUpdateFields::new().status(status)).meta(passing);
+    line::update(entry, &SessionUpdate::ToolCallUpdate(update), out)
+}
+
+#[derive(Deserialize)]
+struct AskedCall {
+    call_id: String,
+    name: String,
+    title: String,
+    kind: Option<core::ToolKind>,
+    status: String,
+}
+
 /// The text of a command's result beside its exit code.
 fn raw_output(output: Value, shown: &Presentation) -> Value {
     match (output, shown.metadata.as_ref().and_then(|metadata| metadata.exit_code)) {

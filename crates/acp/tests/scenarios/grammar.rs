@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use attache_acp::ClientFs;
+use attache_core::hooks::{EventName, Hook, HookCommand, HookHold, HookMatcher, HookOwner};
+use attache_core::limits::HOOK_TIME;
 use attache_core::watchdog::{Action, Approval, Rule};
 use attache_models::ScriptModel;
 use serde_json::Value;
@@ -121,8 +123,12 @@ pub(crate) struct Options {
     pub(crate) approval: Approval,
     /// Of the configuration.
     pub(crate) rules: Vec<Rule>,
+    /// The same.
+    pub(crate) hooks: Vec<Hook>,
     /// Of the agent that is used when none is chosen.
     pub(crate) pinned: Vec<Rule>,
+    /// Files of agents: their names and texts.
+    pub(crate) agents: Vec<(String, String)>,
     /// The user said that nothing shall hold commands.
     pub(crate) sandbox_off: bool,
     /// Skills and commands of user and project are looked for.
@@ -251,7 +257,13 @@ impl Options {
                 self.approval = Approval::parse(approval).ok_or_else(unknown)?;
             }
             ("rule", rule) => self.rules.push(read_rule(rule)?),
+            ("hook", hook) => self.hooks.push(read_hook(hook)?),
             ("pinned", rule) => self.pinned.push(read_rule(rule)?),
+            ("agent", file) => {
+                let (name, text) = file.split_once(' ').unwrap_or((file, ""));
+                let wrong = |error| format!("the text of an agent must be a string: {error}");
+                self.agents.push((name.to_owned(), serde_json::from_str(text).map_err(wrong)?));
+            }
             ("small", words) => self.small.push(words.to_owned()),
             ("search", answer) => {
                 let wrong = |error| format!("what a search answers must be JSON: {error}");
@@ -303,6 +315,24 @@ impl Options {
 }
 
 /// `deny edit src/*`
+/// `EVENT COMMAND`, or `EVENT "MATCHER" COMMAND`. Nothing holds commands in scenarios.
+fn read_hook(text: &str) -> Result<Hook, String> {
+    let wrong = || format!("`{text}` is no hook: EVENT [\"MATCHER\"] COMMAND");
+    let (event, rest) = text.split_once(' ').ok_or_else(wrong)?;
+    let (matcher, command) = match rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
+        Some((matcher, command)) => (matcher, command.trim_start()),
+        None => ("", rest),
+    };
+    Ok(Hook {
+        on: EventName::parse(event).ok_or_else(wrong)?,
+        matcher: HookMatcher::parse(matcher).map_err(|bad| bad.to_string())?,
+        command: HookCommand::Shell(command.to_owned()),
+        time: HOOK_TIME,
+        hold: HookHold::Off,
+        owner: HookOwner::User,
+    })
+}
+
 fn read_rule(text: &str) -> Result<Rule, String> {
     let mut words = text.splitn(3, ' ');
     let (Some(action), Some(permission), Some(pattern)) = (words.next(), words.next(), words.next()) else {

@@ -8,12 +8,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use attache_acp::to_wire::ThoughtUpdates;
 use attache_acp::{AgentServices, connect};
-use attache_core::agents::{Agents, DEFAULT_AGENT};
+use attache_core::agents::{Agents, DEFAULT_AGENT, FoundAgent, ManifestDialect};
 use attache_core::calendar::TimeZone;
 use attache_core::compactor::Compactor;
 use attache_core::hub::{Hub, People, Ports, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
+use attache_core::ports::projects::{ProjectNotice, ProjectSettings, Projects};
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxFuture, Clock, Compaction, Surroundings};
 use attache_core::turn::NativeBackend;
@@ -24,7 +25,9 @@ use attache_rpc::{Connection, duplex, json_lines};
 use attache_store::{Durability, FileBlobs, SqliteStore, StoreLocation};
 use attache_testkit::client::TestClient;
 use attache_testkit::http_server::{Answer, HttpServer};
-use attache_tools::{Equipment, MachineSurroundings, SearchEndpoint, SearchProvider, SnapshotMover};
+use attache_tools::{
+    Equipment, HookProcesses, MachineSurroundings, SearchEndpoint, SearchProvider, SnapshotMover, UnheldHooks,
+};
 use tokio::runtime::Runtime;
 
 use crate::grammar::Options;
@@ -111,6 +114,7 @@ impl Host {
         let compactor = Compactor { model: model.clone(), blobs: blobs.clone(), small_model: None };
         let equipment = equipment(search.as_ref());
         let mover = SnapshotMover::new(&equipment.turns);
+        let sandbox = equipment.sandbox.clone();
         let ports = Ports {
             leases: Arc::new(store.clone()),
             blobs,
@@ -119,10 +123,13 @@ impl Host {
             model,
             compaction: options.compaction.then(|| Arc::new(compactor) as Arc<dyn Compaction>),
             tools: attache_tools::builtin(equipment).into(),
+            servers: None,
             surroundings: options.knowledge.then(|| knowledge(home)),
-            projects: None,
+            projects: agent_files(options),
+            hooks: Some(Arc::new(HookProcesses { sandbox, unheld: UnheldHooks::Refused })),
             files: Some(Arc::new(mover)),
             pictures: None,
+            telemetry: None,
             agents: agents(options),
             ids: Arc::new(Ids::new(clock.clone(), RandomState::new().build_hasher().finish())),
             clock: clock.clone(),
@@ -135,6 +142,7 @@ impl Host {
                 guarded: Arc::default(),
                 approval: options.approval,
                 rules: options.rules.clone().into(),
+                hooks: options.hooks.clone().into(),
                 containment: if options.sandbox_off { Containment::ExplicitlyOff } else { Containment::None }
                     .into(),
                 people: if options.headless { People::Absent } else { People::Present },
@@ -185,6 +193,35 @@ fn agents(options: &Options) -> Agents {
         agents.add_permission(DEFAULT_AGENT, ManifestRule { rule: rule.clone(), firmness: Firmness::Pinned });
     }
     agents
+}
+
+/// What a host found in files of agents.
+#[derive(Debug)]
+struct AgentFiles(ProjectSettings);
+
+impl Projects for AgentFiles {
+    fn settings(&self, _root: &Path) -> BoxFuture<'static, ProjectSettings> {
+        let found = self.0.clone();
+        Box::pin(async move { found })
+    }
+}
+
+fn agent_files(options: &Options) -> Option<Arc<dyn Projects>> {
+    let found = |(name, text): &(String, String)| FoundAgent {
+        path: format!("/agents/{name}.md").into(),
+        text: text.clone(),
+        dialect: ManifestDialect::Own,
+    };
+    let files: Vec<FoundAgent> = options.agents.iter().map(found).collect();
+    let loaded = agents(options).with_files(&files, &|_, _| Err("there is no such file".to_owned()));
+    let notice = |title: &str, told: &[String]| {
+        let (title, description) = (title.to_owned(), told.join("; "));
+        (!told.is_empty()).then_some(ProjectNotice { title, description })
+    };
+    let notices = [notice("Left out", &loaded.left_out), notice("Not understood", &loaded.notes)];
+    let notices = notices.into_iter().flatten().collect();
+    let settings = ProjectSettings { agents: Some(loaded.agents), notices, ..ProjectSettings::default() };
+    (!files.is_empty()).then(|| Arc::new(AgentFiles(settings)) as Arc<dyn Projects>)
 }
 
 /// The user's own files lie where the host keeps everything else.

@@ -41,10 +41,12 @@ topics! {
     glob
     grep
     handshake
+    hooks
     model_failures
     modes
     network
     permissions
+    plan_exit
     question
     queue
     read
@@ -55,6 +57,7 @@ topics! {
     several_clients
     skill
     slash_commands
+    task
     titles
     todo
     tool_calls

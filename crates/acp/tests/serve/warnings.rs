@@ -37,7 +37,7 @@ async fn servers_that_are_not_started() {
     thought(&line, session).await;
     assert_eq!(
         thoughts(&line, session),
-        ["This version does not start MCP servers: files. The session continues without them.\n"]
+        ["MCP servers are not started here: files. The session continues without them.\n"]
     );
     line.client.finish();
 }

@@ -6,12 +6,15 @@ use attache_acp::from_wire::{self, ClientRequest, LoginTerminals};
 use attache_acp::limits::LINE_BYTES;
 use attache_acp::to_wire::{
     CompactionUpdates, Logins, Notices, ThoughtUpdates, WireView, choice_request, config_options,
-    failed_start_response, fits_options, initialize_response, modes, permission_request, session_info,
+    failed_start_response, fits_options, initialize_response, mode_request, modes, permission_request,
+    session_info,
 };
 use attache_acp::{CommandLine, Login, LoginWay};
 use attache_core::choices::{Chosen, CurrentChoices};
 use attache_core::ids::{CallId, MessageId, SessionId};
-use attache_core::ports::client::{About, Ask, Choice, Permission, Question, Selection};
+use attache_core::ports::client::{
+    About, Ask, Choice, ModeProposal, Permission, Question, Selection, WhenAsked,
+};
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::{ModelRef, SessionRow, UsageTotals};
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
@@ -20,7 +23,7 @@ use attache_testkit::schema::Validator;
 use attache_testkit::snake_case::leaked_keys;
 use serde_json::{Value, json};
 
-use crate::choices;
+use crate::{choices, two_modes};
 
 fn checked_response(method: &str, result: &Value) {
     assert_eq!(Validator::shared().response(method, result), Ok(()), "{result}");
@@ -48,7 +51,7 @@ fn initialize_advertises_what_is_honoured() {
             capabilities["promptCapabilities"],
             json!({"image": true, "audio": false, "embeddedContext": true})
         );
-        assert_eq!(capabilities["mcpCapabilities"], json!({ "http": false, "sse": false }));
+        assert_eq!(capabilities["mcpCapabilities"], json!({ "http": true, "sse": true }));
         let sessions =
             ["list", "delete", "resume", "close", "additionalDirectories", "fork", "runtimeContext"];
         for name in sessions {
@@ -147,10 +150,10 @@ fn modes_and_options_are_complete() {
     let model = Some(ModelRef::new("other", "unlisted/x"));
     let thought_levels = vec![ThoughtLevel::Off, ThoughtLevel::Max];
     let thought = Some(ThoughtLevel::Max);
-    let chosen = Chosen { agent: "plan".into(), model, thought, thought_levels, approval: Approval::Edits };
+    let (agent, approval) = ("plan".into(), Approval::Edits);
+    let chosen = Chosen { agent, modes: two_modes(), model, thought, thought_levels, approval };
     let options = json!(config_options(&choices(), &chosen));
-    let response =
-        json!({ "sessionId": "ses_1", "modes": modes(&choices(), &chosen), "configOptions": options });
+    let response = json!({ "sessionId": "ses_1", "modes": modes(&chosen), "configOptions": options });
     checked_response("session/new", &response);
     checked_response("session/set_config_option", &json!({ "configOptions": options }));
     assert_eq!(response["modes"]["currentModeId"], "plan");
@@ -234,6 +237,7 @@ fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> Ask {
             ..Presentation::default()
         },
         about: About::Permission(permission()),
+        when: WhenAsked::CallAsked,
     }
 }
 
@@ -242,6 +246,28 @@ fn checked_request(ask: &Ask) -> Value {
     assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
     assert_eq!(leaked_keys(&request), Vec::<String>::new());
     request
+}
+
+#[test]
+fn another_mode_is_proposed_with_the_plan_and_two_answers() {
+    let plan = vec![Shown::Text { text: "# Plan\n\n1. Do it\u{202e}.".into() }];
+    let ask = ask("Leave plan mode?", ToolKind::SwitchMode, plan, json!({ "plan": "x" }));
+    let proposal = ModeProposal { agent: "build".into(), name: "Build".into() };
+    let request = mode_request(&ask, &proposal).unwrap();
+    assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
+    assert_eq!(leaked_keys(&request), Vec::<String>::new());
+    let options: Vec<_> = request["options"].as_array().unwrap().iter().collect();
+    let answers: Vec<_> =
+        options.iter().map(|option| (&option["optionId"], &option["kind"], &option["name"])).collect();
+    assert_eq!(
+        answers,
+        [
+            (&json!("allow_once"), &json!("allow_once"), &json!("Yes, go on in Build mode")),
+            (&json!("reject_once"), &json!("reject_once"), &json!("No, not yet")),
+        ]
+    );
+    assert_eq!(request["toolCall"]["kind"], "switch_mode");
+    assert_eq!(request["toolCall"]["content"][0]["content"]["text"], "# Plan\n\n1. Do it\\u{202e}.");
 }
 
 #[test]
@@ -293,7 +319,7 @@ fn the_choices_of_a_question_are_options_of_distinct_kinds_and_listed_in_the_cal
     let two = question(vec![choice("SQLite", Some("a file")), choice("PostgreSQL", None)], Selection::One);
     let about = About::Questions(Arc::new([two.clone()]));
     let ask = Ask { about, ..ask("Which database?", ToolKind::Other, Vec::new(), json!({})) };
-    let request = choice_request(&ask, &two).unwrap();
+    let request = choice_request(&ask, &two, 0).unwrap();
     assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
     let kinds: Vec<_> = request["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
     assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
@@ -302,7 +328,17 @@ fn the_choices_of_a_question_are_options_of_distinct_kinds_and_listed_in_the_cal
         "Which database?\n\n1. **SQLite**: a file\n2. **PostgreSQL**"
     );
     assert!(fits_options(&two));
-    let many = vec![choice("a", None), choice("b", None), choice("c", None)];
+    let many: Vec<_> = ["a", "b", "c", "d", "e"].into_iter().map(|label| choice(label, None)).collect();
+    let four = question(many[..4].to_vec(), Selection::One);
+    assert!(fits_options(&four));
+    let offered = |first: usize| {
+        let request = choice_request(&ask, &four, first).unwrap();
+        let options = request["options"].as_array().unwrap().iter();
+        options.map(|option| option["optionId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(0), ["choice_1", "more", "none"]);
+    assert_eq!(offered(1), ["choice_2", "more", "none"]);
+    assert_eq!(offered(2), ["choice_3", "choice_4", "none"]);
     for other in [
         question(many, Selection::One),
         question(Vec::new(), Selection::One),
@@ -316,6 +352,7 @@ fn the_choices_of_a_question_are_options_of_distinct_kinds_and_listed_in_the_cal
 fn models_of_one_provider_need_no_group() {
     let chosen = |model: &str| Chosen {
         agent: "build".into(),
+        modes: two_modes(),
         model: Some(ModelRef::new("acme", model)),
         thought: None,
         thought_levels: Vec::new(),

@@ -20,12 +20,16 @@ use attache_testkit::schema::Validator;
 use attache_testkit::snake_case::leaked_keys;
 use serde_json::Value;
 
-pub(crate) fn choices() -> Choices {
+pub(crate) fn two_modes() -> Arc<[Mode]> {
     let mode = |id: &str, name: &str, description: &str| Mode {
         id: id.into(),
         name: name.into(),
         description: description.into(),
     };
+    Arc::new([mode("build", "Build", "Does it"), mode("plan", "Plan", "")])
+}
+
+pub(crate) fn choices() -> Choices {
     let model = |provider: &str, id: &str, name: &str| ModelInfo {
         name: name.into(),
         context: 200_000,
@@ -33,7 +37,6 @@ pub(crate) fn choices() -> Choices {
         ..ModelInfo::undescribed(ModelRef::new(provider, id))
     };
     Choices {
-        modes: vec![mode("build", "Build", "Does it"), mode("plan", "Plan", "")],
         models: Arc::new([
             model("acme", "small", "Small"),
             model("other", "x", "X"),

@@ -35,6 +35,9 @@ pub(crate) struct ImportArgs {
     /// Keep the permissions in the file: rules, directories, approval
     #[arg(long)]
     pub(crate) with_permissions: bool,
+    /// Directory that the session works in, instead of the one that the file names
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, clap::Args)]

@@ -41,6 +41,12 @@ impl ProcessEnvironment {
         Self { variables: pairs.iter().map(|(name, value)| (name.into(), value.into())).collect() }
     }
 
+    /// Those that are text.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (String, String)> {
+        let texts = self.variables.iter().map(|(name, value)| (name.to_str(), value.to_str()));
+        texts.filter_map(|(name, value)| Some((name?.to_owned(), value?.to_owned())))
+    }
+
     /// `None` when unset or empty.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::Origin;
 use super::file::valid_keys;
+use super::hook_table::HOOK_KEYS;
 use super::keys::KEYS;
 use super::limits::MAX_SHOWN_CHARACTERS;
 use super::permission_table::RULE_KEYS;
@@ -82,24 +83,19 @@ fn homes(key: &str) -> Vec<String> {
     }
     let sections = KEYS.iter().filter_map(|known| known.path.rsplit_once('.'));
     homes.extend(sections.filter(|(_, name)| *name == key).map(|(section, _)| format!("into [{section}]")));
-    let tables: [(&[&str], &str); 4] = [
+    let tables: [(&[&str], &str); 5] = [
         (&PROVIDER_KEYS, "into [providers.NAME]"),
         (&MODEL_KEYS, "into [providers.NAME.models.\"MODEL\"]"),
         (&PRICE_KEYS, "into [providers.NAME.models.\"MODEL\".price]"),
         (&RULE_KEYS, "into [[permissions]]"),
+        (&HOOK_KEYS, "into [[hooks]]"),
     ];
     homes.extend(tables.iter().filter(|(keys, _)| keys.contains(&key)).map(|(_, home)| (*home).to_owned()));
     homes
 }
 
 pub(crate) fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
-    // Enough for a swapped, missing or doubled letter; "model" is not offered for everything with an m.
-    const NEAR: f64 = 0.75;
-    let scored = valid.iter().map(|candidate| (strsim::jaro_winkler(word, candidate), *candidate));
-    scored
-        .filter(|(score, _)| *score >= NEAR)
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, near)| near)
+    attache_core::nearest::nearest(word, valid.iter().copied())
 }
 
 /// Foreign text in a message: one line, no control characters, not too much of it.

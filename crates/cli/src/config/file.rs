@@ -46,7 +46,8 @@ pub(super) enum FileScope {
 }
 
 /// What a project may set: nothing that says where keys and conversations go, or what holds commands.
-const PROJECT_KEYS: [&str; 5] = ["model", "approval", "permissions", "limits", "limits.max_steps"];
+const PROJECT_KEYS: [&str; 8] =
+    ["model", "agent", "approval", "permissions", "hooks", "mcp", "limits", "limits.max_steps"];
 
 /// Sets what the text says; gives the names of all providers it mentions, also of those with errors.
 pub(super) fn apply(
@@ -80,7 +81,7 @@ pub(super) struct FileReader<'a> {
     text: &'a str,
     path: Arc<Path>,
     pub(super) directory: PathBuf,
-    scope: FileScope,
+    pub(super) scope: FileScope,
     errors: Vec<ConfigError>,
     pub(super) providers_named: Vec<String>,
 }
@@ -98,9 +99,9 @@ impl FileReader<'_> {
                     format!("`{path}` can't be set by a project; a project may set {PROJECT_MAY}"),
                 );
             } else if let Some(key) = KEYS.iter().find(|key| key.path == path) {
-                match item.as_value() {
+                match item.as_value().cloned().or_else(|| in_line(item)) {
                     Some(value) => {
-                        let input = SettingInput::Toml { value, directory: &self.directory };
+                        let input = SettingInput::Toml { value: &value, directory: &self.directory };
                         config.assign(key, &input, origin, &mut self.errors);
                     }
                     None => self.refuse(origin, mismatch(&path, key.expected, &found_item(item))),
@@ -109,6 +110,10 @@ impl FileReader<'_> {
                 self.providers(item, origin, config);
             } else if path == "permissions" {
                 self.permissions(item, origin, config);
+            } else if path == "mcp" {
+                self.servers(item, origin, config);
+            } else if path == "hooks" {
+                self.hooks(item, origin, config);
             } else if KEYS
                 .iter()
                 .any(|key| key.path.strip_prefix(&path).is_some_and(|rest| rest.starts_with('.')))
@@ -153,6 +158,19 @@ impl FileReader<'_> {
         self.errors.push(ConfigError { origin, message });
     }
 
+    pub(super) fn scope(&self) -> FileScope {
+        self.scope
+    }
+
+    pub(super) fn error_count(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// Those from there on: what reads an entry may have a use for them.
+    pub(super) fn take_errors_from(&mut self, first: usize) -> Vec<ConfigError> {
+        self.errors.split_off(first)
+    }
+
     /// Where the key is. A table made by headers only (`[a.b]` for `a`) has no place of its own: its first
     /// entry's.
     pub(super) fn origin(&self, table: &dyn TableLike, key: &str) -> Origin {
@@ -162,24 +180,33 @@ impl FileReader<'_> {
     }
 }
 
+/// Tables that are no plain keys.
+const TABLES: [&str; 4] = ["hooks", "mcp", "permissions", "providers"];
+
 /// The same in words.
-const PROJECT_MAY: &str = "model, approval, limits.max_steps and [[permissions]]";
+const PROJECT_MAY: &str =
+    "model, agent, approval, limits.max_steps, [[permissions]], [[hooks]] and [mcp.NAME]";
 
 /// Whether a path is no key, nor a table that has some.
 fn unknown_here(path: &str) -> bool {
     let is_above =
         |key: &&str| key.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    !["providers", "permissions"].contains(&path) && !KEYS.iter().any(|key| is_above(&key.path))
+    !TABLES.contains(&path) && !KEYS.iter().any(|key| is_above(&key.path))
 }
 
 /// The keys a table may have: those below `prefix`, up to their next dot.
 pub(super) fn valid_keys(prefix: &str) -> Vec<&'static str> {
     let below = KEYS.iter().filter_map(|key| key.path.strip_prefix(prefix)?.split('.').next());
-    let tables = ["permissions", "providers"].into_iter().filter(|_| prefix.is_empty());
+    let tables = TABLES.into_iter().filter(|_| prefix.is_empty());
     let mut valid: Vec<&str> = below.chain(tables).collect();
     valid.sort_unstable();
     valid.dedup();
     valid
+}
+
+/// A table under a heading of its own is one value as well as one in a line.
+fn in_line(item: &Item) -> Option<Value> {
+    item.as_table().map(|table| Value::InlineTable(table.clone().into_inline_table()))
 }
 
 pub(super) fn found_item(item: &Item) -> String {

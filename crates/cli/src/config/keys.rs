@@ -14,7 +14,7 @@ use toml_edit::Value;
 use super::error::shown;
 use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
-use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path};
+use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path, telemetry};
 
 pub(super) struct SettingKey {
     /// Dotted, as in the file.
@@ -53,6 +53,18 @@ pub(super) const KEYS: &[SettingKey] = &[
         assign: |config, input, origin| {
             let value = model_ref(input.text()?).ok_or(SettingRefusal::Mismatch)?;
             config.small_model = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "agent",
+        expected: "the id of an agent",
+        assign: |config, input, origin| {
+            let value = input.text()?;
+            if value.is_empty() {
+                return Err(SettingRefusal::Mismatch);
+            }
+            config.agent = Sourced { value: value.to_owned(), origin };
             Ok(())
         },
     },
@@ -167,6 +179,51 @@ pub(super) const KEYS: &[SettingKey] = &[
         assign: |config, input, origin| {
             let value = input.paths(config.home.as_deref())?;
             config.skill_paths = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "telemetry.enabled",
+        expected: "true or false",
+        assign: |config, input, origin| {
+            config.telemetry.enabled = Some(Sourced { value: input.switch()?, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "telemetry.endpoint",
+        expected: "an address as a string",
+        assign: |config, input, origin| {
+            let text = input.text()?;
+            let value =
+                BaseUrl::parse(text).map_err(|bad| SettingRefusal::Because(bad_address(text, &bad)))?;
+            config.telemetry.endpoint = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "telemetry.content",
+        expected: "true or false",
+        assign: |config, input, origin| {
+            config.telemetry.content = Some(Sourced { value: input.switch()?, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "telemetry.service_name",
+        expected: "a name as a string",
+        assign: |config, input, origin| {
+            let value = Some(input.text()?).filter(|name| !name.trim().is_empty());
+            let value = value.ok_or(SettingRefusal::Mismatch)?.to_owned();
+            config.telemetry.service_name = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "telemetry.headers",
+        expected: "a table of header names and values",
+        assign: |config, input, origin| {
+            config.telemetry.headers = Some(Sourced { value: telemetry::headers(input)?, origin });
             Ok(())
         },
     },

@@ -3,20 +3,24 @@
 
 use std::path::{Path, PathBuf};
 
+use attache_core::ports::mcp::ServerEntry;
 use attache_core::ports::store::ModelRef;
-use attache_core::watchdog::{Approval, Rule};
+use attache_core::watchdog::Approval;
 use attache_models::Vendor;
 
 use super::file::{self, FileScope};
-use super::{Config, ConfigError, ConfigErrors, ConfiguredRule, Origin, Sourced, error};
+use super::{Config, ConfigError, ConfigErrors, ConfiguredHook, ConfiguredRule, Origin, Sourced, error};
 
 /// The values that hold in sessions of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProjectConfig {
-    pub(crate) model: Option<ModelRef>,
-    pub(crate) approval: Option<Approval>,
-    pub(crate) max_steps: Option<u32>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) model: Option<Sourced<ModelRef>>,
+    pub(crate) agent: Option<Sourced<String>>,
+    pub(crate) approval: Option<Sourced<Approval>>,
+    pub(crate) max_steps: Option<Sourced<u32>>,
+    pub(crate) rules: Vec<ConfiguredRule>,
+    pub(crate) hooks: Vec<ConfiguredHook>,
+    pub(crate) servers: Vec<ServerEntry>,
     /// What it says and does not get.
     pub(crate) refused: Vec<String>,
 }
@@ -25,7 +29,8 @@ impl Config {
     /// Reads a project's file on top of this configuration.
     pub(crate) fn of_project(&self, path: &Path, text: &str) -> Result<ProjectConfig, ConfigErrors> {
         let mut errors = Vec::new();
-        let mut merged = Self { file: PathBuf::from(path), rules: Vec::new(), ..self.clone() };
+        let (rules, hooks, servers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut merged = Self { file: PathBuf::from(path), rules, hooks, servers, ..self.clone() };
         file::apply(text, &mut merged, FileScope::Project, &mut errors);
         let model = said_by(path, merged.model.as_ref());
         if let Some(model) = model.filter(|model| !self.has_provider(&model.value.provider_id)) {
@@ -37,11 +42,10 @@ impl Config {
             return Err(ConfigErrors(errors));
         }
         let mut refused = Vec::new();
-        let approval = said_by(path, Some(&merged.approval)).map(|approval| approval.value);
-        let approval = approval.filter(|approval| {
-            let is_wider = width(*approval) > width(self.approval.value);
+        let approval = said_by(path, Some(&merged.approval)).filter(|approval| {
+            let is_wider = width(approval.value) > width(self.approval.value);
             if is_wider {
-                let (theirs, ours) = (approval.as_str(), self.approval.value.as_str());
+                let (theirs, ours) = (approval.value.as_str(), self.approval.value.as_str());
                 refused.push(format!(
                     "approval = \"{theirs}\" would ask less than yours (\"{ours}\"): a project may only ask more"
                 ));
@@ -49,15 +53,30 @@ impl Config {
             !is_wider
         });
         Ok(ProjectConfig {
-            model: model.filter(|_| may_change(self.model.as_ref())).map(|model| model.value.clone()),
+            model: model.filter(|_| may_change(self.model.as_ref())).cloned(),
+            agent: said_by(path, Some(&merged.agent)).filter(|_| may_change(Some(&self.agent))).cloned(),
             // Stricter than what an option says is no mistake, but the option is the user's last word.
-            approval: approval.filter(|_| may_change(Some(&self.approval))),
+            approval: approval.filter(|_| may_change(Some(&self.approval))).cloned(),
             max_steps: said_by(path, Some(&merged.limits.max_steps))
                 .filter(|_| may_change(Some(&self.limits.max_steps)))
-                .map(|steps| steps.value),
-            rules: merged.rules.iter().map(ConfiguredRule::rule).collect(),
+                .cloned(),
+            rules: merged.rules,
+            hooks: merged.hooks,
+            servers: super::enabled_servers(&merged.servers),
             refused,
         })
+    }
+
+    /// This configuration with what a project changes in its sessions.
+    pub(crate) fn with_project(&self, project: ProjectConfig) -> Self {
+        let mut merged = self.clone();
+        merged.model = project.model.or(merged.model);
+        merged.agent = project.agent.unwrap_or(merged.agent);
+        merged.approval = project.approval.unwrap_or(merged.approval);
+        merged.limits.max_steps = project.max_steps.unwrap_or(merged.limits.max_steps);
+        merged.rules.extend(project.rules);
+        merged.hooks.extend(project.hooks);
+        merged
     }
 
     fn has_provider(&self, name: &str) -> bool {
@@ -81,6 +100,7 @@ fn width(approval: Approval) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use attache_core::watchdog::Rule;
     use clap::Parser;
 
     use super::*;
@@ -102,7 +122,23 @@ mod tests {
         config.of_project(Path::new("/w/.attache/config.toml"), text).map_err(|errors| errors.to_string())
     }
 
-    const PROJECT: &str = "model = \"openai/of-project\"\napproval = \"ask\"\nlimits.max_steps = 7\n\
+    type Values = (Option<ModelRef>, Option<String>, Option<Approval>, Option<u32>, Vec<Rule>);
+
+    fn values(config: &Config, text: &str) -> Values {
+        let ProjectConfig { model, agent, approval, max_steps, rules, hooks: _, servers, refused } =
+            of_project(config, text).unwrap();
+        assert!(refused.is_empty() && servers.is_empty());
+        let rules = rules.iter().map(ConfiguredRule::rule).collect();
+        (
+            model.map(|said| said.value),
+            agent.map(|said| said.value),
+            approval.map(|said| said.value),
+            max_steps.map(|said| said.value),
+            rules,
+        )
+    }
+
+    const PROJECT: &str = "model = \"openai/of-project\"\nagent = \"plan\"\napproval = \"ask\"\nlimits.max_steps = 7\n\
                            [[permissions]]\npermission = \"bash\"\npattern = \"make *\"\naction = \"allow\"\n";
 
     #[test]
@@ -110,21 +146,14 @@ mod tests {
         let rule = Rule::new("bash", "make *", attache_core::watchdog::Action::Allow);
         let model = || Some(ModelRef::new("openai", "of-project"));
         let own = config("model = \"openai/own\"\napproval = \"edits\"\n", &[], &[]);
-        let expected = ProjectConfig {
-            model: model(),
-            approval: Some(Approval::Ask),
-            max_steps: Some(7),
-            rules: vec![rule],
-            refused: Vec::new(),
-        };
-        assert_eq!(of_project(&own, PROJECT), Ok(expected.clone()));
+        let expected = (model(), Some("plan".to_owned()), Some(Approval::Ask), Some(7), vec![rule.clone()]);
+        assert_eq!(values(&own, PROJECT), expected);
         let said = config(
             "",
             &[("ATTACHE_MODEL", "openai/x"), ("ATTACHE_LIMITS_MAX_STEPS", "9")],
-            &["--approval", "edits"],
+            &["--approval", "edits", "--agent", "build"],
         );
-        let rest = ProjectConfig { model: None, approval: None, max_steps: None, ..expected };
-        assert_eq!(of_project(&said, PROJECT), Ok(rest));
+        assert_eq!(values(&said, PROJECT), (None, None, None, None, vec![rule]));
         assert_eq!(of_project(&said, ""), Ok(ProjectConfig::default()));
     }
 

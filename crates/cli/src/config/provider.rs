@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use attache_core::ports::model::{ModelInfo, Price, ThoughtLevel};
-use attache_models::{BaseUrl, Dialect, VENDORS, Vendor};
+use attache_models::{BaseUrl, Dialect, VENDORS, Vendor, answer_share};
 
 use super::error::shown;
 use super::{Config, ConfigError, Origin, ProcessEnvironment, Sourced};
@@ -179,9 +179,15 @@ impl ProviderModel {
             Some(true) if !known.thought_levels.is_empty() => known.thought_levels,
             Some(true) => USUAL_LEVELS.to_vec(),
         };
+        let context = or(&self.context, known.context);
+        // A context that is stated here is another than the one that the known answer goes with.
+        let longest = match self.context {
+            Some(_) => answer_share(context),
+            None => answer_share(context).max(known.max_output),
+        };
         ModelInfo {
-            context: or(&self.context, known.context),
-            max_output: or(&self.max_output, known.max_output),
+            context,
+            max_output: or(&self.max_output, known.max_output).min(longest),
             images: or(&self.images, known.images),
             audio: or(&self.audio, known.audio),
             pdf: or(&self.pdf, known.pdf),

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use attache_core::hooks::{EVENT_NAMES, HookOwner};
+use attache_core::watchdog::Rule;
 use attache_models::VENDORS;
 use clap::Parser;
 use proptest::prelude::*;
@@ -79,11 +81,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, snapshots, store, thoughts, web_search)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: approval, catalogue, client_fs, durability, limits, model, permissions, providers, sandbox, skills, small_model, snapshots, store, thoughts, web_search)",
+            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
@@ -99,7 +101,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[[permissions]]\npermission = \"bahs\"\naction = \"deny\"",
-            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: read, edit, bash, network, write, apply_patch, glob, grep, bash_background, todo, question, web_search, web_fetch, skill, view_image, mcp:SERVER:TOOL)",
+            "~/config.toml:2: `permissions[1].permission` \"bahs\" is unknown, did you mean \"bash\"? (known: TOOLS, mcp:SERVER:TOOL)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"\naction = \"block\"",
@@ -180,6 +182,21 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
             "~/config.toml:2: `web_search` needs provider = \"brave\", \"tavily\", \"exa\" or \"searxng\"",
         ),
         ("web_search = true", "~/config.toml:1: `web_search` must be a table, found true"),
+        (
+            "[telemetry]\nendpoint = \"localhost:4318\"\ncontent = \"yes\"\nservice_name = \" \"\nprotocol = \"grpc\"",
+            "~/config.toml:2: `telemetry.endpoint`: \"localhost:4318\" must start with http:// or https://, not `localhost:`\n\
+             ~/config.toml:3: `telemetry.content` must be true or false, found the string \"yes\"\n\
+             ~/config.toml:4: `telemetry.service_name` must be a name as a string, found the string \" \"\n\
+             ~/config.toml:5: unknown key `telemetry.protocol` (valid here: content, enabled, endpoint, headers, service_name)",
+        ),
+        (
+            "[telemetry]\nheaders = \"a=b\"",
+            "~/config.toml:2: `telemetry.headers` must be a table of header names and values, found the string \"a=b\"",
+        ),
+        (
+            "[telemetry.headers]\nauthorization = \"Bearer canary\"",
+            "~/config.toml:1: `telemetry.headers`: `authorization` must name the variable that holds its value, for example \"Bearer ${MY_TOKEN}\"",
+        ),
         ("model = 5", "~/config.toml:1: `model` must be a string \"provider/model\", found the number 5"),
         (
             "model = \"gpt\"",
@@ -325,7 +342,10 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     ];
     for (config, message) in table {
         let known: Vec<&str> = VENDORS.iter().map(|vendor| vendor.id).collect();
-        let message = message.replace("ALL", &known.join(", "));
+        let built = attache_tools::builtin_names();
+        let has = |name: &&str| ["edit", "network"].contains(name) || built.iter().any(|tool| tool == name);
+        let permissions: Vec<&str> = Rule::known_permissions().filter(has).collect();
+        let message = message.replace("ALL", &known.join(", ")).replace("TOOLS", &permissions.join(", "));
         assert_eq!(Place::with(config).errors_with(&[], &[]), message, "{config}");
     }
 }
@@ -393,8 +413,8 @@ fn variables_and_options_are_named_in_their_errors() {
     assert_eq!(
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
         "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
-         ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_DURABILITY, ATTACHE_SNAPSHOTS, ATTACHE_LIMITS_MAX_STEPS, \
-         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG)"
+         ATTACHE_AGENT, ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_DURABILITY, ATTACHE_SNAPSHOTS, ATTACHE_LIMITS_MAX_STEPS, \
+         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_TELEMETRY_ENABLED, ATTACHE_TELEMETRY_ENDPOINT, ATTACHE_TELEMETRY_CONTENT, ATTACHE_TELEMETRY_SERVICE_NAME, ATTACHE_TELEMETRY_HEADERS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
     assert_eq!(
@@ -569,7 +589,7 @@ fn a_store_is_a_path_or_a_sqlite_address() {
 
 /// The values alone, without their origins.
 fn values(place: &Place) -> String {
-    let printed = print_config::text(&place.sources(&[], &[]));
+    let printed = print_config::text(&place.sources(&[], &[]), Path::new("/"));
     let lines = printed.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split("  # ").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
@@ -582,12 +602,14 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
     ));
     let variables =
         [("ATTACHE_DURABILITY", "full"), ("OPENAI_API_KEY", "sk-canary"), ("XAI_API_KEY", "sk-canary")];
-    let printed = place.shown(&print_config::text(&place.sources(&variables, &["--store", "/s.db"])));
+    let printed =
+        place.shown(&print_config::text(&place.sources(&variables, &["--store", "/s.db"]), Path::new("/")));
     assert_eq!(
         printed,
         "# configuration file: ~/config.toml\n\
          model = \"demo/default\"  # default\n\
          # small_model = \"provider/model\"  # not set\n\
+         agent = \"build\"  # default\n\
          approval = \"ask\"  # default\n\
          sandbox = \"auto\"  # default\n\
          store = \"/s.db\"  # option --store\n\
@@ -633,7 +655,7 @@ fn rules_are_read_with_their_examples_and_printed_as_they_were_written() {
     let rules: Vec<String> =
         config.rules.iter().map(|rule| format!("{} {}", rule.action.value.as_str(), rule.rule())).collect();
     assert_eq!(rules, ["allow bash cargo test *", "deny web_search *", "deny edit /etc/"]);
-    let printed = place.shown(&print_config::text(&place.sources(&[], &[])));
+    let printed = place.shown(&print_config::text(&place.sources(&[], &[]), Path::new("/")));
     assert!(
         printed.contains(
             "\n[[permissions]]\n\
@@ -660,9 +682,114 @@ fn rules_are_read_with_their_examples_and_printed_as_they_were_written() {
 }
 
 #[test]
+fn hooks_are_read_and_printed_as_they_were_written() {
+    let written = "[[hooks]]\nevent = \"before-tool\"\nmatcher = \"bash rm *\"\ncommand = \"check.sh\"\n\
+                   \n[[hooks]]\nevent = \"Stop\"\nmatcher = \"*\"\ncommand = [\"notify\", \"a b\"]\ntimeout = 5\n\
+                   sandbox = \"off\"\n";
+    let place = Place::with(written);
+    let config = place.load().unwrap();
+    let printed = place.shown(&print_config::text(&place.sources(&[], &[]), place.directory.path()));
+    assert!(
+        printed.contains(
+            "\n[[hooks]]\n\
+             event = \"before-tool\"  # ~/config.toml:2\n\
+             matcher = \"bash rm *\"  # ~/config.toml:3\n\
+             command = \"check.sh\"  # ~/config.toml:4\n\
+             timeout = 60  # default\n\
+             sandbox = \"on\"  # default\n\
+             \n[[hooks]]\n\
+             event = \"Stop\"  # ~/config.toml:7\n\
+             command = [\"notify\", \"a b\"]  # ~/config.toml:9\n\
+             timeout = 5  # ~/config.toml:10\n\
+             sandbox = \"off\"  # ~/config.toml:11\n"
+        ),
+        "{printed}"
+    );
+    let hooks =
+        |config: &Config| config.hooks.iter().map(|hook| hook.hook(HookOwner::User)).collect::<Vec<_>>();
+    assert_eq!(hooks(&Place::with(&printed).load().unwrap()), hooks(&config));
+}
+
+#[test]
+fn the_documented_hooks_are_valid() {
+    let page = include_str!("../../../../docs/hooks.md");
+    let examples: Vec<_> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(examples.len(), 6);
+    for example in examples {
+        assert_eq!(Place::with(example).load().unwrap().hooks.len(), 1, "{example}");
+    }
+    for known in EVENT_NAMES {
+        assert!(page.contains(&format!("`{}`", known.name)), "{}", known.name);
+    }
+}
+
+/// Every mistake with its line; nothing of such a file counts.
+#[test]
+fn a_bad_hook_is_answered_with_its_line_and_what_was_meant() {
+    let good = "[[hooks]]\nevent = \"prompt\"\ncommand = \"x\"\n";
+    let table: &[(&str, &str)] = &[
+        (
+            "hooks = 1",
+            "~/config.toml:1: `hooks` must be tables [[hooks]] with event and command, found the number 1",
+        ),
+        ("[[hooks]]\ncommand = \"x\"", "~/config.toml:2: `hooks[1]` needs event, one of prompt, before-tool"),
+        ("[[hooks]]\nevent = \"prompt\"", "~/config.toml:2: `hooks[1]` needs command, a text for the shell"),
+        (
+            "[[hooks]]\nevent = \"PreToolUsed\"\ncommand = \"x\"",
+            "~/config.toml:2: `hooks[1].event` \"PreToolUsed\" is unknown, did you mean \"PreToolUse\"? (known: prompt,",
+        ),
+        (
+            "[[hooks]]\nevent = \"prompt\"\ncommand = [1]",
+            "~/config.toml:3: `hooks[1].command` must be a text",
+        ),
+        ("[[hooks]]\nevent = \"prompt\"\ncommand = []", "~/config.toml:3: `hooks[1].command` must be a text"),
+        (
+            "[[hooks]]\nevent = \"prompt\"\ncommand = \" \"",
+            "~/config.toml:3: `hooks[1].command` must be a text",
+        ),
+        ("timeout = 5", "~/config.toml:1: `timeout` is in the wrong place: `timeout` belongs into [[hooks]]"),
+        (
+            "[[hooks]]\nevent = \"before-tool\"\ncommand = \"x\"\nmatcher = \"mcp__[a-z]+\"",
+            "~/config.toml:4: `hooks[1].matcher` \"mcp__[a-z]+\" is no list of names: `[` has no meaning there",
+        ),
+        (
+            "[[hooks]]\nevent = \"Stop\"\ncommand = \"x\"\nmatcher = \"bash\"",
+            "~/config.toml:4: `hooks[1].matcher` has nothing to match: there is one kind of turn-end only",
+        ),
+        (
+            "[[hooks]]\nevent = \"compaction\"\ncommand = \"x\"\nmatcher = \"auto x\"",
+            "~/config.toml:4: `hooks[1].matcher` is \"manual\" or \"auto\" for a compaction",
+        ),
+    ];
+    for (text, message) in table {
+        let told = Place::with(text).errors_with(&[], &[]);
+        assert!(told.starts_with(message), "{told}");
+    }
+    for (line, message) in [
+        (
+            "timeout = 0",
+            "`hooks[1].timeout` must be a whole number of seconds from 1 to 600, found the number 0",
+        ),
+        (
+            "timeout = \"1\"",
+            "`hooks[1].timeout` must be a whole number of seconds from 1 to 600, found the string",
+        ),
+        ("sandbox = \"auto\"", "`hooks[1].sandbox` must be \"on\" or \"off\", found the string \"auto\""),
+        (
+            "evnt = 1",
+            "unknown key `hooks[1].evnt`, did you mean `hooks[1].event`? (valid here: event, matcher,",
+        ),
+    ] {
+        let told = Place::with(&format!("{good}{line}\n")).errors_with(&[], &[]);
+        assert!(told.starts_with(&format!("~/config.toml:4: {message}")), "{told}");
+    }
+}
+
+#[test]
 fn a_printed_search_service_shows_where_its_key_comes_from_and_reads_back() {
     let printed = |place: &Place, variables: &[(&str, &str)]| {
-        let text = place.shown(&print_config::text(&place.sources(variables, &[])));
+        let text = place.shown(&print_config::text(&place.sources(variables, &[]), Path::new("/")));
         let from = text.find("[web_search]").map(|at| text[at..].to_owned());
         from.map(|text| text.split("\n\n").next().unwrap_or_default().trim_end().to_owned())
     };
@@ -688,7 +815,7 @@ fn a_printed_search_service_shows_where_its_key_comes_from_and_reads_back() {
         "[web_search]\nprovider = \"searxng\"  # environment ATTACHE_WEB_SEARCH_PROVIDER\n\
          base_url = \"http://127.0.0.1:8888/\"  # environment ATTACHE_WEB_SEARCH_BASE_URL"
     );
-    let again = Place::with(&print_config::text(&brave.sources(&[], &[])));
+    let again = Place::with(&print_config::text(&brave.sources(&[], &[]), Path::new("/")));
     assert_eq!(values(&brave), values(&again));
 }
 
@@ -713,7 +840,7 @@ fn a_search_needs_its_provider_and_its_key() {
 #[test]
 fn without_a_file_the_printed_configuration_says_so() {
     let place = Place { directory: tempfile::tempdir().unwrap() };
-    let printed = place.shown(&print_config::text(&place.sources(&[], &[])));
+    let printed = place.shown(&print_config::text(&place.sources(&[], &[]), Path::new("/")));
     assert!(
         printed.starts_with(
             "# configuration file: ~/config.toml (not there)\n# model = \"provider/model\"  # not set: the first available one\n"
@@ -775,7 +902,7 @@ proptest! {
         }
         let place = Place::with(&document.to_string());
         let config = place.load().unwrap();
-        let again = Place::with(&print_config::text(&place.sources(&[], &[])));
+        let again = Place::with(&print_config::text(&place.sources(&[], &[]), Path::new("/")));
         let reread = again.load().unwrap();
         prop_assert_eq!(values(&place), values(&again));
         let script = |config: &Config| match &config.providers[0].wire {
@@ -802,4 +929,81 @@ fn the_small_model_is_the_vendors_at_the_vendors_own_address() {
     assert_eq!(small(elsewhere, &[], "anthropic"), None);
     assert_eq!(small("", &[("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")], "anthropic"), None);
     assert_eq!(small(SCRIPTED, &[], "demo"), None);
+}
+
+#[test]
+fn telemetry_is_on_only_by_the_users_own_word() {
+    use crate::telemetry::{TelemetrySetup, telemetry_setup};
+    let goes_to = |config: &str, variables: &[(&str, &str)]| match telemetry_setup(
+        &Place::with(config).sources(variables, &[]),
+    ) {
+        Ok(TelemetrySetup::NotWanted) => "nowhere".to_owned(),
+        Ok(TelemetrySetup::Disabled) => "disabled".to_owned(),
+        Ok(TelemetrySetup::Ready(collector)) => collector.shown(),
+        Err(why) => why,
+    };
+    let endpoint = "[telemetry]\nendpoint = \"http://127.0.0.1:1\"\n";
+    let enabled = "[telemetry]\nenabled = true\n";
+    let standard = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel:4318/");
+    let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces/x");
+    assert_eq!(goes_to("", &[standard, traces]), "nowhere");
+    assert_eq!(goes_to(endpoint, &[standard]), "http://127.0.0.1:1/v1/traces");
+    assert_eq!(goes_to(&format!("{endpoint}enabled = false"), &[]), "nowhere");
+    assert_eq!(goes_to(enabled, &[]), "http://127.0.0.1:4318/v1/traces");
+    assert_eq!(goes_to(enabled, &[standard]), "http://otel:4318/v1/traces");
+    assert_eq!(goes_to(enabled, &[standard, traces]), "http://traces/x");
+    assert_eq!(goes_to("", &[("ATTACHE_TELEMETRY_ENABLED", "true"), standard]), "http://otel:4318/v1/traces");
+    assert_eq!(goes_to(endpoint, &[("OTEL_SDK_DISABLED", "True")]), "disabled");
+    assert_eq!(
+        goes_to(enabled, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "otel:4318")]),
+        "OTEL_EXPORTER_OTLP_ENDPOINT: only http and https are spoken, not otel"
+    );
+    let header = format!("{endpoint}headers = {{ x-key = \"${{NOT_SET}}\" }}\n");
+    assert_eq!(goes_to(&header, &[]), "the header x-key: NOT_SET is not set in the environment of attache");
+}
+
+/// A key for one backend must not reach another.
+#[test]
+fn headers_of_the_standard_variables_go_with_their_address_only() {
+    use crate::telemetry::{TelemetrySetup, telemetry_setup};
+    let headers = |config: &str| {
+        let variables = [("OTEL_EXPORTER_OTLP_HEADERS", "x-standard=canary"), ("MINE", "own")];
+        match telemetry_setup(&Place::with(config).sources(&variables, &[])) {
+            Ok(TelemetrySetup::Ready(collector)) => collector.header_names(),
+            Ok(TelemetrySetup::NotWanted | TelemetrySetup::Disabled) | Err(_) => Vec::new(),
+        }
+    };
+    assert_eq!(headers("[telemetry]\nenabled = true\n"), ["x-standard"]);
+    let own = "[telemetry]\nendpoint = \"http://127.0.0.1:1\"\n[telemetry.headers]\nx-own = \"${MINE}\"\n";
+    assert_eq!(headers(own), ["x-own"]);
+}
+
+#[test]
+fn printed_telemetry_shows_no_key_and_reads_back() {
+    let place = Place::with(
+        "[telemetry]\nendpoint = \"http://127.0.0.1:1\"\ncontent = true\nheaders = { x-key = \"Bearer ${MINE}\" }\n",
+    );
+    let text = place.shown(&print_config::text(&place.sources(&[("MINE", "canary")], &[]), Path::new("/")));
+    assert!(
+        text.contains(
+            "\n[telemetry]\nenabled = true  # default\nendpoint = \"http://127.0.0.1:1/\"  # ~/config.toml:2\n\
+             content = true  # ~/config.toml:3\nheaders = { x-key = \"Bearer ${MINE}\" }  # ~/config.toml:4\n"
+        ),
+        "{text}"
+    );
+    let again = Place::with(&text.replace("~/", "/")).load().unwrap();
+    let values = |headers: Option<Sourced<Vec<(String, String)>>>| headers.map(|headers| headers.value);
+    assert_eq!(values(again.telemetry.headers), values(place.load().unwrap().telemetry.headers));
+    let by_variable = [("ATTACHE_TELEMETRY_HEADERS", "x-key=canary")];
+    let text = print_config::text(&place.sources(&by_variable, &[]), Path::new("/"));
+    assert!(text.contains("# headers: x-key  # environment") && !text.contains("canary"), "{text}");
+    assert!(!print_config::text(&Place::with("").sources(&[], &[]), Path::new("/")).contains("telemetry"));
+}
+
+#[test]
+fn a_project_says_nothing_about_telemetry() {
+    let config = Place::with("").load().unwrap();
+    let text = "[telemetry]\nendpoint = \"http://evil\"\n";
+    let told = config.of_project(Path::new("/w/.attache/config.toml"), text).unwrap_err().to_string();
+    assert!(told.contains("config.toml:1: `telemetry` can't be set by a project"), "{told}");
 }

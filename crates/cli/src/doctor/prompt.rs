@@ -62,6 +62,7 @@ fn request(sources: &Sources, info: ModelInfo) -> ModelRequest {
         runtime_context: Arc::new([]),
         tools: Arc::new([]),
         blobs: Arc::new(FileBlobs::new(sources.dirs.blobs.clone())),
+        parent_span: None,
     }
 }
 

@@ -308,3 +308,27 @@ fn a_server_on_this_machine_tells_the_window_whatever_the_model_is_called() {
     let windows: Vec<_> = listed.iter().map(|info| info.context).collect();
     assert_eq!(windows, [40_960, 40_960]);
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+    /// Whoever states a window, with or without a longest answer: most of it is the conversation's.
+    #[test]
+    fn an_answer_takes_a_quarter_of_a_stated_context_at_most(
+        context in 2_048_u64..1_000_000,
+        stated in proptest::option::of(1_u64..1_000_000),
+    ) {
+        let stated = stated.map(|tokens| format!("max_output = {tokens}\n")).unwrap_or_default();
+        let home = Home::with(&format!(
+            "[providers.mine]\ndialect = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+             [providers.mine.models.\"m\"]\ncontext = {context}\n{stated}\
+             [providers.openai.models.\"gpt-5\"]\ncontext = {context}\n{stated}"
+        ));
+        let sources = home.sources(&[]);
+        for (provider, model) in [("mine", "m"), ("openai", "gpt-5")] {
+            let configured = sources.config.provider(provider).unwrap();
+            let info = sources.opener.described(configured, &ModelRef::new(provider, model), &[]);
+            proptest::prop_assert_eq!(info.context, context);
+            proptest::prop_assert!(info.max_output >= 1 && info.max_output <= context / 4, "{:?}", info);
+        }
+    }
+}

@@ -5,18 +5,20 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use attache_core::ids::{MessageId, SessionId};
+use attache_core::ids::MessageId;
 use attache_core::journal::replay::parts_of;
 use attache_core::part::{Part, Role, ToolPart};
-use attache_core::ports::store::{MessageRow, PartRow, RowCursor, RowRange, Store};
+use attache_core::ports::store::{MessageRow, SessionRecord, Store};
+use attache_core::visible::{VisibleConversation, VisibleMessage};
 
 use super::plain;
 use super::show::{PAGE_BYTES, dollars, value_text};
 use crate::answer;
 use crate::paint::{Colour, Paint};
 
-pub(super) async fn run(store: &dyn Store, first: &SessionId, second: &SessionId) -> Result<()> {
-    let (mut ours, mut theirs) = (ComparedTurns::new(store, first), ComparedTurns::new(store, second));
+pub(super) async fn run(store: &dyn Store, first: &SessionRecord, second: &SessionRecord) -> Result<()> {
+    let mut ours = ComparedTurns::open(store, first).await?;
+    let mut theirs = ComparedTurns::open(store, second).await?;
     let paint = Paint::for_answers();
     let (mut number, mut different) = (0, 0);
     loop {
@@ -66,16 +68,14 @@ fn changed(old: &[String], new: &[String]) -> Vec<String> {
 
 /// The turns of one session, each as lines that are the same where the turns are.
 struct ComparedTurns<'a> {
-    store: &'a dyn Store,
-    session: &'a SessionId,
-    after: Option<RowCursor>,
-    read: VecDeque<(MessageRow, Vec<PartRow>)>,
-    is_done: bool,
+    conversation: VisibleConversation<'a>,
+    read: VecDeque<VisibleMessage>,
 }
 
 impl<'a> ComparedTurns<'a> {
-    fn new(store: &'a dyn Store, session: &'a SessionId) -> Self {
-        Self { store, session, after: None, read: VecDeque::new(), is_done: false }
+    async fn open(store: &'a dyn Store, record: &'a SessionRecord) -> Result<Self> {
+        let conversation = VisibleConversation::open(store, record).await?;
+        Ok(Self { conversation, read: VecDeque::new() })
     }
 
     async fn next(&mut self) -> Result<Option<Vec<String>>> {
@@ -99,13 +99,11 @@ impl<'a> ComparedTurns<'a> {
         }
     }
 
-    async fn peek(&mut self) -> Result<Option<&(MessageRow, Vec<PartRow>)>> {
-        while self.read.is_empty() && !self.is_done {
-            let range = RowRange { after: self.after, before_seq: None, max_bytes: PAGE_BYTES };
-            let page = self.store.read_rows(self.session, range).await?;
-            self.read.extend(page.messages);
-            self.after = page.next;
-            self.is_done = page.next.is_none();
+    async fn peek(&mut self) -> Result<Option<&VisibleMessage>> {
+        while self.read.is_empty()
+            && let Some(page) = self.conversation.next_page(PAGE_BYTES).await?
+        {
+            self.read.extend(page);
         }
         Ok(self.read.front())
     }

@@ -11,7 +11,7 @@ use attache_store::{FileBlobs, ReadOnlyStore};
 use tempfile::NamedTempFile;
 
 use super::{find, plain, unknown};
-use crate::answer;
+use crate::answer::{self, AnswerKind, AnswerWriter};
 use crate::args::{ExportArgs, ExportFormat};
 use crate::setup::Sources;
 
@@ -64,9 +64,10 @@ impl Export<'_> {
         let path = match path.metadata() {
             // A pipe or a device (`/dev/stderr`) is written to, not replaced.
             Ok(found) if !found.is_file() => {
-                let mut stream =
-                    std::fs::OpenOptions::new().write(true).open(path).with_context(cannot_write)?;
-                return told(self.write(&mut stream).await);
+                let stream = std::fs::OpenOptions::new().write(true).open(path).with_context(cannot_write)?;
+                let mut stream = AnswerWriter::to(stream, AnswerKind::Text);
+                told(self.write(&mut stream).await)?;
+                return stream.flush().with_context(cannot_write);
             }
             Ok(_) if existing == Existing::Keep => bail!(is_there(path)),
             // A link keeps its place: what it leads to is replaced.

@@ -6,18 +6,32 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use attache_core::ids::Ids;
-use attache_core::import::{Authority, ImportError, Imported, ImportedIds, SessionArchive, import};
+use attache_core::import::{Authority, ImportError, Imported, SessionArchive, import};
 use attache_store::{FileBlobs, SqliteStore};
 
 use super::plain;
 use crate::answer;
 use crate::args::ImportArgs;
 use crate::setup::{self, Sources};
+use crate::unfinished_imports::{self, ImportMarker};
 
 pub(super) async fn run(sources: &Sources, arguments: &ImportArgs) -> Result<()> {
     // Read to its end before anything is opened: a damaged file makes no database.
-    let archive = read(&arguments.file)?;
+    let mut archive = read(&arguments.file)?;
+    if let Some(directory) = &arguments.workspace {
+        let directory = std::path::absolute(directory).and_then(|path| path.canonicalize());
+        archive.set_workspace(directory.context("can't work in the directory of --workspace")?);
+    } else if let Some(home) = &sources.dirs.home
+        && home.starts_with(&archive.session().workspace_root)
+    {
+        bail!(
+            "nothing was imported: the file says that the session works in {}, which holds your home directory; name \
+             another with --workspace DIR",
+            plain(&archive.session().workspace_root.to_string_lossy())
+        );
+    }
     let title = plain(archive.session().metadata.title().unwrap_or("(no title)"));
+    let place = plain(&archive.session().workspace_root.to_string_lossy());
     sources.dirs.create()?;
     let (store, _) = setup::open_store(sources)?;
     let imported = into_store(sources, &store, archive, arguments).await;
@@ -31,7 +45,7 @@ pub(super) async fn run(sources: &Sources, arguments: &ImportArgs) -> Result<()>
             "left out {left_out} rules, directories and choices of approval; --with-permissions keeps them"
         ));
     }
-    Ok(answer::write(&format!("imported {session_id} ({title}), {messages} messages\n"))?)
+    Ok(answer::write(&format!("imported {session_id} ({title}), {messages} messages, in {place}\n"))?)
 }
 
 fn read(path: &Path) -> Result<SessionArchive> {
@@ -52,10 +66,23 @@ async fn into_store(
     arguments: &ImportArgs,
 ) -> Result<Imported> {
     let blobs = FileBlobs::new(sources.dirs.blobs.clone());
-    let new_ids = arguments.new_ids.then(|| Ids::new(setup::system_clock(), setup::seed()));
-    let ids = new_ids.as_ref().map_or(ImportedIds::Same, ImportedIds::New);
+    let database = &sources.config.store.value;
+    unfinished_imports::clean_up(&sources.dirs, database, store, &blobs).await?;
+    let archive = match arguments.new_ids {
+        true => archive.with_new_ids(&Ids::new(setup::system_clock(), setup::seed()))?,
+        false => archive,
+    };
+    let marker = ImportMarker::set(&sources.dirs, database, &archive.session().id)?;
     let authority = if arguments.with_permissions { Authority::Keep } else { Authority::LeaveOut };
-    match import(archive, ids, authority, store, &blobs).await {
+    let imported = import(archive, authority, store, &blobs).await;
+    match imported.is_ok() {
+        true => marker.remove()?,
+        false => {
+            drop(marker);
+            unfinished_imports::clean_up(&sources.dirs, database, store, &blobs).await?;
+        }
+    }
+    match imported {
         Ok(imported) => Ok(imported),
         Err(taken @ (ImportError::SessionExists(_) | ImportError::IdTaken(_))) => {
             bail!("{taken}; nothing was imported: add --new-ids to store it as another session")

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use attache_core::calendar;
-use attache_core::ports::store::{SessionRow, Store};
+use attache_core::agents::Transcript;
+use attache_core::export::lines::SessionLine;
+use attache_core::ports::store::{ListedSessions, SessionRow, Store};
 use serde_json::{Value, json};
 
 use super::{Archived, Pages, plain, title};
@@ -25,7 +26,7 @@ pub(super) fn none(arguments: &ListArgs) -> Result<()> {
 pub(super) async fn run(store: &dyn Store, arguments: &ListArgs) -> Result<()> {
     let limit = if arguments.all { usize::MAX } else { arguments.limit };
     let archived = if arguments.archived { Archived::Include } else { Archived::LeaveOut };
-    let mut pages = Pages::new(store, archived);
+    let mut pages = Pages::new(store, archived, ListedSessions::Own);
     let (mut listed, mut more) = (0, false);
     let paint = Paint::for_answers();
     let mut separator = "[\n";
@@ -38,11 +39,14 @@ pub(super) async fn run(store: &dyn Store, arguments: &ListArgs) -> Result<()> {
                 break 'pages;
             }
             listed += 1;
-            if arguments.json {
-                write!(text, "{separator}  {}", as_json(row))?;
-                separator = ",\n";
-            } else {
-                writeln!(text, "{}", as_line(row, paint))?;
+            let family = if arguments.children { family(store, row).await? } else { vec![(0, row.clone())] };
+            for (depth, row) in &family {
+                if arguments.json {
+                    write!(text, "{separator}  {}", as_json(row))?;
+                    separator = ",\n";
+                } else {
+                    writeln!(text, "{}{}", indent(*depth), as_line(row, paint))?;
+                }
             }
         }
         answer::write_painted(&text)?;
@@ -58,37 +62,47 @@ pub(super) async fn run(store: &dyn Store, arguments: &ListArgs) -> Result<()> {
     Ok(())
 }
 
+/// A session and those of its subagents, each behind the one it works for, with its depth.
+async fn family(store: &dyn Store, root: &SessionRow) -> Result<Vec<(usize, SessionRow)>> {
+    let mut shown = Vec::new();
+    let mut next = vec![(0, root.clone())];
+    while let Some((depth, row)) = next.pop() {
+        let children = ListedSessions::ChildrenOf(row.id.clone());
+        let mut pages = Pages::new(store, Archived::Include, children);
+        // The latest comes first and is taken last.
+        while let Some(rows) = pages.next().await? {
+            let visible = rows.into_iter().filter(|row| {
+                row.metadata.child_of().is_some_and(|child| child.transcript() == Transcript::OwnSession)
+            });
+            next.extend(visible.map(|row| (depth + 1, row)));
+        }
+        shown.push((depth, row));
+    }
+    Ok(shown)
+}
+
+fn indent(depth: usize) -> String {
+    match depth {
+        0 => String::new(),
+        depth => format!("{}└ ", "  ".repeat(depth - 1)),
+    }
+}
+
 fn as_line(row: &SessionRow, paint: Paint) -> String {
     let (when, place) = (when::minutes(row.updated_at), plain(&row.workspace_root.to_string_lossy()));
     let archived = if row.archived_at.is_some() { "  (archived)" } else { "" };
     format!(
         "{}  {}  {}  {}{archived}",
-        row.id,
+        plain(row.id.as_str()),
         paint.paint(Colour::Grey, &when),
         paint.paint(Colour::Bold, &title(row)),
         paint.paint(Colour::Grey, &place)
     )
 }
 
-/// For programs: exact values, times as ISO 8601, null for what is not known.
+/// For programs: the session as exports have it, with its title.
 fn as_json(row: &SessionRow) -> Value {
-    let totals = &row.totals;
-    json!({
-        "id": row.id.as_str(),
-        "title": row.metadata.title(),
-        "workspace": row.workspace_root,
-        "agent": row.agent.to_string(),
-        "model": row.model.as_ref().map(ToString::to_string),
-        "createdAt": calendar::iso_8601(row.created_at),
-        "updatedAt": calendar::iso_8601(row.updated_at),
-        "archivedAt": row.archived_at.map(calendar::iso_8601),
-        "tokens": {
-            "input": totals.prompt_tokens,
-            "output": totals.completion_tokens,
-            "reasoning": totals.reasoning_tokens,
-            "cacheRead": totals.cache_read,
-            "cacheWrite": totals.cache_write,
-        },
-        "costUsd": totals.known_cost_usd(),
-    })
+    let mut session = json!(SessionLine::of(row));
+    session["title"] = json!(row.metadata.title());
+    session
 }

@@ -95,5 +95,5 @@ fn agreed(row: &SessionRow) -> Result<bool> {
 }
 
 fn named(row: &SessionRow) -> String {
-    format!("{} ({})", row.id, title(row))
+    format!("{} ({})", plain(row.id.as_str()), title(row))
 }

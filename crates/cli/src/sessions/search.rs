@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use attache_core::calendar;
 use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch, Snippet};
 use attache_store::{ReadOnlyStore, SearchIndex};
 use serde_json::{Value, json};
@@ -114,7 +113,7 @@ fn as_lines(hit: &SessionHit, paint: Paint) -> String {
     let (when, place) = (when::minutes(hit.at), plain(&hit.workspace_root.to_string_lossy()));
     format!(
         "{}  {}  {}  {}\n  {}: {}",
-        hit.session_id,
+        plain(hit.session_id.as_str()),
         paint.paint(Colour::Grey, &when),
         paint.paint(Colour::Bold, &title),
         paint.paint(Colour::Grey, &place),
@@ -134,7 +133,7 @@ fn one_line(text: &str) -> String {
     plain(&blanks.collect::<String>())
 }
 
-/// For programs: exact values, and the snippet in pieces.
+/// For programs: exact values under the names that exports have, and the snippet in pieces.
 fn as_json(hit: &SessionHit) -> Value {
     let pieces = hit.snippet.iter().map(|piece| match piece {
         Snippet::Plain(text) => json!({ "text": text }),
@@ -142,13 +141,13 @@ fn as_json(hit: &SessionHit) -> Value {
     });
     let message = hit.message.as_ref();
     json!({
-        "sessionId": hit.session_id,
+        "session_id": hit.session_id,
         "title": hit.title,
-        "workspace": hit.workspace_root.to_string_lossy(),
-        "messageId": message.map(|message| &message.id),
+        "workspace_root": hit.workspace_root.to_string_lossy(),
+        "message_id": message.map(|message| &message.id),
         "role": message.map(|message| message.role.as_str()),
         "part": message.map(|message| &message.kind),
-        "at": calendar::iso_8601(hit.at),
+        "at": hit.at,
         "snippet": pieces.collect::<Vec<_>>(),
         "rank": hit.rank,
     })

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use attache_core::agents::Agents;
+use attache_core::hooks;
 use attache_core::journal::replay::parts_of;
 use attache_core::metadata::own;
 use attache_core::notice;
@@ -19,6 +19,7 @@ use super::{plain, title};
 use crate::answer;
 use crate::config::Config;
 use crate::paint::{Colour, Paint};
+use crate::projects::HostProjects;
 use crate::when;
 
 /// Bytes of parts fetched at a time: a screenful and more, never everything.
@@ -36,6 +37,7 @@ pub(super) enum Detail {
 /// Writes sessions for people: everything of others goes through `plain`, colours are ours.
 pub(super) struct Printer<'a> {
     pub(super) config: &'a Config,
+    pub(super) projects: HostProjects,
     pub(super) detail: Detail,
     pub(super) paint: Paint,
 }
@@ -43,12 +45,7 @@ pub(super) struct Printer<'a> {
 impl Printer<'_> {
     pub(super) async fn session(&self, store: &dyn Store, record: &SessionRecord) -> Result<()> {
         let mut conversation = VisibleConversation::open(store, record).await?;
-        let open_call = match conversation.unfinished() {
-            Some((_, rows)) => open_question(&parts_of(rows)?),
-            None => None,
-        };
-        answer::write_painted(&self.head(record, open_call.as_deref())?)?;
-        answer::write_painted(&self.rules_in_force(&record.row)?)?;
+        answer::write_painted(&self.opening(record, &conversation)?)?;
         let mut shown: Option<MessageRow> = None;
         while let Some(page) = conversation.next_page(PAGE_BYTES).await? {
             let mut text = String::new();
@@ -70,11 +67,24 @@ impl Printer<'_> {
         self.paint.paint(Colour::Grey, &format!("{name:<10}"))
     }
 
-    pub(super) fn head(&self, record: &SessionRecord, open_call: Option<&str>) -> Result<String> {
+    /// What is known of the session as a whole.
+    pub(super) fn opening(
+        &self,
+        record: &SessionRecord,
+        conversation: &VisibleConversation<'_>,
+    ) -> Result<String> {
+        let open_call = match conversation.unfinished() {
+            Some((_, rows)) => open_question(&parts_of(rows)?),
+            None => None,
+        };
+        Ok(self.head(record, open_call.as_deref())? + &self.rules_in_force(&record.row)?)
+    }
+
+    fn head(&self, record: &SessionRecord, open_call: Option<&str>) -> Result<String> {
         let row = &record.row;
         let mut text = String::new();
         let mut line = |name: &str, value: &str| writeln!(text, "{} {value}", self.label(name));
-        line("session", row.id.as_str())?;
+        line("session", &plain(row.id.as_str()))?;
         line("title", &self.paint.paint(Colour::Bold, &title(row)))?;
         line("workspace", &plain(&row.workspace_root.to_string_lossy()))?;
         line("agent", &plain(&row.agent.to_string()))?;
@@ -104,13 +114,16 @@ impl Printer<'_> {
     }
 
     /// Of all scopes. Which of them decided about a call is told with the call.
-    pub(super) fn rules_in_force(&self, row: &SessionRow) -> Result<String> {
+    fn rules_in_force(&self, row: &SessionRow) -> Result<String> {
         let mut text = String::new();
         let label = self.label("rule");
         let mut line = |rule: &Rule, scope: &str| {
             writeln!(text, "{label} {} {} ({scope})", rule.action.as_str(), plain(&rule.to_string()))
         };
-        for own in Agents::builtin().get(&row.agent).into_iter().flat_map(|agent| &agent.permissions) {
+        // The mode of its next turn, as the files of agents are now.
+        let agents = self.projects.settings_now(&row.workspace_root).agents.unwrap_or_default();
+        let agent = agents.get(row.metadata.mode().unwrap_or(&row.agent));
+        for own in agent.into_iter().flat_map(|agent| &agent.permissions) {
             let scope = match own.firmness {
                 Firmness::Plain => "agent",
                 Firmness::Pinned => "agent, pinned",
@@ -273,6 +286,7 @@ pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fm
             }
             Ok(())
         }
+        hooks::PART_NAME => writeln!(text, "  ! {}", plain(&hooks::line(data))),
         notice::PART_NAME => writeln!(text, "  ! {}", plain(&notice::line(data))),
         slash_commands::PART_NAME => {
             indented(text, "  ", data.get("text").and_then(Value::as_str).unwrap_or_default())

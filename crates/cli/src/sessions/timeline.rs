@@ -8,8 +8,9 @@ use attache_core::ids::MessageId;
 use attache_core::journal::replay::parts_of;
 use attache_core::metadata::own;
 use attache_core::part::{Part, Role, ToolPart};
-use attache_core::ports::store::{MessageRow, RowRange, SessionRecord, Store};
+use attache_core::ports::store::{MessageRow, SessionRecord, Store};
 use attache_core::ports::tool::Presentation;
+use attache_core::visible::VisibleConversation;
 
 use super::plain;
 use super::show::{Detail, PAGE_BYTES, Printer, data_lines, decision, dollars, indented, value_text};
@@ -45,14 +46,11 @@ impl<'a> Timeline<'a> {
     }
 
     pub(super) async fn session(mut self, store: &dyn Store, record: &SessionRecord) -> Result<()> {
-        answer::write_painted(&self.printer.head(record, None)?)?;
-        answer::write_painted(&self.printer.rules_in_force(&record.row)?)?;
-        let mut after = None;
-        loop {
-            let range = RowRange { after, before_seq: None, max_bytes: PAGE_BYTES };
-            let page = store.read_rows(&record.row.id, range).await?;
+        let mut conversation = VisibleConversation::open(store, record).await?;
+        answer::write_painted(&self.printer.opening(record, &conversation)?)?;
+        while let Some(page) = conversation.next_page(PAGE_BYTES).await? {
             let mut text = String::new();
-            for (message, rows) in page.messages {
+            for (message, rows) in page {
                 if self.message.as_ref() != Some(&message.id) {
                     self.message = Some(message.id.clone());
                     self.message_lines(store, &mut text, &message).await?;
@@ -62,11 +60,8 @@ impl<'a> Timeline<'a> {
                 }
             }
             answer::write_painted(&text)?;
-            match page.next {
-                Some(cursor) => after = Some(cursor),
-                None => return Ok(()),
-            }
         }
+        Ok(())
     }
 
     async fn message_lines(&mut self, store: &dyn Store, text: &mut String, row: &MessageRow) -> Result<()> {

@@ -37,14 +37,13 @@ async fn usage_is_summed_up_by_day_model_and_workspace_and_copies_count_once() {
     let rows = by_model.as_array().unwrap();
     assert_eq!(rows.len(), 1, "{by_model}");
     assert_eq!((&rows[0]["model"], &rows[0]["answers"]), (&"script/priced".into(), &3.into()));
-    let tokens = &rows[0]["tokens"];
     assert_eq!(
-        (&tokens["input"], &tokens["reasoning"], &tokens["cacheWrite"]),
+        (&rows[0]["prompt_tokens"], &rows[0]["reasoning_tokens"], &rows[0]["cache_write"]),
         (&3000.into(), &90.into(), &15.into())
     );
-    assert!(rows[0]["costUsd"].as_f64().unwrap() > 0.017, "{by_model}");
+    assert!(rows[0]["cost_usd"].as_f64().unwrap() > 0.017, "{by_model}");
     let by_place = used(&home, &["--by", "workspace"]).await;
-    assert_eq!(by_place[0]["workspace"], home.workspace().to_str().unwrap());
+    assert_eq!(by_place[0]["workspace_root"], home.workspace().to_str().unwrap());
     assert_eq!(used(&home, &["--since", "2999-01-01"]).await, Value::Array(vec![]));
 
     // A day is that of the user, not of Greenwich.

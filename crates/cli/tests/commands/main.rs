@@ -10,6 +10,7 @@ use attache_testkit::binary::Home;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 
+mod agents;
 mod archives;
 mod inspection;
 mod outputs;

@@ -58,6 +58,16 @@ async fn a_killed_session_is_shown_as_far_as_it_got() {
         let exported = answer(&home, &["sessions", "export", &session, "--format", format]).await;
         assert!(exported.contains("word word"), "{format}: {exported}");
     }
+    let timeline = answer(&home, &["sessions", "show", &session, "--timeline"]).await;
+    assert!(timeline.contains("stopped in the middle") && timeline.contains("    word word"), "{timeline}");
+    // An export has all of it in rows: compared with that, nothing is missing.
+    let file = home.workspace().join("killed.jsonl");
+    answer(&home, &["sessions", "export", &session, "-o", file.to_str().unwrap()]).await;
+    let copied = run(&home, &["sessions", "import", file.to_str().unwrap(), "--new-ids"]).await;
+    let copied = String::from_utf8(copied.stdout).unwrap();
+    let copy = copied.split_whitespace().nth(1).unwrap();
+    let difference = run(&home, &["sessions", "diff", &session, copy]).await.stdout;
+    assert_eq!(String::from_utf8(difference).unwrap(), "");
     assert_eq!(answer(&home, &["sessions", "show", &session]).await, shown, "looking changes nothing");
     let agent = home.start();
     agent.initialize().await;

@@ -21,7 +21,7 @@ async fn what_was_said_thought_and_done_is_found_with_the_words_marked() {
     no_terminal_codes(&text);
     for words in [&["say", "hello"][..], &["let me see"], &["\"comma, done\""], &["made.txt"]] {
         let found = hits(&home, words).await;
-        assert_eq!(found[0]["sessionId"], session, "{words:?}: {found}");
+        assert_eq!(found[0]["session_id"], session, "{words:?}: {found}");
     }
     let found = hits(&home, &["hello", "write"]).await;
     assert_eq!(found.as_array().unwrap().len(), 1, "only the prompt has both: {found}");

@@ -138,7 +138,7 @@ async fn a_list_has_a_limit_and_programs_get_json() {
     let json: Value = serde_json::from_str(&answer(&home, &["sessions", "list", "--json"]).await).unwrap();
     let ids: Vec<&str> = json.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids, [second.as_str(), first.as_str()]);
-    assert!(json[0]["updatedAt"].as_str().unwrap().ends_with('Z'), "{json}");
+    assert!(json[0]["updated_at"].as_i64().unwrap() > 1_700_000_000_000, "{json}");
     let shown: Value =
         serde_json::from_str(&answer(&home, &["sessions", "show", &first, "--json"]).await).unwrap();
     assert!(shown.to_string().contains("Made it."), "{shown}");
@@ -299,10 +299,14 @@ async fn an_unknown_session_fails_with_a_hint() {
 async fn a_cost_that_is_not_known_is_null_in_lists_and_exports() {
     let (home, session) = home_with_a_session().await;
     let list: Value = serde_json::from_str(&answer(&home, &["sessions", "list", "--json"]).await).unwrap();
-    assert_eq!(list[0]["costUsd"], Value::Null, "{list}");
+    assert_eq!(list[0]["cost_usd"], Value::Null, "{list}");
     let shown: Value =
         serde_json::from_str(&answer(&home, &["sessions", "show", &session, "--json"]).await).unwrap();
     assert_eq!(shown["session"]["cost_usd"], Value::Null, "{shown}");
+    // The same names and values everywhere; only a list has the title beside them.
+    let mut listed = list[0].clone();
+    assert!(listed.as_object_mut().unwrap().remove("title").unwrap().is_string(), "{list}");
+    assert_eq!(listed, shown["session"]);
 }
 
 #[tokio::test]
@@ -402,4 +406,117 @@ async fn on_a_terminal(home: &Home, arguments: &[&str], typed: &str) -> Option<i
     let code = child.wait().await.unwrap().code();
     drop(person);
     code
+}
+
+/// What a person sees who has a terminal for stdout.
+async fn seen_on_a_terminal(home: &Home, arguments: &[&str]) -> String {
+    let (mut person, program) = attache_testkit::pseudo_terminal::open();
+    let mut child = home.command();
+    child.args(arguments).env_remove("NO_COLOR").stdin(Stdio::null()).stdout(program).stderr(Stdio::null());
+    let mut running = child.spawn().unwrap();
+    // The command holds the terminal's other end as well.
+    drop(child);
+    let reading = tokio::task::spawn_blocking(move || {
+        let (mut screen, mut bytes) = (Vec::new(), [0; 4096]);
+        while let Ok(count) = std::io::Read::read(&mut person, &mut bytes)
+            && count > 0
+        {
+            screen.extend_from_slice(&bytes[..count]);
+        }
+        String::from_utf8(screen).unwrap()
+    });
+    running.wait().await.unwrap();
+    reading.await.unwrap()
+}
+
+/// Every command over a session whose every word is hostile, its id included: a terminal obeys none of it, and
+/// a pipe gets the words as they are.
+#[tokio::test]
+async fn a_terminal_obeys_no_word_of_a_session() {
+    const HOSTILE: &str = "\u{1b}]0;x\u{7}\u{1b}[2J\u{1b}[35;7m\u{9b}31m\u{202e}\u{200b}\u{e0041}";
+    let (home, session) = home_with_a_session().await;
+    let id = format!("ses_{HOSTILE}");
+    {
+        let database = attache_testkit::database::connect(&home);
+        database.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+        let columns =
+            [("chat_sessions", "id"), ("chat_messages", "session_id"), ("chat_parts", "session_id")];
+        for (table, column) in columns {
+            let change = format!("UPDATE {table} SET {column} = ?1 WHERE {column} = ?2");
+            database.execute(&change, [&id, &session]).unwrap();
+        }
+        let title =
+            "UPDATE chat_sessions SET metadata_json = json_set(metadata_json, '$.title', ?1), agent = ?1";
+        database.execute(title, [HOSTILE]).unwrap();
+        let words = "UPDATE chat_parts SET data_json = json_set(data_json, '$.text', 'needle ' || ?1) WHERE type = 'text'";
+        database.execute(words, [HOSTILE]).unwrap();
+    }
+    let mut lines: Vec<Vec<&str>> = [
+        "list",
+        "list --json",
+        "show ID",
+        "show ID --full",
+        "show ID --timeline",
+        "show ID --timeline --full --system-prompt",
+        "show ID --json",
+        "search needle",
+        "search needle --json",
+        "diff ID ID",
+        "export ID",
+        "export ID --format json",
+        "export ID --format md",
+        "export ID --format csv",
+        "export ID --format html",
+        "archive ID",
+        "archive ID --undo",
+    ]
+    .iter()
+    .map(|line| std::iter::once("sessions").chain(line.split(' ')).collect())
+    .collect();
+    lines.push(vec!["usage"]);
+    lines.push(vec!["usage", "--by", "workspace", "--json"]);
+    for line in lines {
+        let arguments: Vec<&str> =
+            line.iter().map(|word| if *word == "ID" { id.as_str() } else { word }).collect();
+        let seen = seen_on_a_terminal(&home, &arguments).await;
+        // A terminal's own line ends, and our colours: none of them has two numbers.
+        let mut rest = seen.replace("\r\n", "\n");
+        for colour in ["0", "1", "31", "32", "33", "34", "35", "36", "90"] {
+            rest = rest.replace(&format!("\u{1b}[{colour}m"), "");
+        }
+        let raw = rest.chars().find(|c| {
+            (c.is_control() && !matches!(c, '\n' | '\t')) || "\u{202e}\u{200b}\u{e0041}".contains(*c)
+        });
+        assert_eq!(raw, None, "{line:?}: {rest:?}");
+    }
+    let exact = answer(&home, &["sessions", "export", &id, "--format", "md"]).await;
+    assert!(exact.contains("\u{202e}") && !exact.contains("\\u{202e}"), "{exact:?}");
+}
+
+#[tokio::test]
+async fn sessions_of_subagents_are_a_tree_on_request() {
+    let script = "on \"go\"\n  call task {\"subagent_type\":\"explore\",\"prompt\":\"look around\"}\n  ---\n  text \"done\"\non *\n  text \"seen\"\n";
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), script);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.prompt(&session, "go").await.unwrap();
+    agent.finish(&home).await;
+    let list = answer(&home, &["sessions", "list"]).await;
+    assert_eq!(list.lines().count(), 1, "{list}");
+    let tree = answer(&home, &["sessions", "list", "--children"]).await;
+    let lines: Vec<&str> = tree.lines().collect();
+    assert_eq!(lines.len(), 2, "{tree}");
+    assert!(lines[0].starts_with(&session) && lines[1].starts_with("└ ses_"), "{tree}");
+    assert!(lines[1].contains("look around"), "{tree}");
+    let listed: Value =
+        serde_json::from_str(&answer(&home, &["sessions", "list", "--children", "--json"]).await).unwrap();
+    assert_eq!(
+        (&listed[0]["parent_id"], listed[1]["parent_id"].as_str()),
+        (&Value::Null, Some(session.as_str()))
+    );
+    let child = listed[1]["id"].as_str().unwrap();
+    let show = answer(&home, &["sessions", "show", child]).await;
+    assert!(show.contains("look around") && show.contains("seen"), "{show}");
+    answer(&home, &["sessions", "delete", &session, "--yes"]).await;
+    assert!(failure(&home, &["sessions", "show", child]).await.contains("no session"));
 }

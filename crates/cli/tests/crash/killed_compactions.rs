@@ -15,7 +15,7 @@ const MEETINGS: u32 = 25;
 /// With fewer meetings than one in this many kills, something is wrong with the test.
 const KILLS_PER_MEETING: u32 = 8;
 
-const SCRIPT: &str = r#"
+const SCRIPT: &str = r###"
 model narrow context=20000 max_output=1000
 on "fill"
   call read {"path":"a.txt"}
@@ -25,12 +25,12 @@ on "fill"
 on "talk"
   text "talked"
 on "<conversation>"*
-  stream 25 "note " every 1ms
+  stream 25 "## Goal\n" every 1ms
 on "Stop the work here"*
-  stream 25 "note " every 1ms
+  stream 25 "## Goal\n" every 1ms
 on *
   text "fine"
-"#;
+"###;
 
 struct Random(u64);
 
@@ -122,7 +122,7 @@ async fn check(home: &Home, agent: &Agent, left: &Left, at: &str) {
         .query_row(
             "SELECT count(*) FROM chat_parts WHERE session_id = ?1 AND type = 'data-compaction'
              AND json_extract(data_json, '$.data.status') = 'completed'
-             AND json_extract(data_json, '$.data.summary') LIKE 'note note%'",
+             AND json_extract(data_json, '$.data.summary') LIKE '## Goal%'",
             [&left.session],
             |row| row.get(0),
         )

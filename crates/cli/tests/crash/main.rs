@@ -7,6 +7,7 @@ mod kill_loop;
 mod killed_calls;
 mod killed_compactions;
 mod killed_rewinds;
+mod killed_tasks;
 mod long_session;
 mod many_processes;
 mod panics;

@@ -4,6 +4,7 @@
 
 mod cancel;
 mod endings;
+mod hooks;
 mod interrupts;
 mod permission;
 mod queue;

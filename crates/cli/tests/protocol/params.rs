@@ -107,11 +107,6 @@ async fn impossible_values_are_named_and_nothing_happens() {
             with_servers(json!([{"name": "a", "command": "c", "args": [1], "env": []}])),
             "mcpServers[0].args[0]",
         ),
-        (
-            "session/new",
-            with_servers(json!([{"type": "http", "name": "a", "url": "http://x", "headers": []}])),
-            "mcpServers[0].type",
-        ),
         ("session/fork", json!({"sessionId": session, "cwd": "relative"}), "cwd"),
         ("session/fork", json!({"sessionId": session, "cwd": workspace.join("missing")}), "cwd"),
         ("session/list", json!({"cwd": "relative"}), "cwd"),

@@ -1,6 +1,7 @@
 //! What is cut where, what a summariser is shown, and what survives without one.
 
 use super::*;
+use crate::agents::{Agents, COMPACTION_AGENT};
 use crate::ids::{CallId, SessionId};
 use crate::part::ToolPart;
 use crate::ports::compaction::ProgressSender;
@@ -25,7 +26,9 @@ fn turns(answers: &[usize]) -> Vec<Arc<Passage>> {
 fn request(passages: Vec<Arc<Passage>>, limit_tokens: u64) -> CompactionRequest {
     CompactionRequest {
         session_id: SessionId::new("ses"),
+        root: "/w".into(),
         info: Arc::new(ModelInfo::undescribed(ModelRef::new("script", "default"))),
+        instructions: "".into(),
         thought: None,
         system: "".into(),
         tools: Arc::new([]),
@@ -36,6 +39,7 @@ fn request(passages: Vec<Arc<Passage>>, limit_tokens: u64) -> CompactionRequest 
         expected_tokens: None,
         limit_tokens,
         reason: String::new(),
+        parent_span: None,
     }
 }
 
@@ -63,36 +67,30 @@ fn a_turn_that_fills_the_window_is_summarised_with_its_prompt_repeated() {
 }
 
 #[test]
-fn results_are_shown_by_their_beginning_and_end_and_changed_files_are_listed() {
+fn results_are_shown_by_their_beginning_and_end() {
     let mut tool = ToolPart::new(CallId::new("c"), "edit");
     tool.input = Some(json!({ "path": "/w/a.rs" }));
     tool.output = Some(json!(format!("begin {} end", "y".repeat(50_000))));
-    tool.tool_metadata =
-        Some(json!({ "attache": { "metadata": { "seen": [{ "path": "/w/a.rs", "digest": "1" }] } } }));
-    let mut read = ToolPart::new(CallId::new("d"), "read");
-    read.output = Some(json!("text"));
-    read.tool_metadata =
-        Some(json!({ "attache": { "metadata": { "seen": [{ "path": "/w/b.rs", "digest": "1" }] } } }));
-    let parts = vec![Part::Tool(Box::new(tool)), Part::Tool(Box::new(read))];
+    let parts = vec![Part::Tool(Box::new(tool))];
     let answer = Arc::new(Passage::new(MessageId::new("a"), Role::Assistant, parts));
-    let transcript = Transcript::of(&[passage("u", Role::User, "go"), answer]);
+    let transcript = ConversationText::of(&[passage("u", Role::User, "go"), answer]);
     assert!(transcript.text.contains("begin") && transcript.text.contains(" end"), "{}", transcript.text);
     assert!(transcript.text.len() < 3_000, "{}", transcript.text.len());
-    let summary = transcript.with_changed_files("## Goal\nx", None);
-    assert!(summary.ends_with("from the tools)\n- /w/a.rs"), "{summary}");
-    // What an earlier summary listed is listed again, whoever wrote the note.
-    let again = Transcript::of(&[passage(
-        "s",
-        Role::User,
-        &format!("<conversation_summary>\n{summary}\n</conversation_summary>"),
-    )]);
-    assert!(again.with_changed_files("note", None).ends_with("- /w/a.rs"));
+}
+
+#[test]
+fn the_headings_are_those_of_the_agents_prompt() {
+    let agents = Agents::builtin();
+    let prompt = &agents.get(COMPACTION_AGENT).unwrap().system_prompt;
+    let headings: Vec<&str> = prompt.lines().filter(|line| line.starts_with("## ")).collect();
+    assert_eq!(headings, HEADINGS);
 }
 
 #[test]
 fn pieces_hold_everything_until_the_middle_has_to_go() {
     let text = "äöü a line\n".repeat(1_000);
-    let transcript = Transcript::of(&[passage("u", Role::User, &text), passage("a", Role::Assistant, "end")]);
+    let transcript =
+        ConversationText::of(&[passage("u", Role::User, &text), passage("a", Role::Assistant, "end")]);
     for bytes in [LEAST, 5_000, 1_000_000] {
         let pieces = transcript.pieces(bytes, usize::MAX);
         assert_eq!(pieces.concat(), transcript.text);

@@ -1,13 +1,12 @@
 //! A conversation as text for who summarises it: what was said, of the last results the beginning and the end,
 //! and stubs instead of older ones. Pure.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::compaction::stubs::stub;
+use crate::hooks;
 use crate::part::{Part, Passage, Role, ToolPart};
 use crate::prompt::text_of;
-use crate::seen::sights;
 use crate::slash_commands;
 
 /// Pieces are not made smaller than this.
@@ -29,19 +28,11 @@ const FIRST_PROMPT_BYTES: usize = 2_000;
 const PROMPT_BYTES: usize = 400;
 const PROMPTS: usize = 12;
 
-/// Our own section of a summary, found again when that is summarised.
-const CHANGED_FILES: &str = "## Changed files (complete, from the tools)";
-const CHANGED_FILES_MOST: usize = 300;
-
-/// Tools whose calls change the files that they saw.
-const CHANGING: [&str; 3] = ["write", "edit", "apply_patch"];
-
 /// What is to be summarised.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Transcript {
+pub(super) struct ConversationText {
     pub(super) text: String,
     prompts: Vec<String>,
-    changed: BTreeSet<String>,
 }
 
 /// How results are shown.
@@ -51,7 +42,7 @@ enum ResultForm {
     OldAsStub,
 }
 
-impl Transcript {
+impl ConversationText {
     pub(super) fn of(passages: &[Arc<Passage>]) -> Self {
         let mut transcript = Self::default();
         let old = passages.len().saturating_sub(LAST_PASSAGES);
@@ -62,9 +53,7 @@ impl Transcript {
 
     fn add(&mut self, passage: &Passage, results: ResultForm) {
         if passage.role == Role::User {
-            let text = text_of(&passage.parts);
-            self.changed.extend(listed_files(&text));
-            self.prompts.push(text);
+            self.prompts.push(text_of(&passage.parts));
         }
         let speaker = match passage.role {
             Role::User => "User",
@@ -82,6 +71,11 @@ impl Transcript {
                         filename.as_deref().unwrap_or("unnamed")
                     ));
                 }
+                // The step before has it, too.
+                Part::Data { name, data, .. } if name == hooks::PART_NAME => {
+                    let told = hooks::told_to_model(data).filter(|_| passage.role != Role::Assistant);
+                    told.inspect(|text| self.line(&shortened(text, TEXT_BYTES)));
+                }
                 Part::Data { .. } => {
                     if let Some(text) = slash_commands::expansion(part) {
                         self.line(&shortened(text, TEXT_BYTES));
@@ -97,9 +91,6 @@ impl Transcript {
     }
 
     fn add_call(&mut self, tool: &ToolPart, results: ResultForm) {
-        if CHANGING.contains(&tool.tool_name.as_str()) && tool.output.is_some() {
-            self.changed.extend(sights(tool).map(|sight| sight.path.display().to_string()));
-        }
         let arguments = tool.input.as_ref().map(ToString::to_string).unwrap_or_default();
         self.line(&format!("(calls {} {})", tool.tool_name, shortened(&arguments, ARGUMENT_BYTES)));
         let result = match (&tool.error_text, &tool.output) {
@@ -152,24 +143,16 @@ impl Transcript {
         prompts.iter().rev().for_each(|prompt| note.push_str(&format!("- {prompt}\n")));
         note
     }
+}
 
-    /// A note with what does not depend on anybody's memory.
-    pub(super) fn with_changed_files(&self, note: &str, unanswered: Option<&str>) -> String {
-        let mut text = note.trim_end().to_owned();
-        if !self.changed.is_empty() {
-            let files = self.changed.iter().take(CHANGED_FILES_MOST);
-            let files: Vec<_> = files.map(|file| format!("- {file}")).collect();
-            text.push_str(&format!("\n\n{CHANGED_FILES}\n{}", files.join("\n")));
-            if self.changed.len() > CHANGED_FILES_MOST {
-                text.push_str(&format!("\n({} more)", self.changed.len() - CHANGED_FILES_MOST));
-            }
-        }
-        if let Some(prompt) = unanswered {
-            let prompt = shortened(prompt, TEXT_BYTES);
-            text.push_str(&format!("\n\n## The user's prompt that you are working on\n{prompt}"));
-        }
-        text
+/// A note with what does not depend on anybody's memory.
+pub(super) fn handed_over(note: &str, state: &str, unanswered: Option<&str>) -> String {
+    let mut text = format!("{}{state}", note.trim_end());
+    if let Some(prompt) = unanswered {
+        let prompt = shortened(prompt, TEXT_BYTES);
+        text.push_str(&format!("\n\n## The user's prompt that you are working on\n{prompt}"));
     }
+    text
 }
 
 fn is_stubbed(tool: &ToolPart, results: ResultForm) -> bool {
@@ -179,13 +162,6 @@ fn is_stubbed(tool: &ToolPart, results: ResultForm) -> bool {
         None => false,
     };
     results == ResultForm::OldAsStub && is_long
-}
-
-/// The files that an earlier summary lists.
-fn listed_files(text: &str) -> Vec<String> {
-    let Some((_, section)) = text.split_once(CHANGED_FILES) else { return Vec::new() };
-    let lines = section.lines().skip(1).map_while(|line| line.strip_prefix("- "));
-    lines.map(str::to_owned).collect()
 }
 
 /// The beginning and the end of a text.

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::shown_parts::{changed, presentation, title};
 use crate::calendar::{self, TimeZone};
+use crate::hooks;
 use crate::legible::visible_block;
 use crate::notice;
 use crate::part::{Part, Role, ToolPart, ToolState};
@@ -193,6 +194,7 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
             writeln!(out, "<p class=\"note\">File: {}</p>", link(uri, name))
         }
         slash_commands::PART_NAME => prose(out, field("text")),
+        hooks::PART_NAME => writeln!(out, "<p class=\"notice\">{}</p>", escaped(&hooks::line(data))),
         notice::PART_NAME => writeln!(out, "<p class=\"notice\">{}</p>", escaped(&notice::line(data))),
         // Numbers for machines; the JSON forms have them.
         _ => Ok(()),

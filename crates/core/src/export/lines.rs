@@ -102,7 +102,7 @@ impl PathText {
 }
 
 impl SessionLine {
-    pub(super) fn of(row: &SessionRow) -> Self {
+    pub fn of(row: &SessionRow) -> Self {
         let totals = &row.totals;
         let model = row.model.clone().map(|ModelRef { provider_id, model_id, variant }| ModelLine {
             provider_id,

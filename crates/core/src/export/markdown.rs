@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::shown_parts::{changed, presentation, title};
 use crate::calendar::{self, TimeZone};
+use crate::hooks;
 use crate::notice;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
@@ -99,6 +100,7 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
             let title = data.get("name").and_then(Value::as_str).unwrap_or(uri);
             writeln!(out, "[{title}]({uri})\n")
         }
+        hooks::PART_NAME => writeln!(out, "> **{}**\n", hooks::line(data).replace(['\n', '\r'], " ")),
         notice::PART_NAME => writeln!(out, "> **{}**\n", notice::line(data).replace(['\n', '\r'], " ")),
         // Numbers for machines; the JSON forms have them.
         _ => Ok(()),

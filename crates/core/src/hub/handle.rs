@@ -1,17 +1,17 @@
 //! A handle to one open session: everything a connection can tell it. It only passes on; the session's task
 //! decides.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{AttachFrom, Attachment, HubError, QueuedMessage, Ticket};
+use super::{AttachFrom, Attachment, HubError, QueuedMessage, SessionPlace, Ticket};
 use crate::choices::Chosen;
 use crate::events::SessionStatus;
 use crate::ids::{MessageId, SessionId};
 use crate::ports::model::ThoughtLevel;
+use crate::ports::projects::{ConsentAnswer, ConsentRequest};
 use crate::ports::store::{ModelRef, SessionPatch};
 use crate::ports::{BoxFuture, Client};
 use crate::prompt::Prompt;
@@ -35,9 +35,9 @@ impl SessionHandle {
         &self.id
     }
 
-    /// Has exactly these directories beside the root from the next turn on.
-    pub fn work_in(&self, additional: Vec<PathBuf>) -> SessionReply<()> {
-        self.ask_fallible(|reply| SessionCommand::WorkIn { additional, reply })
+    /// Has exactly these directories beside the root from the next turn on, and these servers.
+    pub fn work_in(&self, place: SessionPlace) -> SessionReply<()> {
+        self.ask_fallible(|reply| SessionCommand::WorkIn { place, reply })
     }
 
     /// Hands in a prompt of no particular client; its place in the order is taken when this returns.
@@ -123,6 +123,11 @@ impl SessionHandle {
         self.ask_fallible(|reply| SessionCommand::Unrewind { client, reply })
     }
 
+    /// The user's word about the project's own configuration; it holds from the next turn on.
+    pub fn decide(&self, request: ConsentRequest, consent: ConsentAnswer) -> SessionReply<()> {
+        self.ask_fallible(|reply| SessionCommand::Consent { request, consent, reply })
+    }
+
     /// Says something to everybody attached, outside of any turn.
     pub fn notice(&self, severity: &'static str, title: String, description: Option<String>) {
         drop(self.commands.send(SessionCommand::Notice { severity, title, description }));
@@ -152,7 +157,7 @@ impl SessionHandle {
         Box::pin(async move { answer.await.map_err(|_| HubError::Closed(id)) })
     }
 
-    fn ask_fallible<T: Send + 'static>(
+    pub(super) fn ask_fallible<T: Send + 'static>(
         &self,
         command: impl FnOnce(oneshot::Sender<Result<T, HubError>>) -> SessionCommand,
     ) -> SessionReply<T> {

@@ -7,7 +7,8 @@ use crate::ids::SessionId;
 use crate::limits::{SCRATCH_GRACE, SNAPSHOT_AGE};
 use crate::ports::scratch::{Scratch, ScratchDirectory};
 use crate::ports::store::{
-    Batch, Blobs, Change, Epoch, LeaseGrant, Leases, Owner, SessionPatch, Store, StoreError,
+    Batch, Blobs, Change, Epoch, LeaseGrant, Leases, ListedSessions, Owner, SessionPatch, SessionQuery,
+    Store, StoreError,
 };
 use crate::snapshot;
 
@@ -22,8 +23,16 @@ pub struct StoredSessions<'a> {
 }
 
 impl StoredSessions<'_> {
-    /// Erases rows, run log, attachments and scratch directory. An unknown id succeeds.
+    /// Erases rows, run log, attachments and scratch directory, of the children of its tasks first. An unknown
+    /// id succeeds.
     pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
+        for child in descendants(self.store, id).await?.iter().rev() {
+            self.delete_alone(child).await?;
+        }
+        self.delete_alone(id).await
+    }
+
+    async fn delete_alone(&self, id: &SessionId) -> Result<(), HubError> {
         match self.lease(id).await {
             Ok(_) => {}
             Err(HubError::UnknownSession(_)) => return Ok(()),
@@ -75,6 +84,24 @@ impl StoredSessions<'_> {
     }
 }
 
+/// The children of a session's tasks, and theirs, each behind its parent.
+async fn descendants(store: &dyn Store, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+    let mut found = Vec::new();
+    let mut next = Some(id.clone());
+    let mut looked_at = 0;
+    while let Some(parent) = next {
+        let query = SessionQuery {
+            limit: usize::MAX,
+            listed: ListedSessions::ChildrenOf(parent),
+            ..SessionQuery::default()
+        };
+        found.extend(store.list_sessions(query).await?.into_iter().map(|row| row.id));
+        next = found.get(looked_at).cloned();
+        looked_at += 1;
+    }
+    Ok(found)
+}
+
 impl Hub {
     /// Cancels and erases. An unknown id succeeds.
     pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
@@ -83,11 +110,19 @@ impl Hub {
         if owner == Some(Owner::Other) {
             return Err(HubError::RunningElsewhere(id.clone()));
         }
-        let commands = self.shared.open_sessions().get(id).cloned();
-        if let Some(commands) = commands {
-            SessionHandle { id: id.clone(), commands }.close().await?;
+        self.close_open(id).await?;
+        for child in descendants(&*self.shared.ports.store, id).await? {
+            self.close_open(&child).await?;
         }
         self.stored_sessions().delete(id).await
+    }
+
+    async fn close_open(&self, id: &SessionId) -> Result<(), HubError> {
+        let commands = self.shared.open_sessions().get(id).cloned();
+        match commands {
+            Some(commands) => SessionHandle { id: id.clone(), commands }.close().await,
+            None => Ok(()),
+        }
     }
 
     fn stored_sessions(&self) -> StoredSessions<'_> {

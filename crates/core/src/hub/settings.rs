@@ -4,10 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::agents::Agents;
+use crate::hooks::Hooks;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::tool::ToolSources;
-use crate::ports::{Backend, Clock, Compaction, FileMover, Model, Pictures, Projects, Scratch, Surroundings};
+use crate::ports::{
+    Backend, Clock, Compaction, FileMover, HookRunner, Model, Pictures, Projects, Scratch, Surroundings,
+    Telemetry, ToolServers,
+};
 use crate::scope::Guarded;
 use crate::watchdog::{Approval, HostContainment, Rule};
 
@@ -26,14 +30,20 @@ pub struct Ports {
     pub compaction: Option<Arc<dyn Compaction>>,
     /// What every session has.
     pub tools: ToolSources,
+    /// `None`: sessions have no servers, and those that clients ask for are told of.
+    pub servers: Option<Arc<dyn ToolServers>>,
     /// `None`: the system prompt says nothing of version control.
     pub surroundings: Option<Arc<dyn Surroundings>>,
     /// `None`: projects have no configuration of their own.
     pub projects: Option<Arc<dyn Projects>>,
     /// Moves files with a rewind. `None`: no snapshots of files are kept.
     pub files: Option<Arc<dyn FileMover>>,
+    /// `None`: nothing runs hooks here, whatever is configured.
+    pub hooks: Option<Arc<dyn HookRunner>>,
     /// `None`: pictures are sent as they came.
     pub pictures: Option<Arc<dyn Pictures>>,
+    /// `None`: nothing is measured. The model that is given here tells of its calls (`TracedModel`).
+    pub telemetry: Option<Arc<dyn Telemetry>>,
     pub agents: Agents,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<Ids>,
@@ -57,6 +67,8 @@ pub struct Settings {
     pub guarded: Arc<Guarded>,
     /// Rules of the configuration, for every session.
     pub rules: Arc<[Rule]>,
+    /// Hooks of the configuration, for every session.
+    pub hooks: Hooks,
     /// How much happens without asking in sessions for which nothing else was chosen.
     pub approval: Approval,
     /// What holds commands here when nobody is asked.

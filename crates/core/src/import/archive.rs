@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{BufRead, Read};
+use std::path::{Component, Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,13 +12,14 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use super::rename::rename;
 use crate::export::lines::{
     BlobLine, EndLine, LineKind, MessageLine, PartLine, SessionLine, SystemPromptLine, VERSION,
 };
-use crate::ids::{MessageId, PartId};
-use crate::limits::{IMPORT_BYTES, IMPORT_LINE_BYTES};
+use crate::ids::{Ids, MessageId, PartId};
+use crate::limits::{IMPORT_BYTES, IMPORT_LINE_BYTES, IMPORTED_ID_BYTES};
 use crate::part::Part;
-use crate::ports::store::{Change, MessageRow, PartRow, SessionRow};
+use crate::ports::store::{Change, MessageRow, PartRow, SessionRow, StoreResult};
 use crate::prompt::{digest, shelf};
 
 /// A whole session, as its file says.
@@ -95,6 +97,17 @@ impl SessionArchive {
     pub fn session(&self) -> &SessionRow {
         &self.session
     }
+
+    /// Where the session works is the user's word, if they say so.
+    pub fn set_workspace(&mut self, root: PathBuf) {
+        self.session.workspace_root = root;
+    }
+
+    /// The same under new ids, so that it can stand beside the session it is a copy of.
+    pub fn with_new_ids(mut self, ids: &Ids) -> StoreResult<Self> {
+        rename(&mut self, ids)?;
+        Ok(self)
+    }
 }
 
 enum LineTrouble {
@@ -162,8 +175,14 @@ impl ArchiveReader {
             None => return Err("it names no version; export the session again with this attache".into()),
         }
         let row = parsed::<SessionLine>(data)?.into_row();
-        if row.id.as_str().is_empty() {
-            return Err("the session has an empty id".into());
+        if !row.id.is_plain() || row.parent_id.as_ref().is_some_and(|parent| !parent.is_plain()) {
+            return Err(
+                "the id of a session has other characters than letters, digits, `_` and `-`, or too many"
+                    .into(),
+            );
+        }
+        if !may_be_root(&row.workspace_root) {
+            return Err("its workspace is no plain absolute path".into());
         }
         self.session = Some(row);
         Ok(())
@@ -190,6 +209,7 @@ impl ArchiveReader {
         if self.message.as_ref().and_then(|before| before.seq).is_some_and(|before| before >= seq) {
             return Err(format!("message {} is not behind the one before it (seq)", row.id).into());
         }
+        named_shortly(row.id.as_str())?;
         if row.id.as_str().is_empty() || !self.message_ids.insert(row.id.clone()) {
             return Err(format!("message {} is there twice", row.id).into());
         }
@@ -209,6 +229,7 @@ impl ArchiveReader {
         if self.last_index.is_some_and(|before| before >= row.index) {
             return Err(format!("part {} is not behind the one before it (index)", row.id).into());
         }
+        named_shortly(row.id.as_str())?;
         if row.id.as_str().is_empty() || !self.part_ids.insert(row.id.clone()) {
             return Err(format!("part {} is there twice", row.id).into());
         }
@@ -254,6 +275,25 @@ impl ArchiveReader {
         let Self { rows, counts, blobs, referred, .. } = self;
         Ok(SessionArchive { session, rows, messages: counts.messages, blobs, referred })
     }
+}
+
+/// Ids of messages are the client's own; they may be long, but not without end.
+fn named_shortly(id: &str) -> Result<(), String> {
+    match id.len() <= IMPORTED_ID_BYTES {
+        true => Ok(()),
+        false => Err(format!("an id has more than {IMPORTED_ID_BYTES} bytes")),
+    }
+}
+
+/// A path from the root of the file system on, or what an export for others has made of one.
+fn may_be_root(path: &Path) -> bool {
+    let mut components = path.components();
+    let begins = match components.next() {
+        Some(Component::RootDir) => true,
+        Some(Component::Normal(home)) => home == "~",
+        Some(Component::Prefix(_) | Component::CurDir | Component::ParentDir) | None => false,
+    };
+    begins && components.all(|component| matches!(component, Component::Normal(_)))
 }
 
 /// The part itself: what its columns say is what it is.

@@ -2,6 +2,8 @@
 
 use serde_json::from_str;
 
+use std::path::PathBuf;
+
 use super::*;
 use crate::chunk::FinishReason;
 

@@ -6,7 +6,6 @@
 //! are recorded by the session, which also closes what a turn left open.
 
 use std::fmt::Debug;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -14,24 +13,26 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Ask, Said};
 use super::model::{ModelInfo, ThoughtLevel};
-use super::store::{ModelRef, StoreError, StoreResult};
+use super::store::{ModelRef, SessionPatch, StoreError, StoreResult};
 use super::tool::Workspace;
 use super::{BoxFuture, Delegate};
-use crate::agents::Agent;
+use crate::agents::{Agent, Agents};
 use crate::chunk::Chunk;
 use crate::conversation::Conversation;
 use crate::events::RunState;
+use crate::hooks::Hooks;
 use crate::hub;
 use crate::ids::MessageId;
 use crate::journal::{Author, Journal};
 use crate::part::ToolPart;
-use crate::session::approval::InForce;
 use crate::snapshot::SnapshotShelf;
+use crate::spans::TurnTrace;
 use crate::system_prompt::SystemPrompt;
 use crate::toolbox::OfferedTools;
 use crate::turn::TurnEnd;
+use crate::turn::permissions::TurnPermissions;
 use crate::turn::usage::{SessionCost, TurnUsage};
-use crate::watchdog::{Always, Rulebook};
+use crate::watchdog::Always;
 
 /// Runs turns. One per host: a host with several looks at the agent of the turn and passes it on.
 pub trait Backend: Send + Sync + Debug {
@@ -72,15 +73,25 @@ pub enum TurnStart {
     Answered(Box<Answered>),
 }
 
-/// An answer, with what the session allows by now.
+/// An answer.
 #[derive(Debug)]
 pub struct Answered {
     pub ask: Arc<Ask>,
     pub decision: Decision,
-    pub(crate) rules: Arc<Rulebook>,
-    pub(crate) granted: Arc<[PathBuf]>,
     /// Of the client that answered: takes the place of one that is gone.
     pub client: Option<Arc<dyn Delegate>>,
+    /// The person has switched the mode: the turn goes on with another agent.
+    pub(crate) switched: Option<SwitchedMode>,
+}
+
+/// Another agent in the middle of a turn. What is stored and told of it is recorded with the answer, in one
+/// commit.
+#[derive(Debug)]
+pub(crate) struct SwitchedMode {
+    pub(crate) setup: Arc<TurnSetup>,
+    pub(crate) patch: SessionPatch,
+    /// The choice as clients are told it.
+    pub(crate) told: Chunk,
 }
 
 /// What a person decided about a call.
@@ -181,6 +192,8 @@ impl Steering {
 #[derive(Debug)]
 pub struct TurnSetup {
     pub agent: Agent,
+    /// All of the session.
+    pub agents: Agents,
     pub model: Arc<ModelInfo>,
     pub thought: Option<ThoughtLevel>,
     pub workspace: Arc<Workspace>,
@@ -213,14 +226,13 @@ pub struct TurnContext {
     /// What the client does itself; `None` when nobody who could is there.
     pub client: Option<Arc<dyn Delegate>>,
     pub cancel: CancellationToken,
-    /// Of all scopes.
-    pub(crate) rules: Arc<Rulebook>,
-    pub(crate) approval: InForce,
-    /// Directories outside the roots that the user granted for the session.
-    pub(crate) granted: Arc<[PathBuf]>,
+    pub(crate) permissions: TurnPermissions,
+    pub(crate) hooks: Hooks,
     pub(crate) cost: SessionCost,
     /// Where contents of files are kept; `None` on a host without snapshots.
     pub(crate) snapshots: Option<Arc<SnapshotShelf>>,
+    /// `None` on a host that measures nothing.
+    pub(crate) trace: Option<TurnTrace>,
     pub(crate) retrying: RetryState,
     pub steering: Steering,
 }

@@ -22,6 +22,16 @@ pub struct Ask {
     pub input: Value,
     pub presentation: Presentation,
     pub about: About,
+    pub when: WhenAsked,
+}
+
+/// When a client may put a question: behind what shows the call that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenAsked {
+    /// Behind the entry that says that the call asks.
+    CallAsked,
+    /// Behind every entry below this index: a call of another session, for which people are asked here.
+    Shown(u64),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +40,16 @@ pub enum About {
     Permission(Permission),
     /// What the call is for: its output is what the person says.
     Questions(Arc<[Question]>),
+    /// Whether the session goes on with another agent.
+    ModeSwitch(ModeProposal),
+}
+
+/// The agent that would go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModeProposal {
+    pub agent: Arc<str>,
+    /// As people know it.
+    pub name: Arc<str>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

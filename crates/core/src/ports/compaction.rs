@@ -5,6 +5,7 @@
 //! summary, the tail and what followed (`crate::compaction`).
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::BoxFuture;
 use super::model::{ModelError, ModelInfo, ThoughtLevel, Usage};
+use super::telemetry::SpanContext;
 use super::tool::ToolSpec;
 use crate::conversation::Conversation;
 use crate::ids::{CallId, MessageId, SessionId};
@@ -20,8 +22,12 @@ use crate::ids::{CallId, MessageId, SessionId};
 #[derive(Clone, Debug)]
 pub struct CompactionRequest {
     pub session_id: SessionId,
+    /// Where the session works.
+    pub root: PathBuf,
     /// The model of the turn.
     pub info: Arc<ModelInfo>,
+    /// What the agent that summarises is told: the session's own `compaction`.
+    pub instructions: Arc<str>,
     /// The level, the prompt and the tools that its requests have: what is the same to the byte is cached.
     pub thought: Option<ThoughtLevel>,
     pub system: Arc<str>,
@@ -38,6 +44,8 @@ pub struct CompactionRequest {
     pub limit_tokens: u64,
     /// Why room is needed: our own figures, or the provider's words.
     pub reason: String,
+    /// What calls of a model are measured below; `None` on a host that measures nothing.
+    pub parent_span: Option<SpanContext>,
 }
 
 /// Why a conversation is made shorter.

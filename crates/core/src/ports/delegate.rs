@@ -4,7 +4,10 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::BoxFuture;
+use crate::ids::CallId;
 
 /// What the client said it can do. Nothing else is asked of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +15,26 @@ pub struct Offers {
     pub reads_texts: bool,
     pub writes_texts: bool,
     pub terminals: bool,
+    /// Puts forms to its user.
+    pub forms: bool,
+}
+
+/// What somebody else than the agent wants to know of the user, in the middle of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Form {
+    pub call_id: CallId,
+    pub message: String,
+    /// JSON Schema of a flat object.
+    pub schema: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum FormAnswer {
+    /// With the fields of the form.
+    Filled(Value),
+    Declined,
+    /// Put aside without an answer.
+    Dismissed,
 }
 
 /// The lines wanted of a text; `first` is 1-based.
@@ -70,6 +93,11 @@ pub trait Delegate: Send + Sync + Debug {
         &self,
         command: TerminalCommand,
     ) -> BoxFuture<'static, Result<Arc<dyn Terminal>, DelegateError>>;
+    /// What the user says to a form; waits for as long as that takes.
+    fn fill(&self, _form: Form) -> BoxFuture<'static, Result<FormAnswer, DelegateError>> {
+        let refused = DelegateError::Refused("it puts no forms to its user".to_owned());
+        Box::pin(std::future::ready(Err(refused)))
+    }
     /// From now on it offers no terminals; the user is told.
     fn terminals_lost(&self, loss: TerminalLoss) -> BoxFuture<'static, ()>;
 }

@@ -8,6 +8,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::store::{Blobs, ModelRef};
+use super::telemetry::SpanContext;
 use super::tool::ToolSpec;
 use super::{BoxFuture, BoxStream};
 use crate::chunk::{Chunk, FinishReason};
@@ -55,6 +56,8 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// Where `attache-blob:` attachments are.
     pub blobs: Arc<dyn Blobs>,
+    /// What the call is measured below; `None` on a host that measures nothing.
+    pub parent_span: Option<SpanContext>,
 }
 
 impl ModelRequest {

@@ -2,11 +2,12 @@
 //! writes no file.
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::BoxFuture;
 use super::tool::Site;
-use crate::snapshot::{CallSnapshot, FileMove, SnapshotShelf};
+use crate::snapshot::{CallSnapshot, FileMove, FileState, SnapshotShelf};
 
 /// What a call that changes files tells before it does.
 pub trait SnapshotSink: Send + Sync + Debug {
@@ -39,4 +40,7 @@ pub trait FileMover: Send + Sync + Debug {
         shelf: Arc<SnapshotShelf>,
         moves: Vec<FileMove>,
     ) -> BoxFuture<'_, Vec<MoveOutcome>>;
+
+    /// What is on the disk at these paths now, in the same order; `None` where nobody can say.
+    fn look_at(&self, site: Site, paths: Vec<PathBuf>) -> BoxFuture<'_, Vec<Option<FileState>>>;
 }

@@ -12,9 +12,11 @@ use crate::metadata::{MessageMeta, SessionMeta};
 use crate::part::Role;
 
 mod blobs;
+mod listing;
 mod spans;
 
 pub use blobs::{BlobOwner, Blobs};
+pub use listing::{ListedSessions, SessionQuery};
 pub use spans::{ConversationCopy, SeqSpan, SpanContent, SpanMessages};
 
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -287,17 +289,6 @@ pub enum Owner {
     Other,
     /// A process that is gone; its lease can be taken.
     Dead,
-}
-
-/// Which sessions to list, newest `updated_at` first (then id, descending). Sessions without a message are left
-/// out.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SessionQuery {
-    pub workspace_root: Option<PathBuf>,
-    /// Continue after this (updated_at, id).
-    pub after: Option<(i64, SessionId)>,
-    pub limit: usize,
-    pub include_archived: bool,
 }
 
 /// Where the next page of rows starts: after this (seq, part index).

@@ -16,10 +16,13 @@ use crate::scope::Guarded;
 use crate::seen::{SeenFiles, Sight};
 use crate::skills::Skills;
 use crate::watchdog::{ReadRules, Verdict};
+use crate::work_state::BackgroundMark;
 
 mod access;
+mod source;
 
 pub use access::{Access, CommandAccess, CommandNature};
+pub use source::{FixedTools, ToolSource, ToolSources};
 
 /// How an editor draws a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +143,8 @@ pub struct ToolPlan {
     pub presentation: Presentation,
     /// What a person is asked instead of running the call; it runs only where nobody can say.
     pub questions: Vec<Question>,
+    /// The agent for which the session would leave its mode: a person decides, whatever else would pass.
+    pub proposes: Option<Arc<str>>,
     /// Why the call would fail. Told instead of running it, and only if the accesses pass: it may tell what a
     /// file holds.
     pub problem: Option<String>,
@@ -149,7 +154,12 @@ pub struct ToolPlan {
 
 impl ToolPlan {
     pub fn new(accesses: Vec<Access>, presentation: Presentation) -> Self {
-        Self { accesses, presentation, questions: Vec::new(), problem: None, note: None }
+        Self { accesses, presentation, questions: Vec::new(), proposes: None, problem: None, note: None }
+    }
+
+    /// A call that proposes another mode.
+    pub fn proposing(agent: &str, presentation: Presentation) -> Self {
+        Self { proposes: Some(agent.into()), ..Self::new(Vec::new(), presentation) }
     }
 
     /// A call that is known to fail, and what was read to find that out.
@@ -176,6 +186,9 @@ pub struct OutcomeMetadata {
     /// Of a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The commands in the background that it tells of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundMark>,
 }
 
 /// The envelope: one result per call.
@@ -204,6 +217,8 @@ pub struct FoundPicture {
     /// By its content.
     pub mime: &'static str,
     pub bytes: Vec<u8>,
+    /// What the tool says beside it, if anything.
+    pub text: String,
 }
 
 /// Where the session works. Fixed at its start.
@@ -247,6 +262,21 @@ pub struct Site {
     pub seen: Arc<SeenFiles>,
 }
 
+impl Site {
+    /// The roots and nothing else, for who is no call of a model.
+    pub fn of_roots(workspace: Arc<Workspace>) -> Self {
+        Self {
+            workspace,
+            granted: Arc::default(),
+            judged: None,
+            writes: Arc::default(),
+            closed: None,
+            client: None,
+            seen: Arc::default(),
+        }
+    }
+}
+
 /// How far a call may reach over the network, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NetworkGrant {
@@ -259,8 +289,8 @@ pub enum NetworkGrant {
     GrantedByName,
 }
 
-/// Whether the processes of a call may change anything but the session's scratch directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether the processes of a call may change anything but the session's scratch directory, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteGrant {
     /// It passed because it is known to read only: what holds commands takes that at its word.
     Withheld,
@@ -292,12 +322,25 @@ pub struct ToolRuntime {
 
 pub trait Tool: Send + Sync + Debug {
     fn spec(&self) -> &ToolSpec;
+    /// How rules name it.
+    fn permission(&self) -> &str {
+        &self.spec().id
+    }
+    /// What it is, as far as that may become something else under the same name: an answer for always is
+    /// about this. `None`: it stays what it is.
+    fn identity(&self) -> Option<u64> {
+        None
+    }
     /// Whether its calls are for a person to answer: not offered where there is none.
     fn needs_person(&self) -> bool {
         false
     }
     /// Whether its results are pictures: not offered to a model that takes none.
     fn needs_images(&self) -> bool {
+        false
+    }
+    /// Whether it is only offered once it was searched for, where there are many such tools.
+    fn is_searchable(&self) -> bool {
         false
     }
     /// Not offered in a session without skills.
@@ -309,6 +352,11 @@ pub trait Tool: Send + Sync + Debug {
     fn tells_changes(&self) -> bool {
         false
     }
+    /// What one call can change, where not all of its calls are alike: decides what runs side by side and what
+    /// a rewind says of it. Whether it needs a permission is the spec's.
+    fn effect_of(&self, _input: &Value) -> Effect {
+        self.spec().effect
+    }
     /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool
     /// error for the model: it names the field.
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>>;
@@ -318,48 +366,5 @@ pub trait Tool: Send + Sync + Debug {
     /// The session is closed, or its host ends: what still runs for it ends. Must return within half a second.
     fn session_ended<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
-    }
-}
-
-/// Where tools come from: the built-in ones, those of a server. A session has several sources.
-pub trait ToolSource: Send + Sync + Debug {
-    /// What it has now, in the order in which models see it. Asked before each turn, so it must be cheap.
-    fn tools(&self) -> Arc<[Arc<dyn Tool>]>;
-}
-
-/// A list of tools that stays as it is.
-#[derive(Clone, Debug)]
-pub struct FixedTools(Arc<[Arc<dyn Tool>]>);
-
-impl ToolSource for FixedTools {
-    fn tools(&self) -> Arc<[Arc<dyn Tool>]> {
-        self.0.clone()
-    }
-}
-
-/// The sources that every session of a host has, the first one first.
-#[derive(Clone, Debug)]
-pub struct ToolSources(Arc<[Arc<dyn ToolSource>]>);
-
-impl ToolSources {
-    pub fn new(sources: Vec<Arc<dyn ToolSource>>) -> Self {
-        Self(sources.into())
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
-        self.0.iter()
-    }
-}
-
-/// One source that stays as it is.
-impl From<Vec<Arc<dyn Tool>>> for ToolSources {
-    fn from(tools: Vec<Arc<dyn Tool>>) -> Self {
-        Self::new(vec![Arc::new(FixedTools(tools.into()))])
-    }
-}
-
-impl FromIterator<Arc<dyn Tool>> for ToolSources {
-    fn from_iter<I: IntoIterator<Item = Arc<dyn Tool>>>(tools: I) -> Self {
-        Self::from(tools.into_iter().collect::<Vec<_>>())
     }
 }

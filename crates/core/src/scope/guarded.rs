@@ -35,6 +35,8 @@ const SECRET_OF_PROCESS: &[&str] = &["environ", "mem", "auxv", "maps", "smaps", 
 pub struct Guarded {
     /// The user's home, as it is named.
     home: Option<PathBuf>,
+    /// The home of the account that we run as, where `HOME` names another: its files are as much its user's.
+    account_home: Option<PathBuf>,
     /// Our own configuration, database, logs and keys, and the scratch of all sessions, as they are named.
     own: Vec<PathBuf>,
     /// Those below our own that agents may read all the same: skills.
@@ -116,12 +118,13 @@ impl Eq for LinkChains {}
 
 impl Places {
     fn of(guarded: &Guarded) -> Self {
-        let (home, own) = (guarded.home.as_deref(), &guarded.own);
+        let own = &guarded.own;
+        let named: Vec<&Path> = guarded.homes().collect();
         let mut lookup = guarded.chains.as_ref().map(|chains| (chains.0)());
         let mut chain = |path: &Path| lookup.as_mut()?(path);
         let mut real = |path: &Path| chain(path).map(|chain| chain.end).filter(|real| real != path);
         let homes: Vec<PathBuf> =
-            home.into_iter().flat_map(|home| [Some(home.to_owned()), real(home)]).flatten().collect();
+            named.iter().flat_map(|home| [Some(home.to_path_buf()), real(home)]).flatten().collect();
         // A link to something above the home would close everything.
         let is_place = |path: &PathBuf| !homes.iter().any(|home| home.starts_with(path));
         let mut secret: Vec<PathBuf> =
@@ -135,7 +138,7 @@ impl Places {
         let (own, readable) = (under_every_name(own), under_every_name(&guarded.readable));
         let mut led_to = Vec::new();
         for (home, (name, kind)) in
-            home.into_iter().flat_map(|home| names_at_home().map(move |row| (home, row)))
+            named.into_iter().flat_map(|home| names_at_home().map(move |row| (home, row)))
         {
             let Some(LinkChain { links, end }) = chain(&home.join(name)) else { continue };
             let links = links.into_iter().map(|path| (path, ChainStep::Link));
@@ -157,13 +160,19 @@ impl Places {
 /// keys, since `.ssh/config` and its like name programs, too.
 fn names_at_home() -> impl Iterator<Item = (&'static str, ProtectedKind)> {
     let protected = protected::table().iter().filter(|row| !row.has_wildcard());
-    protected.map(|row| (row.name, row.kind)).chain(secret::table().iter().map(|row| (row.name, row.kind)))
+    let protected = protected.map(|row| (row.name, row.kind)).chain(PROGRAMS_AT_HOME);
+    protected.chain(secret::table().iter().map(|row| (row.name, row.kind)))
 }
+
+/// Where shells find programs of their user. Not in the table: elsewhere these are names like others.
+const PROGRAMS_AT_HOME: [(&str, ProtectedKind); 2] =
+    [("bin", ProtectedKind::Directory), ("go/bin", ProtectedKind::Directory)];
 
 impl PartialEq for Guarded {
     /// Looked up or not yet: what counts is what they guard.
     fn eq(&self, other: &Self) -> bool {
-        let named = (&self.home, &self.own, &self.chains) == (&other.home, &other.own, &other.chains);
+        let homes = (&self.home, &self.account_home) == (&other.home, &other.account_home);
+        let named = homes && (&self.own, &self.chains) == (&other.own, &other.chains);
         named && self.places() == other.places()
     }
 }
@@ -172,7 +181,13 @@ impl Eq for Guarded {}
 
 impl Guarded {
     pub fn new(home: Option<PathBuf>, own: Vec<PathBuf>) -> Self {
-        Self { home, own, readable: Vec::new(), chains: None, places: OnceLock::new() }
+        Self { home, own, ..Self::default() }
+    }
+
+    /// The same with the home of the account that we run as, which `HOME` need not name.
+    pub fn with_account_home(self, account_home: Option<PathBuf>) -> Self {
+        let account_home = account_home.filter(|home| self.home.as_ref() != Some(home));
+        Self { account_home, places: OnceLock::new(), ..self }
     }
 
     /// The same with directories below our own that agents may read, and never change.
@@ -191,6 +206,7 @@ impl Guarded {
         Self {
             places: Places::of(self).into(),
             home: self.home.clone(),
+            account_home: self.account_home.clone(),
             own: self.own.clone(),
             readable: self.readable.clone(),
             chains: self.chains.clone(),
@@ -204,6 +220,12 @@ impl Guarded {
     /// The user's home: what `~` stands for in rules, and where shells and desktops read what they run.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
+    }
+
+    /// Every home whose names are guarded. One that holds the whole machine is none.
+    fn homes(&self) -> impl Iterator<Item = &Path> {
+        let account = self.account_home.as_deref().filter(|home| home.parent().is_some());
+        self.home.as_deref().into_iter().chain(account)
     }
 
     /// Why a file must not be changed; `scratch` is the asking session's own.
@@ -227,7 +249,12 @@ impl Guarded {
             };
             self.places().led_to.iter().find(is_it).map(|led| led.name)
         };
-        protected::row_of(path).map(|row| row.name).or_else(|| repository_part(path)).or_else(led_to)
+        let program = || {
+            let mut names = PROGRAMS_AT_HOME.iter().map(|(name, _)| *name);
+            names.find(|name| self.homes().any(|home| path.starts_with(home.join(name))))
+        };
+        let by_name = protected::row_of(path).map(|row| row.name).or_else(|| repository_part(path));
+        by_name.or_else(program).or_else(led_to)
     }
 
     /// Why a file must not be seen; `scratch` is the asking session's own.
@@ -360,6 +387,21 @@ mod tests {
     use super::*;
 
     const SCRATCH: &str = "/data/attache/scratch/ses_1";
+
+    #[test]
+    fn the_home_of_the_account_is_guarded_beside_the_one_that_is_named() {
+        let guarded = guarded().with_account_home(Some("/people/ada".into()));
+        for home in ["/home/ada", "/people/ada"].map(Path::new) {
+            let secret = home.join(".ssh/config");
+            assert!(guarded.hides(&secret, Path::new(SCRATCH)).is_some(), "{secret:?}");
+            assert!(guarded.hidden_paths().any(|path| path == home.join(".aws")));
+            for name in ["bin/x", "go/bin/x", ".bashrc"] {
+                assert!(guarded.protects(&home.join(name), Path::new(SCRATCH)).is_some(), "{home:?} {name}");
+            }
+        }
+        assert_eq!(guarded.protects(Path::new("/home/ada/w/bin/x"), Path::new(SCRATCH)), None);
+        assert_eq!(guarded.hides(Path::new("/people/bob/.ssh/config"), Path::new(SCRATCH)), None);
+    }
 
     #[test]
     fn skills_of_our_own_are_read_and_never_changed() {

@@ -6,10 +6,12 @@ use super::choose::aside;
 use super::lease::LeaseAfter;
 use super::queue::tombstone;
 use super::run::{Firing, TurnHandle};
+use super::servers::ServersAwaited;
 use super::waiting::Queued;
 use super::{ClientSide, Reply, Session};
 use crate::environment::is_news;
 use crate::events::RunState;
+use crate::hooks;
 use crate::hub::{HubError, TurnOutcome};
 use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
@@ -18,9 +20,10 @@ use crate::metadata::MessageMeta;
 use crate::notice;
 use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, StoreResult};
-use crate::prompt::{Arrival, Prompt, media};
+use crate::prompt::{Arrival, Prompt, PromptSource, media};
 use crate::rows::{self, PartPlace};
 use crate::slash_commands;
+use crate::task::TASK_TRIGGER;
 use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
@@ -55,8 +58,11 @@ impl Session {
         accept: oneshot::Sender<MessageId>,
     ) -> Result<Admitted, HubError> {
         self.take_lease().await?;
-        let Prompt { parts, message_id, runtime_context, arrival } = prompt;
-        let parts = self.resolve_command(parts).await?;
+        let Prompt { parts, message_id, runtime_context, arrival, source } = prompt;
+        let parts = match source {
+            PromptSource::Person => self.resolve_command(parts).await?,
+            PromptSource::Agent => parts,
+        };
         if let Some(message_id) = &message_id
             && let Some(admitted) = self.admitted_before(message_id, &parts).await?
         {
@@ -73,12 +79,26 @@ impl Session {
             drop(accept.send(message_id.clone()));
             return Ok(Admitted::Done(self.cancelled(message_id)));
         };
+        let asked = match source {
+            PromptSource::Person => self.ask_prompt_hooks(parts, Some(&message_id)).await?,
+            PromptSource::Agent => Some(parts),
+        };
+        let Some(parts) = asked else {
+            drop(accept.send(message_id.clone()));
+            return Ok(Admitted::Done(self.cancelled(message_id)));
+        };
+        // A turn that ended meanwhile has given it back.
+        self.take_lease().await?;
         if self.activity.is_asking() {
             // Typing instead of answering is an answer: the call is denied and the new prompt takes over.
             self.refuse_open_question("superseded by a new prompt", LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
                 return Err(failure.into());
             }
+        }
+        if let (Some(running), Some(_)) = (self.activity.running(), self.child_questions.state()) {
+            // The same for a question of a child that the turn waits for.
+            running.handle.cancel.cancel();
         }
         // Whoever sent it must know its id before anybody can be shown it.
         drop(accept.send(message_id.clone()));
@@ -88,9 +108,14 @@ impl Session {
             let arrival = if is_command { Arrival::Waits } else { arrival };
             let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
             let message_id = message_id.clone();
-            self.enqueue(Queued { message_id, queued_at, runtime_context, client, arrival }, &parts).await?;
+            let queued = Queued { message_id, queued_at, runtime_context, client, arrival };
+            self.enqueue(queued, &parts, source).await?;
         } else {
-            let place = self.insertion(&message_id, &parts, None)?;
+            let is_command = slash_commands::invocation(&parts).is_some();
+            if !is_command && self.await_servers(&message_id).await == ServersAwaited::Cancelled {
+                return Ok(Admitted::Done(self.cancelled(message_id)));
+            }
+            let place = self.insertion(&message_id, &parts, None, source)?;
             let place = Box::new(move |seq| {
                 let mut changes = place;
                 if let Some(Change::InsertMessage(row)) = changes.first_mut() {
@@ -119,7 +144,7 @@ impl Session {
         let Some(shelved) = self.take_in(parts.to_vec(), None, Some(id)).await? else {
             return Ok(Some(Admitted::Done(self.cancelled(id.clone()))));
         };
-        let sent = parts_of(&rows)?.into_iter().filter(|part| !is_news(part));
+        let sent = parts_of(&rows)?.into_iter().filter(|part| !is_news(part) && !hooks::is_word(part));
         let sent: Vec<_> = sent.map(media::as_sent).collect();
         let shelved: Vec<_> = shelved.into_iter().map(media::as_sent).collect();
         if row.session_id != self.id || sent != shelved {
@@ -140,8 +165,13 @@ impl Session {
         Ok(Some(Admitted::Done(TurnOutcome { message_id: id.clone(), end, after_index })))
     }
 
-    async fn enqueue(&mut self, queued: Queued, parts: &[Part]) -> Result<(), HubError> {
-        let changes = self.insertion(&queued.message_id, parts, Some(queued.queued_at))?;
+    async fn enqueue(
+        &mut self,
+        queued: Queued,
+        parts: &[Part],
+        source: PromptSource,
+    ) -> Result<(), HubError> {
+        let changes = self.insertion(&queued.message_id, parts, Some(queued.queued_at), source)?;
         self.journal.change(changes)?;
         self.journal.settle().await?;
         self.queue.push(queued);
@@ -164,11 +194,21 @@ impl Session {
     }
 
     /// The message first, then its parts.
-    fn insertion(&self, id: &MessageId, parts: &[Part], queued_at: Option<i64>) -> StoreResult<Vec<Change>> {
+    fn insertion(
+        &self,
+        id: &MessageId,
+        parts: &[Part],
+        queued_at: Option<i64>,
+        source: PromptSource,
+    ) -> StoreResult<Vec<Change>> {
         let now = self.hub.ports.clock.now_ms();
         let mut metadata = MessageMeta::of_prompt();
         if let Some(queued_at) = queued_at {
             metadata.set_queued(queued_at, now);
+        }
+        match source {
+            PromptSource::Person => {}
+            PromptSource::Agent => metadata.set_trigger(TASK_TRIGGER),
         }
         let of_command = slash_commands::choice(parts).agent;
         let agent = of_command.as_deref().or_else(|| self.row.metadata.mode());
@@ -192,8 +232,10 @@ impl Session {
         crate::rows::of_message(&self.id, id, parts, now, &self.hub.ports.ids)
     }
 
-    /// Fires what waits, until something runs or nothing may.
+    /// Fires what waits, until something runs or nothing may. What background tasks brought comes first, so
+    /// that the model sees it.
     pub(super) async fn drain(&mut self) {
+        self.deliver_results().await;
         while !self.activity.is_ours() && self.queue.next_after(&self.last_end()).is_some() {
             if let Err(error) = self.take_lease().await {
                 self.queue.withdraw_awaited(&error);
@@ -294,6 +336,7 @@ impl Session {
 
     /// Aborts the turn under way. The run settles its calls and comes back by itself.
     pub(super) async fn cancel(&mut self) {
+        self.children.cancel_background();
         if let Some(running) = self.activity.running() {
             running.handle.cancel.cancel();
         } else if self.activity.is_asking() {

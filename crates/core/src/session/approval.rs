@@ -1,52 +1,54 @@
 //! How much happens in a session without asking: chosen by its user, bounded by what its host may.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
+use super::lineage::Lineage;
 use super::{Session, SessionCommand};
 use crate::choices::Chosen;
 use crate::hub::HubError;
+use crate::metadata::SessionMeta;
 use crate::watchdog::Approval;
-
-/// What is in force. Why shared: a turn under way has to follow a change at its next call, above all to a
-/// stricter one.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct InForce(Arc<Mutex<Approval>>);
-
-impl InForce {
-    pub(crate) fn get(&self) -> Approval {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, approval: Approval) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = approval;
-    }
-}
 
 impl Session {
     /// What was chosen, else what the host was started with, as far as it may be here.
     pub(super) fn approval(&self) -> Approval {
-        let wanted = self.wanted_approval();
+        match &self.lineage {
+            Lineage::Root | Lineage::Lost(_) => self.permitted_approval(&self.row.metadata),
+            // That of the session it works for, as it is now.
+            Lineage::Child(_) => self.authority.approval(),
+        }
+    }
+
+    /// The same for the row of another session in the same directory.
+    pub(super) fn permitted_approval(&self, metadata: &SessionMeta) -> Approval {
+        let wanted = self.wanted_approval(metadata);
         match self.hub.ports.settings.containment.permit(wanted) {
             Ok(()) => wanted,
             Err(_) => Approval::Ask,
         }
     }
 
-    fn wanted_approval(&self) -> Approval {
+    fn wanted_approval(&self, metadata: &SessionMeta) -> Approval {
         let of_project = || self.project.settings().and_then(|settings| settings.approval);
-        let chosen = self.row.metadata.approval().or_else(of_project);
+        let chosen = metadata.approval().or_else(of_project);
         chosen.unwrap_or(self.hub.ports.settings.approval)
     }
 
     /// The row has become another.
     pub(super) fn enforce_approval(&self) {
-        self.in_force.set(self.approval());
+        if self.row.metadata.child_of().is_none() {
+            self.authority.set_approval(self.approval());
+        }
     }
 
     pub(super) async fn set_approval(&mut self, approval: Approval) -> Result<Chosen, HubError> {
+        if self.row.metadata.child_of().is_some() {
+            return Err(HubError::Invalid(
+                "a session that a task made has the approval of the session it works for; set it there"
+                    .to_owned(),
+            ));
+        }
         let permitted = self.hub.ports.settings.containment.permit(approval);
         permitted.map_err(|reason| HubError::Invalid(reason.to_owned()))?;
-        if self.wanted_approval() == approval {
+        if self.wanted_approval(&self.row.metadata) == approval {
             return self.chosen();
         }
         let mut patch = self.empty_patch();
@@ -58,8 +60,11 @@ impl Session {
 
     /// Says why less passes than was chosen.
     pub(super) fn tell_of_refused_approval(&self) {
-        let permitted = self.hub.ports.settings.containment.permit(self.wanted_approval());
-        let Err(reason) = permitted else { return };
+        if self.row.metadata.child_of().is_some() {
+            return;
+        }
+        let wanted = self.wanted_approval(&self.row.metadata);
+        let Err(reason) = self.hub.ports.settings.containment.permit(wanted) else { return };
         self.tell_ourselves(SessionCommand::Notice {
             severity: "warning",
             title: "attache asks before changes and commands here".into(),

@@ -6,14 +6,21 @@ use std::sync::Arc;
 
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::Session;
+use super::authority::AuthorityState;
 use super::lease::LeaseAfter;
+use super::lineage::Lineage;
 use super::run::{Running, TurnHandle};
+use super::{Session, SessionCommand};
+use crate::chunk::Chunk;
+use crate::command_templates::TurnChoice;
 use crate::events::RunState;
 use crate::ports::Client;
-use crate::ports::backend::{AlwaysScope, Answered, BackendTurn, Decision, TurnResult, TurnStart};
+use crate::ports::backend::{
+    AlwaysScope, Answered, BackendTurn, Decision, SwitchedMode, TurnResult, TurnStart,
+};
 use crate::ports::client::{About, Answer, Ask};
-use crate::ports::store::{Change, SessionPatch};
+use crate::ports::store::Change;
+use crate::spans::end_run_span;
 use crate::turn::TurnEnd;
 use crate::watchdog::Action;
 
@@ -60,7 +67,16 @@ impl OpenQuestion {
                 About::Questions(_),
                 Answer::AllowOnce | Answer::AllowAlways | Answer::AllowEdits | Answer::RejectAlways,
             ) => Answer::Unsaid,
-            (About::Permission(_) | About::Questions(_), answer) => answer,
+            (
+                About::ModeSwitch(_),
+                Answer::AllowAlways
+                | Answer::AllowEdits
+                | Answer::RejectAlways
+                | Answer::Said(_)
+                | Answer::Unsaid
+                | Answer::Unable,
+            ) => Answer::RejectOnce,
+            (About::Permission(_) | About::Questions(_) | About::ModeSwitch(_), answer) => answer,
         }
     }
 
@@ -68,7 +84,7 @@ impl OpenQuestion {
     pub(crate) fn state(&self) -> RunState {
         match self.ask.about {
             About::Permission(_) => RunState::WaitingOnApproval,
-            About::Questions(_) => RunState::WaitingOnUserInput,
+            About::Questions(_) | About::ModeSwitch(_) => RunState::WaitingOnUserInput,
         }
     }
 
@@ -100,6 +116,7 @@ impl Session {
         if let Some(asking) = self.activity.asking_mut() {
             asking.ask(number, client);
         }
+        self.ask_child_questions(number);
     }
 
     pub(super) fn participant_left(&mut self, number: u64) {
@@ -107,6 +124,7 @@ impl Session {
         if let Some(asking) = self.activity.asking_mut() {
             asking.withdraw(number);
         }
+        self.withdraw_child_questions(number);
     }
 
     /// The first answer wins; the others' questions are withdrawn.
@@ -137,46 +155,88 @@ impl Session {
                 Decision::Reject
             }
         };
-        let Some(OpenQuestion { turn, handle, ask, .. }) = self.activity.take_asking() else { return };
+        let Some(open) = self.activity.take_asking() else { return };
+        let OpenQuestion { turn, mut handle, ask, mut asked, .. } = open;
+        // The others' questions are taken back before anything is shown to run.
+        asked.shutdown().await;
         let client = self.participants.client(participant).and_then(|client| client.delegate());
-        let answered = Answered { client, ..self.answered(&handle, ask, decision) };
+        let (decision, switched) = self.switch_mode(&ask, decision);
+        if let Some(switched) = &switched {
+            handle.setup = switched.setup.clone();
+        }
+        let answered = Answered { ask, decision, client, switched };
         self.activity.run(Running::start(turn, handle, TurnStart::Answered(Box::new(answered))));
         self.set_state(RunState::Busy);
     }
 
-    /// A decision, with what the session allows by now.
-    fn answered(&self, handle: &TurnHandle, ask: Arc<Ask>, decision: Decision) -> Answered {
-        let rules = self.rulebook(&handle.setup.agent, &handle.setup.workspace);
-        Answered { ask, decision, rules, granted: self.granted.clone().into(), client: None }
+    /// Where a person agreed to another mode: the session has it from here on, and the turn under way, too. One
+    /// that can't be had is as good as not agreed to.
+    fn switch_mode(&mut self, ask: &Ask, decision: Decision) -> (Decision, Option<SwitchedMode>) {
+        let (About::ModeSwitch(proposal), Decision::Allow) = (&ask.about, &decision) else {
+            return (decision, None);
+        };
+        let before = self.row.metadata.clone();
+        self.row.metadata.set_mode(&proposal.agent);
+        let switched = self.setup(&TurnChoice::default()).and_then(|setup| Ok((setup, self.chosen()?)));
+        match switched {
+            Ok((setup, chosen)) => {
+                let mut patch = self.empty_patch();
+                patch.metadata.set_mode(&proposal.agent);
+                let told = Chunk::transient_data("mode", chosen.to_json());
+                (decision, Some(SwitchedMode { setup, patch, told }))
+            }
+            Err(error) => {
+                tracing::warn!(%error, agent = %proposal.agent, "the mode could not be switched");
+                self.row.metadata = before;
+                (Decision::Reject, None)
+            }
+        }
     }
 
-    /// Session rules as wide as what was asked for; they are stored before the answer is.
+    /// A rule is stored before the answer is; one of a child goes to the session at the top, whose people gave
+    /// it.
     fn remember(&mut self, action: Action, scope: AlwaysScope) {
         let Some(asking) = self.activity.asking() else { return };
         let Some(always) = asking.turn.always(&asking.ask, scope) else { return };
-        for rule in always.rules(action) {
-            self.rules.add(rule);
+        self.authority.remember(&always, action);
+        match &self.lineage {
+            Lineage::Root | Lineage::Lost(_) => self.store_authority(),
+            Lineage::Child(child) => self.hub.tell(&child.root, SessionCommand::StoreAuthority),
         }
-        let mut patch = SessionPatch {
-            permissions: Some(self.rules.to_json()),
-            updated_at: self.hub.ports.clock.now_ms(),
-            ..SessionPatch::default()
-        };
-        if action == Action::Allow && !always.directories.is_empty() {
-            self.granted.extend(always.directories);
-            patch.metadata.set_granted_directories(&self.granted);
+    }
+
+    /// Stores what answers allow by now.
+    fn store_authority(&mut self) {
+        let AuthorityState { rules, granted, .. } = self.authority.get();
+        let mut patch = self.empty_patch();
+        patch.permissions = Some(rules.to_json());
+        if granted != self.row.metadata.granted_directories() {
+            patch.metadata.set_granted_directories(&granted);
+            self.row.metadata.set_granted_directories(&granted);
         }
-        self.row.permissions = self.rules.to_json();
+        self.row.permissions = rules.to_json();
+        self.keep_ruled_tools(&rules, &mut patch.metadata);
         if let Err(error) = self.journal.change(vec![Change::PatchSession(patch)]) {
             tracing::warn!(%error, "a permission rule could not be stored");
         }
     }
 
+    /// The same for an answer to the question of a child.
+    pub(super) async fn store_authority_of_child(&mut self) {
+        match self.take_lease().await {
+            Ok(()) => self.store_authority(),
+            Err(error) => tracing::warn!(%error, "a permission rule could not be stored"),
+        }
+        self.go_on().await;
+    }
+
     /// Denies the open question, for this reason, and ends its turn as cancelled.
     pub(super) async fn refuse_open_question(&mut self, reason: &'static str, lease: LeaseAfter) {
         let Some(OpenQuestion { mut turn, handle, ask, .. }) = self.activity.take_asking() else { return };
-        let answered = self.answered(&handle, ask, Decision::End(reason));
+        let answered = Answered { ask, decision: Decision::End(reason), client: None, switched: None };
+        let span = handle.begin_run_span();
         let result = turn.run(TurnStart::Answered(Box::new(answered))).await;
+        end_run_span(span, &result);
         let end = match result {
             TurnResult::Ended(end) => end,
             TurnResult::Suspended(_) => TurnEnd::Aborted,

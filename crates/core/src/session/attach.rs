@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Session;
 use super::choose::MissingModelNotice;
+use super::leave::Unattended;
 use crate::hub::{AttachFrom, Attachment, HubError, Participant};
 use crate::journal::replay::Replay;
 use crate::ports::Client;
@@ -47,6 +48,7 @@ impl Session {
         if client.is_none() {
             self.begin_to_know();
         }
+        self.unattended = Unattended::Stays;
         let number = self.participants.add(client);
         let ours = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;
         let participant = Participant { number, commands: ours };

@@ -1,10 +1,12 @@
 //! The choices of a session: mode, model and how much it thinks, and small changes of its row outside of any
 //! turn.
 
+use std::sync::Arc;
+
 use super::title::Titling;
 use super::{Session, SessionCommand};
 use crate::agents::{Agent, DEFAULT_AGENT};
-use crate::choices::{Chosen, SAME_MODE};
+use crate::choices::{Chosen, Mode, SAME_MODE};
 use crate::chunk::Chunk;
 use crate::hub::{self, HubError};
 use crate::ids::MessageId;
@@ -23,7 +25,7 @@ pub(super) enum MissingModelNotice {
     Again,
 }
 
-/// The model of a session's next turn, by its row.
+/// The model of a session's next turn, by its row alone.
 pub(super) fn model_of(hub: &hub::Shared, row: &SessionRow) -> Option<ModelInfo> {
     let chosen = row.model.as_ref().and_then(|model| describe(hub, model));
     chosen
@@ -38,16 +40,28 @@ fn describe(hub: &hub::Shared, model: &ModelRef) -> Option<ModelInfo> {
 
 impl Session {
     pub(super) fn chosen(&self) -> Result<Chosen, HubError> {
-        let info = self.current_model();
+        let agent = self.current_agent()?;
+        let info = self.model_for(&agent);
         // A session can be read without any model; what it had is what it would have again.
         let had = || self.row.model.as_ref().map(ModelRef::without_variant);
         Ok(Chosen {
-            agent: self.current_agent()?.id.to_string(),
-            thought: info.as_ref().and_then(|info| self.thought_for(info)),
+            thought: info.as_ref().and_then(|info| self.thought_for(&agent, info)),
+            agent: agent.id.to_string(),
+            modes: self.modes()?,
             model: info.as_ref().map(|info| info.model.clone()).or_else(had),
             thought_levels: info.map(|info| info.thought_levels).unwrap_or_default(),
             approval: self.approval(),
         })
+    }
+
+    /// The session of a subagent has its agent and no other.
+    fn modes(&self) -> Result<Arc<[Mode]>, HubError> {
+        if self.row.metadata.child_of().is_none() {
+            return Ok(self.agents().modes());
+        }
+        let Agent { id, name, description, .. } = self.current_agent()?;
+        let (id, name, description) = (id.to_string(), name.to_string(), description.to_string());
+        Ok(Arc::new([Mode { id, name, description }]))
     }
 
     fn wanted_agent(&self) -> &str {
@@ -57,7 +71,10 @@ impl Session {
     /// Says which agent takes the place of one that this host does not have.
     pub(super) fn tell_of_missing_agent(&self) {
         let wanted = self.wanted_agent();
-        if self.hub.ports.agents.primary(wanted).is_none() {
+        if self.row.metadata.child_of().is_some() {
+            return;
+        }
+        if self.agents().primary(wanted).is_none() {
             self.tell_ourselves(SessionCommand::Notice {
                 severity: "warning",
                 title: format!("There is no agent `{wanted}` here; `{DEFAULT_AGENT}` answers instead"),
@@ -68,7 +85,13 @@ impl Session {
 
     /// The agent of the next turn.
     pub(super) fn current_agent(&self) -> Result<Agent, HubError> {
-        let agents = &self.hub.ports.agents;
+        let agents = self.agents();
+        if self.row.metadata.child_of().is_some() {
+            // Another one in its place might do more.
+            let own = agents.subagent(&self.row.agent).cloned();
+            let missing = || HubError::Invalid(format!("there is no subagent `{}` any more", self.row.agent));
+            return own.ok_or_else(missing);
+        }
         // A session made by a host with other agents goes on with the default one.
         let agent = agents.primary(self.wanted_agent()).or_else(|| agents.primary(DEFAULT_AGENT));
         agent.cloned().ok_or_else(|| HubError::Internal("there is no default agent".into()))
@@ -77,23 +100,50 @@ impl Session {
     /// The model of the next turn: the chosen one while it can be used, else the configured one, else the
     /// host's first.
     pub(super) fn current_model(&self) -> Option<ModelInfo> {
-        model_of(&self.hub, &self.row)
+        match self.current_agent() {
+            Ok(agent) => self.model_for(&agent),
+            Err(_) => model_of(&self.hub, &self.row),
+        }
+    }
+
+    /// The same for an agent.
+    pub(super) fn model_for(&self, agent: &Agent) -> Option<ModelInfo> {
+        let wanted = self.wanted_model(agent).and_then(|model| self.describe(&model));
+        wanted.or_else(|| model_of(&self.hub, &self.row))
+    }
+
+    /// What an agent has if it can be had, with how much it thinks: what the user chose while it was the mode,
+    /// else its own, else the session's.
+    fn wanted_model(&self, agent: &Agent) -> Option<ModelRef> {
+        let of_session = self.row.model.clone();
+        if !agent.has_own_model() {
+            return of_session;
+        }
+        if let Some(chosen) = self.row.metadata.mode_model(&agent.id) {
+            return Some(chosen);
+        }
+        let variant = of_session.as_ref().and_then(|model| model.variant.clone());
+        let own = agent.thought.map(|level| level.as_str().to_owned());
+        let model = agent.model.clone().or(of_session)?;
+        Some(ModelRef { variant: own.or(variant), ..model })
     }
 
     pub(super) fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         describe(&self.hub, model)
     }
 
-    /// The level that was chosen, if this model has it.
-    pub(super) fn thought_for(&self, info: &ModelInfo) -> Option<ThoughtLevel> {
-        let variant = self.row.model.as_ref().and_then(|model| model.variant.as_deref());
-        variant.and_then(ThoughtLevel::parse).filter(|level| info.thought_levels.contains(level))
+    /// The level that was chosen, or the agent's own, if this model has it.
+    pub(super) fn thought_for(&self, agent: &Agent, info: &ModelInfo) -> Option<ThoughtLevel> {
+        let variant = self.wanted_model(agent).and_then(|model| model.variant);
+        let level = variant.as_deref().and_then(ThoughtLevel::parse);
+        level.filter(|level| info.thought_levels.contains(level))
     }
 
     /// Says which model takes the place of one that can't be used any more.
     pub(super) fn tell_of_missing_model(&mut self, telling: MissingModelNotice) {
-        let missing = self.row.model.as_ref().filter(|model| self.describe(model).is_none());
-        let missing = missing.map(ModelRef::without_variant);
+        let wanted = self.current_agent().ok().and_then(|agent| self.wanted_model(&agent));
+        let missing = wanted.filter(|model| self.describe(model).is_none());
+        let missing = missing.map(|model| model.without_variant());
         let known = self.missed == missing;
         self.missed = missing;
         if known && telling == MissingModelNotice::News {
@@ -131,12 +181,12 @@ impl Session {
     }
 
     pub(super) async fn set_mode(&mut self, agent: String) -> Result<Chosen, HubError> {
-        if self.hub.ports.agents.primary(&agent).is_none() {
-            let known: Vec<_> = self.hub.ports.agents.ids().collect();
-            return Err(HubError::Invalid(format!(
-                "there is no mode `{agent}`; available: {}",
-                known.join(", ")
-            )));
+        if self.row.metadata.child_of().is_some() && *agent != self.row.agent {
+            let reason = "a session that a task made keeps its agent; fork it to go on in another mode";
+            return Err(HubError::Invalid(reason.to_owned()));
+        }
+        if self.agents().primary(&agent).is_none() {
+            return Err(HubError::Invalid(self.agents().unknown_mode("mode", &agent)));
         }
         if self.chosen()?.agent == agent {
             return self.chosen();
@@ -149,7 +199,8 @@ impl Session {
     /// Only what is listed, or what is in use already. How much to think is kept if the new model knows that
     /// level.
     pub(super) async fn set_model(&mut self, model: ModelRef) -> Result<Chosen, HubError> {
-        if self.row.model.as_ref().is_some_and(|known| known.names_same_model(&model)) {
+        let wanted = self.wanted_model(&self.current_agent()?);
+        if wanted.is_some_and(|known| known.names_same_model(&model)) {
             return self.chosen();
         }
         let choices = self.hub.choices.get();
@@ -170,7 +221,7 @@ impl Session {
             let (level, model) = (level.as_str(), &info.model);
             return Err(HubError::Invalid(format!("`{model}` has no thought level `{level}`")));
         }
-        if self.thought_for(&info) == level {
+        if self.thought_for(&self.current_agent()?, &info) == level {
             return self.chosen();
         }
         self.choose_model(&info.model, level).await
@@ -183,7 +234,13 @@ impl Session {
     ) -> Result<Chosen, HubError> {
         let variant = level.map(|level| level.as_str().to_owned());
         let model = ModelRef { variant, ..model.without_variant() };
+        let agent = self.current_agent()?;
         let mut patch = self.empty_patch();
+        if agent.has_own_model() {
+            patch.metadata.set_mode_model(&self.row.metadata, &agent.id, &model);
+            let chosen = patch.metadata.clone();
+            return self.choose(patch, move |session| session.row.metadata.merge(&chosen)).await;
+        }
         patch.model = Some(model.clone());
         self.choose(patch, |session| session.row.model = Some(model)).await
     }

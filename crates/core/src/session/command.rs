@@ -1,20 +1,25 @@
 //! What a session can be told.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::Reply;
+use crate::agents::WhenDone;
 use crate::choices::Chosen;
 use crate::events::SessionStatus;
-use crate::hub::{AttachFrom, Attachment, QueuedMessage, TurnOutcome};
-use crate::ids::MessageId;
+use crate::hub::{AttachFrom, Attachment, QueuedMessage, SessionPlace, TurnOutcome};
+use crate::ids::{CallId, MessageId, SessionId};
+use crate::metadata::BackgroundTask;
 use crate::ports::Client;
 use crate::ports::model::ThoughtLevel;
+use crate::ports::projects::{ConsentAnswer, ConsentRequest};
 use crate::ports::store::{ModelRef, SessionPatch};
 use crate::prompt::Prompt;
 use crate::rewind::{Rewound, Unrewound};
+use crate::task::TaskTerms;
+use crate::task::relay::ChildQuestion;
 use crate::watchdog::Approval;
 
 /// Everything a session can be told. Handled one after the other, in the order given.
@@ -22,9 +27,10 @@ use crate::watchdog::Approval;
 pub(crate) enum SessionCommand {
     /// Settle what an earlier owner left behind, if anything.
     Recover(Reply<()>),
-    /// The same for a session that from now on has exactly these directories beside its root.
+    /// The same for a session that from now on has exactly these directories beside its root, and these
+    /// servers of its client.
     WorkIn {
-        additional: Vec<PathBuf>,
+        place: SessionPlace,
         reply: Reply<()>,
     },
     Prompt {
@@ -85,11 +91,37 @@ pub(crate) enum SessionCommand {
         client: Option<Arc<dyn Client>>,
         reply: Reply<Unrewound>,
     },
+    /// The user's word about the project's own configuration.
+    Consent {
+        request: ConsentRequest,
+        consent: ConsentAnswer,
+        reply: Reply<()>,
+    },
     Notice {
         severity: &'static str,
         title: String,
         description: Option<String>,
     },
+    /// A call of the turn under way gives work to a child.
+    TaskTerms(Reply<TaskTerms>),
+    /// A child begins to work in the background, once this is stored.
+    BackgroundStarted {
+        task: BackgroundTask,
+        cancel: CancellationToken,
+        reply: Reply<()>,
+    },
+    BackgroundEnded {
+        session: SessionId,
+        text: String,
+        when_done: WhenDone,
+    },
+    /// A child has a question for the people of this session.
+    AskForChild(Box<ChildQuestion>),
+    WithdrawForChild(CallId),
+    /// A child has added to what answers allow.
+    StoreAuthority,
+    /// Nobody needs it any more: it closes if nothing is under way and nobody takes part.
+    CloseUnattended,
     Close(Reply<()>),
     Shutdown(Reply<()>),
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::Session;
+use crate::agents::{Agent, AgentMode};
 use crate::choices::Chosen;
 use crate::chunk::{Chunk, FinishReason, Rest};
 use crate::hub::HubError;
@@ -100,9 +101,24 @@ pub(crate) async fn mode(session: &mut Session, wanted: &str) -> Result<String, 
         "" => session.chosen()?,
         wanted => session.set_mode(wanted.to_owned()).await?,
     };
-    let modes = session.hub.choices.get();
-    let ids = modes.modes.iter().map(|mode| mode.id.as_str());
+    let ids = chosen.modes.iter().map(|mode| mode.id.as_str());
     Ok(shown("Mode", &chosen.agent, wanted, ids))
+}
+
+pub(crate) async fn agents(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
+    let current = session.current_agent()?.id;
+    let line = |agent: &Agent| {
+        let here = if agent.id == current { ", the mode now" } else { "" };
+        let used = match agent.mode {
+            AgentMode::Primary => "mode",
+            AgentMode::Subagent => "subagent",
+            AgentMode::All => "mode and subagent",
+            AgentMode::Hidden => return None,
+        };
+        Some(format!("- `{}` ({used}{here}): {}", agent.id, agent.description))
+    };
+    let lines: Vec<String> = session.agents().all().filter_map(line).collect();
+    Ok(format!("{}\n\n`/mode ID` chooses one that is a mode.", lines.join("\n")))
 }
 
 pub(crate) async fn model(session: &mut Session, wanted: &str) -> Result<String, HubError> {

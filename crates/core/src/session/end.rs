@@ -12,6 +12,7 @@ use crate::notice;
 use crate::part::{Part, Passage, Role};
 use crate::ports::backend::{LeftOut, NextHistory, TurnLeftovers};
 use crate::ports::store::{Change, LiveRun, SessionPatch, StoreError};
+use crate::spans::TurnTrace;
 use crate::turn::close::{OpenApprovals, close_message, reason_of};
 use crate::turn::{FailureKind, TurnEnd};
 
@@ -52,6 +53,7 @@ impl Session {
         {
             tracing::warn!(%error, "what a turn left open could not be closed");
         }
+        let trace = self.ending_trace(&live).await;
         let stored = self.store_end(&live, &end, leftovers, lease).await;
         let durable = self.journal.durable();
         let (end, after_index) = match stored {
@@ -78,7 +80,22 @@ impl Session {
         });
         self.queue
             .answer(&message_id, |message_id| Ok(TurnOutcome { message_id, end: end.clone(), after_index }));
-        self.begin_title(excerpt);
+        let turn_span = trace.as_ref().map(TurnTrace::turn);
+        if let Some(trace) = trace {
+            trace.end_turn(&end);
+        }
+        self.begin_title(excerpt, turn_span);
+    }
+
+    /// The trace of a turn that ends; one of a process that died began when its answer was stored.
+    async fn ending_trace(&mut self, live: &LiveRun) -> Option<TurnTrace> {
+        let ports = &self.hub.ports;
+        if self.trace.is_some() || ports.telemetry.is_none() {
+            return self.trace.take();
+        }
+        let stored = ports.store.message(&live.message_id).await.ok().flatten();
+        let started_at = stored.map_or_else(|| ports.clock.now_ms(), |(row, _)| row.created_at);
+        TurnTrace::of(ports, &self.id, &live.message_id, started_at, None)
     }
 
     async fn store_end(
@@ -114,6 +131,7 @@ impl Session {
             updated_at: now,
         });
         let mut patch = SessionPatch { updated_at: now, ..SessionPatch::default() };
+        self.keep_active_tools(&mut patch.metadata);
         if leftovers.summarised {
             self.tell_environment_again(&mut patch.metadata);
         }
@@ -143,7 +161,9 @@ impl Session {
             (NextHistory::Unchanged, _) => {}
             (NextHistory::Extend, Some(rest)) if rest.is_empty() => {}
             (NextHistory::Extend, Some(rest)) => {
-                conversation.push(Passage::new(live.message_id.clone(), Role::Assistant, rest));
+                for passage in Passage::of_step(&live.message_id, rest) {
+                    conversation.push(passage);
+                }
             }
         }
         self.hub.histories.put(&self.id, conversation);

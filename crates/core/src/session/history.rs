@@ -70,16 +70,20 @@ pub(crate) fn append_steps(
     steps: usize,
     conversation: &mut Conversation,
 ) {
-    let mut passages = split(row, parts).into_iter();
-    passages.by_ref().take(steps).for_each(|passage| conversation.push_stored(passage));
-    passages.for_each(|passage| apply_marks(&row.id, &passage.parts, conversation));
+    let mut passages = split(row, parts);
+    // What hooks said behind a step belongs to it.
+    let of_steps = passages.iter().enumerate().filter(|(_, passage)| passage.role == Role::Assistant);
+    let unfinished = of_steps.map(|(place, _)| place).nth(steps).unwrap_or(passages.len());
+    let under_way = passages.split_off(unfinished);
+    passages.into_iter().for_each(|passage| conversation.push_stored(passage));
+    under_way.iter().for_each(|passage| apply_marks(&row.id, &passage.parts, conversation));
 }
 
-/// One passage per step of an assistant message; a user message is one passage.
+/// One passage per step of an assistant message, and one for what a hook said behind it; a user message is one
+/// passage.
 fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
-    let passage = |parts| Passage::new(row.id.clone(), row.role, parts);
     if row.role != Role::Assistant {
-        return vec![passage(parts)];
+        return vec![Passage::new(row.id.clone(), row.role, parts)];
     }
     let mut steps: Vec<Vec<Part>> = Vec::new();
     for part in parts {
@@ -95,5 +99,5 @@ fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
         let calls = steps.iter_mut().flatten().filter_map(Part::tool_mut);
         calls.filter(|tool| left_out.contains(&tool.call_id.as_str())).for_each(leave_out_result);
     }
-    steps.into_iter().map(passage).collect()
+    steps.into_iter().flat_map(|parts| Passage::of_step(&row.id, parts)).collect()
 }

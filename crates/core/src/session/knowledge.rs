@@ -17,7 +17,6 @@ use crate::ports::FoundKnowledge;
 use crate::ports::model::ModelInfo;
 use crate::skills::Skill;
 use crate::slash_commands::{CommandAction, KnownCommands, SlashCommands, TypedCommand, in_first_place};
-use crate::watchdog::ReadRules;
 
 /// How far the look has come.
 #[derive(Debug, Default)]
@@ -53,12 +52,13 @@ impl Session {
     /// Begins to look, unless that was done before. Not before a client has its answer: it would take its
     /// processor.
     pub(super) fn begin_to_know(&mut self) {
+        self.connect_servers();
         let Knowing::NotAsked = self.knowing else { return };
         let (Some(surroundings), Ok(agent)) = (&self.hub.ports.surroundings, self.current_agent()) else {
             return self.take_knowledge(Ok(FoundKnowledge::default()));
         };
         let workspace = Arc::new(self.workspace());
-        let rules = ReadRules::of(&self.rulebook(&agent, &workspace), self.approval());
+        let rules = self.permissions(&agent, workspace.clone()).read_rules();
         let looking = surroundings.knowledge(workspace, rules);
         self.knowing = Knowing::Looking(tokio::spawn(async {
             // A disk that does not answer must not hold up the first turn for ever.
@@ -149,11 +149,8 @@ impl Session {
     /// A command that names an agent or a model that is not there is a mistake of its author.
     fn check_choice(&self, name: &str, choice: &TurnChoice) -> Result<(), HubError> {
         let wrong = |problem: String| HubError::Invalid(format!("the command `/{name}`: {problem}"));
-        if let Some(agent) =
-            choice.agent.as_deref().filter(|agent| self.hub.ports.agents.primary(agent).is_none())
-        {
-            let known: Vec<_> = self.hub.ports.agents.ids().collect();
-            return Err(wrong(format!("there is no agent `{agent}`; available: {}", known.join(", "))));
+        if let Some(agent) = choice.agent.as_deref().filter(|agent| self.agents().primary(agent).is_none()) {
+            return Err(wrong(self.agents().unknown_mode("agent", agent)));
         }
         let Some(model) = &choice.model else { return Ok(()) };
         let model = model_named(self, model).map_err(|error| wrong(error.to_string()))?;
@@ -167,16 +164,17 @@ impl Session {
 
     /// The agent of a turn: the one its command names while there is one, else the session's.
     pub(super) fn agent_of(&self, choice: &TurnChoice) -> Result<Agent, HubError> {
-        match choice.agent.as_deref().and_then(|agent| self.hub.ports.agents.primary(agent)) {
+        let named = choice.agent.as_deref().filter(|_| self.row.metadata.child_of().is_none());
+        match named.and_then(|agent| self.agents().primary(agent)) {
             Some(agent) => Ok(agent.clone()),
             None => self.current_agent(),
         }
     }
 
-    /// The same of its model.
-    pub(super) fn model_of(&self, choice: &TurnChoice) -> Option<ModelInfo> {
+    /// The same of its model, which the agent may have.
+    pub(super) fn model_of(&self, choice: &TurnChoice, agent: &Agent) -> Option<ModelInfo> {
         let named = choice.model.as_deref().and_then(|model| model_named(self, model).ok());
-        named.and_then(|model| self.describe(&model)).or_else(|| self.current_model())
+        named.and_then(|model| self.describe(&model)).or_else(|| self.model_for(agent))
     }
 }
 

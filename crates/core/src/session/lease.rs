@@ -166,6 +166,9 @@ impl Session {
 
     /// The change that gives the lease back, to go with the last commit; nothing while work is left.
     pub(super) fn release(&mut self) -> Option<Change> {
+        if self.children.keep_the_lease() {
+            return None;
+        }
         self.lease.release()
     }
 

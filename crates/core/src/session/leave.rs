@@ -12,7 +12,23 @@ use crate::turn::TurnEnd;
 /// How long a task that was aborted may take to notice; it does at its next wait.
 const NOTICE: Duration = Duration::from_millis(100);
 
+/// What a session does that nothing is under way in and nobody takes part in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unattended {
+    /// Who opened it closes it.
+    #[default]
+    Stays,
+    /// It was opened for a task, which is over.
+    Closes,
+}
+
 impl Session {
+    /// Whether nobody needs it any more.
+    pub(super) fn is_done_with(&self) -> bool {
+        let is_at_rest = !self.activity.is_ours() && self.queue.is_empty() && !self.children.keep_the_lease();
+        self.unattended == Unattended::Closes && is_at_rest && self.participants.is_empty()
+    }
+
     /// Closing: what runs is cancelled, what waits is cancelled with it. The row stays.
     pub(super) async fn close(&mut self) {
         let waiting: Vec<_> = self.queue.ids().cloned().collect();
@@ -34,6 +50,7 @@ impl Session {
         if self.activity.is_asking() {
             self.refuse_open_question("the session was closed", LeaseAfter::GiveBack).await;
         }
+        self.end_background("the session was closed").await;
         self.leave().await;
     }
 
@@ -42,6 +59,7 @@ impl Session {
     pub(super) async fn shut_down(&mut self) {
         self.queue.leave_to_store();
         self.stop_run().await;
+        self.end_background("attache ended").await;
         self.leave().await;
     }
 
@@ -76,6 +94,7 @@ impl Session {
 
     async fn leave(&mut self) {
         self.toolbox.session_ended(&self.id).await;
+        self.close_servers().await;
         if self.give_back().await.is_err() {
             // Once more: a store that failed may work again, and nobody comes back to this.
             let again = match self.take_lease().await {
@@ -87,6 +106,7 @@ impl Session {
             }
         }
         self.hub.histories.forget(&self.id);
+        self.hub.forget_authority(&self.id, &self.authority);
         let mut open = self.hub.open_sessions();
         // Only our own entry: a session opened anew under the same id has a task of its own.
         if open

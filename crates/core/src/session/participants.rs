@@ -38,6 +38,10 @@ impl Participants {
         self.entries.remove(&number);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Those that can be asked.
     pub(crate) fn ready(&self) -> impl Iterator<Item = (u64, &Arc<dyn Client>)> {
         let ready = self.entries.iter().filter(|(_, entry)| entry.is_ready);

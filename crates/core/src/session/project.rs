@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::{Session, SessionCommand};
-use crate::ports::projects::ProjectSettings;
+use crate::agents::Agents;
+use crate::hooks::Hooks;
+use crate::ports::projects::{ConsentRequest, ProjectSettings};
 use crate::watchdog::Rule;
 
 /// The project's settings, once they were read.
@@ -12,6 +14,10 @@ pub(crate) struct SessionProject {
     settings: Option<ProjectSettings>,
     /// Those of the host and of the project.
     rules: Option<Arc<[Rule]>>,
+    /// The same.
+    hooks: Option<Hooks>,
+    /// What `/trust` has shown last.
+    pub(super) shown: Option<ConsentRequest>,
 }
 
 impl SessionProject {
@@ -34,13 +40,28 @@ impl Session {
             let all = self.hub.ports.settings.rules.iter().chain(found.rules.iter());
             self.project.rules = Some(all.cloned().collect());
         }
+        if !found.hooks.is_empty() {
+            let all = self.hub.ports.settings.hooks.iter().chain(found.hooks.iter());
+            self.project.hooks = Some(all.cloned().collect());
+        }
         self.project.settings = Some(found);
         self.enforce_approval();
     }
 
     /// The rules of the configuration, the user's and the project's.
-    pub(super) fn configured_rules(&self) -> &[Rule] {
-        self.project.rules.as_deref().unwrap_or(&self.hub.ports.settings.rules)
+    pub(super) fn configured_rules(&self) -> Arc<[Rule]> {
+        self.project.rules.as_ref().unwrap_or(&self.hub.ports.settings.rules).clone()
+    }
+
+    /// The hooks of the configuration, the user's and the project's.
+    pub(super) fn hooks(&self) -> Hooks {
+        self.project.hooks.as_ref().unwrap_or(&self.hub.ports.settings.hooks).clone()
+    }
+
+    /// Those of the host, of the user and of the project, as they were when the session was opened.
+    pub(super) fn agents(&self) -> &Agents {
+        let of_project = self.project.settings().and_then(|settings| settings.agents.as_ref());
+        of_project.unwrap_or(&self.hub.ports.agents)
     }
 
     pub(super) fn max_steps(&self) -> u32 {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Session;
 use super::choose::model_of;
+use super::hooks::demand_none;
 use super::run::patch_message;
 use crate::hub::{self, HubError, QueuedMessage, TurnOutcome, commit};
 use crate::ids::{MessageId, SessionId};
@@ -46,6 +47,9 @@ impl Session {
         let parts = self.resolve_command(parts).await?;
         let model = self.current_model();
         let Some(parts) = self.take_in(parts, model, None).await? else {
+            return Err(HubError::Invalid("the edit was cancelled".to_owned()));
+        };
+        let Some(parts) = self.ask_prompt_hooks(parts, None).await? else {
             return Err(HubError::Invalid("the edit was cancelled".to_owned()));
         };
         // It may have fired meanwhile.
@@ -98,6 +102,7 @@ pub(crate) async fn edit_stored(
     if !record.queued.contains(message_id) {
         return Err(not_waiting(message_id));
     }
+    demand_none(hub, record).await?;
     let model = model_of(hub, &record.row);
     let mut parts = SlashCommands::built_in().resolve(prompt.parts);
     intake::take(hub, &record.row.id, model.as_ref(), &mut parts).await?;

@@ -19,6 +19,7 @@ use crate::ports::backend::{InterruptedTurn, TurnLeftovers};
 use crate::ports::store::{Change, LiveRun, Owner, SessionRecord};
 use crate::prompt::Arrival;
 use crate::slash_commands;
+use crate::spans::TurnTrace;
 use crate::turn::TurnEnd;
 use crate::turn::close::{OpenApprovals, close_message};
 use crate::turn::usage::TurnUsage;
@@ -35,6 +36,7 @@ impl Session {
             || !record.queued.is_empty()
             || record.owner == Owner::Us
             || record.row.metadata.moving_files().is_some()
+            || !record.row.metadata.background_tasks().is_empty()
             || self.mending().is_some();
         if !left_behind || record.owner == Owner::Other {
             self.look_at(record);
@@ -69,6 +71,7 @@ impl Session {
             });
         }
         self.queue.replace(waiting);
+        self.find_lost_tasks();
         if let Some(live) = record.live_run {
             self.settle_run(live).await?;
         }
@@ -103,7 +106,7 @@ impl Session {
             .await?;
         }
         let open = self.journal.with_fold(|fold| open_question(fold)).flatten();
-        if let Some(open_call) = open.filter(|_| !ended) {
+        if let Some(open_call) = open.filter(|_| !ended && self.check_lineage().is_ok()) {
             self.journal.settle().await?;
             if self.ask_again(&live, steps, open_call).await? {
                 return Ok(());
@@ -152,19 +155,24 @@ impl Session {
             history::append(&row, parts, &mut conversation);
         }
         let mut usage = TurnUsage::default();
+        let mut started_at = self.hub.ports.clock.now_ms();
         // From the rows, which hold everything by now: a step may be too large to have been kept while it was
         // folded.
         if let Some((row, rows)) = store.message(&live.message_id).await? {
             usage = TurnUsage::of_metadata(&row.metadata);
+            started_at = row.created_at;
             history::append_steps(&row, parts_of(&rows)?, finished_steps, &mut conversation);
         }
         self.know().await;
         let setup = self.setup(&choice)?;
+        self.trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, started_at, Some(&setup));
         let context = self.turn_context(setup, live, conversation);
         let handle = TurnHandle::of(&context, live.clone());
         let interrupted = InterruptedTurn { finished_steps, open_call, usage };
         let again = self.hub.ports.backend.turn_again(context, interrupted).await;
         let Some((turn, ask)) = again else { return Ok(false) };
+        // The turn that goes on may start some of its own before the next prompt tells of them.
+        self.told_of_background = true;
         let state = self.activity.ask(OpenQuestion::new(turn, handle, ask));
         self.set_state(state);
         self.ask_everybody();

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::choose::aside;
 use super::{ClientSide, Session};
+use crate::hooks;
 use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
@@ -107,7 +108,10 @@ impl Session {
         let moving = MovingFiles { layer, direction: MoveDirection::Back };
         let files = self.commit_and_move(hide, &layers, &moving, &content.snapshots, client).await?;
         let PromptPlace { message_id, parts, .. } = place;
-        let parts = parts.into_iter().filter(|part| !environment::is_news(part)).map(media::as_sent);
+        let parts = parts
+            .into_iter()
+            .filter(|part| !environment::is_news(part) && !hooks::is_word(part))
+            .map(media::as_sent);
         let parts = shelf::parts_brought_back(parts.collect(), &*self.hub.ports.blobs).await?;
         let after_index = self.journal.durable();
         Ok(Rewound { message_id, parts, hidden: content.messages, files, after_index })
@@ -169,7 +173,7 @@ impl Session {
     fn site_of_files(&self, client: ClientSide) -> Site {
         Site {
             workspace: Arc::new(self.workspace()),
-            granted: self.granted.clone().into(),
+            granted: self.authority.get().granted.into(),
             judged: None,
             writes: Arc::default(),
             closed: None,

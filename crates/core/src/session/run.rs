@@ -30,6 +30,7 @@ use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult
 use crate::prompt::{intake, media};
 use crate::rows::{self, PartPlace};
 use crate::slash_commands::{self, CommandAction, Invocation};
+use crate::spans::{OpenSpan, TurnTrace, end_run_span};
 use crate::turn::CompactionTurn;
 use crate::turn::usage::TurnUsage;
 
@@ -43,6 +44,7 @@ pub(crate) struct TurnHandle {
     pub(crate) steering: Steering,
     /// What the client of its prompt does itself.
     pub(crate) client: ClientSide,
+    trace: Option<TurnTrace>,
 }
 
 /// A turn that runs in a task of its own.
@@ -68,7 +70,13 @@ impl TurnHandle {
     pub(crate) fn of(context: &TurnContext, live: LiveRun) -> Self {
         let (setup, cancel) = (context.setup.clone(), context.cancel.clone());
         let (retrying, steering) = (context.retrying.clone(), context.steering.clone());
-        Self { live, setup, cancel, retrying, steering, client: context.client.clone() }
+        let (client, trace) = (context.client.clone(), context.trace.clone());
+        Self { live, setup, cancel, retrying, steering, client, trace }
+    }
+
+    /// Measures what the turn does from now on, until it is over or waits for a person.
+    pub(crate) fn begin_run_span(&self) -> Option<OpenSpan> {
+        Some(self.trace.as_ref()?.begin_run(&self.setup))
     }
 }
 
@@ -79,8 +87,10 @@ impl Running {
     }
 
     pub(crate) fn start(mut turn: Box<dyn BackendTurn>, handle: TurnHandle, start: TurnStart) -> Self {
+        let span = handle.begin_run_span();
         let task = tokio::spawn(async move {
             let result = turn.run(start).await;
+            end_run_span(span, &result);
             (turn, result)
         });
         Self { handle, task: TurnTask(task) }
@@ -135,6 +145,8 @@ impl Session {
             self.tell_of_described(&parts);
             conversation.push(Passage::new(firing.message_id, Role::User, parts));
         }
+        let now = self.hub.ports.clock.now_ms();
+        self.trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, now, Some(&setup));
         let mut context = self.turn_context(setup, &live, conversation);
         context.runtime_context = firing.runtime_context.into();
         context.client = firing.client;
@@ -204,6 +216,7 @@ impl Session {
         let now = self.hub.ports.clock.now_ms();
         let mut changes = place(live.first_seq);
         changes.extend(self.news_row(live, parts, now)?);
+        changes.extend(self.agent_of_prompt(live, setup, now));
         let is_command = slash_commands::invocation(parts).is_some();
         let metadata = match is_command {
             true => MessageMeta::of_command_answer(),
@@ -261,14 +274,25 @@ impl Session {
         Ok(())
     }
 
+    /// Which agent a prompt is for. It may have waited while the mode became another.
+    fn agent_of_prompt(&self, live: &LiveRun, setup: &TurnSetup, now: i64) -> Option<Change> {
+        self.row.metadata.mode()?;
+        let mut metadata = MessageMeta::default();
+        match *setup.agent.id == *self.row.agent {
+            true => metadata.forget_agent(),
+            false => metadata.set_agent(&setup.agent.id),
+        }
+        Some(patch_message(&live.user_message_id, metadata, now))
+    }
+
     /// What an answer of a model says of itself before it begins.
     fn answer_metadata(&self, setup: &TurnSetup) -> MessageMeta {
         let mut metadata = TurnUsage::default().metadata();
         metadata.set_model(&setup.model_ref().to_string());
         metadata.set_system_prompt_digest(&setup.system.digest);
-        metadata.set_tools(setup.tools.specs.iter().map(|spec| &*spec.id));
-        if setup.agent.id != self.row.agent {
-            metadata.set_agent(setup.agent.id);
+        metadata.set_tools(setup.tools.specs().iter().map(|spec| &*spec.id));
+        if *setup.agent.id != *self.row.agent {
+            metadata.set_agent(&setup.agent.id);
         }
         metadata
     }

@@ -13,14 +13,16 @@ use crate::command_templates::TurnChoice;
 use crate::conversation::Conversation;
 use crate::hub::HubError;
 use crate::journal::Author;
+use crate::limits::TASK_DEPTH;
 use crate::part::Role;
 use crate::ports::backend::{RetryState, Steering, TurnContext, TurnJournal, TurnSetup};
 use crate::ports::model::ModelInfo;
 use crate::ports::store::LiveRun;
 use crate::ports::tool::Workspace;
 use crate::system_prompt;
+use crate::task::TaskTool;
 use crate::toolbox::{Looked, Offering};
-use crate::watchdog::{PatternBase, Rulebook};
+use crate::turn::permissions::TurnPermissions;
 
 impl Session {
     /// The setup of a turn that begins: there has to be a model, and one may have turned up since the last
@@ -29,6 +31,7 @@ impl Session {
         if self.current_model().is_none() {
             self.hub.clone().refresh_choices().await;
         }
+        self.learn_lineage().await;
         self.tell_of_missing_model(MissingModelNotice::News);
         let Some(info) = self.current_model() else { return Err(self.hub.no_model()) };
         self.know().await;
@@ -39,11 +42,15 @@ impl Session {
     /// The setup of a turn; the one before is kept while nothing of it was chosen anew. Without any
     /// model a turn that waits for an answer is still shown, under the name of the model it had.
     pub(super) fn setup(&mut self, choice: &TurnChoice) -> Result<Arc<TurnSetup>, HubError> {
+        self.check_lineage()?;
         let agent = self.agent_of(choice)?;
         let had = || self.row.model.as_ref().map(|model| ModelInfo::undescribed(model.without_variant()));
-        let model = self.model_of(choice).or_else(had).ok_or_else(|| self.hub.no_model())?;
-        let thought = self.thought_for(&model);
-        let looked = self.toolbox.look();
+        let model = self.model_of(choice, &agent).or_else(had).ok_or_else(|| self.hub.no_model())?;
+        let thought = self.thought_for(&agent, &model);
+        let looked = self.look_for_tools();
+        if looked == Looked::Changed {
+            self.forget_changed_tools();
+        }
         let same = |kept: &&Arc<TurnSetup>| {
             let is_chosen = kept.agent.id == agent.id && *kept.model == model && kept.thought == thought;
             is_chosen && looked == Looked::Same
@@ -58,21 +65,35 @@ impl Session {
         let workspace = self.workspace();
         let index = self.skill_index();
         let session = Offering { people: self.hub.ports.settings.people, has_skills: !index.is_empty() };
-        let tools = self.toolbox.offer(&agent, &model, session);
+        let tools = self.toolbox.offer(&agent, self.agents_above(), &model, session);
         // Knows nothing of thought levels or the model of the moment: another one leaves it the same to the
         // byte.
         let system = system_prompt::assemble(&agent, &self.instructions(), &index, &self.environment());
         let setup = Arc::new(TurnSetup {
+            max_steps: agent.max_steps.unwrap_or_else(|| self.max_steps()),
             agent,
+            agents: self.agents().clone(),
             model: Arc::new(model),
             thought,
             workspace: Arc::new(workspace),
             tools,
             system,
-            max_steps: self.max_steps(),
         });
         self.setup = Some(setup.clone());
         Ok(setup)
+    }
+
+    /// What the sources have by now, and what only a hub can do.
+    fn look_for_tools(&mut self) -> Looked {
+        let looked = self.toolbox.look();
+        if self.depth() >= TASK_DEPTH {
+            return looked;
+        }
+        let task = TaskTool::of(&self.hub, &self.id, self.agents());
+        match (task.map(|task| self.toolbox.add(Arc::new(task))), looked) {
+            (None | Some(Looked::Same), looked) => looked,
+            (Some(Looked::Changed), _) => Looked::Changed,
+        }
     }
 
     pub(super) fn workspace(&self) -> Workspace {
@@ -80,7 +101,7 @@ impl Session {
             session_id: self.id.clone(),
             root: self.row.workspace_root.clone(),
             additional: self.directories_beside_root(),
-            scratch: self.hub.ports.settings.scratch.join(self.id.as_str()),
+            scratch: self.hub.ports.settings.scratch.join(self.id.directory_name()),
             guarded: self
                 .guarded
                 .get_or_init(|| Arc::new(self.hub.ports.settings.guarded.as_it_is_now()))
@@ -115,10 +136,10 @@ impl Session {
         }
     }
 
-    /// The rules of all scopes, as they are now.
-    pub(super) fn rulebook(&self, agent: &Agent, workspace: &Workspace) -> Arc<Rulebook> {
-        let ground = PatternBase { root: &workspace.root, home: workspace.guarded.home() };
-        Arc::new(Rulebook::new(&agent.permissions, self.configured_rules(), &self.rules, ground))
+    /// The rules of all scopes, as they are now and as they become.
+    pub(super) fn permissions(&self, agent: &Agent, workspace: Arc<Workspace>) -> TurnPermissions {
+        let (authority, configured) = (self.authority.clone(), self.configured_rules());
+        TurnPermissions::new(authority, configured, agent.clone(), self.agents_above(), workspace)
     }
 
     /// What a turn that has not begun gets.
@@ -133,16 +154,16 @@ impl Session {
             hub: self.hub.clone(),
             journal: TurnJournal { journal: self.journal.clone(), author },
             prompt: live.user_message_id.clone(),
-            rules: self.rulebook(&setup.agent, &setup.workspace),
+            permissions: self.permissions(&setup.agent, setup.workspace.clone()),
             setup,
-            approval: self.in_force.clone(),
-            granted: self.granted.clone().into(),
+            hooks: self.hooks(),
             conversation,
             runtime_context: Arc::new([]),
             client: None,
             cancel: CancellationToken::new(),
             cost: self.cost.clone(),
             snapshots: self.snapshots.clone(),
+            trace: self.trace.clone(),
             retrying: RetryState::default(),
             steering: Steering::default(),
         }

@@ -22,11 +22,15 @@ use crate::ports::backend::TurnSetup;
 use crate::ports::model::ModelInfo;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
-use crate::watchdog::ReadRules;
+use crate::work_state::background_line;
 
 /// What the model is told after an answer that ended with its process.
 const ANSWER_CUT: &str = "<note>\nYour last answer was cut off: the program you run in ended. The user has seen it up to \
                           there.\n</note>";
+
+/// What the model is told of commands in the background, after which their names follow.
+const BACKGROUND_ENDED: &str =
+    "These commands in the background are not there any more; start them again if you need them:";
 
 /// What version control is being asked, beside everything else.
 #[derive(Debug, Default)]
@@ -103,12 +107,45 @@ impl Session {
         let changed = found.and_then(|found| instructions.tell(&found, room));
         let is_cut = conversation.last().is_some_and(|last| notice::is_cut(&last.parts));
         let cut = is_cut.then(|| ANSWER_CUT.to_owned());
-        let text = [cut, environment, changed.clone()].into_iter().flatten().collect::<Vec<_>>().join("\n");
+        let mode = self.mode_news(&setup.agent, conversation);
+        let told_mode = mode.as_ref().map(|_| &*setup.agent.id);
+        let (ended, background) = self.ended_background(conversation);
+        let news = [cut, background, mode.clone(), environment, changed.clone()];
+        let text = news.into_iter().flatten().collect::<Vec<_>>().join("\n");
         if text.is_empty() {
             return None;
         }
         self.keep_told(&told, changed.is_some().then_some(&instructions));
-        Some(environment::news_part(&text))
+        Some(environment::news_part(&text, &ended, told_mode))
+    }
+
+    /// The mode is told once when it has become another. The first prompt needs no word: the system prompt is
+    /// that agent's.
+    fn mode_news(&mut self, agent: &Agent, conversation: &Conversation) -> Option<String> {
+        let first = self.row.metadata.first_mode().unwrap_or(&self.row.agent);
+        if conversation.is_empty() {
+            if *agent.id != *first {
+                self.row.metadata.set_first_mode(&agent.id);
+                self.unstored.set_first_mode(&agent.id);
+            }
+            return None;
+        }
+        let told = conversation.told_mode().unwrap_or(first);
+        (*agent.id != *told)
+            .then(|| format!("<mode>\nThe mode is now `{}`: {}\n</mode>", agent.id, agent.description))
+    }
+
+    /// The commands in the background of an earlier process of ours, and the words about them. Those of this
+    /// one are started after its first look.
+    fn ended_background(&mut self, conversation: &Conversation) -> (Vec<String>, Option<String>) {
+        if std::mem::replace(&mut self.told_of_background, true) {
+            return (Vec::new(), None);
+        }
+        let commands: Vec<_> = conversation.work().background().collect();
+        let lines: Vec<_> = commands.iter().map(|command| background_line(*command)).collect();
+        let words = format!("<note>\n{BACKGROUND_ENDED}\n{}\n</note>", lines.join("\n"));
+        let names = commands.iter().map(|(name, _)| (*name).to_owned()).collect();
+        (names, (!lines.is_empty()).then_some(words))
     }
 
     /// After the messages that told the news left the conversation: the next prompt tells them again.
@@ -154,7 +191,7 @@ impl Session {
     /// turn.
     async fn look_around(&self, agent: &Agent, workspace: &Arc<Workspace>) -> Option<WorkspaceLook> {
         let surroundings = self.hub.ports.surroundings.as_ref()?;
-        let rules = ReadRules::of(&self.rulebook(agent, workspace), self.approval());
+        let rules = self.permissions(agent, Arc::clone(workspace)).read_rules();
         tokio::time::timeout(LOOK_AROUND, surroundings.look(Arc::clone(workspace), rules)).await.ok()
     }
 

@@ -1,5 +1,5 @@
-//! Attachments on their way in. A large picture takes seconds to convert: meanwhile the session does what can't
-//! wait.
+//! Attachments on their way in. A large picture takes seconds to convert, a hook as long as it may: meanwhile
+//! the session does what can't wait.
 
 use std::pin::pin;
 
@@ -19,16 +19,26 @@ impl Session {
         message_id: Option<&MessageId>,
     ) -> Result<Option<Vec<Part>>, HubError> {
         let (hub, id) = (self.hub.clone(), self.id.clone());
-        let mut taking =
-            pin!(async move { intake::take(&hub, &id, model.as_ref(), &mut parts).await.map(|()| parts) });
+        let taking = async move { intake::take(&hub, &id, model.as_ref(), &mut parts).await.map(|()| parts) };
+        self.meanwhile(taking, message_id).await.transpose()
+    }
+
+    /// Waits for something about a prompt that comes in, and does what can't wait; `None`: the user cancelled,
+    /// or the session ends.
+    pub(super) async fn meanwhile<T>(
+        &mut self,
+        awaited: impl Future<Output = T>,
+        message_id: Option<&MessageId>,
+    ) -> Option<T> {
+        let mut awaited = pin!(awaited);
         loop {
             tokio::select! {
                 biased;
-                taken = &mut taking => return taken.map(Some),
+                done = &mut awaited => return Some(done),
                 command = self.inbox.arriving() => {
-                    let Some(command) = command else { return Ok(None) };
+                    let command = command?;
                     if self.ends_intake(command, message_id) {
-                        return Ok(None);
+                        return None;
                     }
                 }
                 happened = self.activity.next() => self.take_note(happened).await,
@@ -37,7 +47,7 @@ impl Session {
     }
 
     /// Does what can't wait, keeps the rest for later; says whether the intake is over.
-    fn ends_intake(&mut self, command: SessionCommand, message_id: Option<&MessageId>) -> bool {
+    pub(super) fn ends_intake(&mut self, command: SessionCommand, message_id: Option<&MessageId>) -> bool {
         match (command, self.activity.running()) {
             (SessionCommand::Status(reply), _) => {
                 drop(reply.send(self.current_status()));

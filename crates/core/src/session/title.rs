@@ -21,6 +21,7 @@ use crate::part::{Part, Passage, Role};
 use crate::ports::backend::TurnLeftovers;
 use crate::ports::model::{ModelError, ModelInfo, ModelRequest, StepEvent, ThoughtLevel, Usage};
 use crate::ports::store::Change;
+use crate::ports::telemetry::SpanContext;
 use crate::ports::{BoxStream, Model};
 use crate::prompt::text_of;
 use crate::slash_commands;
@@ -111,7 +112,7 @@ impl Session {
     }
 
     /// After the turn was answered: asks the small model, in a task of its own.
-    pub(super) fn begin_title(&mut self, excerpt: Option<TitleExcerpt>) {
+    pub(super) fn begin_title(&mut self, excerpt: Option<TitleExcerpt>, parent_span: Option<SpanContext>) {
         let (Some(excerpt), Titling::Due) = (excerpt, &self.titling) else { return };
         self.titling = Titling::NotDue;
         let ports = &self.hub.ports;
@@ -120,7 +121,7 @@ impl Session {
         let Some(info) = ports.model.describe(&small) else {
             return tracing::debug!(model = %small, "the model for titles can't be used");
         };
-        let Some(agent) = ports.agents.get(TITLE_AGENT) else { return };
+        let Some(agent) = self.agents().get(TITLE_AGENT) else { return };
         let text = Part::Text { text: excerpt.0, state: None, provider_metadata: None };
         let asked = Passage::new(MessageId::new(""), Role::User, vec![text]);
         let request = ModelRequest {
@@ -128,11 +129,12 @@ impl Session {
             // A title needs no thinking, where the model can be told.
             thought: Some(ThoughtLevel::Off).filter(|off| info.thought_levels.contains(off)),
             info: Arc::new(info),
-            system: agent.system_prompt.into(),
+            system: agent.system_prompt.clone(),
             passages: vec![Arc::new(asked)].into(),
             runtime_context: Arc::new([]),
             tools: Arc::new([]),
             blobs: ports.blobs.clone(),
+            parent_span,
         };
         let cancel = CancellationToken::new();
         let task = tokio::spawn(make(ports.model.clone(), request, cancel.clone()));
@@ -255,8 +257,12 @@ pub(super) fn title_chunk(title: &str) -> Chunk {
 fn first_line(parts: &[Part]) -> Option<String> {
     let typed = parts.first().and_then(slash_commands::typed_text).map(str::to_owned);
     let text = typed.unwrap_or_else(|| text_of(parts));
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(shortened(line))
+    short_title(&text)
+}
+
+/// The first line of a text as a title.
+pub(crate) fn short_title(text: &str) -> Option<String> {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(shortened)
 }
 
 /// What a model answered as one line without ornament. Models wrap titles in quotes, headings, labels and

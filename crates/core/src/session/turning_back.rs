@@ -4,7 +4,7 @@
 use super::rewind::PromptPlace;
 use super::{ClientSide, Session};
 use crate::fork::{ForkPoint, copy_before};
-use crate::hub::{HubError, NewSession};
+use crate::hub::{HubError, NewSession, SessionPlace};
 use crate::ids::MessageId;
 use crate::legible::visible_name;
 use crate::limits::{LISTED_PROMPT_CHARACTERS, PROMPTS_LISTED};
@@ -43,9 +43,9 @@ pub(crate) async fn fork(session: &mut Session, wanted: &str) -> Result<String, 
     };
     let record = session.read_record().await?;
     let root = session.row.workspace_root.clone();
-    let additional = session.workspace().additional;
+    let (additional, servers) = (session.workspace().additional, session.servers.requested().to_vec());
     let end = session.end_of_the_past();
-    let new = NewSession { root, additional };
+    let new = NewSession { root, place: SessionPlace { additional, servers } };
     let copy = copy_before(&session.hub.ports, record, &point, end, new).await?;
     Ok(format!("Copied to session `{copy}`; load it to go on there."))
 }

@@ -177,9 +177,10 @@ const FOREIGN: &[(&str, &str, &[&str])] = &[
     ),
     ("web_search", "", &["google_web_search", "search_web", "internet_search", "brave_web_search"]),
     ("view_image", "", &["read_image", "show_image", "open_image"]),
+    ("plan_exit", "", &["exit_plan_mode", "plan_mode_respond"]),
 ];
 
-/// What others call to leave or enter a mode: here no tool does.
+/// What others call to leave or enter a mode: here one tool proposes it, and only in some modes.
 pub(super) const SWITCHES: [&str; 5] =
     ["exit_plan_mode", "plan_exit", "enter_plan_mode", "switch_mode", "plan_mode_respond"];
 

@@ -55,13 +55,14 @@ fn offered(toolbox: &Toolbox) -> OfferedTools {
         ModelInfo::undescribed(ModelRef { provider_id: "p".into(), model_id: "m".into(), variant: None });
     toolbox.offer(
         agents.get(DEFAULT_AGENT).unwrap(),
+        &[],
         &model,
         Offering { people: People::Present, has_skills: true },
     )
 }
 
 fn names(toolbox: &Toolbox) -> Vec<String> {
-    offered(toolbox).specs.iter().map(|spec| spec.id.to_string()).collect()
+    offered(toolbox).specs().iter().map(|spec| spec.id.to_string()).collect()
 }
 
 fn with_server(builtin: &[&str]) -> (Toolbox, Arc<Changing>) {
@@ -73,13 +74,13 @@ fn with_server(builtin: &[&str]) -> (Toolbox, Arc<Changing>) {
 #[test]
 fn what_a_source_gains_is_appended_and_what_it_loses_keeps_its_place() {
     let (mut toolbox, server) = with_server(&["read", "bash"]);
-    assert_eq!(toolbox.look(), Looked::Grown);
+    assert_eq!(toolbox.look(), Looked::Changed);
     assert_eq!(toolbox.look(), Looked::Same);
     *server.0.lock().unwrap() = tools(&["search", "fetch"], "served");
-    assert_eq!(toolbox.look(), Looked::Grown);
+    assert_eq!(toolbox.look(), Looked::Changed);
     assert_eq!(names(&toolbox), ["read", "bash", "search", "fetch"]);
     *server.0.lock().unwrap() = tools(&["upload", "fetch"], "served");
-    assert_eq!(toolbox.look(), Looked::Grown);
+    assert_eq!(toolbox.look(), Looked::Changed);
     assert_eq!(names(&toolbox), ["read", "bash", "search", "fetch", "upload"]);
 }
 
@@ -88,7 +89,7 @@ fn no_source_replaces_a_tool_of_another() {
     let (mut toolbox, server) = with_server(&["read"]);
     *server.0.lock().unwrap() = tools(&["read"], "served");
     toolbox.look();
-    assert_eq!(&*offered(&toolbox).specs[0].description, "built in");
+    assert_eq!(&*offered(&toolbox).specs()[0].description, "built in");
     assert_eq!(names(&toolbox), ["read"]);
 }
 
@@ -136,4 +137,63 @@ fn a_tool_of_another_agent_is_answered_with_the_one_that_does_the_same() {
     // What is not offered is not advised.
     assert_eq!(told("TodoWrite"), "there is no tool `TodoWrite`; available: read, bash, edit");
     assert_eq!(told("fly"), "there is no tool `fly`; available: read, bash, edit");
+}
+
+/// One that is only listed when there are few of its kind, or when it was found.
+#[derive(Debug)]
+struct Searchable(ToolSpec);
+
+impl Tool for Searchable {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn is_searchable(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, _: &Value, _: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        Box::pin(std::future::ready(Err("plans nothing".to_owned())))
+    }
+
+    fn run(&self, _: Value, _: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn searchable(range: std::ops::Range<usize>) -> Vec<Arc<dyn Tool>> {
+    let spec = |number: usize| tools(&[&format!("s_{number}")], "of a server")[0].spec().clone();
+    range.map(|number| Arc::new(Searchable(spec(number))) as Arc<dyn Tool>).collect()
+}
+
+#[test]
+fn few_tools_of_servers_are_listed_and_stay_when_many_come() {
+    let source = Arc::new(Changing::default());
+    let built_in: Vec<Arc<dyn Tool>> = tools(&["read", "write"], "built in");
+    let mut toolbox = Toolbox::new(&built_in.into());
+    toolbox.set_own(source.clone());
+    *source.0.lock().unwrap() = searchable(0..3);
+    toolbox.look();
+    assert_eq!(names(&toolbox), ["read", "write", "s_0", "s_1", "s_2"]);
+    *source.0.lock().unwrap() = searchable(0..40);
+    toolbox.look();
+    // What the model was told of keeps its place; the rest is searched for.
+    assert_eq!(names(&toolbox), ["read", "write", "s_0", "s_1", "s_2", "tool_search"]);
+    toolbox.set_active(vec!["s_30".into(), "s_7".into()]);
+    assert_eq!(names(&toolbox), ["read", "write", "s_0", "s_1", "s_2", "tool_search", "s_30", "s_7"]);
+    assert_eq!(toolbox.active().len(), 6);
+}
+
+#[test]
+fn what_a_search_finds_is_there_in_the_same_turn() {
+    let source = Arc::new(Changing::default());
+    *source.0.lock().unwrap() = searchable(0..40);
+    let mut toolbox = Toolbox::new(&Vec::new().into());
+    toolbox.set_own(source);
+    toolbox.look();
+    let turn = offered(&toolbox);
+    assert_eq!(turn.specs().len(), 1, "only the search");
+    assert!(turn.find("s_20").is_some(), "who knows its name may call it all the same");
+    toolbox.set_active(vec!["s_20".into()]);
+    assert_eq!(&*turn.specs()[1].id, "s_20");
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::call::{Call, CallState, Grant, Planned};
 use super::gate::Gate;
-use super::results::{approval, finished, said};
+use super::results::{approval, finished, said, switched_to};
 use super::{StepStop, Turn};
 use crate::chunk::{Chunk, Rest};
 use crate::hub::People;
-use crate::ports::backend::{Answered, Decision};
-use crate::ports::client::{About, Ask};
+use crate::ports::backend::{Answered, Decision, SwitchedMode};
+use crate::ports::client::{About, Ask, ModeProposal, WhenAsked};
+use crate::ports::store::Change;
 use crate::ports::tool::WriteGrant;
 use crate::watchdog::{Action, Commands, Judged};
 
@@ -18,7 +19,7 @@ use crate::watchdog::{Action, Commands, Judged};
 const UNSAID: &str = "question: the user declined to answer. Use your judgement, say what you assumed, and go on; if you can't \
                       go on without an answer, ask in your text and end your turn";
 const UNASKED: &str = "question: nobody was asked, because this editor can't show these questions: without forms it shows only \
-                       those with one or two options, of which one is the answer. Ask in your text and end your turn, or use \
+                       those with one to four options, of which one is the answer. Ask in your text and end your turn, or use \
                        your judgement and say what you assumed";
 
 /// What a call is told that its user turned down.
@@ -27,6 +28,10 @@ fn rejection(about: &About) -> &'static str {
         About::Permission(_) => "the user rejected this call",
         About::Questions(_) => {
             "the user chose none of the options; ask in your text and end your turn if you need an answer"
+        }
+        About::ModeSwitch(_) => {
+            "the user does not want this yet, and the mode stays as it is. Ask in your text what is to be different, and end \
+             your turn"
         }
     }
 }
@@ -48,6 +53,26 @@ impl Turn {
         }
     }
 
+    /// The mode is the user's: whatever is approved, a person is asked.
+    pub(super) fn gate_of_proposal(&self, call: &Call, planned: &Planned) -> Gate {
+        match (self.proposal(planned), self.hub.ports.settings.people) {
+            (Some(proposal), People::Present) => {
+                let about = About::ModeSwitch(proposal);
+                Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
+            }
+            (Some(_), People::Absent) => {
+                Gate::Refused("no one is connected who could switch the mode".to_owned())
+            }
+            (None, _) => Gate::Refused("there is no other mode here that could go on".to_owned()),
+        }
+    }
+
+    /// The agent that a call would have go on, if the session has it.
+    pub(super) fn proposal(&self, planned: &Planned) -> Option<ModeProposal> {
+        let agent = self.setup.agents.primary(planned.plan.proposes.as_deref()?)?;
+        Some(ModeProposal { agent: agent.id.clone(), name: agent.name.clone() })
+    }
+
     pub(super) fn ask_about(&self, call: &Call, approval_id: String, about: About) -> Arc<Ask> {
         Arc::new(Ask {
             session_id: self.setup.workspace.session_id.clone(),
@@ -58,6 +83,7 @@ impl Turn {
             input: call.input.clone(),
             presentation: call.presentation(),
             about,
+            when: WhenAsked::CallAsked,
         })
     }
 
@@ -75,7 +101,7 @@ impl Turn {
 
     /// Records the answer before anything is done because of it.
     pub(super) async fn take_answer(&mut self, answered: Answered) -> Result<(), StepStop> {
-        let Answered { ask, decision, .. } = answered;
+        let Answered { ask, decision, switched, .. } = answered;
         let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
         let (approved, reason) = match decision {
             Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => (true, None),
@@ -85,13 +111,18 @@ impl Turn {
             }
             Decision::End(reason) => (false, Some(reason.to_owned())),
         };
-        if let (About::Permission(_), Some(index)) = (&ask.about, index) {
+        if let (About::Permission(_) | About::ModeSwitch(_), Some(index)) = (&ask.about, index) {
             let action = if approved { Action::Allow } else { Action::Deny };
             let asked = self.calls[index].decision.take();
             self.calls[index].decision = asked.map(|asked| asked.answered(action));
+            self.tell_answered(index);
         }
         let verdict = index.and_then(|index| self.calls[index].decision.as_ref());
-        self.record(approval(&ask, approved, reason.as_deref(), verdict)).await?;
+        let answer = approval(&ask, approved, reason.as_deref(), verdict);
+        match switched {
+            Some(switched) => self.go_on_as(switched, answer)?,
+            None => self.record(answer).await?,
+        }
         let Some(index) = index else { return Ok(()) };
         if !approved {
             let denial = self.calls[index].denial(&reason.unwrap_or_default());
@@ -103,6 +134,9 @@ impl Turn {
             (Decision::Said(answers), About::Questions(questions)) => {
                 finished(self, call, said(call, questions, answers)).await?
             }
+            (Decision::Allow, About::ModeSwitch(proposal)) => {
+                finished(self, call, switched_to(call, proposal)).await?
+            }
             (Decision::Unsaid, About::Questions(_)) => call.failure(UNSAID),
             (Decision::Unasked, About::Questions(_)) => call.failure(UNASKED),
             (
@@ -112,10 +146,20 @@ impl Turn {
                 | Decision::Unsaid
                 | Decision::Unasked
                 | Decision::End(_),
-                About::Permission(_) | About::Questions(_),
+                About::Permission(_) | About::Questions(_) | About::ModeSwitch(_),
             ) => return self.let_run(index).await,
         };
         self.settle(index, result).await
+    }
+
+    /// The rest of the turn is another agent's. Who answers, what is stored and what is told come together.
+    fn go_on_as(&mut self, switched: SwitchedMode, answer: Chunk) -> Result<(), StepStop> {
+        let SwitchedMode { setup, patch, told } = switched;
+        let changes = vec![Change::PatchSession(patch)];
+        self.journal.record_with(&self.author, vec![answer, told], changes)?;
+        self.permissions.go_on_as(setup.agent.clone());
+        self.setup = setup;
+        Ok(())
     }
 
     /// A person has allowed it.
@@ -133,8 +177,13 @@ impl Turn {
             let failure = self.calls[index].failure(problem);
             return self.settle(index, failure).await;
         }
+        if let Some(refusal) = self.ask_hooks_again(index).await? {
+            let failure = self.calls[index].failure(&refusal);
+            return self.settle(index, failure).await;
+        }
+        let Some(planned) = self.calls[index].planned() else { return Ok(()) };
         let network = judged.network_once_allowed(&planned.plan.accesses);
-        let writes = match self.setup.agent.commands {
+        let writes = match self.permissions.commands() {
             Commands::Any => WriteGrant::Granted,
             Commands::OnlyReading => judged.writes,
         };

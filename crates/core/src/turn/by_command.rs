@@ -59,6 +59,7 @@ impl Turn {
                     }
                     CompactionOutcome::Nothing => "There is nothing to summarise yet.".to_owned(),
                     CompactionOutcome::NotAsked => "Conversations can't be summarised here.".to_owned(),
+                    CompactionOutcome::Blocked(why) => format!("Not summarised, a hook is against it: {why}"),
                     CompactionOutcome::Failed(error) => return Err(StepStop::Model(error)),
                 }
             }

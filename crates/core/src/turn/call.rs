@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -11,10 +11,11 @@ use super::step::as_object;
 use super::unreadable::{bare, failed_title};
 use super::{Turn, repeats};
 use crate::chunk::{Chunk, Rest, ToolMarks};
+use crate::hooks;
 use crate::ids::CallId;
 use crate::legible::legible;
 use crate::metadata::only_own;
-use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolPlan, WriteGrant};
+use crate::ports::tool::{Effect, NetworkGrant, Presentation, Tool, ToolKind, ToolPlan, WriteGrant};
 use crate::watchdog::Verdict;
 
 /// One call of the model, understood or not.
@@ -33,9 +34,22 @@ pub(crate) struct Call {
     pub(super) decision: Option<Verdict>,
     /// How often the model made this very call in a row.
     pub(super) repeated: u32,
+    /// Whether hooks were asked about it.
+    pub(super) hooked: Hooked,
+    /// What hooks have to say to the model about it. Why a lock: calls run side by side.
+    hook_notes: Mutex<Vec<String>>,
     /// What the model sent with it, to tell it again once it is understood. Only for a call that is understood
     /// later.
     pub(super) announced: Option<Box<(ToolMarks, Rest)>>,
+    /// When a person was asked about it; only on a host that measures.
+    pub(super) asked_at: Option<i64>,
+}
+
+/// Whether the hooks before a call were asked in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hooked {
+    NotYet,
+    Asked,
 }
 
 /// What is understood of a call.
@@ -74,12 +88,25 @@ impl Call {
     pub(crate) fn new(turn: &Turn, call_id: CallId, tool_name: String, input: Value, repeated: u32) -> Self {
         let tool = turn.setup.tools.find(&tool_name);
         let (bare, effect) = match &tool {
-            Some(tool) => (tool.spec().presentation(), tool.spec().effect),
+            Some(tool) => (tool.spec().presentation(), tool.effect_of(&input)),
             // It will fail, which changes nothing.
             None => (bare(&tool_name), Effect::ReadOnly),
         };
-        let (plan, state, decision) = (CallPlan::Later, CallState::Open, None);
-        Self { call_id, tool_name, input, bare, effect, plan, state, decision, repeated, announced: None }
+        Self {
+            call_id,
+            tool_name,
+            input,
+            bare,
+            effect,
+            plan: CallPlan::Later,
+            state: CallState::Open,
+            decision: None,
+            repeated,
+            hooked: Hooked::NotYet,
+            hook_notes: Mutex::default(),
+            announced: None,
+            asked_at: None,
+        }
     }
 
     /// Finds the tool and lets it read the arguments; nothing was changed by this.
@@ -94,11 +121,14 @@ impl Call {
         let Some(tool) = turn.setup.tools.find(tool_name) else {
             return Err(turn.setup.tools.unknown(tool_name));
         };
-        if !turn.setup.agent.is_offered(tool.spec()) {
-            return Err(match turn.setup.agent.instead {
+        if let Some(agent) = turn.permissions.without(tool.spec()) {
+            return Err(match &agent.instead {
                 Some(instead) => format!("`{tool_name}` is not available {instead}"),
-                None => format!("`{tool_name}` is not available to the {} agent", turn.setup.agent.id),
+                None => format!("`{tool_name}` is not available to the {} agent", agent.id),
             });
+        }
+        if turn.permissions.has_sessions_above() && tool.spec().kind == ToolKind::SwitchMode {
+            return Err(format!("`{tool_name}` is not available to a subagent: it keeps its agent"));
         }
         let model = &turn.setup.model;
         if tool.needs_images() && !model.images {
@@ -114,10 +144,21 @@ impl Call {
 
     /// A call whose arguments could not be read: it has its answer already.
     pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String, repeated: u32) -> Self {
-        let bare = bare(&tool_name);
-        let (input, plan, state) = (Value::Null, CallPlan::Failed(why), CallState::Settled);
-        let (effect, decision, announced) = (Effect::ReadOnly, None, None);
-        Self { call_id, tool_name, input, bare, effect, plan, state, decision, repeated, announced }
+        Self {
+            bare: bare(&tool_name),
+            call_id,
+            tool_name,
+            input: Value::Null,
+            effect: Effect::ReadOnly,
+            plan: CallPlan::Failed(why),
+            state: CallState::Settled,
+            decision: None,
+            repeated,
+            hooked: Hooked::NotYet,
+            hook_notes: Mutex::default(),
+            announced: None,
+            asked_at: None,
+        }
     }
 
     pub(crate) fn planned(&self) -> Option<&Planned> {
@@ -144,10 +185,18 @@ impl Call {
         Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }
     }
 
-    /// A word to the model beside the result: what the tool noted, and that it goes round in circles.
+    /// A hook has something to say to the model.
+    pub(super) fn note(&self, text: &str) {
+        let note = hooks::framed(text);
+        self.hook_notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
+    /// A word to the model beside the result: what the tool and hooks noted, and that it goes round in circles.
     pub(super) fn warning(&self) -> Option<String> {
         let noted = self.planned().and_then(|planned| planned.plan.note.clone());
-        let words: Vec<String> = noted.into_iter().chain(repeats::warning(self.repeated)).collect();
+        let of_hooks = self.hook_notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let words: Vec<String> =
+            noted.into_iter().chain(of_hooks).chain(repeats::warning(self.repeated)).collect();
         (!words.is_empty()).then(|| words.join("\n"))
     }
 

@@ -97,9 +97,15 @@ impl Turn {
                 continue;
             }
             self.understand(index).await?;
-            match self.gate(index) {
+            let gate = self.gate(index);
+            let gate = self.hooked_gate(index, gate).await?;
+            self.tell_judged(index);
+            match gate {
                 Gate::Open(grant) => self.calls[index].state = CallState::Allowed(grant),
                 Gate::Refused(text) => {
+                    if self.calls[index].asked_at.is_some() {
+                        self.tell_answered(index);
+                    }
                     let chunk = self.calls[index].failure(&text);
                     self.settle(index, chunk).await?;
                 }
@@ -145,7 +151,8 @@ impl Turn {
                 CallState::Allowed(grant) => Some((index, grant.clone())),
                 CallState::Open | CallState::Settled => None,
             });
-            let run = |(index, grant)| async move { (index, turn.execute(&turn.calls[index], grant).await) };
+            let run =
+                |(index, grant)| async move { (index, turn.execute_traced(&turn.calls[index], grant).await) };
             let mut running: FuturesUnordered<_> = allowed.map(run).collect();
             while let Some((index, result)) = running.next().await {
                 turn.record(result?).await?;
@@ -158,10 +165,17 @@ impl Turn {
         Ok(())
     }
 
+    async fn execute_traced(&self, call: &Call, grant: Grant) -> Result<Chunk, StepStop> {
+        let span = self.begin_call_span(call);
+        let result = self.execute(call, grant).await?;
+        self.end_call_span(span, call, &result);
+        Ok(result)
+    }
+
     /// Runs one allowed call. The intent is stored first, so that a crash never leads to a second run.
     async fn execute(&self, call: &Call, grant: Grant) -> Result<Chunk, StepStop> {
         let Some(planned) = call.planned() else { return Ok(call.failure("not understood")) };
-        let effect = planned.tool.spec().effect;
+        let effect = call.effect;
         let started = Presentation { content: Vec::new(), ..call.presentation() };
         self.record(preliminary(&call.call_id, &started)).await?;
         let snapshots = CallSnapshots::of(self, call, effect);
@@ -202,6 +216,9 @@ impl Turn {
             },
         };
         recorder.close();
+        if let Ok(outcome) = &outcome {
+            self.after_tool(call, planned, outcome, snapshots.as_deref()).await;
+        }
         snapshots.inspect(|snapshots| snapshots.close());
         match outcome {
             Ok(outcome) => Ok(finished(self, call, outcome).await?),
@@ -209,7 +226,9 @@ impl Turn {
         }
     }
 
+    /// The result of a call that was not run.
     pub(super) async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), StepStop> {
+        self.tell_unrun(&self.calls[index], &chunk);
         self.record(chunk).await?;
         self.calls[index].state = CallState::Settled;
         Ok(())

@@ -10,7 +10,9 @@ use crate::hub::People;
 use crate::ports::client::{About, Ask, Permission};
 use crate::ports::delegate::Offers;
 use crate::ports::tool::{Access, Effect, Site};
-use crate::watchdog::{Action, Always, Judge, Judged, Matter, ReadRules, Reason, Scope, Verdict};
+use crate::watchdog::{
+    Action, Always, HostContainment, Judged, Matter, READING_COMMANDS_RUN, Reason, Scope, Verdict,
+};
 
 /// What becomes of a call before it runs.
 pub(super) enum Gate {
@@ -23,7 +25,7 @@ pub(super) enum Gate {
 impl Planned {
     fn matter(&self) -> Matter<'_> {
         let spec = self.tool.spec();
-        Matter { tool: &spec.id, effect: spec.effect, accesses: &self.plan.accesses }
+        Matter { tool: self.tool.permission(), effect: spec.effect, accesses: &self.plan.accesses }
     }
 
     /// A refusal that leaves no doubt whether a part of the call was done.
@@ -38,23 +40,24 @@ impl Planned {
 }
 
 impl Turn {
-    fn judge(&self) -> Judge<'_> {
-        Judge {
-            rules: &self.rules,
-            commands: self.setup.agent.commands,
-            approval: self.approval.get(),
-            containment: &self.hub.ports.settings.containment,
-            workspace: &self.setup.workspace,
-            granted: &self.granted,
-        }
+    fn containment(&self) -> &HostContainment {
+        &self.hub.ports.settings.containment
     }
 
     pub(super) fn judged(&self, planned: &Planned) -> Judged {
-        self.judge().judge(&planned.matter())
+        let judged = self.permissions.judged(self.containment(), &planned.matter());
+        match (&planned.plan.proposes, judged.verdict.action) {
+            (Some(_), Action::Allow) => {
+                let reason = Reason::Default { why: "the mode is the user's to switch".to_owned() };
+                Judged { verdict: Verdict { action: Action::Ask, reason }, ..judged }
+            }
+            (Some(_), Action::Ask | Action::Deny) | (None, _) => judged,
+        }
     }
 
     /// Capability, then rules. Nothing is recorded here but why.
     pub(super) fn gate(&mut self, index: usize) -> Gate {
+        self.permissions.refresh();
         let call = &self.calls[index];
         let planned = match &call.plan {
             CallPlan::Made(planned) => planned,
@@ -66,6 +69,7 @@ impl Turn {
         let judged = self.judged(planned);
         let verdict = judged.verdict.clone();
         let gate = match (verdict.action, self.hub.ports.settings.people) {
+            (Action::Ask, _) if planned.plan.proposes.is_some() => self.gate_of_proposal(call, planned),
             (Action::Allow, _) => match &planned.plan.problem {
                 Some(problem) => Gate::Refused(problem.clone()),
                 None => self.gate_of_questions(call, planned, judged),
@@ -85,9 +89,12 @@ impl Turn {
 
     /// What a call is told that may not run; an agent's own rules refuse in its own words.
     pub(super) fn refusal(&self, verdict: &Verdict) -> String {
-        match (self.setup.agent.instead, &verdict.reason) {
+        match (&self.setup.agent.instead, &verdict.reason) {
             (Some(instead), Reason::Rule { scope: Scope::Manifest, .. }) => {
                 format!("denied: nothing is changed {instead}")
+            }
+            (instead, Reason::Default { why }) if why.ends_with(READING_COMMANDS_RUN) => {
+                format!("{} {}", verdict.refusal(), instead.as_deref().unwrap_or("for this agent"))
             }
             (Some(_) | None, _) => verdict.refusal(),
         }
@@ -97,11 +104,15 @@ impl Turn {
     pub(super) fn question_again(&self, call: &mut Call, approval_id: String) -> Arc<Ask> {
         let judged = call.planned().map(|planned| self.judged(planned));
         call.decision = judged.as_ref().map(|judged| judged.verdict.clone());
+        let proposal = call.planned().and_then(|planned| self.proposal(planned));
         let about = match (call.planned(), judged) {
             (Some(planned), _) if !planned.plan.questions.is_empty() => {
                 About::Questions(planned.plan.questions.as_slice().into())
             }
-            (_, Some(judged)) => self.about_permission(call, judged),
+            (Some(_), Some(judged)) => {
+                proposal.map_or_else(|| self.about_permission(call, judged), About::ModeSwitch)
+            }
+            (None, Some(judged)) => self.about_permission(call, judged),
             (_, None) => About::Permission(Permission {
                 why: "the call can no longer be understood".to_owned(),
                 ..Permission::default()
@@ -110,7 +121,7 @@ impl Turn {
         self.ask_about(call, approval_id, about)
     }
 
-    fn about_permission(&self, call: &Call, judged: Judged) -> About {
+    pub(super) fn about_permission(&self, call: &Call, judged: Judged) -> About {
         let rule_name = self.always_like(call).map(|always| always.name);
         let edits_name = self.always_edits(call).map(|always| always.name);
         let why = judged.verdict.why_asked();
@@ -119,12 +130,12 @@ impl Turn {
 
     /// What an "always" answer about this call means; `None` where it would mean nothing.
     pub(super) fn always_like(&self, call: &Call) -> Option<Always> {
-        self.judge().always(&call.planned()?.matter())
+        self.permissions.always(self.containment(), &call.planned()?.matter())
     }
 
     /// The same for an answer that covers all edits.
     pub(super) fn always_edits(&self, call: &Call) -> Option<Always> {
-        self.judge().always_edits(&call.planned()?.matter())
+        self.permissions.always_edits(self.containment(), &call.planned()?.matter())
     }
 
     /// Where calls are understood: the workspace and what was granted to it.
@@ -132,8 +143,8 @@ impl Turn {
         // A client that offers nothing (any more) is as good as none.
         let client = self.client.clone().filter(|client| client.offers() != Offers::default());
         let workspace = self.setup.workspace.clone();
-        let closed = ReadRules::of(&self.rules, self.approval.get());
-        let (granted, seen) = (self.granted.clone(), self.seen.clone());
+        let closed = self.permissions.read_rules();
+        let (granted, seen) = (self.permissions.granted().clone(), self.seen.clone());
         Site { workspace, granted, judged: None, writes: Arc::default(), closed, client, seen }
     }
 
@@ -142,8 +153,8 @@ impl Turn {
     pub(super) fn site_of(&self, planned: &Planned, to_call: &[PathBuf]) -> Site {
         let runs_commands = planned.plan.accesses.iter().any(|access| matches!(access, Access::Command(_)));
         let of_session = match runs_commands {
-            true => self.judge().writable(),
-            false => self.granted.to_vec(),
+            true => self.permissions.writable(self.containment()),
+            false => self.permissions.granted().to_vec(),
         };
         let granted = of_session.iter().chain(to_call).cloned().collect();
         let judged = planned.plan.accesses.iter().filter_map(|access| match access {

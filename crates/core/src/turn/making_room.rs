@@ -5,6 +5,7 @@ use tokio::sync::mpsc;
 
 use super::attachments::Remedy;
 use super::{StepStop, Turn};
+use crate::agents::COMPACTION_AGENT;
 use crate::compaction::stubs::{self, StubPlan};
 use crate::compaction::{Boundary, CompactionMark, CompactionRecord};
 use crate::compactor::plan::room;
@@ -12,6 +13,7 @@ use crate::estimate;
 use crate::limits::{PROGRESS_AHEAD, STUBS_PERCENT};
 use crate::ports::compaction::{CompactionRequest, Occasion, ProgressSender};
 use crate::ports::model::ModelError;
+use crate::spans::OpenSpan;
 
 /// What the request under way has been given room by: each once, so that none goes round in circles.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +31,8 @@ pub(super) enum CompactionOutcome {
     Failed(ModelError),
     /// The host makes none, or was asked already.
     NotAsked,
+    /// A hook is against it, for this reason.
+    Blocked(String),
 }
 
 /// Stubs are enough if the conversation then takes at most one part in so many of its room: with less won,
@@ -62,7 +66,9 @@ impl Turn {
                     CompactionOutcome::Made => continue,
                     // The reserve is for the answer: what fits without it is sent all the same.
                     CompactionOutcome::Nothing | CompactionOutcome::Failed(_) if fits => return Ok(()),
-                    CompactionOutcome::Nothing | CompactionOutcome::NotAsked => {}
+                    CompactionOutcome::Nothing
+                    | CompactionOutcome::NotAsked
+                    | CompactionOutcome::Blocked(_) => {}
                     CompactionOutcome::Failed(error) => {
                         reason.push_str(&format!("; making room failed: {error}"));
                     }
@@ -82,7 +88,9 @@ impl Turn {
         }
         let reason = match self.summarise(&reason, None, Occasion::Overflow).await? {
             CompactionOutcome::Made => return Ok(()),
-            CompactionOutcome::Nothing | CompactionOutcome::NotAsked => reason,
+            CompactionOutcome::Nothing | CompactionOutcome::NotAsked | CompactionOutcome::Blocked(_) => {
+                reason
+            }
             CompactionOutcome::Failed(error) => format!("{reason}; making room failed: {error}"),
         };
         match self.leave_out_largest_results()? {
@@ -147,9 +155,12 @@ impl Turn {
 
     async fn shorten_by(&mut self, plan: StubPlan) -> Result<(), StepStop> {
         tracing::debug!(freed = plan.freed_tokens, "old results become stubs");
+        let span = self.begin_compaction_span("stubs", &Occasion::Overflow);
         let record = self.compaction_record(&Occasion::Overflow);
         self.record(record.shortened(&plan.stubs)).await?;
-        self.go_on_with(&CompactionMark::Stubs(plan.stubs)).await
+        self.go_on_with(&CompactionMark::Stubs(plan.stubs)).await?;
+        self.end_compaction_span(span, &CompactionOutcome::Made);
+        Ok(())
     }
 
     /// Asks for a summary and goes on with what is sent instead.
@@ -162,11 +173,16 @@ impl Turn {
         let asked = std::mem::replace(&mut self.room_tried.summary, true);
         let compaction = self.hub.ports.compaction.clone().filter(|_| !asked);
         let Some(compaction) = compaction else { return Ok(CompactionOutcome::NotAsked) };
+        if let Some(why) = self.before_compaction(&occasion).await? {
+            return Ok(CompactionOutcome::Blocked(why));
+        }
+        let span = self.begin_compaction_span("summary", &occasion);
         let record = self.compaction_record(&occasion);
         self.record(record.begun()).await?;
         let (progress, mut told) = mpsc::channel(PROGRESS_AHEAD);
         let mut request = self.compaction_request(reason, expected, occasion);
         request.progress = ProgressSender::new(progress);
+        request.parent_span = span.as_ref().and_then(OpenSpan::context);
         let mut making = compaction.compact(request, self.cancel.child_token());
         let made = loop {
             tokio::select! {
@@ -179,26 +195,28 @@ impl Turn {
         while let Ok(progress) = told.try_recv() {
             self.record(record.progress(progress)).await?;
         }
-        match made {
+        let outcome = match made {
             None => {
                 self.record(record.cancelled()).await?;
-                Err(StepStop::Aborted)
+                return Err(StepStop::Aborted);
             }
             Some(Ok(Some(made))) => {
                 self.record_compaction(record.summarised(&made), &made)?;
                 self.go_on_with(&CompactionMark::Summary(Boundary::from(&made))).await?;
                 self.summarised = true;
-                Ok(CompactionOutcome::Made)
+                CompactionOutcome::Made
             }
             Some(Ok(None)) => {
                 self.record(record.failed("nothing can be made shorter")).await?;
-                Ok(CompactionOutcome::Nothing)
+                CompactionOutcome::Nothing
             }
             Some(Err(error)) => {
                 self.record(record.failed(&error.to_string())).await?;
-                Ok(CompactionOutcome::Failed(error))
+                CompactionOutcome::Failed(error)
             }
-        }
+        };
+        self.end_compaction_span(span, &outcome);
+        Ok(outcome)
     }
 
     fn compaction_record(&self, occasion: &Occasion) -> CompactionRecord {
@@ -220,10 +238,16 @@ impl Turn {
     ) -> CompactionRequest {
         CompactionRequest {
             session_id: self.setup.workspace.session_id.clone(),
+            root: self.setup.workspace.root.clone(),
             info: self.setup.model.clone(),
+            instructions: self
+                .setup
+                .agents
+                .get(COMPACTION_AGENT)
+                .map_or_else(|| "".into(), |agent| agent.system_prompt.clone()),
             thought: self.setup.thought,
             system: self.setup.system.text.clone(),
-            tools: self.setup.tools.specs.clone(),
+            tools: self.setup.tools.specs(),
             conversation: self.passages.clone(),
             prompt: self.user_message_id.clone(),
             occasion,
@@ -231,6 +255,7 @@ impl Turn {
             expected_tokens,
             limit_tokens: self.limit_tokens(),
             reason: reason.to_owned(),
+            parent_span: None,
         }
     }
 }

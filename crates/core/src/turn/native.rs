@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Turn;
 use super::call::{Call, CallState};
+use super::hooks::TurnHooks;
 use super::making_room::RoomTried;
 use super::repeats::Repeats;
 use super::usage::TurnUsage;
@@ -44,6 +45,7 @@ impl Backend for NativeBackend {
             call.plan = Call::understood(&turn, &call.tool_name, &call.input).await;
             let approval_id = open_call.approval.map(|approval| approval.id).unwrap_or_default();
             let ask = turn.question_again(&mut call, approval_id);
+            call.asked_at = turn.span_clock();
             debug_assert_eq!(call.state, CallState::Open);
             turn.calls.push(call);
             Some((Box::new(turn) as Box<dyn BackendTurn>, ask))
@@ -85,13 +87,13 @@ impl Turn {
             author,
             user_message_id: prompt,
             setup,
-            rules: context.rules,
-            approval: context.approval,
-            granted: context.granted,
+            permissions: context.permissions,
+            hooks: TurnHooks::new(context.hooks),
             seen: Arc::new(SeenFiles::of(conversation.seen().clone())),
             passages: conversation,
             runtime_context: context.runtime_context,
             client: context.client,
+            trace: context.trace,
             cancel: context.cancel,
             steps: 0,
             used: TurnUsage::default(),
@@ -112,8 +114,7 @@ impl Turn {
 
     /// Takes what the session allows since the question was asked.
     pub(super) fn take_permissions(&mut self, answered: &Answered) {
-        self.rules = answered.rules.clone();
-        self.granted = answered.granted.clone();
+        self.permissions.refresh();
         if !self.client.as_ref().is_some_and(|client| client.offers() != Offers::default()) {
             // Whoever prompted is gone, or was before a restart: the one who answered takes their place.
             self.client = answered.client.clone();

@@ -9,7 +9,7 @@ use crate::ids::CallId;
 use crate::metadata::only_own;
 use crate::picture;
 use crate::ports::FittedPicture;
-use crate::ports::client::{Ask, Question, Said};
+use crate::ports::client::{Ask, ModeProposal, Question, Said};
 use crate::ports::store::StoreResult;
 use crate::ports::tool::{FoundPicture, Presentation, Shown, ToolOutcome};
 use crate::watchdog::Verdict;
@@ -53,7 +53,8 @@ pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> 
             let size = found.bytes.len();
             let session_id = &turn.setup.workspace.session_id;
             let digest = turn.hub.ports.blobs.put(session_id, found.bytes).await?;
-            output(call, picture::output(&found.path, found.mime, size, &digest), presentation, warning)
+            let data = picture::output(&found.path, found.mime, size, &digest, &found.text);
+            output(call, data, presentation, warning)
         }
         ToolOutcome::Error { text, presentation: Some(presentation) } => {
             call.failure_shown(&text, call.complete(presentation))
@@ -111,6 +112,13 @@ pub(super) fn said(call: &Call, questions: &[Question], answers: &[Said]) -> Too
         data: json!({ "answers": pairs().map(spoken).collect::<Vec<_>>() }),
         presentation: Presentation { content: pairs().map(line).collect(), ..call.presentation() },
     }
+}
+
+/// The one result of a call whose proposal was taken: all that the model is told of the switch.
+pub(super) fn switched_to(call: &Call, proposal: &ModeProposal) -> ToolOutcome {
+    let ModeProposal { agent, .. } = proposal;
+    let text = format!("The user agrees and has switched the mode to `{agent}`. Do now what you proposed.");
+    ToolOutcome::Output { data: text.into(), presentation: call.presentation() }
 }
 
 fn with_warning(data: Value, warning: Option<String>, presentation: &mut Presentation) -> Value {

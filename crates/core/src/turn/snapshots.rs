@@ -8,9 +8,9 @@ use crate::ids::CallId;
 use crate::journal::{Author, Journal};
 use crate::metadata::MessageMeta;
 use crate::ports::store::{Change, StoreError, StoreResult};
-use crate::ports::tool::{Effect, Tool};
-use crate::ports::{BoxFuture, SnapshotSink};
-use crate::snapshot::{CallSnapshot, SnapshotShelf};
+use crate::ports::tool::{Effect, Site, Tool};
+use crate::ports::{BoxFuture, FileMover, SnapshotSink};
+use crate::snapshot::{CallSnapshot, FileKeeper, SnapshotShelf};
 
 #[derive(Debug)]
 pub(super) struct CallSnapshots {
@@ -22,6 +22,8 @@ pub(super) struct CallSnapshots {
     title: String,
     shelf: Arc<SnapshotShelf>,
     now: i64,
+    /// What the call told last. Why a lock: a tool tells it from a task of its own.
+    told: Mutex<Option<CallSnapshot>>,
 }
 
 impl CallSnapshots {
@@ -39,6 +41,7 @@ impl CallSnapshots {
             title: call.presentation().title,
             shelf,
             now: turn.hub.ports.clock.now_ms(),
+            told: Mutex::default(),
         }))
     }
 
@@ -53,6 +56,23 @@ impl CallSnapshots {
             uncovered: Some("nobody knows what this tool changes".to_owned()),
         })
         .map(drop)
+    }
+
+    /// After hooks, which may have changed the files of the call once more (a formatter): what they left is
+    /// what the call left, so that a rewind takes it for no change by hand.
+    pub(super) async fn look_again(&self, files: &dyn FileMover, site: Site) {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(mut snapshot) = told else { return };
+        let paths = snapshot.files.iter().map(|file| file.path.clone()).collect();
+        let found = files.look_at(site, paths).await;
+        for (file, now) in snapshot.files.iter_mut().zip(found) {
+            if let (FileKeeper::Disk, Some(_), Some(now)) = (file.keeper, &file.after, now) {
+                file.after = Some(now);
+            }
+        }
+        if let Err(error) = self.put(&snapshot) {
+            tracing::debug!(%error, "what hooks left of files was not stored");
+        }
     }
 
     /// The call is over.
@@ -82,6 +102,7 @@ impl SnapshotSink for CallSnapshots {
     fn record(&self, snapshot: CallSnapshot) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             let journal = self.put(&snapshot).map_err(|error| error.to_string())?;
+            *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
             journal.settle().await.map(drop).map_err(|error| error.to_string())
         })
     }

@@ -141,7 +141,9 @@ impl Turn {
                 let (error_text, _) = repeats::warned(&error_text, repeats::warning(repeated));
                 // An answer in itself; the model has to see it, so the turn goes on.
                 let unreadable = (call_id.clone(), tool_name.clone(), error_text.clone());
-                self.calls.push(Call::unreadable(unreadable.0, unreadable.1, unreadable.2, repeated));
+                let call = Call::unreadable(unreadable.0, unreadable.1, unreadable.2, repeated);
+                self.tell_unreadable(&call, &error_text);
+                self.calls.push(call);
                 self.record(Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, rest })
                     .await
             }
@@ -162,7 +164,9 @@ impl Turn {
     async fn fail_unfinished_inputs(&mut self, reason: FinishReason) -> Result<(), StepStop> {
         let text = unfinished(reason, self.setup.model.max_output);
         for (call_id, tool_name, repeated) in self.close_inputs(&text).await? {
-            self.calls.push(Call::unreadable(call_id, tool_name, text.clone(), repeated));
+            let call = Call::unreadable(call_id, tool_name, text.clone(), repeated);
+            self.tell_unreadable(&call, &text);
+            self.calls.push(call);
         }
         Ok(())
     }

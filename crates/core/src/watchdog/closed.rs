@@ -11,15 +11,17 @@ use super::rulebook::{Rulebook, RulebookEntry};
 /// The rules, where one of them keeps something from being read.
 #[derive(Clone, Debug)]
 pub struct ReadRules {
-    rules: Arc<Rulebook>,
+    /// Those of the session, and of the sessions that it works for: each of them may keep something.
+    books: Arc<[Arc<Rulebook>]>,
     approval: Approval,
 }
 
 impl ReadRules {
     /// `None` where everything within reach may be read.
-    pub fn of(rules: &Arc<Rulebook>, approval: Approval) -> Option<Self> {
+    pub fn of(books: &[Arc<Rulebook>], approval: Approval) -> Option<Self> {
         let closes = |entry: &RulebookEntry| closes(entry, approval);
-        rules.has_some(READ, closes).then(|| Self { rules: Arc::clone(rules), approval })
+        let some_close = books.iter().any(|rules| rules.has_some(READ, closes));
+        some_close.then(|| Self { books: books.into(), approval })
     }
 
     /// Whether a file must not be shown by a call that was let into `directory`: denied, or asked for by
@@ -28,14 +30,30 @@ impl ReadRules {
         self.keeper(file, directory).is_some()
     }
 
+    /// Whether reading this file, by itself, would be asked for or denied.
+    pub fn closes(&self, file: &Path) -> bool {
+        let closed = |rules: &Arc<Rulebook>| {
+            let entry = rules.decide(READ, &file.to_string_lossy());
+            entry.is_some_and(|entry| closes(entry, self.approval))
+        };
+        self.books.iter().any(closed)
+    }
+
     pub fn denies(&self, file: &Path) -> bool {
-        let entry = self.rules.decide(READ, &file.to_string_lossy());
-        entry.is_some_and(|entry| entry.rule.action == Action::Deny)
+        let denied = |rules: &Arc<Rulebook>| {
+            let entry = rules.decide(READ, &file.to_string_lossy());
+            entry.is_some_and(|entry| entry.rule.action == Action::Deny)
+        };
+        self.books.iter().any(denied)
     }
 
     /// The same as `keeps`, and whose rule it is.
     pub fn keeper(&self, file: &Path, directory: &Path) -> Option<ReadRuleOrigin> {
-        let decided = |path: &Path| self.rules.decide(READ, &path.to_string_lossy());
+        self.books.iter().find_map(|rules| self.keeper_of(rules, file, directory))
+    }
+
+    fn keeper_of(&self, rules: &Rulebook, file: &Path, directory: &Path) -> Option<ReadRuleOrigin> {
+        let decided = |path: &Path| rules.decide(READ, &path.to_string_lossy());
         let entry = decided(file).filter(|entry| closes(entry, self.approval))?;
         let keeps = entry.rule.action == Action::Deny
             || !decided(directory).is_some_and(|passed| std::ptr::eq(passed, entry));
@@ -72,7 +90,7 @@ mod tests {
         let rules: Vec<Rule> =
             rules.iter().map(|(pattern, action)| Rule::new(READ, pattern, *action)).collect();
         let ground = PatternBase { root: Path::new("/w"), home: None };
-        ReadRules::of(&Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground)), approval)
+        ReadRules::of(&[Arc::new(Rulebook::new(&[], &rules, &Rules::default(), ground))], approval)
     }
 
     fn keeps(closed: &ReadRules, file: &str, directory: &str) -> bool {

@@ -8,7 +8,6 @@ use super::pattern::PatternBase;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Scope};
 use super::rulebook::{Rulebook, RulebookEntry};
 use super::verdict::{Reason, Verdict};
-use crate::agents::IN_PLAN_MODE;
 use crate::legible::legible_path;
 use crate::limits::REFUSED_COMMAND_CHARACTERS;
 use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace, WriteGrant};
@@ -16,6 +15,9 @@ use crate::scope::{AccessReach, is_grantable, reach};
 
 /// Stands for a host that nobody knows before the command runs.
 pub(super) const ANY_HOST: &str = "*";
+
+/// How the reason ends where an agent runs no other commands; its own words may follow.
+pub(crate) const READING_COMMANDS_RUN: &str = "only commands that read run";
 
 /// Which commands an agent may run at all, whatever rules, approvals and answers say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,16 +105,13 @@ impl Judge<'_> {
 
     pub(super) fn access(&self, access: &Access, tool: &str) -> Verdict {
         if let (Commands::OnlyReading, Some(part)) = (self.commands, more_than_reads(access, tool)) {
-            return Verdict::default(
-                Action::Deny,
-                &format!("{part}; only commands that read run {IN_PLAN_MODE}"),
-            );
+            return Verdict::default(Action::Deny, &format!("{part}; {READING_COMMANDS_RUN}"));
         }
         if self.stays_in_its_sandbox(access, tool) {
             return Verdict::approved(Approval::All);
         }
         match reach(access, self.workspace, self.granted) {
-            AccessReach::Protected(why) => Verdict::new(Action::Deny, Reason::Guarded { why }),
+            AccessReach::Protected(why) => Verdict::guarded(why, &self.workspace.root),
             AccessReach::Inside => self.inside(access, tool),
             AccessReach::Outside(directory) => match access {
                 Access::Command(_) => {

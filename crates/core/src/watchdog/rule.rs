@@ -167,6 +167,11 @@ impl Rules {
         self.0.push(rule);
     }
 
+    /// Takes back all that was said about this.
+    pub fn remove(&mut self, permission: &str) {
+        self.0.retain(|rule| rule.permission != permission);
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }

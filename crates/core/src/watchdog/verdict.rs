@@ -1,6 +1,6 @@
 //! What was decided about a call, and why, in a form that is stored with it. Decides nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,8 @@ pub enum Reason {
     Guarded { why: String },
     /// The user was asked, for this reason.
     Person { why: String },
+    /// A hook said so. It may have given a reason.
+    Hook { hook: String, why: String },
 }
 
 impl Verdict {
@@ -50,6 +52,12 @@ impl Verdict {
 
     pub(super) fn default(action: Action, why: &str) -> Self {
         Self::new(action, Reason::Default { why: why.to_owned() })
+    }
+
+    /// The reason begins with a path, which is told by its name below the root where it lies there.
+    pub(super) fn guarded(why: String, root: &Path) -> Self {
+        let below = why.strip_prefix(&format!("{}/", root.display())).map(str::to_owned);
+        Self::new(Action::Deny, Reason::Guarded { why: below.unwrap_or(why) })
     }
 
     pub(super) fn approved(approval: Approval) -> Self {
@@ -64,7 +72,9 @@ impl Verdict {
     /// Why it asks, in words that follow "because".
     pub fn why_asked(&self) -> String {
         match (self.action, &self.reason) {
-            (Action::Ask, reason @ Reason::Rule { .. }) => format!("{} says so", reason.in_words()),
+            (Action::Ask, reason @ (Reason::Rule { .. } | Reason::Hook { .. })) => {
+                format!("{} says so", reason.in_words())
+            }
             (Action::Ask, reason) => reason.in_words(),
             // What an earlier process asked would pass or be denied by now: only an answer ends the question.
             (Action::Allow | Action::Deny, _) => "it asked before attache was restarted".to_owned(),
@@ -102,12 +112,29 @@ impl Verdict {
             | Reason::Approval { .. }
             | Reason::Containment { .. }
             | Reason::Unclear { .. }
-            | Reason::Person { .. } => format!("denied: {}", self.reason.in_words()),
+            | Reason::Person { .. }
+            | Reason::Hook { .. } => format!("denied: {}", self.reason.in_words()),
         }
     }
 }
 
 impl Reason {
+    /// The word it is stored under.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rule { .. } => "rule",
+            Self::Default { .. } => "default",
+            Self::Approval { .. } => "approval",
+            Self::Containment { .. } => "containment",
+            Self::Unclear { .. } => "unclear",
+            Self::Outside { .. } => "outside",
+            Self::Host { .. } => "host",
+            Self::Guarded { .. } => "guarded",
+            Self::Person { .. } => "person",
+            Self::Hook { .. } => "hook",
+        }
+    }
+
     pub fn in_words(&self) -> String {
         match self {
             Self::Rule { scope, firmness, rule } => {
@@ -127,6 +154,8 @@ impl Reason {
             Self::Host { host } => format!("it reaches {host}, which is not granted"),
             Self::Unclear { why } => format!("the command is unclear: {why}"),
             Self::Person { why } => format!("the user's answer (asked because: {why})"),
+            Self::Hook { hook, why } if why.is_empty() => format!("the hook `{hook}`"),
+            Self::Hook { hook, why } => format!("the hook `{hook}`: {why}"),
             Self::Default { why } | Self::Containment { why } | Self::Guarded { why } => why.clone(),
         }
     }
@@ -137,7 +166,7 @@ impl Reason {
             Self::Approval { .. } => 1,
             Self::Rule { .. } | Self::Containment { .. } | Self::Unclear { .. } => 2,
             Self::Outside { .. } | Self::Host { .. } => 3,
-            Self::Guarded { .. } | Self::Person { .. } => 4,
+            Self::Guarded { .. } | Self::Person { .. } | Self::Hook { .. } => 4,
         }
     }
 }

@@ -133,7 +133,7 @@ async fn a_copy_starts_with_what_the_host_was_started_with() {
     let world = world();
     let (process, session) = world.session().await;
     session.set_approval(Approval::Edits).await.unwrap();
-    let new = attache_core::hub::NewSession { root: "/w".into(), additional: Vec::new() };
+    let new = attache_core::hub::NewSession { root: "/w".into(), place: Default::default() };
     let copy = process.hub.fork(session.id(), new).await.unwrap();
     let attachment = copy.attach(None, AttachFrom::Now).await.unwrap();
     assert_eq!(attachment.chosen.approval, Approval::Ask);

@@ -198,7 +198,7 @@ async fn without_a_model_there_are_old_sessions_only_until_a_key_is_found() {
     let keyed = Keyed::new(Arc::new(ScriptModel::parse("script", THINKERS).unwrap()));
     let world = World::with_model(keyed.clone());
     let process = world.process();
-    let new = || NewSession { root: "/w".into(), additional: Vec::new() };
+    let new = || NewSession { root: "/w".into(), place: Default::default() };
     assert_eq!(process.hub.create(new()).await.unwrap_err(), HubError::NoModel(Vec::new()));
     keyed.store_key();
     // No login told us: the key is looked for because there was none.

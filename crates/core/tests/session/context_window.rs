@@ -228,7 +228,7 @@ async fn a_boundary_holds_after_a_restart_and_in_a_fork() {
     let stored = last_request(&world);
     assert_eq!(stored[..live.len()], live, "live and load share one function");
     assert_eq!(world.prompts(&id).len(), 4, "the rows keep everything");
-    let new = NewSession { root: "/w".into(), additional: Vec::new() };
+    let new = NewSession { root: "/w".into(), place: Default::default() };
     let fork = process.hub.fork(&id, new).await.unwrap();
     assert_eq!(say(&fork, "five").await, TurnEnd::Finished(FinishReason::Stop));
     assert_eq!(last_request(&world)[..stored.len()], stored);

@@ -251,7 +251,8 @@ async fn another_agent_has_another_prompt_and_the_same_environment() {
     assert!(rules(&systems[0]).contains("all else asks the user first"), "{}", systems[0]);
     let planning = rules(&systems[1]);
     assert!(planning.contains("are refused") && !planning.contains("all else asks"), "{planning}");
-    assert_eq!(news(&world, &session), [None, None]);
+    let told = "<mode>\nThe mode is now `plan`: Reads and plans. Changes no file and runs only commands that read.\n</mode>";
+    assert_eq!(news(&world, &session), [None, Some(told.to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ const SCRIPT: &str = "on \"talk\"\n stream 50 \"word \" every 10ms\non \"ask\"\n
                       on *\n usage input=4 output=2\n text \"fine\"";
 
 fn new() -> NewSession {
-    NewSession { root: "/w".into(), additional: Vec::new() }
+    NewSession { root: "/w".into(), place: Default::default() }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 //! same.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
+mod agents;
 mod approvals;
 mod archives;
 mod attachments;
@@ -19,6 +20,7 @@ mod environment;
 mod faults;
 mod forks;
 mod history;
+mod hooks;
 mod knowledge;
 mod left_alone;
 mod making_room;
@@ -34,7 +36,10 @@ mod retries;
 mod rewinds;
 mod runtime_context;
 mod scratch;
+mod servers;
 mod slash_commands;
+mod tasks;
+mod telemetry;
 mod titles;
 mod turns;
 mod usage;

@@ -201,7 +201,8 @@ async fn old_results_become_stubs_and_no_model_is_asked_if_that_is_enough() {
     let (_, sent) = requests(&world);
     let again = &sent[sent.len() - 3].passages;
     assert!(again[..last.passages.len()] == last.passages[..], "the same to the byte");
-    let fork = process.hub.fork(&id, NewSession { root: "/w".into(), additional: Vec::new() }).await.unwrap();
+    let fork =
+        process.hub.fork(&id, NewSession { root: "/w".into(), place: Default::default() }).await.unwrap();
     say(&fork, "prompt 8").await;
     let (_, forked) = requests(&world);
     let forked = &forked[forked.len() - 3].passages;

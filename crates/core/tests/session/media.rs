@@ -264,7 +264,7 @@ async fn a_large_embedded_text_leaves_its_row_and_is_told_again_whole() {
     });
     assert_eq!(again, Some(data));
     // A copy refers to it too.
-    let new = NewSession { root: "/w".into(), additional: Vec::new() };
+    let new = NewSession { root: "/w".into(), place: Default::default() };
     let copy = process.hub.fork(session.id(), new).await.unwrap();
     process.hub.delete(session.id()).await.unwrap();
     assert!(process.store.get(digest).await.unwrap().is_some(), "{}", copy.id());

@@ -115,7 +115,7 @@ async fn a_copy_of_the_session_keeps_the_picture_when_the_first_is_deleted() {
     let world = World::new(SCRIPT);
     let (process, session) = seeing(&world).await;
     say(&session, "look").await;
-    let new = NewSession { root: "/w".into(), additional: Vec::new() };
+    let new = NewSession { root: "/w".into(), place: Default::default() };
     let copy = process.hub.fork(session.id(), new).await.unwrap();
     process.hub.delete(session.id()).await.unwrap();
     let disk = world.disk.lock().unwrap();

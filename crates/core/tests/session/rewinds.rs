@@ -1,6 +1,7 @@
 //! Rewinds: what is hidden comes back until a turn starts, nothing is lost, and everything that reads a
 //! conversation sees what is left of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -12,7 +13,7 @@ use attache_core::ports::client::Answer;
 use attache_core::ports::snapshots::MoveOutcome;
 use attache_core::ports::tool::Site;
 use attache_core::ports::{BoxFuture, FileMover};
-use attache_core::snapshot::{FileMove, SnapshotShelf};
+use attache_core::snapshot::{FileMove, FileState, SnapshotShelf};
 
 use crate::world::*;
 
@@ -237,7 +238,7 @@ async fn a_copy_ends_with_the_turn_of_any_message() {
     }
     let (prompts, answers) =
         (ids(&world, session.id(), Role::User), ids(&world, session.id(), Role::Assistant));
-    let new = || NewSession { root: "/w".into(), additional: Vec::new() };
+    let new = || NewSession { root: "/w".into(), place: Default::default() };
     for message in [&prompts[1], &answers[1]] {
         let point = ForkPoint::Message(message.clone());
         let copy = process.hub.fork_at(session.id(), &point, new()).await.unwrap();
@@ -281,6 +282,10 @@ impl FileMover for SlowMover {
             }
             moves.iter().map(|_| MoveOutcome::Moved).collect()
         })
+    }
+
+    fn look_at(&self, _site: Site, paths: Vec<PathBuf>) -> BoxFuture<'_, Vec<Option<FileState>>> {
+        Box::pin(std::future::ready(paths.iter().map(|_| None).collect()))
     }
 }
 

@@ -56,7 +56,8 @@ async fn no_model_is_shown_a_command_or_its_answer_not_even_after_a_restart_or_i
     let session = process.hub.open(&id).await.unwrap();
     assert_eq!(say(&session, "three").await, finished());
     assert_eq!(sent(&world).pop().unwrap(), ["one", "fine", "two", "fine", "three"]);
-    let fork = process.hub.fork(&id, NewSession { root: "/w".into(), additional: Vec::new() }).await.unwrap();
+    let fork =
+        process.hub.fork(&id, NewSession { root: "/w".into(), place: Default::default() }).await.unwrap();
     assert_eq!(say(&fork, "four").await, finished());
     assert_eq!(sent(&world).pop().unwrap(), ["one", "fine", "two", "fine", "three", "fine", "four"]);
     let stored = world.messages(&id, Role::User);

@@ -237,7 +237,7 @@ async fn a_copy_keeps_the_name_and_gets_none_of_its_own() {
     let (process, session) = world.session().await;
     say(&session, "one").await;
     pause(50).await;
-    let copy = NewSession { root: "/w".into(), additional: Vec::new() };
+    let copy = NewSession { root: "/w".into(), place: Default::default() };
     let copy = process.hub.fork(session.id(), copy).await.unwrap();
     say(&copy, "two").await;
     pause(50).await;

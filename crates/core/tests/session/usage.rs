@@ -200,7 +200,7 @@ async fn a_copy_has_the_cost_of_what_it_copied() {
     say(&session, "one").await;
     let copy = process
         .hub
-        .fork(session.id(), NewSession { root: "/w".into(), additional: Vec::new() })
+        .fork(session.id(), NewSession { root: "/w".into(), place: Default::default() })
         .await
         .unwrap();
     assert_eq!(cost(&world, copy.id()), cost(&world, session.id()));

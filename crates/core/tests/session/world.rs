@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache_core::agents::Agents;
+use attache_core::agents::{Agents, FoundAgent, ManifestDialect};
 use attache_core::chunk::order::OrderChecker;
 use attache_core::chunk::{Chunk, json};
 use attache_core::events::{EventKind, RunState};
+use attache_core::hooks::Hook;
 use attache_core::hub::{
     AttachFrom, Attachment, Hub, HubError, NewSession, People, Ports, SessionHandle, Settings, Ticket,
     TurnOutcome,
@@ -15,14 +16,19 @@ use attache_core::hub::{
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::client::{Answer, Client};
-use attache_core::ports::{Backend, Clock, Compaction, FileMover, Model, Pictures, Scratch, Surroundings};
+use attache_core::ports::projects::Projects;
+use attache_core::ports::{
+    Backend, Clock, Compaction, FileMover, Model, Pictures, Scratch, Surroundings, Telemetry, ToolServers,
+};
 use attache_core::prompt::Prompt;
+use attache_core::traced_model::TracedModel;
 use attache_core::turn::{NativeBackend, TurnEnd};
 use attache_core::watchdog::{Approval, Containment};
 use attache_models::ScriptModel;
 use attache_testkit::fakes::client::PlannedClient;
 use attache_testkit::fakes::clock::TokioClock;
 use attache_testkit::fakes::disk::Disk;
+use attache_testkit::fakes::hooks::FakeHooks;
 use attache_testkit::fakes::model::Remembering;
 use attache_testkit::fakes::store::MemoryStore;
 use attache_testkit::fakes::tools::{Runs, family};
@@ -39,9 +45,14 @@ pub(crate) struct World {
     backend: Arc<dyn Backend>,
     compaction: Option<Arc<dyn Compaction>>,
     surroundings: Option<Arc<dyn Surroundings>>,
+    servers: Option<Arc<dyn ToolServers>>,
+    projects: Option<Arc<dyn Projects>>,
     files: Option<Arc<dyn FileMover>>,
     pictures: Option<Arc<dyn Pictures>>,
     scratch: Option<Arc<dyn Scratch>>,
+    agents: Agents,
+    pub(crate) hooks: Arc<FakeHooks>,
+    telemetry: Option<Arc<dyn Telemetry>>,
     processes: Mutex<u64>,
 }
 
@@ -71,6 +82,7 @@ impl World {
                 guarded: Arc::default(),
                 approval: Approval::Ask,
                 rules: Arc::default(),
+                hooks: Arc::default(),
                 containment: Containment::None.into(),
                 people: People::Present,
                 platform: "test".into(),
@@ -78,9 +90,14 @@ impl World {
             backend: Arc::new(NativeBackend),
             compaction: None,
             surroundings: None,
+            servers: None,
+            projects: None,
             files: None,
             pictures: None,
             scratch: None,
+            agents: Agents::builtin(),
+            hooks: Arc::default(),
+            telemetry: None,
             processes: Mutex::default(),
         }
     }
@@ -105,6 +122,16 @@ impl World {
         self
     }
 
+    pub(crate) fn with_servers(mut self, servers: impl ToolServers + 'static) -> Self {
+        self.servers = Some(Arc::new(servers));
+        self
+    }
+
+    pub(crate) fn with_projects(mut self, projects: Arc<dyn Projects>) -> Self {
+        self.projects = Some(projects);
+        self
+    }
+
     pub(crate) fn with_files(mut self, files: Arc<dyn FileMover>) -> Self {
         self.files = Some(files);
         self
@@ -112,6 +139,29 @@ impl World {
 
     pub(crate) fn with_scratch(mut self, scratch: Arc<dyn Scratch>) -> Self {
         self.scratch = Some(scratch);
+        self
+    }
+
+    /// The agents of these manifests beside the built-in ones.
+    pub(crate) fn with_agents(mut self, manifests: &[(&str, &str)]) -> Self {
+        let file = |(stem, text): &(&str, &str)| FoundAgent {
+            path: format!("/home/agents/{stem}.md").into(),
+            text: (*text).to_owned(),
+            dialect: ManifestDialect::Own,
+        };
+        let files: Vec<_> = manifests.iter().map(file).collect();
+        let loaded = self.agents.with_files(&files, &|_, name| Err(format!("there is no {name}")));
+        assert_eq!((loaded.left_out.len(), loaded.notes.len()), (0, 0), "{loaded:?}");
+        self.agents = loaded.agents;
+        self
+    }
+
+    pub(crate) fn with_hooks(self, hooks: impl IntoIterator<Item = Hook>) -> Self {
+        self.with_settings(|settings| settings.hooks = hooks.into_iter().collect())
+    }
+
+    pub(crate) fn with_telemetry(mut self, telemetry: Arc<dyn Telemetry>) -> Self {
+        self.telemetry = Some(telemetry);
         self
     }
 
@@ -137,22 +187,31 @@ impl World {
         let mut number = self.processes.lock().unwrap();
         *number += 1;
         let store = MemoryStore::open(self.disk.clone(), *number, *number);
+        let ids = Arc::new(Ids::new(self.clock.clone(), *number));
+        let traced = |telemetry: &Arc<dyn Telemetry>| -> Arc<dyn Model> {
+            let (telemetry, clock) = (telemetry.clone(), self.clock.clone());
+            Arc::new(TracedModel::new(self.model.clone(), telemetry, clock, ids.clone()))
+        };
+        let model = self.telemetry.as_ref().map_or_else(|| self.model.clone() as Arc<dyn Model>, traced);
         let hub = Hub::new(Ports {
             store: Arc::new(store.clone()),
             leases: Arc::new(store.clone()),
             blobs: Arc::new(store.clone()),
             scratch: self.scratch.clone(),
             backend: self.backend.clone(),
-            model: self.model.clone(),
+            model,
             compaction: self.compaction.clone(),
             tools: family(&self.runs).into(),
+            servers: self.servers.clone(),
             surroundings: self.surroundings.clone(),
-            projects: None,
+            projects: self.projects.clone(),
+            hooks: Some(self.hooks.clone()),
             files: self.files.clone(),
             pictures: self.pictures.clone(),
-            agents: Agents::builtin(),
+            agents: self.agents.clone(),
+            telemetry: self.telemetry.clone(),
             clock: self.clock.clone(),
-            ids: Arc::new(Ids::new(self.clock.clone(), *number)),
+            ids,
             settings: self.settings.clone(),
         });
         Process { hub, store }
@@ -208,7 +267,7 @@ impl World {
 
 impl Process {
     pub(crate) async fn create(&self) -> SessionHandle {
-        self.hub.create(NewSession { root: "/w".into(), additional: Vec::new() }).await.unwrap()
+        self.hub.create(NewSession { root: "/w".into(), place: Default::default() }).await.unwrap()
     }
 
     /// SIGKILL, as far as the disk and everybody else can see.

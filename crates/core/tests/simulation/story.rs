@@ -63,7 +63,7 @@ impl Story {
         let sessions = 1 + self.random.below(2);
         for _ in 0..sessions {
             let process = &self.processes[0];
-            let new = NewSession { root: "/w".into(), additional: Vec::new() };
+            let new = NewSession { root: "/w".into(), place: Default::default() };
             let handle = process.hub.create(new).await.unwrap();
             self.sessions.push(handle.id().clone());
             let opening = next_opening(&self.world, process.number);
@@ -143,7 +143,7 @@ impl Story {
         };
         let part = Part::Text { text: text.clone(), state: None, provider_metadata: None };
         let arrival = if self.random.one_in(5) { Arrival::Steers } else { Arrival::Waits };
-        let prompt = Prompt { parts: vec![part], message_id, runtime_context: Vec::new(), arrival };
+        let prompt = Prompt { parts: vec![part], message_id, arrival, ..Prompt::default() };
         let ticket = open.handle.prompt(prompt);
         let log = PromptLog {
             session: id,

@@ -12,9 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Catalogue, CatalogueEntry, CatalogueError, names};
-use crate::limits::{
-    CATALOGUE_CONTEXT, CATALOGUE_MODELS, LONGEST_ANSWER, SHARE_OF_CONTEXT, UNLIMITED_OUTPUT,
-};
+use crate::answer_length::longest_answer;
+use crate::limits::{CATALOGUE_CONTEXT, CATALOGUE_MODELS, LONGEST_ANSWER};
 use crate::vendors::{Effort, VENDORS, Vendor};
 
 #[derive(Deserialize)]
@@ -160,17 +159,13 @@ fn entry(vendor: &Vendor, model: PublishedModel) -> CatalogueEntry {
     }
 }
 
-/// The longest answer that is asked for. Servers refuse a request whose prompt and answer together could exceed
-/// the context, so most of it is left to the conversation, unless the answer has a place of its own.
+/// The longest answer that is asked for; where the input has a limit by itself, the answer has a place of its
+/// own.
 fn max_output(limit: &Limit) -> u64 {
-    let share = limit.context / SHARE_OF_CONTEXT;
-    let output = match limit.input {
-        Some(_) => limit.output,
-        // Half of the context and more is no limit of the answer, but the place where the context ends.
-        None if limit.output > limit.context / 2 => UNLIMITED_OUTPUT.min(share),
-        None => limit.output.min(share),
-    };
-    output.min(LONGEST_ANSWER)
+    match limit.input {
+        Some(_) => limit.output.min(LONGEST_ANSWER),
+        None => longest_answer(limit.context, limit.output),
+    }
 }
 
 /// What is not priced by itself costs what input costs.

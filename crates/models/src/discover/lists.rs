@@ -8,7 +8,7 @@ use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 use serde_json::Value;
 
-use crate::limits::{LONGEST_ANSWER, SHARE_OF_CONTEXT, UNLIMITED_OUTPUT};
+use crate::answer_length::{answer_share, longest_answer};
 
 /// One model of a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,11 +91,9 @@ pub(crate) fn set_sizes(info: &mut ModelInfo, context: Option<u64>, output: Opti
     if let Some(context) = context {
         info.context = context;
     }
-    let share = (info.context / SHARE_OF_CONTEXT).max(1);
     info.max_output = match output {
-        Some(output) if output <= info.context / 2 => output.min(share).min(LONGEST_ANSWER),
-        Some(_) => UNLIMITED_OUTPUT.min(share),
-        None => info.max_output.min(share),
+        Some(output) => longest_answer(info.context, output),
+        None => info.max_output.min(answer_share(info.context)),
     };
 }
 

@@ -2,9 +2,12 @@
 //! can reach. What a process of ours that was killed has left there is compared by the next one. Knows nothing
 //! of what it keeps.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FlockOperation, flock};
+#[cfg(target_os = "linux")]
+use rustix::fs::StatxFlags;
+use rustix::fs::{self, AtFlags, FileType, FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::below::Below;
@@ -48,13 +54,58 @@ struct BaselineFile {
     started: SystemTime,
     is_held: bool,
     state: RootState,
+    /// Of a command that was looked after: what could not be undone. `None`: it was not.
+    #[serde(default)]
+    left: Option<Leftovers>,
 }
 
-/// Of a command that was never looked after.
+/// Entries that stay although a command made them, each as it was when that was tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Leftovers(#[serde(with = "lossless::map")] pub(super) BTreeMap<PathBuf, EntryStamp>);
+
+/// Which entry it is. One that its user has changed or put in its place has another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct EntryStamp {
+    device: u64,
+    inode: u64,
+    /// Of its last change; of a directory, which changes with every entry in it, of its birth, where that is
+    /// known.
+    time: Option<(i64, i64)>,
+}
+
+impl Leftovers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl EntryStamp {
+    pub(super) fn of(directory: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
+        let stat = fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        let changed = Some((stat.st_ctime, stat.st_ctime_nsec as i64));
+        let time = if is_directory { birth(directory, name) } else { changed };
+        Ok(Self { device: stat.st_dev, inode: stat.st_ino, time })
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn birth(directory: &OwnedFd, name: &OsStr) -> Option<(i64, i64)> {
+    let found = fs::statx(directory, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
+    let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    is_known.then(|| (found.stx_btime.tv_sec, i64::from(found.stx_btime.tv_nsec)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn birth(_directory: &OwnedFd, _name: &OsStr) -> Option<(i64, i64)> {
+    None
+}
+
+/// Of a command that was never looked after, or not with success.
 #[derive(Debug)]
 pub(super) struct UnfinishedBaseline {
     pub(super) state: RootState,
-    pub(super) end: LatestChange,
+    pub(super) author: Authorship,
     path: PathBuf,
     /// Nobody else settles it meanwhile.
     _lock: File,
@@ -67,6 +118,15 @@ impl UnfinishedBaseline {
             tracing::warn!(path = %self.path.display(), %error, "what was kept for a command stays");
         }
     }
+}
+
+/// How what a command has left is told from what its user made since.
+#[derive(Clone, Debug)]
+pub(super) enum Authorship {
+    /// It died with us: by time.
+    Killed(LatestChange),
+    /// It was looked after: only these are the command's.
+    Left(Leftovers),
 }
 
 /// What a command that died with us can't have done.
@@ -86,8 +146,16 @@ pub(super) struct Others {
     pub(super) oldest: Option<RootState>,
 }
 
+/// Who hears of something that does not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Before,
+    Now,
+}
+
 const MOVED: &str = "moved";
 const KNOWN: &str = "known";
+const TOLD: &str = "told";
 
 /// Ten years: nothing is later.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -109,8 +177,10 @@ impl Baselines {
         for path in files(&self.directory).filter(|path| is_of(path, &self.root)) {
             match claimed(&path) {
                 Claim::Left(written, until, lock) => {
-                    let end = LatestChange { until, is_held: written.is_held };
-                    others.left.push(UnfinishedBaseline { state: written.state, end, path, _lock: lock });
+                    let BaselineFile { is_held, state, left, .. } = written;
+                    let killed = Authorship::Killed(LatestChange { until, is_held });
+                    let author = left.map_or(killed, Authorship::Left);
+                    others.left.push(UnfinishedBaseline { state, author, path, _lock: lock });
                 }
                 Claim::Running(written) => {
                     if since.is_none_or(|since| written.started < since) {
@@ -132,7 +202,8 @@ impl Baselines {
         let mut file = File::options().create(true).truncate(true).write(true).open(&new)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let started = SystemTime::now();
-        let written = BaselineFile { root: root.to_owned(), started, is_held, state: state.clone() };
+        let written =
+            BaselineFile { root: root.to_owned(), started, is_held, state: state.clone(), left: None };
         file.write_all(&serde_json::to_vec(&written)?)?;
         // It gets its name only when it is locked and whole.
         std::fs::rename(&new, &path)?;
@@ -170,6 +241,14 @@ impl Baselines {
         self.replace(KNOWN, &serde_json::to_vec(known)?)
     }
 
+    /// Whether a session was told already that not everything here can be looked through; it is from now on.
+    pub(super) fn tell_once(&self, session: &[u8]) -> io::Result<Told> {
+        if std::fs::read(self.path_of(TOLD)).is_ok_and(|told| told == session) {
+            return Ok(Told::Before);
+        }
+        self.replace(TOLD, session).map(|()| Told::Now)
+    }
+
     fn replace(&self, kind: &str, text: &[u8]) -> io::Result<()> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
@@ -202,9 +281,19 @@ impl PendingBaseline {
         Arc::clone(&self.lock)
     }
 
-    /// Leaves it to the next command, like what a process of ours has left that was killed.
-    pub(super) fn leave(&self) {
-        self.is_left.store(true, Ordering::Relaxed);
+    /// Leaves it to the next command: what is named here could not be undone.
+    pub(super) fn leave(&self, root: &Path, state: &RootState, left: &Leftovers) {
+        let (root, state, left) = (root.to_owned(), state.clone(), Some(left.clone()));
+        // Its command has ended, so nobody holds the new one.
+        let written = BaselineFile { root, started: SystemTime::now(), is_held: false, state, left };
+        let new = self.path.with_extension("left");
+        let kept = serde_json::to_vec(&written).map_err(io::Error::from);
+        let kept =
+            kept.and_then(|text| std::fs::write(&new, text)).and_then(|()| std::fs::rename(&new, &self.path));
+        match kept {
+            Ok(()) => self.is_left.store(true, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "what could not be undone is not tried again"),
+        }
     }
 }
 

@@ -21,6 +21,18 @@ pub(super) struct KnownPaths {
     pub(super) names: BTreeSet<PathBuf>,
     #[serde(with = "lossless::map", default)]
     pub(super) named: BTreeMap<PathBuf, NameOrigin>,
+    /// Where a home lies below the top of the root.
+    #[serde(skip)]
+    pub(super) home: Option<PathBuf>,
+}
+
+/// What counts in the home of the user.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HomeNames {
+    /// What names in it lead over and to, and those that must not come into being.
+    pub(super) led_to: Vec<PathBuf>,
+    /// Its real path.
+    pub(super) home: Option<PathBuf>,
 }
 
 impl KnownPaths {
@@ -34,11 +46,22 @@ impl KnownPaths {
         Self { repositories: self.repositories, names: now.names, ..Self::default() }
     }
 
-    /// With each step to these paths that lies in a root, `real`.
-    pub(super) fn with_led_to(mut self, real: &Path, paths: &[PathBuf]) -> Self {
+    /// With more repositories, those that were known first; and those that there is no room for.
+    pub(super) fn with_repositories(mut self, found: &BTreeSet<PathBuf>) -> (Self, Vec<PathBuf>) {
+        let mut new: Vec<PathBuf> = found.difference(&self.repositories).cloned().collect();
+        let room = GIT_GUARD_KNOWN.saturating_sub(self.repositories.len());
+        let too_many = new.split_off(room.min(new.len()));
+        self.repositories.extend(new);
+        (self, too_many)
+    }
+
+    /// With each step to what counts at home that lies in a root, `real`.
+    pub(super) fn with_home(mut self, real: &Path, names: &HomeNames) -> Self {
         let origin = NameOrigin { by: NamedBy::Home, repository: PathBuf::new() };
-        let steps = paths.iter().flat_map(|path| steps_below(real, path));
+        let steps = names.led_to.iter().flat_map(|path| steps_below(real, path));
         self.named.extend(steps.map(|step| (step, origin.clone())));
+        let below = names.home.as_ref().and_then(|home| home.strip_prefix(real).ok());
+        self.home = below.filter(|home| !home.as_os_str().is_empty()).map(Path::to_owned);
         self
     }
 }

@@ -29,6 +29,20 @@ pub(super) mod contents {
     }
 }
 
+pub(super) mod optional_path {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        path.as_ref().map(|path| text(path.as_os_str().as_bytes())).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let path = |text: String| Ok(PathBuf::from(OsString::from_vec(bytes(&text)?)));
+        text.map(path).transpose()
+    }
+}
+
 pub(super) mod path {
     use super::*;
 

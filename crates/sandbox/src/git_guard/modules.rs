@@ -12,12 +12,14 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 
 use super::configuration::work_trees;
+use super::directory_cache::{RootOverview, overview};
 use super::entries::{enter, names};
 use super::known::KnownPaths;
 use super::named::{GovernedTree, NameOrigin, Names, general_files, governing};
 use super::state::{ControlFile, NotSeen, RepositoryState, RootState};
 use crate::git_index::{self, IndexParts};
 use crate::limits::{GIT_GUARD_MODULES, GIT_INDEX_BYTES};
+use crate::sandbox::is_always_read_only;
 
 /// A root that is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -34,11 +36,28 @@ type At = (usize, PathBuf);
 type WorkTree = (At, At);
 
 /// The state of every root, with all that leads from one into another. `known` has one for each root.
-pub(super) fn look(places: &[RootPlace<'_>], known: &[KnownPaths]) -> Vec<RootState> {
+fn look(places: &[RootPlace<'_>], known: &[KnownPaths]) -> Vec<RootState> {
+    look_by(places, known, RootState::of)
+}
+
+/// What is known of git alone, without a search: every repository of the roots has been found before, or is
+/// found by the times of directories.
+pub(super) fn look_at_repositories(places: &[RootPlace<'_>]) -> Vec<RootState> {
+    let known = |place: &RootPlace<'_>| {
+        KnownPaths::default().with_repositories(&overview(place.handle).repositories).0
+    };
+    let known: Vec<KnownPaths> = places.iter().map(known).collect();
+    look_by(places, &known, RootState::of_repositories)
+}
+
+fn look_by(
+    places: &[RootPlace<'_>],
+    known: &[KnownPaths],
+    state_of: fn(&OwnedFd, &KnownPaths) -> RootState,
+) -> Vec<RootState> {
     let unknown = KnownPaths::default();
     let known = || known.iter().chain(std::iter::repeat(&unknown));
-    let states =
-        places.iter().zip(known()).map(|(place, known)| RootState::of(place.handle, known)).collect();
+    let states = places.iter().zip(known()).map(|(place, known)| state_of(place.handle, known)).collect();
     let mut looking = Search { places, states, trees: Vec::new() };
     looking.follow();
     let general = general_files();
@@ -47,6 +66,32 @@ pub(super) fn look(places: &[RootPlace<'_>], known: &[KnownPaths]) -> Vec<RootSt
         state.look_at_named(place.handle, known, named);
     }
     looking.states
+}
+
+/// The same with every repository that lies in the roots, however deep. Lists nothing of a root that no command
+/// can write.
+pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) -> Vec<RootState> {
+    let overviews = places.iter().map(|place| match is_always_read_only(place.real) {
+        true => RootOverview::default(),
+        false => overview(place.handle),
+    });
+    let overviews: Vec<RootOverview> = overviews.collect();
+    let known = known.into_iter().zip(&overviews);
+    let (known, too_many): (Vec<_>, Vec<_>) =
+        known.map(|(known, overview)| known.with_repositories(&overview.repositories)).unzip();
+    let mut states = look(places, &known);
+    for ((state, overview), too_many) in states.iter_mut().zip(overviews).zip(too_many) {
+        // No project has so many: what a command adds and nothing else leads to is set aside.
+        let is_unmet = |path: &PathBuf| {
+            let is_aside = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".git.disabled"));
+            !is_aside && !state.repositories.contains_key(path) && !state.pointers.contains_key(path)
+        };
+        let too_many: Vec<PathBuf> = too_many.into_iter().filter(is_unmet).collect();
+        state.unseen.extend(too_many.into_iter().map(|path| (path, NotSeen::TooMany)));
+        state.unseen.extend(overview.closed.into_iter().map(|path| (path, NotSeen::Closed)));
+        state.unreached = overview.unreached;
+    }
+    states
 }
 
 struct Search<'a> {

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use attache_core::scope::{Guarded, ProtectedName, WhenMissing, Where};
 use rustix::fs::{self, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -17,22 +15,26 @@ use super::git_paths::is_dot_git;
 use super::known::KnownPaths;
 use super::lossless;
 use super::named::{NameOrigin, NamedPath};
+use super::protected_at_top::{protected_at_top, with_wildcards};
 use super::reopen::is_closed;
 use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, GIT_GUARD_LINKS, NESTED_DEPTH};
-use crate::sandbox::is_place_holder_in;
 
 /// Never looked into: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", ".venv"];
 
 /// The files of a repository that say where the rest is and what runs.
-pub(super) const CONTROL: [&str; 6] =
+const CONTROL: [&str; 6] =
     ["config", "config.worktree", "commondir", "HEAD", "objects/info/alternates", "gitdir"];
 
+/// Directories of files that each name a remote, in an old way that git still reads and writes no more.
+pub(super) const REMOTES: [&str; 2] = ["remotes", "branches"];
+
 /// Where no repository lies in another: directories that git fills itself.
-const FILLED: [&str; 8] = ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches"];
+const FILLED: [&str; 9] =
+    ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches", "remotes"];
 
 /// Where git writes by name: through a link it would write elsewhere.
-const WRITTEN: [&str; 13] = [
+const WRITTEN: [&str; 15] = [
     "",
     "logs",
     "refs",
@@ -46,6 +48,8 @@ const WRITTEN: [&str; 13] = [
     "sequencer",
     "modules",
     "worktrees",
+    "remotes",
+    "branches",
 ];
 
 /// Paths are relative to the root.
@@ -69,11 +73,20 @@ pub(super) struct RootState {
     /// What could not be looked into, those of `RepositoryState` not included.
     #[serde(with = "lossless::map", default)]
     pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
+    /// Where a home lies below the top: names with wildcards in it are protected as at the top.
+    #[serde(with = "lossless::optional_path", default)]
+    pub(super) home: Option<PathBuf>,
+    /// A directory that nothing has looked into, since there are too many.
+    #[serde(skip)]
+    pub(super) unreached: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RepositoryState {
-    /// Those of `CONTROL` that are there.
+    /// Device and inode of its directory: the same wherever that is moved.
+    #[serde(default)]
+    pub(super) directory: (u64, u64),
+    /// Those of `CONTROL` that are there, and what lies in `REMOTES`.
     #[serde(with = "lossless::map")]
     pub(super) control: BTreeMap<OsString, ControlFile>,
     /// Hooks that git would run.
@@ -109,9 +122,17 @@ pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl RootState {
-    /// Breadth first, so that a bounded search sees what is near. Does not go where indexes and pointers lead.
+    /// Breadth first, so that a bounded search sees what is near: protected names. Repositories that are
+    /// farther away are `known`. Does not go where indexes and pointers lead.
     pub(super) fn of(root: &OwnedFd, known: &KnownPaths) -> Self {
-        let mut state = Self { protected: protected_at_top(root), ..Self::default() };
+        let mut state =
+            Self { protected: protected_at_top(root), home: known.home.clone(), ..Self::default() };
+        if let Some(home) = &known.home
+            && let Ok(directory) = enter(root, home)
+        {
+            let names = with_wildcards(&directory).into_iter();
+            state.protected.extend(names.map(|name| (home.join(name), None)));
+        }
         state.revisit(root, known);
         let mut open = VecDeque::from([(PathBuf::new(), 0)]);
         let mut looked_at = 0;
@@ -135,7 +156,10 @@ impl RootState {
                 state.unseen.insert(path.clone(), NotSeen::Closed);
             }
             let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
-            if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+            if has("HEAD")
+                && (has("objects") && has("refs") || has("commondir"))
+                && !state.repositories.contains_key(&path)
+            {
                 state.add(path.clone(), &directory);
             }
             if depth > 0 {
@@ -153,12 +177,24 @@ impl RootState {
         state
     }
 
+    /// Only of those repositories that are `known`, and of the root if it is one itself.
+    pub(super) fn of_repositories(root: &OwnedFd, known: &KnownPaths) -> Self {
+        let mut state = Self::default();
+        state.revisit(root, known);
+        let has = |name: &str| fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+            state.add(PathBuf::new(), root);
+        }
+        state
+    }
+
     pub(super) fn known(&self) -> KnownPaths {
         let repositories = self.repositories.keys().chain(self.pointers.keys()).cloned();
         KnownPaths {
             repositories: repositories.collect(),
             names: self.below.0.keys().cloned().collect(),
             named: self.named.iter().map(|(path, named)| (path.clone(), named.origin.clone())).collect(),
+            home: self.home.clone(),
         }
     }
 
@@ -205,6 +241,9 @@ impl RootState {
     }
 
     pub(super) fn meet(&mut self, directory: &OwnedFd, name: &OsStr, kind: FileType, path: PathBuf) {
+        if self.repositories.contains_key(&path) || self.pointers.contains_key(&path) {
+            return;
+        }
         match kind {
             FileType::Directory => match enter(directory, Path::new(name)) {
                 Ok(git) => self.add(path, &git),
@@ -270,10 +309,11 @@ impl RepositoryState {
     pub(super) fn of(git: &OwnedFd) -> Self {
         let control =
             CONTROL.iter().filter_map(|name| Some((OsString::from(name), piece(git, Path::new(name))?)));
-        let control = control.collect();
         let mut unseen = BTreeMap::new();
+        let control = control.chain(remotes(git, &mut unseen)).collect();
         let (hooks, links) = (hooks(git, &mut unseen), links(git, &mut unseen));
-        Self { control, hooks, links, unseen }
+        let directory = fs::fstat(git).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
+        Self { directory, control, hooks, links, unseen }
     }
 }
 
@@ -318,6 +358,19 @@ fn hooks(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeMap<OsS
     running.collect()
 }
 
+fn remotes(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<(OsString, ControlFile)> {
+    let mut found = Vec::new();
+    for directory in REMOTES.map(Path::new) {
+        for (name, kind) in listed(git, directory, unseen).unwrap_or_default() {
+            let path = directory.join(&name);
+            if kind != FileType::Directory && !name.to_string_lossy().contains(super::undo::ASIDE) {
+                found.extend(piece(git, &path).map(|piece| (path.into_os_string(), piece)));
+            }
+        }
+    }
+    found
+}
+
 fn links(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for top in WRITTEN {
@@ -340,30 +393,6 @@ fn links(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeSet<Pat
                     _ => {}
                 }
             }
-        }
-    }
-    found
-}
-
-fn protected_at_top(root: &OwnedFd) -> BTreeMap<PathBuf, Option<ControlFile>> {
-    let rows = Guarded::protected().iter();
-    let rows: Vec<&ProtectedName> =
-        rows.filter(|row| row.place == Where::Anywhere && row.missing == WhenMissing::Undone).collect();
-    let mut found = BTreeMap::new();
-    // All of them: many others must not hide one. In a home that is a root some are place-holders.
-    for name in fs::Dir::read_from(root).into_iter().flatten().flatten() {
-        let name = OsString::from_vec(name.file_name().to_bytes().to_vec());
-        let is_row = rows.iter().any(|row| row.has_wildcard() && row.fits_entry(&name));
-        if is_row && !is_place_holder_in(root, &name) {
-            found.insert(PathBuf::from(&name), None);
-        }
-    }
-    for row in rows.iter().filter(|row| !row.has_wildcard()) {
-        let path = PathBuf::from(row.name);
-        let is_there = fs::statat(root, row.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        if is_there && !is_place_holder_in(root, OsStr::new(row.name)) {
-            let content = if row.name.contains('/') { piece(root, &path) } else { None };
-            found.insert(path, content);
         }
     }
     found

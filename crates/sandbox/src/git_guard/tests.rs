@@ -1,5 +1,7 @@
 //! Each trick is shown to work on the real git first, and then to be undone.
 
+mod anywhere;
+mod edits_between;
 mod named;
 
 use std::os::unix::fs::PermissionsExt;
@@ -46,7 +48,12 @@ impl Project {
     }
 
     fn guard(&self) -> GitGuard {
-        GitGuard::of(vec![self.base.join("root")], &[], &self.base.join("own/scratch/ses_1"), false)
+        GitGuard::of(
+            vec![self.base.join("root")],
+            &HomeNames::default(),
+            &self.base.join("own/scratch/ses_1"),
+            false,
+        )
     }
 
     /// Whether something ran, or was written, that its user has not asked for.
@@ -66,6 +73,11 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
              {CONFIG} > {at}/config && printf '\\tbare = false\\n\\tworktree = .\\n' >> {at}/config"
         )
     };
+    let pushed_to = |named: &str| {
+        format!(
+            "git init -q --bare node_modules/e.git && cp \"$BASE/run\" node_modules/e.git/hooks/pre-receive && {named}"
+        )
+    };
     // Made first, tied to the index then, configured at last.
     let module = |at: &str| {
         format!(
@@ -76,6 +88,10 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
     };
     vec![
         ("commondir", format!("{evil} && echo ../evil > .git/commondir"), "git status"),
+        ("remotes", pushed_to("mkdir -p .git/remotes && printf 'URL: %s\\nPush: HEAD:refs/heads/m\\n' \"$PWD/node_modules/e.git\" > .git/remotes/origin"), "git push"),
+        ("branches", pushed_to("mkdir -p .git/branches && echo \"$PWD/node_modules/e.git\" > .git/branches/origin"), "git push origin HEAD:x"),
+        ("link to a remote", pushed_to("mkdir -p .git/branches && echo \"$PWD/node_modules/e.git\" > e && ln -s ../../e .git/branches/origin"), "git push origin HEAD:x"),
+        ("remotes of a new repository", "git init -q sub && git -C sub commit -q --allow-empty -m x && cd sub && git init -q --bare ../node_modules/e.git && cp \"$BASE/run\" ../node_modules/e.git/hooks/pre-receive && mkdir -p .git/branches && echo \"$PWD/../node_modules/e.git\" > .git/branches/origin".into(), "git -C sub push origin HEAD:x"),
         ("bare directory", bare("sub"), "git -C sub status"),
         ("bare root", format!("rm -rf .git && {}", bare(".")), "git status"),
         (
@@ -542,6 +558,89 @@ fn configuration_that_only_its_user_makes_is_set_aside_and_nothing_is_lost() {
 }
 
 #[test]
+fn names_with_wildcards_count_in_a_home_below_the_root_too() {
+    let place = Project::new();
+    let home = place.base.join("root/people/me");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("own.code-workspace"), "own").unwrap();
+    let names = HomeNames { led_to: Vec::new(), home: Some(home.clone()) };
+    let guard =
+        |scratch: &str| GitGuard::of(vec![place.base.join("root")], &names, &place.base.join(scratch), false);
+    let command = guard("own/scratch/ses_1");
+    place.in_root("cd people/me && touch a.code-workspace b.sublime-project mise.x.toml c.txt");
+    let told = command.after().unwrap();
+    drop(command);
+    for name in ["a.code-workspace", "b.sublime-project", "mise.x.toml"] {
+        assert!(told.contains(&format!("people/me/{name} is configuration")), "{told}");
+        assert!(!home.join(name).exists() && home.join(format!("{name}.disabled")).exists(), "{name}");
+    }
+    assert!(home.join("own.code-workspace").exists() && home.join("c.txt").exists());
+    // Between two commands they are its user's.
+    std::fs::write(home.join("mine.code-workspace"), "mine").unwrap();
+    assert_eq!(guard("own/scratch/ses_1").after(), None);
+    assert!(home.join("mine.code-workspace").exists());
+}
+
+/// What could not be undone is remembered as the entry that it was, not by its time: its user may have put
+/// another in its place right afterwards.
+#[test]
+fn what_its_user_writes_after_something_could_not_be_undone_stays() {
+    let place = Project::new();
+    let guard = place.guard();
+    place.in_root("git init -q sub && cp \"$BASE/run\" sub/.git/hooks/pre-commit && cp \"$BASE/run\" sub/.git/hooks/pre-push");
+    let root = &guard.roots[0];
+    let hooks = entries::enter(&root.handle, Path::new("sub/.git/hooks")).unwrap();
+    let mut left = Leftovers::default();
+    for name in ["pre-commit", "pre-push"] {
+        let stamp = baseline::EntryStamp::of(&hooks, name.as_ref()).unwrap();
+        left.0.insert(Path::new("sub/.git/hooks").join(name), stamp);
+    }
+    root.kept.as_ref().unwrap().leave(&root.real, &root.before, &left);
+    drop(guard);
+    place.in_root(
+        "rm sub/.git/hooks/pre-commit && printf '#!/bin/sh\\n# mine\\n' > sub/.git/hooks/pre-commit && chmod +x sub/.git/hooks/pre-commit && \
+         git config core.pager \"$BASE/run\" && touch mise.toml && mkdir .git/branches && echo x > .git/branches/x && ln -s sub .hg",
+    );
+    let told = place.guard().after().unwrap();
+    assert_eq!(told.matches("is a hook").count(), 1, "{told}");
+    assert!(told.contains("pre-push") && !told.contains("mise") && !told.contains("config"), "{told}");
+    let text = std::fs::read_to_string(place.base.join("root/sub/.git/hooks/pre-commit")).unwrap();
+    assert!(text.contains("mine"));
+    assert_eq!(place.guard().after(), None);
+}
+
+/// The name of a table's row is reached over a link that a command has put above it.
+#[test]
+fn a_link_on_the_way_to_such_configuration_is_set_aside_itself() {
+    for (link, inner) in [
+        (".config", "mise.toml"),
+        (".config", "mise"),
+        (".hg", "hgrc"),
+        (".github", "hooks"),
+        ("mise", "config.toml"),
+    ] {
+        let place = Project::new();
+        let root = place.base.join("root");
+        let guard = place.guard();
+        place.in_root(&format!(
+            "mkdir -p dd/mise && echo x > dd/{inner} || mkdir -p dd/{inner}; ln -s dd {link}"
+        ));
+        let told = guard.after().unwrap_or_default();
+        assert!(told.contains(&format!("{link} is ")) && !told.contains("could not"), "{link}: {told}");
+        assert!(root.join(link).symlink_metadata().is_err(), "{link}: {told}");
+        assert!(root.join("dd").is_dir() && root.join(format!("{link}.disabled")).is_symlink());
+        assert_eq!(place.guard().after(), None, "{link}");
+    }
+    let place = Project::new();
+    let root = place.base.join("root");
+    place.in_root("mkdir .hg && echo own > .hg/hgrc");
+    let guard = place.guard();
+    place.in_root("mv .hg dd && ln -s dd .hg && echo other > dd/hgrc");
+    let told = guard.after().unwrap_or_default();
+    assert_eq!(std::fs::read_to_string(root.join(".hg/hgrc")).unwrap(), "own\n", "{told}");
+}
+
+#[test]
 fn edit_tools_leave_to_git_what_is_gits() {
     let place = Project::new();
     place.in_root("git clone -q --bare . b.git && mkdir half && echo x > half/HEAD && mkdir half/objects");
@@ -576,7 +675,12 @@ impl Project {
     /// holds it.
     fn kill(&self, guard: GitGuard) {
         let kept = self.base.join("own/scratch/.sandbox/baselines");
-        let files: Vec<PathBuf> = kept.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        // What belongs to the root and to no command stays.
+        let is_of_command = |path: &PathBuf| {
+            path.file_name().unwrap().to_string_lossy().starts_with(|first: char| first.is_ascii_hexdigit())
+        };
+        let files = kept.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<PathBuf> = files.filter(is_of_command).collect();
         let copies: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
         drop(guard);
         for (file, copy) in files.iter().zip(copies) {
@@ -627,7 +731,12 @@ fn what_its_user_does_after_we_were_killed_stays() {
 #[test]
 fn what_no_command_could_change_is_its_users_at_once() {
     let place = Project::new();
-    let guard = GitGuard::of(vec![place.base.join("root")], &[], &place.base.join("own/scratch/ses_1"), true);
+    let guard = GitGuard::of(
+        vec![place.base.join("root")],
+        &HomeNames::default(),
+        &place.base.join("own/scratch/ses_1"),
+        true,
+    );
     place.in_root(PLANT);
     place.kill(guard);
     place.in_root("cp \"$BASE/run\" .git/hooks/pre-commit && git config core.fsmonitor true");
@@ -799,11 +908,11 @@ fn modules_beyond_the_bound_are_set_aside() {
     let guard = place.guard();
     place.in_root(
         "git init -q target/x && git -C target/x commit -q --allow-empty -m x && id=$(git -C target/x rev-parse HEAD) && \
-         seq 4100 | sed 's|.*|target/&/.git|' | xargs mkdir -p && \
-         for i in $(seq 4100) x; do printf '160000 %s\\ttarget/%s\\n' $id $i; done | git update-index --index-info",
+         seq 8300 | sed 's|.*|target/&/.git|' | xargs mkdir -p && \
+         for i in $(seq 8300) x; do printf '160000 %s\\ttarget/%s\\n' $id $i; done | git update-index --index-info",
     );
     let told = guard.after().unwrap();
-    assert!(told.contains("was one too many to be checked (and 4 more like it)"), "{told}");
+    assert!(told.contains("was one too many to be checked (and 109 more like it)"), "{told}");
     let target = place.base.join("root/target");
     assert!(!target.join("x/.git").exists() && target.join("x/.git.disabled/config").exists());
     assert_eq!(place.guard().after(), None);
@@ -838,7 +947,7 @@ fn a_repository_deep_in_another_root_is_compared_too() {
         let place = Project::new();
         place.run(setup);
         let roots = ["root", "other"].map(|name| place.base.join(name)).to_vec();
-        let guard = GitGuard::of(roots, &[], &place.base.join("own/scratch/ses_1"), false);
+        let guard = GitGuard::of(roots, &HomeNames::default(), &place.base.join("own/scratch/ses_1"), false);
         place.run(&trick);
         let told = guard.after();
         place.run(use_of_git);

@@ -2,28 +2,27 @@
 //! elsewhere. Nothing is lost: what is taken away stays beside its place under another name, unless it was a
 //! link.
 
+mod authors;
 mod changes;
 mod named;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::baseline::LatestChange;
+use super::Findings;
+use super::baseline::{Authorship, Leftovers};
 use super::below::{ProtectedCopy, ProtectedEntry};
 use super::configuration::without_programs;
-use super::entries::{enter, names};
+use super::entries::enter;
 use super::git_paths::is_dot_git;
 use super::modules::{RootPlace, pointed_at};
-use super::state::{ControlFile, NotSeen, RepositoryState, RootState};
-use super::{Findings, Unfinished};
-use crate::limits::GIT_GUARD_ENTRIES;
+use super::state::{ControlFile, NotSeen, REMOTES, RepositoryState, RootState};
 use crate::paths::normal;
 
 const CONFIGURATION: &str = "is configuration that only the user may make";
@@ -38,32 +37,34 @@ pub(super) struct Undo<'a> {
     /// All roots that the command may have written in.
     within: &'a [RootPlace<'a>],
     before: &'a RootState,
-    /// Of a command that was killed with us: its user may have changed something since.
-    end: Option<LatestChange>,
+    /// Of a command that ended some time ago: its user may have changed something since.
+    left: Option<&'a Authorship>,
     told: Findings,
-    /// Something could not be taken away.
-    unfinished: Cell<Unfinished>,
+    /// What could not be taken away.
+    unfinished: RefCell<Leftovers>,
 }
 
 impl<'a> Undo<'a> {
     /// `at`: which of the roots it is.
     pub(super) fn new(within: &'a [RootPlace<'a>], at: usize, before: &'a RootState) -> Self {
         let RootPlace { handle: root, real } = within[at];
-        Self { root, real, within, before, end: None, told: Findings::default(), unfinished: Cell::default() }
+        let (told, unfinished) = (Findings::default(), RefCell::default());
+        Self { root, real, within, before, left: None, told, unfinished }
     }
 
-    pub(super) fn of_killed(self, end: LatestChange) -> Self {
-        Self { end: Some(end), ..self }
+    pub(super) fn of_left(self, author: &'a Authorship) -> Self {
+        Self { left: Some(author), ..self }
     }
 
     pub(super) fn told(self) -> Findings {
-        Findings { unfinished: self.unfinished.get(), ..self.told }
+        Findings { unfinished: self.unfinished.into_inner(), ..self.told }
     }
 
     pub(super) fn compare(&mut self, after: &RootState) {
         self.unseen(after);
         for (path, repository) in &after.repositories {
-            self.repository(path, repository);
+            let was = self.moved_from(path, repository, after);
+            self.repository_since(path, repository, was);
         }
         let before = &self.before.pointers;
         for (path, pointer) in
@@ -75,12 +76,24 @@ impl<'a> Undo<'a> {
         }
         let before = &self.before.protected;
         for (path, _) in after.protected.iter().filter(|(path, now)| before.get(*path) != Some(now)) {
-            if self.is_users(path) {
+            let was = before.get(path).and_then(Option::as_ref);
+            // Behind a link nothing is changed: it goes itself, and with it what it leads to.
+            let link = self.link_on_the_way(path);
+            let at = link.as_deref().unwrap_or(path);
+            if self.is_users(at) {
                 continue;
             }
-            let was = before.get(path).and_then(Option::as_ref);
-            let done = self.replace(path, || self.put_back(path, was));
-            self.tell(path, CONFIGURATION, done);
+            let put_back = || match was {
+                Some(_) => self.make_way_to(path).and_then(|()| self.put_back(path, was)),
+                None => Ok(()),
+            };
+            let done = match (self.is_there(at), was) {
+                (true, _) => self.replace(at, put_back),
+                (false, Some(_)) => put_back().map(|()| None),
+                // It went with a link that led to others as well.
+                (false, None) => continue,
+            };
+            self.tell(at, CONFIGURATION, done);
         }
         for (path, was) in &self.before.below.0 {
             if let Some((at, now)) = after.below.find(path, was)
@@ -161,9 +174,28 @@ impl<'a> Undo<'a> {
         }
     }
 
+    /// What a repository was before, in another place too if it is no longer there.
+    fn moved_from(
+        &self,
+        path: &Path,
+        now: &RepositoryState,
+        after: &RootState,
+    ) -> Option<&'a RepositoryState> {
+        let before = &self.before.repositories;
+        let is_it = |(at, was): &(&PathBuf, &RepositoryState)| {
+            was.directory == now.directory && !after.repositories.contains_key(*at)
+        };
+        before.get(path).or_else(|| before.iter().find(is_it).map(|(_, was)| was))
+    }
+
     fn repository(&mut self, path: &Path, now: &RepositoryState) {
+        let before = self.before;
+        self.repository_since(path, now, before.repositories.get(path));
+    }
+
+    fn repository_since(&mut self, path: &Path, now: &RepositoryState, was: Option<&RepositoryState>) {
         let nothing = RepositoryState::default();
-        let was = self.before.repositories.get(path).unwrap_or(&nothing);
+        let was = was.unwrap_or(&nothing);
         if now == was {
             return;
         }
@@ -236,6 +268,9 @@ impl<'a> Undo<'a> {
             "HEAD" => "names no branch",
             "objects/info/alternates" if is_text && self.are_within(&path, &text) => return,
             "objects/info/alternates" => "leads git to objects elsewhere",
+            remote if REMOTES.iter().any(|directory| Path::new(remote).starts_with(directory)) => {
+                "names a repository that git would push to"
+            }
             // Of a work tree: where its `.git` is. Git only writes there what it has made itself.
             _ => return,
         };
@@ -317,43 +352,6 @@ impl<'a> Undo<'a> {
         })
     }
 
-    /// Whether the command can't have made it so, since it was dead by then or a mount held it.
-    fn is_users(&self, path: &Path) -> bool {
-        let Some(end) = self.end else { return false };
-        let own = Path::new(".git");
-        let was_held = end.is_held
-            && self.before.repositories.contains_key(own)
-            && path.strip_prefix(own).is_ok_and(|inner| {
-                inner.starts_with("hooks") || inner == "config" || inner == "config.worktree"
-            });
-        let until = end.until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        was_held || self.is_later(path, until)
-    }
-
-    /// Whether everything there was changed later.
-    fn is_later(&self, path: &Path, until: Duration) -> bool {
-        let mut open = vec![path.to_owned()];
-        let mut looked_at = 0;
-        while let Some(path) = open.pop() {
-            looked_at += 1;
-            let found = self
-                .place(&path)
-                .and_then(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW));
-            let Ok(stat) = found else { return false };
-            let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
-            let changed = Duration::new(seconds, u32::try_from(stat.st_ctime_nsec).unwrap_or_default());
-            if changed <= until || looked_at > GIT_GUARD_ENTRIES {
-                return false;
-            }
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                let entries = enter(self.root, &path).and_then(|directory| names(&directory));
-                let Ok(entries) = entries else { return false };
-                open.extend(entries.iter().map(|(name, _)| path.join(name)));
-            }
-        }
-        true
-    }
-
     /// `done`: the name that it has now, if it still has one.
     fn tell(&mut self, path: &Path, what: &str, done: Result<Option<OsString>, Errno>) {
         let name = path.display();
@@ -369,7 +367,7 @@ impl<'a> Undo<'a> {
 
 /// Of what is too much to be checked: what git would run, or write through. It makes logs anew.
 fn is_set_aside(path: &Path) -> bool {
-    [".git", "hooks", "logs", "index"].iter().any(|name| path.ends_with(name))
+    [".git", "hooks", "logs", "index", "remotes", "branches"].iter().any(|name| path.ends_with(name))
         || path.ancestors().any(|above| above.ends_with(".git/logs"))
 }
 

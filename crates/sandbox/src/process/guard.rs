@@ -14,14 +14,15 @@ use std::ptr;
 use libc::{c_int, c_uint, pid_t, sigset_t};
 
 use super::CommandReport;
+use super::report::PIPE_COUNT;
 
 /// What a guard listens to and what passes by it. All of it must stay open until `spawn` returns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wiring {
     pub(super) lifeline: RawFd,
     pub(super) report: RawFd,
-    /// Descriptors that the command's program inherits besides the standard ones.
-    pub(super) inherited: Option<[RawFd; 3]>,
+    /// Descriptors that the command's program inherits besides the standard ones; a negative number is none.
+    pub(super) inherited: Option<[RawFd; PIPE_COUNT]>,
     pub(super) reporter: Reporter,
     /// Files that are marked when nothing of the tree is left; a negative number is none.
     pub(super) marked: [RawFd; MARKED],
@@ -74,7 +75,7 @@ fn fork_guard(wiring: Wiring) -> io::Result<()> {
     }
 }
 
-fn enter_command(guard: pid_t, inherited: Option<[RawFd; 3]>) -> io::Result<()> {
+fn enter_command(guard: pid_t, inherited: Option<[RawFd; PIPE_COUNT]>) -> io::Result<()> {
     // SAFETY: plain system calls.
     unsafe {
         libc::setsid();

@@ -20,6 +20,8 @@ pub(crate) enum CommandReport {
     TooManyProcesses,
     /// All its processes together had more memory than they may have, and were killed.
     TooMuchMemory,
+    /// It ran unasked and filled the scratch, and all its processes were killed.
+    TooMuchScratch,
     /// As many processes were left when the rest was killed.
     LeftOver(u32),
 }
@@ -35,6 +37,7 @@ impl CommandReport {
             Self::NotStarted => -2,
             Self::TooManyProcesses => -3,
             Self::TooMuchMemory => -4,
+            Self::TooMuchScratch => -5,
             Self::LeftOver(count) => LEFT_OVER.saturating_sub_unsigned(count),
             Self::Ended(status) => status,
         };
@@ -47,6 +50,7 @@ impl CommandReport {
             -2 => Self::NotStarted,
             -3 => Self::TooManyProcesses,
             -4 => Self::TooMuchMemory,
+            -5 => Self::TooMuchScratch,
             count @ ..=LEFT_OVER => Self::LeftOver(count.abs_diff(LEFT_OVER)),
             status => Self::Ended(status),
         }
@@ -59,24 +63,39 @@ pub(crate) struct Pipes<'a> {
     pub(crate) lifeline: &'a OwnedFd,
     pub(crate) report: &'a OwnedFd,
     pub(crate) output: &'a OwnedFd,
+    /// Where errors are told apart.
+    pub(crate) error_output: Option<&'a OwnedFd>,
 }
 
+/// How many there are at most.
+pub(super) const PIPE_COUNT: usize = 4;
+
 impl Pipes<'_> {
-    pub(super) fn descriptors(&self) -> [RawFd; 3] {
-        [self.lifeline, self.report, self.output].map(AsRawFd::as_raw_fd)
+    /// A negative number is none.
+    pub(super) fn descriptors(&self) -> [RawFd; PIPE_COUNT] {
+        let errors = self.error_output.map_or(-1, AsRawFd::as_raw_fd);
+        [self.lifeline.as_raw_fd(), self.report.as_raw_fd(), self.output.as_raw_fd(), errors]
     }
 
     pub(super) fn to_text(&self) -> String {
-        self.descriptors().map(|descriptor| descriptor.to_string()).join(":")
+        let given = self.descriptors().into_iter().filter(|descriptor| *descriptor >= 0);
+        given.map(|descriptor| descriptor.to_string()).collect::<Vec<_>>().join(":")
     }
 
-    /// Lifeline, report, output; `None` for anything but three numbers of descriptors that are not standard
-    /// ones.
-    pub(crate) fn numbers(text: &OsStr) -> Option<[RawFd; 3]> {
+    /// Lifeline, report, output and perhaps errors; `None` for anything but three or four numbers of
+    /// descriptors, each another one and none of the standard ones.
+    pub(crate) fn numbers(text: &OsStr) -> Option<([RawFd; 3], Option<RawFd>)> {
         let numbers: Vec<RawFd> =
             text.to_str()?.split(':').map(|number| number.parse().ok()).collect::<Option<_>>()?;
-        let numbers: [RawFd; 3] = numbers.try_into().ok()?;
-        numbers.iter().all(|number| *number > 2).then_some(numbers)
+        let is_new = |at: usize| !numbers[..at].contains(&numbers[at]);
+        if !numbers.iter().all(|number| *number > 2) || !(0..numbers.len()).all(is_new) {
+            return None;
+        }
+        match numbers[..] {
+            [lifeline, report, output] => Some(([lifeline, report, output], None)),
+            [lifeline, report, output, errors] => Some(([lifeline, report, output], Some(errors))),
+            _ => None,
+        }
     }
 }
 
@@ -91,6 +110,7 @@ mod tests {
             CommandReport::NotStarted,
             CommandReport::TooManyProcesses,
             CommandReport::TooMuchMemory,
+            CommandReport::TooMuchScratch,
             CommandReport::Ended(0),
             CommandReport::Ended(9),
             CommandReport::LeftOver(0),
@@ -101,9 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn only_three_descriptors_beyond_the_standard_ones_are_pipes() {
-        assert_eq!(Pipes::numbers("5:7:11".as_ref()), Some([5, 7, 11]));
-        for wrong in ["", "5:7", "5:7:11:12", "1:7:11", "5:x:11", "5:-7:11"] {
+    fn only_three_or_four_descriptors_beyond_the_standard_ones_are_pipes() {
+        assert_eq!(Pipes::numbers("5:7:11".as_ref()), Some(([5, 7, 11], None)));
+        assert_eq!(Pipes::numbers("5:7:11:12".as_ref()), Some(([5, 7, 11], Some(12))));
+        for wrong in ["", "5:7", "5:7:11:12:13", "1:7:11", "5:x:11", "5:-7:11", "5:7:11:11", "5:7:11:2"] {
             assert_eq!(Pipes::numbers(wrong.as_ref()), None, "{wrong}");
         }
     }

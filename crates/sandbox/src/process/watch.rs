@@ -22,6 +22,8 @@ pub enum ExitCause {
     TooManyProcesses,
     /// It had more memory than it may have.
     TooMuchMemory,
+    /// It ran unasked and wrote more to the scratch than such a command may.
+    TooMuchScratch,
     /// Its guard was killed, so how it ended is not known.
     Lost,
 }
@@ -46,27 +48,63 @@ pub enum Gone {
 /// Takes a command's output.
 pub trait Sink {
     fn output(&mut self, bytes: &[u8]);
+    /// Standard error, where it is told apart.
+    fn errors(&mut self, bytes: &[u8]) {
+        self.output(bytes);
+    }
     /// Called when output has come, at least `LIVE_INTERVAL` after the last time.
     fn show(&mut self);
+}
+
+/// How long a command may take, and how long it may take to end once it is asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimits {
+    pub time: Duration,
+    pub to_end: Duration,
+}
+
+/// Which of a command's outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutputStream {
+    Output,
+    /// Standard error, where it is told apart.
+    Errors,
+}
+
+impl OutputStream {
+    const ALL: [Self; 2] = [Self::Output, Self::Errors];
+}
+
+/// `watch_with` the usual time to end.
+pub fn watch(
+    tree: ProcessTree,
+    cancel: &OwnedFd,
+    timeout: Duration,
+    sink: &mut dyn Sink,
+) -> io::Result<CommandEnd> {
+    watch_with(tree, cancel, TimeLimits { time: timeout, to_end: TERM_TIME }, sink)
 }
 
 /// Returns when the command and all it started are gone, or could not be killed in time; an error when it was
 /// never started. `cancel` fires when it is readable or closed.
 ///
 /// Blocks its thread. Time here is real time: processes know no other.
-pub fn watch(
+pub fn watch_with(
     mut tree: ProcessTree,
     cancel: &OwnedFd,
-    timeout: Duration,
+    limits: TimeLimits,
     sink: &mut dyn Sink,
 ) -> io::Result<CommandEnd> {
-    let mut watched = Watched::new(timeout);
+    let mut watched = Watched::new(limits);
+    watched.open[OutputStream::Errors as usize] = tree.error_output.is_some();
     let mut buffer = vec![0; PIPE_BYTES];
     loop {
         let ready = watched.poll(&tree, cancel)?;
         let now = Instant::now();
-        if ready.output {
-            watched.read_output(&mut tree, &mut buffer, sink)?;
+        for stream in OutputStream::ALL {
+            if ready.outputs[stream as usize] {
+                watched.read_output(stream, &mut tree, &mut buffer, sink)?;
+            }
         }
         if ready.report {
             match tree.read_report()? {
@@ -76,7 +114,9 @@ pub fn watch(
         }
         if watched.tree_gone {
             // What was written before the last process died is in the pipe by now.
-            while watched.read_output(&mut tree, &mut buffer, sink)? == PipeRead::Some {}
+            for stream in OutputStream::ALL {
+                while watched.read_output(stream, &mut tree, &mut buffer, sink)? == PipeRead::Some {}
+            }
             if watched.is_without_start(&tree) {
                 return Err(tree.start_error());
             }
@@ -130,7 +170,7 @@ enum PipeRead {
 
 #[derive(Debug)]
 struct WatchedPipes {
-    output: bool,
+    outputs: [bool; 2],
     report: bool,
     cancel: bool,
 }
@@ -141,7 +181,9 @@ struct Watched {
     ended: Option<ExitCause>,
     left_over: u32,
     start: Start,
-    output_open: bool,
+    /// By the number of the stream.
+    open: [bool; 2],
+    to_end: Duration,
     tree_gone: bool,
     /// Output has come that was not shown yet.
     unshown: bool,
@@ -149,14 +191,15 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(timeout: Duration) -> Self {
+    fn new(limits: TimeLimits) -> Self {
         let now = Instant::now();
         Self {
-            phase: WatchPhase::Running { deadline: now + timeout },
+            phase: WatchPhase::Running { deadline: now + limits.time },
+            to_end: limits.to_end,
             ended: None,
             left_over: 0,
             start: Start::Unknown,
-            output_open: true,
+            open: [true, false],
             tree_gone: false,
             unshown: false,
             shown_at: now,
@@ -166,8 +209,13 @@ impl Watched {
     fn poll(&self, tree: &ProcessTree, cancel: &OwnedFd) -> io::Result<WatchedPipes> {
         let cancellable = matches!(self.phase, WatchPhase::Running { .. } | WatchPhase::Draining { .. });
         let mut polled = vec![PollFd::from_borrowed_fd(tree.report.as_fd(), PollFlags::IN)];
-        if self.output_open {
-            polled.push(PollFd::from_borrowed_fd(tree.output.as_fd(), PollFlags::IN));
+        let outputs = [Some(&tree.output), tree.error_output.as_ref()];
+        let mut is_polled = [false; 2];
+        for (at, output) in outputs.into_iter().enumerate() {
+            if let Some(output) = output.filter(|_| self.open[at]) {
+                polled.push(PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN));
+                is_polled[at] = true;
+            }
         }
         if cancellable {
             polled.push(PollFd::from_borrowed_fd(cancel.as_fd(), PollFlags::IN));
@@ -183,7 +231,8 @@ impl Watched {
         }
         let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
         let mut next = |is_polled: bool| is_polled && ready.next() == Some(true);
-        Ok(WatchedPipes { report: next(true), output: next(self.output_open), cancel: next(cancellable) })
+        let report = next(true);
+        Ok(WatchedPipes { report, outputs: is_polled.map(&mut next), cancel: next(cancellable) })
     }
 
     fn deadline(&self) -> Instant {
@@ -197,14 +246,18 @@ impl Watched {
 
     fn read_output(
         &mut self,
+        stream: OutputStream,
         tree: &mut ProcessTree,
         buffer: &mut [u8],
         sink: &mut dyn Sink,
     ) -> io::Result<PipeRead> {
-        match tree.read_output(buffer)? {
-            Some(0) => self.output_open = false,
+        match tree.read_output(stream, buffer)? {
+            Some(0) => self.open[stream as usize] = false,
             Some(count) => {
-                sink.output(&buffer[..count]);
+                match stream {
+                    OutputStream::Output => sink.output(&buffer[..count]),
+                    OutputStream::Errors => sink.errors(&buffer[..count]),
+                }
                 self.unshown = true;
                 return Ok(PipeRead::Some);
             }
@@ -219,6 +272,7 @@ impl Watched {
             CommandReport::NotStarted => self.start = Start::Failed,
             CommandReport::TooManyProcesses => self.command_ended(ExitCause::TooManyProcesses, now),
             CommandReport::TooMuchMemory => self.command_ended(ExitCause::TooMuchMemory, now),
+            CommandReport::TooMuchScratch => self.command_ended(ExitCause::TooMuchScratch, now),
             CommandReport::Ended(status) => self.command_ended(ended(status), now),
             CommandReport::LeftOver(count) => self.left_over = count,
         }
@@ -247,7 +301,7 @@ impl Watched {
     fn end(&mut self, tree: &mut ProcessTree, reason: ExitCause, now: Instant) {
         // A command that has ended by itself has; only its leftovers are in question.
         self.ended.get_or_insert(reason);
-        self.phase = WatchPhase::Terminating { deadline: now + TERM_TIME };
+        self.phase = WatchPhase::Terminating { deadline: now + self.to_end };
         tree.terminate();
     }
 
@@ -255,7 +309,9 @@ impl Watched {
         match self.phase {
             WatchPhase::Running { deadline } if now >= deadline => self.end(tree, ExitCause::TimedOut, now),
             // Without the output nothing left behind is of interest.
-            WatchPhase::Draining { deadline } if now >= deadline || !self.output_open => self.kill(tree, now),
+            WatchPhase::Draining { deadline } if now >= deadline || self.open == [false; 2] => {
+                self.kill(tree, now)
+            }
             WatchPhase::Terminating { deadline } if now >= deadline => self.kill(tree, now),
             WatchPhase::Running { .. }
             | WatchPhase::Draining { .. }

@@ -11,7 +11,7 @@ use libc::{c_int, pid_t};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::reexec::{SupervisorPipes, release_all_but, tell_failure};
-use super::usage::UsageCount;
+use super::usage::{UsageCount, UsageLimits};
 use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
 use crate::process::CommandReport;
 
@@ -19,7 +19,7 @@ use crate::process::CommandReport;
 /// until the lifeline is cut: the end of this process is the end of all in its namespace.
 pub(super) fn run(
     contact: &SupervisorPipes,
-    memory: u64,
+    limits: &UsageLimits<'_>,
     begin: impl FnOnce() -> io::Error,
 ) -> io::Result<ExitCode> {
     // What it signals is everything it can see: outside of a namespace of its own that would be the whole
@@ -49,7 +49,7 @@ pub(super) fn run(
     };
     let mut code = 0;
     let mut counted = Instant::now();
-    let usage = UsageCount::start(memory);
+    let usage = UsageCount::start(limits);
     contact.tell(CommandReport::Started);
     release_all_but(contact)?;
     loop {

@@ -62,6 +62,30 @@ pub(super) fn restrict(writable: &[PathBuf], hidden: &[PathBuf]) -> Result<(), R
     }
 }
 
+/// What a kernel of each version of Landlock before the newest does not hold, for people.
+const UNHELD: [(i64, &str); 3] = [
+    (3, "truncate your files outside of the workspace (Linux 6.2 holds that)"),
+    (5, "control devices that it may open (Linux 6.10 holds that)"),
+    (6, "signal your other processes and, with the network, reach abstract sockets (Linux 6.12 holds that)"),
+];
+
+/// What a command can do at the reduced level on this kernel although it should not.
+pub(super) fn unheld_here() -> Vec<&'static str> {
+    unheld_by(version())
+}
+
+fn unheld_by(version: i64) -> Vec<&'static str> {
+    UNHELD.iter().filter(|(held_from, _)| version < *held_from).map(|(_, what)| *what).collect()
+}
+
+/// Of this kernel's Landlock; it grows with what is held. Negative where there is none.
+#[allow(unsafe_code)]
+fn version() -> i64 {
+    const VERSION: libc::c_uint = 1; // LANDLOCK_CREATE_RULESET_VERSION
+    // SAFETY: with this flag the kernel reads nothing and makes nothing.
+    unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, VERSION) }
+}
+
 /// What can't be opened (gone meanwhile, or another user's) can't be granted either.
 fn allow(
     mut ruleset: RulesetCreated,
@@ -101,6 +125,17 @@ fn readable(hidden: &[PathBuf]) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_older_kernel_does_not_hold_is_named() {
+        assert_eq!(unheld_by(6), Vec::<&str>::new());
+        assert_eq!(unheld_by(5).len(), 1);
+        assert_eq!(unheld_by(4).len(), 2);
+        let of_the_first = unheld_by(1).join("; ");
+        for what in ["truncate", "devices", "signal", "abstract sockets"] {
+            assert!(of_the_first.contains(what), "{of_the_first}");
+        }
+    }
 
     #[test]
     fn everything_but_the_hidden_is_readable_one_entry_at_a_time() {

@@ -48,6 +48,7 @@ pub(super) struct Policy {
     pub(super) protected_links: Vec<PathBuf>,
     pub(super) home: Option<PathBuf>,
     pub(super) network: NetworkGrant,
+    pub(super) writes: WriteGrant,
     /// What is less than was asked for, and why; for the model where a command fails for it.
     pub(super) notes: Vec<String>,
     /// The same, for the model in any case: the command may have succeeded elsewhere.
@@ -122,6 +123,7 @@ impl Policy {
             protected_links: led_to.links,
             home,
             network,
+            writes,
             notes,
             told,
             lost_writes,

@@ -4,25 +4,27 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use attache_core::ports::tool::NetworkGrant;
+use attache_core::ports::tool::{NetworkGrant, WriteGrant};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::bubblewrap::BubblewrapOptions;
 use super::filter::GroupBit;
+use super::kernel_rules::unheld_here;
 use super::plan::{Mount, MountKind};
-use super::reexec::{HelperRequest, HelperStage};
+use super::reexec::{ConfinedLine, HelperRequest, HelperStage};
 use super::resources::tree_memory;
 use super::verify::Expected;
 use super::{Level, Sandbox, Shortfall, Sockets};
 use crate::environment;
 use crate::limits::PROBE_TIME;
-use crate::process::{EndReporter, ExitCause, Launch, ProcessTree, Sink, watch};
+use crate::process::{EndReporter, ExitCause, Launch, ProcessTree, Sink, StandardStreams, watch};
 use crate::programs::Programs;
 
 const INSTALL: &str =
     "install bubblewrap: apt install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap";
 const ALLOW: &str = "let users make namespaces (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu an AppArmor \
                      profile for bwrap, or sysctl kernel.apparmor_restrict_unprivileged_userns=0)";
+const NEWER: &str = "install bubblewrap, or use a kernel from 6.12 on";
 const UPGRADE: &str = "use a kernel from 5.13 on with Landlock enabled (lsm=landlock,…)";
 
 pub(super) fn best(helper: PathBuf) -> Sandbox {
@@ -49,7 +51,10 @@ pub(super) fn best(helper: PathBuf) -> Sandbox {
 
 pub(super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbox {
     let level = match try_reduced(&helper) {
-        Ok(()) => Level::Reduced,
+        Ok(()) => {
+            shortfalls.extend(partly_held(&unheld_here()));
+            Level::Reduced
+        }
         Err(error) => {
             let reason = error.to_string();
             shortfalls.push(Shortfall { level: Level::Reduced, reason, advice: UPGRADE.to_owned() });
@@ -59,6 +64,18 @@ pub(super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbo
     Sandbox { level, shortfalls, ..Sandbox::none(helper) }
 }
 
+/// Why the reduced level itself is less than it should be.
+fn partly_held(unheld: &[&str]) -> Option<Shortfall> {
+    (!unheld.is_empty()).then(|| Shortfall {
+        level: Level::Reduced,
+        reason: format!(
+            "this kernel's Landlock is an old one; at the reduced level a command can {}",
+            unheld.join(", ")
+        ),
+        advice: NEWER.to_owned(),
+    })
+}
+
 /// By its whole path: `PATH` may lead into a project, or nowhere.
 fn find_true() -> OsString {
     Programs::of_machine().helper("true").map_or_else(|| "/bin/true".into(), PathBuf::into_os_string)
@@ -66,7 +83,9 @@ fn find_true() -> OsString {
 
 fn trial(stage: HelperStage) -> HelperRequest {
     let (scratch, caches) = ("/tmp".into(), Vec::new());
-    HelperRequest { stage, scratch, caches, group_bit: GroupBit::Refused, line: vec![find_true()] }
+    let (group_bit, writes) = (GroupBit::Refused, WriteGrant::Withheld);
+    let line = ConfinedLine { words: vec![find_true()], ..ConfinedLine::default() };
+    HelperRequest { stage, scratch, caches, group_bit, writes, line }
 }
 
 fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
@@ -88,6 +107,7 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
         arguments: building.arguments(),
         contact: EndReporter::Init,
         marked: Vec::new(),
+        streams: StandardStreams::Together,
     })
 }
 
@@ -99,6 +119,7 @@ fn try_reduced(helper: &Path) -> io::Result<()> {
         arguments: request.to_arguments(),
         contact: EndReporter::Helper,
         marked: Vec::new(),
+        streams: StandardStreams::Together,
     })
 }
 
@@ -115,5 +136,21 @@ fn run_true(line: &Launch) -> io::Result<()> {
     match watch(tree, &never, PROBE_TIME, &mut DiscardedOutput)?.how {
         ExitCause::Exited(0) => Ok(()),
         other => Err(io::Error::other(format!("`true` in it ended as {other:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_kernel_is_a_shortfall_of_the_reduced_level() {
+        assert_eq!(partly_held(&[]), None);
+        let told = partly_held(&["truncate your files"]).unwrap();
+        assert_eq!(told.level, Level::Reduced);
+        assert!(
+            told.reason.contains("truncate your files") && told.advice.contains("bubblewrap"),
+            "{told:?}"
+        );
     }
 }

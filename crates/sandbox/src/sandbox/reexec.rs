@@ -9,9 +9,11 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use attache_core::ports::tool::WriteGrant;
 use seccompiler::BpfProgram;
 
 use super::filter::{self, FilterRules, GroupBit, Neighbours, Sockets};
+use super::usage::UsageLimits;
 use super::verify::{self, Expected};
 use super::{init, kernel_rules, resources};
 use crate::environment;
@@ -30,8 +32,17 @@ pub(super) struct HelperRequest {
     /// Names of the user's caches that can be written.
     pub(super) caches: Vec<String>,
     pub(super) group_bit: GroupBit,
-    /// The program and its arguments.
-    pub(super) line: Vec<OsString>,
+    /// Without the right to write, the scratch takes less, too.
+    pub(super) writes: WriteGrant,
+    pub(super) line: ConfinedLine,
+}
+
+/// A program with its arguments, and what it gets beside what every command gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ConfinedLine {
+    pub(super) words: Vec<OsString>,
+    /// Variables that it gets whatever they are called; their values are in the helper's own environment.
+    pub(super) kept: Vec<OsString>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +66,10 @@ impl HelperRequest {
             GroupBit::Needed => arguments.push("--group-bit".into()),
             GroupBit::Refused => {}
         }
+        match self.writes {
+            WriteGrant::Granted => {}
+            WriteGrant::Withheld => arguments.push("--unasked".into()),
+        }
         match &self.stage {
             HelperStage::Init { expected, memory } => {
                 arguments.extend(["--init".into(), memory.to_string().into()]);
@@ -73,8 +88,9 @@ impl HelperRequest {
                 }
             }
         }
+        arguments.extend(self.line.kept.iter().flat_map(|name| ["--keep".into(), name.clone()]));
         arguments.push("--".into());
-        arguments.extend(self.line.iter().cloned());
+        arguments.extend(self.line.words.iter().cloned());
         arguments
     }
 
@@ -83,6 +99,8 @@ impl HelperRequest {
         let (mut writable, mut hidden) = (Vec::new(), Vec::new());
         let (mut scratch, mut sockets, mut caches) = (None, Sockets::None, Vec::new());
         let (mut memory, mut expected, mut group_bit) = (None, Vec::new(), GroupBit::Refused);
+        let mut writes = WriteGrant::Granted;
+        let mut line = ConfinedLine::default();
         loop {
             let option = arguments.next()?;
             match option.to_str()? {
@@ -92,11 +110,13 @@ impl HelperRequest {
                 "--hide" => hidden.push(arguments.next()?.into()),
                 "--sockets" => sockets = Sockets::Ordinary,
                 "--group-bit" => group_bit = GroupBit::Needed,
+                "--unasked" => writes = WriteGrant::Withheld,
                 "--init" => memory = Some(arguments.next()?.to_str()?.parse().ok()?),
                 "--mounted" => {
                     let what = arguments.next()?;
                     expected.push(Expected::from_words(&what, arguments.next()?)?);
                 }
+                "--keep" => line.kept.push(arguments.next()?),
                 "--" => break,
                 _ => return None,
             }
@@ -105,8 +125,8 @@ impl HelperRequest {
             Some(memory) => HelperStage::Init { expected, memory },
             None => HelperStage::Restricted { writable, hidden, sockets },
         };
-        let line: Vec<OsString> = arguments.collect();
-        (!line.is_empty()).then_some(Self { stage, scratch: scratch?, caches, group_bit, line })
+        line.words = arguments.collect();
+        (!line.words.is_empty()).then_some(Self { stage, scratch: scratch?, caches, group_bit, writes, line })
     }
 }
 
@@ -142,15 +162,18 @@ pub(super) struct SupervisorPipes {
     pub(super) lifeline: OwnedFd,
     pub(super) report: OwnedFd,
     output: OwnedFd,
+    /// Where errors are told apart.
+    error_output: Option<OwnedFd>,
 }
 
 impl SupervisorPipes {
     fn inherited() -> Option<Self> {
-        let numbers = Pipes::numbers(&std::env::var_os(crate::process::PIPES)?)?;
-        // SAFETY: the process that started this one opened them for it, and nothing here has opened anything
-        // yet.
-        let [lifeline, report, output] = numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
-        Some(Self { lifeline, report, output })
+        let (numbers, errors) = Pipes::numbers(&std::env::var_os(crate::process::PIPES)?)?;
+        // SAFETY: the process that started this one opened them for it, each another one, and nothing here has
+        // opened anything yet.
+        let taken = |number| unsafe { OwnedFd::from_raw_fd(number) };
+        let [lifeline, report, output] = numbers.map(taken);
+        Some(Self { lifeline, report, output, error_output: errors.map(taken) })
     }
 
     pub(super) fn tell(&self, report: CommandReport) {
@@ -161,7 +184,7 @@ impl SupervisorPipes {
 }
 
 fn enter(request: &HelperRequest, contact: &SupervisorPipes) -> io::Result<ExitCode> {
-    resources::limit();
+    resources::limit(request.writes);
     match &request.stage {
         HelperStage::Init { expected, memory } => {
             verify::verify(expected)?;
@@ -174,7 +197,12 @@ fn enter(request: &HelperRequest, contact: &SupervisorPipes) -> io::Result<ExitC
             };
             let filter = filter::program(wanted).map_err(io::Error::other)?;
             seccompiler::apply_filter(&filter).map_err(io::Error::other)?;
-            init::run(contact, *memory, || begin(request, contact, None))
+            let scratch = match request.writes {
+                WriteGrant::Granted => None,
+                WriteGrant::Withheld => Some(request.scratch.as_path()),
+            };
+            let usage = UsageLimits { memory: *memory, scratch };
+            init::run(contact, &usage, || begin(request, contact, None))
         }
         HelperStage::Restricted { writable, hidden, sockets } => {
             kernel_rules::drop_capabilities();
@@ -203,17 +231,25 @@ fn prepare(
     contact: &SupervisorPipes,
     filter: Option<BpfProgram>,
 ) -> io::Result<Command> {
-    let mut command = Command::new(&request.line[0]);
-    command.args(&request.line[1..]).env_clear().envs(environment::for_confined(
+    let ConfinedLine { words, kept } = &request.line;
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env_clear().envs(environment::for_confined(
         std::env::vars_os(),
         &request.scratch,
         &request.caches,
     ));
-    command.stdout(contact.output.try_clone()?).stderr(contact.output.try_clone()?);
+    command.envs(kept.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    let errors = contact.error_output.as_ref().unwrap_or(&contact.output);
+    command.stdout(contact.output.try_clone()?).stderr(errors.try_clone()?);
+    let writes = request.writes;
     // SAFETY: runs in this process of one thread, right before it is replaced.
     unsafe {
         command.pre_exec(move || {
             guard::reset_signals();
+            // Programs say that a file is too large instead of dying without a word.
+            if writes == WriteGrant::Withheld {
+                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            }
             guard::close_on_exec_from(3);
             filter
                 .as_ref()
@@ -235,7 +271,8 @@ pub(super) fn tell_failure(contact: &SupervisorPipes, error: &io::Error) {
 /// Lets go of everything but the two pipes, so that the end of the output can be seen.
 pub(super) fn release_all_but(contact: &SupervisorPipes) -> io::Result<()> {
     let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
-    for released in [0, 1, 2, contact.output.as_raw_fd()] {
+    let errors = contact.error_output.as_ref().map(AsRawFd::as_raw_fd);
+    for released in [0, 1, 2, contact.output.as_raw_fd()].into_iter().chain(errors) {
         // SAFETY: a plain system call; none of these is used by this process after this.
         if unsafe { libc::dup2(null.as_raw_fd(), released) } < 0 {
             return Err(io::Error::last_os_error());
@@ -252,7 +289,9 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_was_written() {
-        let line: Vec<OsString> = ["bash", "-c", "-- --init"].map(OsString::from).to_vec();
+        let words: Vec<OsString> = ["bash", "-c", "-- --init"].map(OsString::from).to_vec();
+        let plain = ConfinedLine { words, ..ConfinedLine::default() };
+        let keeping = ConfinedLine { kept: vec!["--".into(), "A".into()], ..plain.clone() };
         let restricted = HelperStage::Restricted {
             writable: vec!["/w".into(), "--".into()],
             hidden: vec!["/h/.ssh".into()],
@@ -264,9 +303,14 @@ mod tests {
             Expected { at: "/w".into(), what: FoundMount::Cover },
         ];
         let stages = [HelperStage::Init { expected, memory: 5 }, restricted];
-        for (stage, group_bit) in stages.into_iter().zip([GroupBit::Refused, GroupBit::Needed]) {
+        let others = [(GroupBit::Refused, plain), (GroupBit::Needed, keeping)];
+        for (stage, (group_bit, line)) in stages.into_iter().zip(others) {
             let (scratch, caches) = ("/s".into(), vec!["pip".into()]);
-            let request = HelperRequest { stage, scratch, caches, group_bit, line: line.clone() };
+            let writes = match group_bit {
+                GroupBit::Refused => WriteGrant::Withheld,
+                GroupBit::Needed => WriteGrant::Granted,
+            };
+            let request = HelperRequest { stage, scratch, caches, group_bit, writes, line };
             let arguments = request.to_arguments();
             assert_eq!(arguments[0], FLAG);
             assert_eq!(HelperRequest::from_arguments(arguments.into_iter().skip(1)), Some(request));

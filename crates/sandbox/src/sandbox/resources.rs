@@ -4,12 +4,18 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::limits::{COMMAND_FILE_BYTES, COMMAND_MEMORY_QUARTERS, COMMAND_TASKS};
+use attache_core::ports::tool::WriteGrant;
+
+use crate::limits::{COMMAND_FILE_BYTES, COMMAND_MEMORY_QUARTERS, COMMAND_TASKS, UNASKED_FILE_BYTES};
 
 /// Sets the limits of this process and of all it will start.
-pub(super) fn limit() {
+pub(super) fn limit(writes: WriteGrant) {
     lower(Resource::Core, 0);
-    lower(Resource::Fsize, COMMAND_FILE_BYTES);
+    let file = match writes {
+        WriteGrant::Granted => COMMAND_FILE_BYTES,
+        WriteGrant::Withheld => UNASKED_FILE_BYTES,
+    };
+    lower(Resource::Fsize, file);
     lower(Resource::Nproc, COMMAND_TASKS);
     if let Some(bytes) = machine_memory() {
         // Data, not address space: runtimes reserve far more addresses than they ever use.

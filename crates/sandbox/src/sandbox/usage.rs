@@ -7,30 +7,45 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::resources::{PREFERRED_IN_SHORTAGE, page_bytes};
-use crate::limits::COMMAND_PROCESSES;
+use crate::limits::{COMMAND_PROCESSES, UNASKED_SCRATCH_BYTES, UNASKED_SCRATCH_ENTRIES};
 use crate::process::CommandReport;
 
 /// What lives in memory although it looks like a disk.
 const IN_MEMORY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Counts against one limit.
-#[derive(Debug)]
-pub(super) struct UsageCount {
+/// What a command may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UsageLimits<'a> {
     /// Bytes that all processes may have in memory together.
+    pub(super) memory: u64,
+    /// The directory that may grow by so much and no more, for a command that runs unasked.
+    pub(super) scratch: Option<&'a Path>,
+}
+
+/// Counts against the limits.
+#[derive(Debug)]
+pub(super) struct UsageCount<'a> {
     memory: u64,
+    scratch: Option<&'a Path>,
+    scratch_before: HeldBelow,
     /// Memory that processes of the whole machine share, when the command began.
     shared_before: u64,
 }
 
-impl UsageCount {
-    pub(super) fn start(memory: u64) -> Self {
-        Self { memory, shared_before: shared_on_machine() }
+impl<'a> UsageCount<'a> {
+    pub(super) fn start(limits: &UsageLimits<'a>) -> Self {
+        let UsageLimits { memory, scratch } = *limits;
+        let scratch_before = scratch.map(HeldBelow::of).unwrap_or_default();
+        Self { memory, scratch, scratch_before, shared_before: shared_on_machine() }
     }
 
     /// What there is too much of. The namespace has a view of its own: what is listed belongs to the command.
     /// Stops as soon as it knows: this process gets little time beside a fork bomb.
     pub(super) fn excess(&self) -> Option<CommandReport> {
         let files: u64 = IN_MEMORY.iter().map(|place| held_by_files(Path::new(place))).sum();
+        if self.scratch.is_some_and(|scratch| HeldBelow::of(scratch).has_outgrown(self.scratch_before)) {
+            return Some(CommandReport::TooMuchScratch);
+        }
         let mut own: u64 = 0;
         let processes = processes()?;
         for (count, process) in processes.iter().enumerate() {
@@ -175,6 +190,41 @@ fn kilobytes(text: &str, name: &str) -> u64 {
     number.unwrap_or(0).saturating_mul(1024)
 }
 
+/// What lies below a directory, as far as it is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct HeldBelow {
+    /// On the disk.
+    bytes: u64,
+    entries: usize,
+}
+
+impl HeldBelow {
+    fn of(directory: &Path) -> Self {
+        let mut held = Self::default();
+        let mut open = vec![directory.to_path_buf()];
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                if held.entries >= UNASKED_SCRATCH_ENTRIES {
+                    return held;
+                }
+                held.entries += 1;
+                let Ok(found) = entry.path().symlink_metadata() else { continue };
+                held.bytes += found.blocks() * 512;
+                if found.is_dir() {
+                    open.push(entry.path());
+                }
+            }
+        }
+        held
+    }
+
+    /// By bytes, or by entries that are not counted any more.
+    fn has_outgrown(self, before: Self) -> bool {
+        let is_full = |held: Self| held.entries >= UNASKED_SCRATCH_ENTRIES;
+        self.bytes.saturating_sub(before.bytes) > UNASKED_SCRATCH_BYTES || is_full(self) && !is_full(before)
+    }
+}
+
 fn held_by_files(place: &Path) -> u64 {
     rustix::fs::statvfs(place).map_or(0, |found| {
         let blocks = found.f_blocks.saturating_sub(found.f_bfree);
@@ -193,6 +243,23 @@ mod tests {
         let after = own_bytes(Path::new("/proc/self/statm"));
         assert!(after >= before + 32 * 1024 * 1024, "{before} {after} {}", held.len());
         assert_eq!(own_bytes(Path::new("/proc/0/statm")), 0);
+    }
+
+    #[test]
+    fn a_directory_outgrows_what_it_held_by_bytes_and_by_entries() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("a")).unwrap();
+        let before = HeldBelow::of(place.path());
+        std::fs::write(place.path().join("a/b"), vec![1u8; 1024 * 1024]).unwrap();
+        let after = HeldBelow::of(place.path());
+        assert!(
+            after.bytes >= before.bytes + 1024 * 1024 && after.entries == before.entries + 1,
+            "{after:?}"
+        );
+        assert!(!after.has_outgrown(before));
+        let full = HeldBelow { bytes: before.bytes + UNASKED_SCRATCH_BYTES + 1, ..before };
+        let crowded = HeldBelow { entries: UNASKED_SCRATCH_ENTRIES, ..before };
+        assert!(full.has_outgrown(before) && crowded.has_outgrown(before) && !crowded.has_outgrown(crowded));
     }
 
     #[test]

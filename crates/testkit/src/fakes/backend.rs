@@ -14,7 +14,7 @@ use attache_core::ports::backend::{
     Answered, Backend, BackendTurn, Decision, InterruptedTurn, TurnContext, TurnLeftovers, TurnResult,
     TurnStart,
 };
-use attache_core::ports::client::{About, Ask, Permission};
+use attache_core::ports::client::{About, Ask, Permission, WhenAsked};
 use attache_core::ports::store::StoreResult;
 use attache_core::ports::tool::Presentation;
 use attache_core::turn::{FailureKind, TurnEnd};
@@ -148,6 +148,7 @@ impl ForeignTurn {
             input: json!({ "to": "staging" }),
             presentation: Presentation { title: "deploy".into(), ..Presentation::default() },
             about: About::Permission(Permission { why, ..Permission::default() }),
+            when: WhenAsked::CallAsked,
         })
     }
 

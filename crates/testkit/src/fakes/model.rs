@@ -294,5 +294,6 @@ pub fn request(model: ModelRef, passages: Vec<Arc<Passage>>) -> ModelRequest {
         runtime_context: Arc::new([]),
         tools: Arc::new([]),
         blobs: Arc::new(MemoryBlobs::default()),
+        parent_span: None,
     }
 }

@@ -9,8 +9,8 @@ use attache_core::ids::{MessageId, SessionId};
 use attache_core::part::Role;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::store::{
-    Batch, BlobOwner, Blobs, Done, Epoch, LeaseGrant, Leases, LogSegment, RowCursor, RowPage, RowRange,
-    SeqSpan, SessionQuery, SessionRecord, SessionRow, SpanContent, SpanMessages, Store, StoreError,
+    Batch, BlobOwner, Blobs, Done, Epoch, LeaseGrant, Leases, ListedSessions, LogSegment, RowCursor, RowPage,
+    RowRange, SeqSpan, SessionQuery, SessionRecord, SessionRow, SpanContent, SpanMessages, Store, StoreError,
     StoreResult, StoredMessage,
 };
 use tokio::sync::mpsc;
@@ -166,10 +166,19 @@ impl Store for MemoryStore {
 
     fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>> {
         self.read(move |disk| {
-            let spoken = |row: &&SessionRow| !disk.conversation(&row.id).is_empty();
+            let is_listed = |row: &SessionRow| match &query.listed {
+                ListedSessions::Own => row.metadata.child_of().is_none(),
+                ListedSessions::WithChildren => true,
+                ListedSessions::ChildrenOf(parent) => {
+                    row.metadata.child_of().is_some() && row.parent_id.as_ref() == Some(parent)
+                }
+            };
+            let all = matches!(query.listed, ListedSessions::ChildrenOf(_));
+            let spoken = |row: &&SessionRow| all || !disk.conversation(&row.id).is_empty();
             let wanted = |row: &&SessionRow| {
                 query.workspace_root.as_ref().is_none_or(|root| *root == row.workspace_root)
-                    && (query.include_archived || row.archived_at.is_none())
+                    && (all || query.include_archived || row.archived_at.is_none())
+                    && is_listed(row)
             };
             let mut rows: Vec<_> = disk.sessions.values().filter(spoken).filter(wanted).cloned().collect();
             rows.sort_by(|a, b| (b.updated_at, &b.id).cmp(&(a.updated_at, &a.id)));

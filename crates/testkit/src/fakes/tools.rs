@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use attache_core::agents::DEFAULT_AGENT;
 use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::tool::{
     Access, Effect, FoundPicture, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime,
     ToolSpec,
 };
+use attache_core::tool_names::PLAN_EXIT;
 use serde_json::{Value, json};
 
 /// How often each call has been run, over all processes that share it, and which paths `touch` has made.
@@ -51,7 +53,8 @@ impl Runs {
 
 /// The family: `look` (reads), `touch` (writes, asks), `hang` (until cancelled), `deaf` (ignores cancel),
 /// `boom` (panics), `show` (gives a picture; only for models that take some), `change` (understands only a path
-/// that was touched), `hang_in_plan` (is never understood), `note` (changes what the session keeps for itself).
+/// that was touched), `hang_in_plan` (is never understood), `note` (changes what the session keeps for itself),
+/// `plan_exit` (proposes the usual mode).
 pub fn family(runs: &Runs) -> Vec<Arc<dyn Tool>> {
     let behaviours = [
         Behaviour::Look,
@@ -64,6 +67,7 @@ pub fn family(runs: &Runs) -> Vec<Arc<dyn Tool>> {
         Behaviour::Change,
         Behaviour::HangInPlan,
         Behaviour::Note,
+        Behaviour::Propose,
     ];
     behaviours.into_iter().map(|does| Arc::new(Fake { does, runs: runs.clone() }) as Arc<dyn Tool>).collect()
 }
@@ -80,6 +84,7 @@ enum Behaviour {
     Change,
     HangInPlan,
     Note,
+    Propose,
 }
 
 #[derive(Debug)]
@@ -88,8 +93,8 @@ struct Fake {
     runs: Runs,
 }
 
-fn specs() -> &'static [ToolSpec; 10] {
-    static SPECS: OnceLock<[ToolSpec; 10]> = OnceLock::new();
+fn specs() -> &'static [ToolSpec; 11] {
+    static SPECS: OnceLock<[ToolSpec; 11]> = OnceLock::new();
     let spec = |id: &str, kind, effect| ToolSpec {
         id: id.into(),
         description: "A tool for tests.".into(),
@@ -110,6 +115,7 @@ fn specs() -> &'static [ToolSpec; 10] {
             spec("change", ToolKind::Edit, Effect::Mutates),
             spec("hang_in_plan", ToolKind::Read, Effect::ReadOnly),
             spec("note", ToolKind::Other, Effect::SessionOnly),
+            spec(PLAN_EXIT, ToolKind::SwitchMode, Effect::SessionOnly),
         ]
     })
 }
@@ -129,7 +135,9 @@ impl Tool for Fake {
         Box::pin(async move {
             let name = name.ok_or_else(|| "`path` is missing".to_string())?;
             let path = root.join(&name);
+            let presentation = Presentation { title: self.spec().id.to_string(), ..Presentation::default() };
             let accesses = match self.does {
+                Behaviour::Propose => return Ok(ToolPlan::proposing(DEFAULT_AGENT, presentation)),
                 Behaviour::Look | Behaviour::Show => vec![Access::ReadPath(path)],
                 Behaviour::Touch => vec![Access::WritePath(path)],
                 Behaviour::Change if self.runs.is_touched(&name) => {
@@ -142,7 +150,6 @@ impl Tool for Fake {
                 Behaviour::Hang | Behaviour::Deaf | Behaviour::Boom | Behaviour::Note => Vec::new(),
                 Behaviour::BoomInPlan => panic!("the tool panics while it plans, as the test wants"),
             };
-            let presentation = Presentation { title: self.spec().id.to_string(), ..Presentation::default() };
             Ok(ToolPlan::new(accesses, presentation))
         })
     }
@@ -164,6 +171,7 @@ impl Tool for Fake {
                 | Behaviour::Touch
                 | Behaviour::Change
                 | Behaviour::HangInPlan
+                | Behaviour::Propose
                 | Behaviour::Note => {
                     if !pause.is_zero() {
                         runtime.progress.show(shown.clone());
@@ -186,7 +194,12 @@ impl Tool for Fake {
                 Behaviour::Deaf => babble(&runtime, &shown).await,
                 Behaviour::Show => {
                     let path = runtime.site.workspace.root.join(input["path"].as_str().unwrap_or_default());
-                    let found = FoundPicture { path, mime: "image/gif", bytes: b"GIF89a".to_vec() };
+                    let found = FoundPicture {
+                        path,
+                        mime: "image/gif",
+                        bytes: b"GIF89a".to_vec(),
+                        text: String::new(),
+                    };
                     return ToolOutcome::Picture { found, presentation: shown };
                 }
                 Behaviour::Boom | Behaviour::BoomInPlan => panic!("the tool panics, as the test wants"),

@@ -4,8 +4,12 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use attache_core::agents::Transcript;
+use attache_core::ids::CallId;
+use attache_core::metadata::ChildOf;
 use attache_core::ports::store::{
-    Change, Epoch, ModelRef, Owner, SessionPatch, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
+    Change, Epoch, ListedSessions, ModelRef, Owner, SessionPatch, SessionQuery, SessionRow, Store,
+    StoreError, UsageTotals,
 };
 use serde_json::json;
 
@@ -162,4 +166,40 @@ pub async fn lists_show_newest_first_in_pages_without_empty_or_archived_sessions
     let root = Some(PathBuf::from("/w/one"));
     assert_eq!(names(SessionQuery { workspace_root: root.clone(), ..all.clone() }).await, "d c a");
     assert_eq!(names(SessionQuery { workspace_root: root, after, limit: 1, ..all }).await, "c");
+}
+
+pub async fn sessions_of_tasks_are_listed_on_request_only<S: Storage>() {
+    let storage = S::create();
+    let store = storage.open();
+    for (name, parent, is_child) in [
+        ("a", None, false),
+        ("fork", Some("a"), false),
+        ("child", Some("a"), true),
+        ("grandchild", Some("child"), true),
+    ] {
+        let mut row = SessionRow { parent_id: parent.map(session_id), ..session(name) };
+        if is_child {
+            row.metadata.set_child_of(&ChildOf::new("build", CallId::new("c"), Transcript::default()));
+        }
+        let mut changes = vec![Change::CreateSession(Box::new(row))];
+        if name != "grandchild" {
+            changes.push(Change::InsertMessage(message(name, &format!("of_{name}"), Some(1))));
+        }
+        commit(&store, batch(name, None, changes)).await.unwrap();
+    }
+    let names = async |listed: ListedSessions| {
+        let query = SessionQuery { limit: 10, listed, ..SessionQuery::default() };
+        let rows = store.list_sessions(query).await.unwrap();
+        let mut names: Vec<_> = rows.iter().map(|row| row.id.as_str()[4..].to_owned()).collect();
+        names.sort();
+        names.join(" ")
+    };
+    assert_eq!(names(ListedSessions::Own).await, "a fork");
+    assert_eq!(names(ListedSessions::WithChildren).await, "a child fork");
+    assert_eq!(names(ListedSessions::ChildrenOf(session_id("a"))).await, "child");
+    assert_eq!(
+        names(ListedSessions::ChildrenOf(session_id("child"))).await,
+        "grandchild",
+        "also without a message"
+    );
 }

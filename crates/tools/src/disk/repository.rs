@@ -12,11 +12,15 @@ use attache_sandbox::{git_index, regular_file};
 use attache_shell::Repository;
 use memchr::memmem;
 
-use crate::limits::GIT_HEAD_BYTES;
+use crate::limits::{GIT_HEAD_BYTES, GIT_LOOK};
 
 /// What brings configuration or programs from elsewhere: those of modules, of other work trees, a hook that
 /// `git status` runs.
 const ELSEWHERE: [&str; 4] = ["config.worktree", "modules", "commondir", "hooks/post-index-change"];
+
+/// Directories of a repository that git reads no text in: links to hooks are usual, and the others belong to
+/// programs that its configuration names.
+const NOT_READ: [&str; 3] = ["hooks", "lfs", "annex"];
 
 /// Looks from `directory` upwards as git does.
 pub(crate) fn repository(directory: &Path) -> Repository {
@@ -32,7 +36,8 @@ pub(crate) fn repository(directory: &Path) -> Repository {
                 return match configuration(&git) {
                     // Code of the project runs, though its user chose it.
                     Repository::Plain if is_run_for_reading(directory) => Repository::Configured,
-                    judged => judged,
+                    Repository::Plain => contents(&git),
+                    judged @ (Repository::Configured | Repository::LeadsOut(_)) => judged,
                 };
             }
             // A work tree or a module: its configuration lies elsewhere. One that is not complete is none to
@@ -77,6 +82,47 @@ fn configuration(git: &Path) -> Repository {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Repository::Plain,
         Ok(_) | Err(_) => Repository::Configured,
     }
+}
+
+/// Whether git stays among the files of the repository: it prints lines of what it can't read as its own, and
+/// objects of other repositories like those of this one.
+fn contents(git: &Path) -> Repository {
+    let alternates = git.join("objects/info/alternates");
+    match regular_file::read(&alternates, GIT_CONFIG_BYTES) {
+        Ok(text) if text.trim_ascii().is_empty() => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Ok(_) | Err(_) => return Repository::LeadsOut(alternates),
+    }
+    let mut seen = 0;
+    let mut open = vec![git.to_path_buf()];
+    while let Some(directory) = open.pop() {
+        let Ok(entries) = directory.read_dir() else { return Repository::Configured };
+        let (is_top, is_store) =
+            (directory == git, directory.parent() == Some(git) && directory.ends_with("objects"));
+        for entry in entries {
+            let Ok((entry, kind)) = entry.and_then(|entry| entry.file_type().map(|kind| (entry, kind)))
+            else {
+                return Repository::Configured;
+            };
+            seen += 1;
+            let name = entry.file_name();
+            if is_top && NOT_READ.iter().any(|known| name == *known) {
+                continue;
+            }
+            if kind.is_symlink() {
+                return Repository::LeadsOut(entry.path());
+            }
+            // Objects are found by what they hold.
+            let is_objects = is_store && name.len() == 2;
+            if kind.is_dir() && !is_objects {
+                open.push(entry.path());
+            }
+        }
+        if seen > GIT_LOOK {
+            return Repository::Configured;
+        }
+    }
+    Repository::Plain
 }
 
 /// Whether `git status` may look into another repository: the index names it, whether or not it is registered.
@@ -167,6 +213,81 @@ mod tests {
             std::fs::write(git.join("config"), bad).unwrap();
             assert_eq!(repository(&inner), Repository::Configured, "{bad}");
         }
+    }
+
+    /// Each is read by a command that only reads, and what git can't use of it is printed.
+    #[test]
+    fn a_link_among_the_files_that_git_reads_leads_out() {
+        for name in [
+            "packed-refs",
+            "shallow",
+            "info/grafts",
+            "info/exclude",
+            "objects/info/alternates",
+            "objects/pack/a.pack",
+            "objects/ab",
+            "logs/HEAD",
+            "refs/heads/x",
+            "refs/stash",
+            "BISECT_START",
+            "rebase-merge/done",
+            "rebase-apply/head-name",
+            "worktrees/z/gitdir",
+            "sequencer/todo",
+            "refs/remotes/origin/deep/er/main",
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            std::fs::write(place.path().join("outside"), "x").unwrap();
+            let git = place.path().join("w/.git");
+            complete(&git);
+            let link = git.join(name);
+            std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+            assert_eq!(repository(&place.path().join("w")), Repository::Plain, "{name}");
+            std::os::unix::fs::symlink(place.path().join("outside"), &link).unwrap();
+            let link = link.canonicalize().map(|_| git.canonicalize().unwrap().join(name)).unwrap();
+            assert_eq!(repository(&place.path().join("w")), Repository::LeadsOut(link), "{name}");
+        }
+    }
+
+    #[test]
+    fn objects_of_another_repository_lead_out() {
+        let place = tempfile::tempdir().unwrap();
+        let git = place.path().canonicalize().unwrap().join(".git");
+        complete(&git);
+        let alternates = git.join("objects/info/alternates");
+        std::fs::create_dir_all(git.join("objects/info")).unwrap();
+        std::fs::write(&alternates, "\n").unwrap();
+        assert_eq!(repository(place.path()), Repository::Plain);
+        std::fs::write(&alternates, "/elsewhere/.git/objects\n").unwrap();
+        assert_eq!(repository(place.path()), Repository::LeadsOut(alternates));
+    }
+
+    #[test]
+    fn links_to_hooks_are_usual() {
+        let place = tempfile::tempdir().unwrap();
+        let git = place.path().join(".git");
+        complete(&git);
+        std::os::unix::fs::symlink("../../scripts/check", git.join("hooks/pre-commit")).unwrap();
+        assert_eq!(repository(place.path()), Repository::Plain);
+    }
+
+    #[test]
+    fn a_look_at_an_ordinary_repository_is_quick() {
+        let place = tempfile::tempdir().unwrap();
+        let git = place.path().join(".git");
+        complete(&git);
+        for number in 0..30 {
+            let branch = git.join(format!("refs/heads/{number}"));
+            std::fs::create_dir_all(&branch).unwrap();
+            std::fs::write(branch.join("x"), "").unwrap();
+        }
+        let best = (0..20).map(|_| {
+            let start = std::time::Instant::now();
+            assert_eq!(contents(&git), Repository::Plain);
+            start.elapsed()
+        });
+        // Three times what is promised: tests are not optimised, and others run beside them.
+        assert!(best.min().unwrap() < std::time::Duration::from_millis(3));
     }
 
     /// What git takes for a repository.

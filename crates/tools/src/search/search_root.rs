@@ -11,7 +11,7 @@ use attache_core::legible::visible_name;
 use attache_core::ports::tool::{Site, Workspace};
 use attache_core::scope::HiddenBelow;
 use attache_core::watchdog::{ReadRuleOrigin, ReadRules};
-use attache_sandbox::no_follow;
+use attache_sandbox::{no_follow, regular_file};
 
 use crate::files::FileError;
 use crate::paths::{below, told};
@@ -139,6 +139,11 @@ impl SearchRoot {
             Shape::File => Path::new(self.real.file_name().unwrap_or_default()),
         };
         Ok(no_follow::file(&self.handle, name)?.into())
+    }
+
+    /// What a small regular file holds, and one byte more where it is longer. Nothing else is opened for long.
+    pub(super) fn read_small(&self, relative: &Path, most: u64) -> io::Result<Vec<u8>> {
+        regular_file::read_beneath(&self.handle, relative, most)
     }
 
     /// The directory that a pattern without wildcards names, as it is to be written in one.

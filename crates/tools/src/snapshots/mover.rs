@@ -1,7 +1,7 @@
 //! Moves files back and forth for a rewind: through the same handles, checks and turns as the tools, one file
 //! in one step. What holds something else than expected stays as it is.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use attache_core::ports::snapshots::MoveOutcome;
@@ -9,12 +9,15 @@ use attache_core::ports::tool::Site;
 use attache_core::ports::{BoxFuture, FileMover};
 use attache_core::prompt;
 use attache_core::snapshot::{FileKeeper, FileMove, FileState, SnapshotShelf};
+use attache_sandbox::paths::normal;
+use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use crate::FileTurns;
 use crate::digest::ABSENT;
 use crate::files::{self, FileError, FoundThere, NewMode, Parents, Target};
 use crate::roots::OpenRoots;
+use crate::snapshots::left_at;
 use crate::texts::{CallTexts, Deed};
 
 /// Somebody else's change is never taken back.
@@ -68,6 +71,17 @@ impl FileMover for SnapshotMover {
                 outcomes.push(self.move_file(&reach, &site, &shelf, wanted).await);
             }
             outcomes
+        })
+    }
+
+    fn look_at(&self, site: Site, paths: Vec<PathBuf>) -> BoxFuture<'_, Vec<Option<FileState>>> {
+        Box::pin(async move {
+            let reach = OpenRoots::new(&site.workspace, &site.granted);
+            let mut found = Vec::with_capacity(paths.len());
+            for path in &paths {
+                found.push(left_at(path, &reach).await);
+            }
+            found
         })
     }
 }
@@ -124,15 +138,39 @@ async fn move_on_disk(
 fn put(target: &Target, wanted: &FileMove, content: Vec<u8>, reach: &OpenRoots) -> Result<(), FileError> {
     match &wanted.to {
         FileState::File { mode, .. } => {
-            target.replace(&content, mode.map_or(NewMode::Usual, NewMode::Exactly))
+            // What makes a program run as somebody else is the user's own to set.
+            target.replace(&content, mode.map_or(NewMode::Usual, |mode| NewMode::Exactly(mode & 0o777)))
         }
-        FileState::Link { target: leads_to } => target.replace_by_link(leads_to),
+        FileState::Link { target: leads_to } if stays_inside(&wanted.path, leads_to, reach) => {
+            target.replace_by_link(leads_to)
+        }
+        FileState::Link { .. } => {
+            Err(FileError::Guarded { reason: "it was a link that leads out of the workspace".to_owned() })
+        }
         FileState::Absent => {
             target.remove()?;
             remove_directories(&wanted.path, wanted.made_directories, reach);
             Ok(())
         }
         FileState::Unkept { reason } => Err(FileError::Guarded { reason: reason.clone() }),
+    }
+}
+
+/// Whether a link would lead to something within reach, by its words and in fact.
+fn stays_inside(link: &Path, leads_to: &Path, reach: &OpenRoots) -> bool {
+    let Some(directory) = link.parent() else { return false };
+    // What `..` means behind a name depends on what that name is when the link is followed.
+    let mut names = leads_to.components().skip_while(|name| *name == Component::ParentDir);
+    if names.any(|name| name == Component::ParentDir) {
+        return false;
+    }
+    match reach.follow(&normal(&directory.join(leads_to))) {
+        Ok(_) => true,
+        // It leads nowhere, and not from outside: such an error comes from within the roots only.
+        Err(FileError::Io { source, .. }) => {
+            [Errno::LOOP, Errno::NOTDIR].contains(&Errno::from_io_error(&source).unwrap_or(Errno::IO))
+        }
+        Err(_) => false,
     }
 }
 

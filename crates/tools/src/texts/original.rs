@@ -24,6 +24,15 @@ pub(crate) enum Knowledge {
     Outdated,
 }
 
+/// Whether the model may read a file without anybody's word: else nothing that it is told may depend on what
+/// the file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readable {
+    Unasked,
+    /// A rule asks or denies.
+    Closed,
+}
+
 /// A file before a change.
 #[derive(Debug)]
 pub(crate) struct Original {
@@ -38,6 +47,7 @@ pub(crate) struct Original {
     /// Of what it holds.
     pub(crate) digest: String,
     pub(crate) knowledge: Knowledge,
+    pub(crate) readable: Readable,
     /// As it is on the disk, to be put back should a later change fail.
     pub(crate) disk: Option<OldBytes>,
     /// Directories on the way that are not there yet.
@@ -114,6 +124,7 @@ impl Original {
             content: found.content,
             digest: found.digest,
             knowledge: Knowledge::None,
+            readable: Readable::Unasked,
             disk: found.bytes,
             missing_directories,
             reader: TextStore::Disk,

@@ -181,7 +181,7 @@ impl FileChange {
                     return Err(format!("the patch changes nothing in {told}"));
                 }
                 Ok(PatchedFile {
-                    steps: vec![FileStep::Put { file, like: file, body, mode: NewMode::Usual }],
+                    steps: vec![FileStep::Put { file, like: Some(file), body, mode: NewMode::Usual }],
                     line: format!("changed {told}: {}", difference.stat()),
                     locations: difference.locations(path),
                     shown: difference.shown(path),
@@ -200,7 +200,7 @@ impl FileChange {
             line: format!("made {told}: {}", Difference::between("", &body).stat()),
             locations: vec![Location { path: path.clone(), line: Some(1) }],
             shown: diff::new_file(path, &body),
-            steps: vec![FileStep::Put { file, like: file, body, mode }],
+            steps: vec![FileStep::Put { file, like: Some(file), body, mode }],
         })
     }
 
@@ -240,7 +240,10 @@ impl FileChange {
             locations.push(Location { path: path.clone(), line: Some(1) });
         }
         Ok(PatchedFile {
-            steps: vec![FileStep::Put { file: to, like: from, body, mode }, FileStep::Remove { file: from }],
+            steps: vec![
+                FileStep::Put { file: to, like: Some(from), body, mode },
+                FileStep::Remove { file: from },
+            ],
             line: format!("renamed {source} to {told}: {}", difference.stat()),
             locations,
             shown,

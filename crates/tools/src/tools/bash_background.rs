@@ -7,6 +7,7 @@ use attache_core::ids::SessionId;
 use attache_core::legible::{visible, visible_block};
 use attache_core::ports::tool::{Effect, Presentation, Shown, Site, ToolKind};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::work_state::BackgroundMark;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -130,10 +131,14 @@ pub(crate) struct BackgroundAnswer {
     pub(crate) text: String,
     pub(crate) shown: Vec<Shown>,
     pub(crate) news: Option<News>,
+    /// Those that it tells of.
+    pub(crate) told: Vec<BackgroundMark>,
 }
 
 impl BackgroundAnswer {
     pub(crate) fn news(process: &Process) -> Self {
+        // Before the state is read: an end in between is told with the next call.
+        let told = vec![process.mark()];
         let news = process.news();
         let state = format!("{}: {}", process.name, news.state);
         let output = news.output.text();
@@ -147,7 +152,7 @@ impl BackgroundAnswer {
                 )
             }
         };
-        Self { text, shown: vec![Shown::Text { text: shown }], news: Some(news) }
+        Self { text, shown: vec![Shown::Text { text: shown }], news: Some(news), told }
     }
 
     fn list(processes: &[Arc<Process>]) -> Self {
@@ -156,11 +161,13 @@ impl BackgroundAnswer {
         };
         let lines: Vec<String> = processes.iter().map(line).collect();
         let text = if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") };
-        Self { shown: vec![Shown::Text { text: fenced(&text, "") }], text, news: None }
+        let told = processes.iter().map(|process| process.mark()).collect();
+        Self { shown: vec![Shown::Text { text: fenced(&text, "") }], text, news: None, told }
     }
 
     pub(crate) fn outcome(self, mut call: RunningCall) -> ToolOutcome {
         call.presentation.content.extend(self.shown);
+        call.background = self.told;
         if let Some(news) = &self.news {
             call.truncated = news.output.is_cut();
             call.output_path = Some(news.log.clone());

@@ -120,7 +120,7 @@ impl Mutation for EditCall {
             .map_err(|conflict| format!("{conflict}; {} is unchanged", original.told))?;
         let difference = Difference::between(&old.body, &body);
         Ok(FileChanges {
-            steps: vec![FileStep::Put { file: 0, like: 0, body, mode: NewMode::Usual }],
+            steps: vec![FileStep::Put { file: 0, like: Some(0), body, mode: NewMode::Usual }],
             answer: format!("edited {}: {}", original.told, difference.stat()),
             locations: difference.locations(&self.path),
             shown: difference.shown(&self.path),

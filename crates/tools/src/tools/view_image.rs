@@ -115,7 +115,7 @@ fn find(path: PathBuf, reach: &OpenRoots) -> Result<FoundPicture, ViewError> {
     }
     match size.max(bytes.len() as u64) {
         size if size > IMAGE_BYTES => Err(ViewError::TooLarge { path, size }),
-        _ => Ok(FoundPicture { path, mime, bytes }),
+        _ => Ok(FoundPicture { path, mime, bytes, text: String::new() }),
     }
 }
 

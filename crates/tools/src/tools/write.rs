@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::arguments::{self, Visibility};
 use crate::diff::{self, Difference};
 use crate::files::NewMode;
-use crate::mutation::{FileChanges, FileStep, Mutation};
+use crate::mutation::{FileChanges, FileStep, Mutation, OldContent};
 use crate::paths;
 use crate::text::{ByteOrderMark, Encoding, LineEnding};
-use crate::texts::{Knowledge, Original, OriginalContent};
+use crate::texts::{Knowledge, Original, OriginalContent, Readable};
 
 /// Makes a file, with missing parent directories, or replaces its whole content. To change a part of a file use
 /// edit.
@@ -54,6 +54,10 @@ impl Mutation for WriteCall {
         vec![self.path.clone()]
     }
 
+    fn old_content(&self) -> OldContent {
+        OldContent::IsReplaced
+    }
+
     fn presentation(&self, workspace: &Workspace) -> Presentation {
         Presentation {
             title: format!("Write {}", paths::titled(&self.path, workspace)),
@@ -65,6 +69,10 @@ impl Mutation for WriteCall {
 
     fn change(&self, originals: &[Original]) -> Result<FileChanges, String> {
         let [original] = originals else { return Err("one file was expected".to_owned()) };
+        if original.readable == Readable::Closed {
+            Self::check_knowledge(original)?;
+            return Ok(self.unseen(original));
+        }
         let (content, told) = (&original.content, &original.told);
         let body = self.body(content);
         let (summary, locations, shown) = match content {
@@ -90,6 +98,32 @@ impl Mutation for WriteCall {
                 (format!("replaced a file that is not text, {stat}"), Vec::new(), vec![shown])
             }
         };
+        Self::check_knowledge(original)?;
+        let steps = vec![FileStep::Put { file: 0, like: Some(0), body, mode: NewMode::Usual }];
+        Ok(FileChanges { steps, answer: format!("wrote {told}: {summary}"), locations, shown })
+    }
+}
+
+impl WriteCall {
+    /// The change of a file that the model may not read unasked: the same, and told with the same words,
+    /// whatever is there. People see what it replaces.
+    fn unseen(&self, original: &Original) -> FileChanges {
+        let body = self.content.clone();
+        let shown = match &original.content {
+            OriginalContent::Text(old) => {
+                let difference = Difference::between(&old.body, &body);
+                diff::replaced_file(&self.path, &old.body, &body, &difference)
+            }
+            OriginalContent::Missing(_) | OriginalContent::Opaque(_) => diff::new_file(&self.path, &body),
+        };
+        let answer = format!("wrote {}", original.told);
+        let steps = vec![FileStep::Put { file: 0, like: None, body, mode: NewMode::Usual }];
+        FileChanges { steps, answer, locations: Vec::new(), shown }
+    }
+
+    /// Compares with what the model was shown or wrote itself, never with what it has not seen.
+    fn check_knowledge(original: &Original) -> Result<(), String> {
+        let told = &original.told;
         if original.knowledge == Knowledge::Partial {
             return Err(format!(
                 "you have read only a part of {told}; read the rest before you replace it, or change that part with \
@@ -101,12 +135,9 @@ impl Mutation for WriteCall {
                 "{told} has changed since you last read or wrote it; read it again before you replace it. Nothing was written"
             ));
         }
-        let steps = vec![FileStep::Put { file: 0, like: 0, body, mode: NewMode::Usual }];
-        Ok(FileChanges { steps, answer: format!("wrote {told}: {summary}"), locations, shown })
+        Ok(())
     }
-}
 
-impl WriteCall {
     /// The content with the line ends that the file has, unless it brings its own.
     fn body(&self, old: &OriginalContent) -> String {
         let OriginalContent::Text(old) = old else { return self.content.clone() };

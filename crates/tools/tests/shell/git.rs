@@ -62,7 +62,7 @@ impl Place {
             rules.iter().map(|(pattern, action)| Rule::new("read", pattern, *action)).collect();
         let context = attache_core::watchdog::PatternBase { root: &self.root, home: None };
         let book = Rulebook::new(&[], &rules, &Rules::default(), context);
-        ReadRules::of(&Arc::new(book), Approval::Ask).unwrap()
+        ReadRules::of(&[Arc::new(book)], Approval::Ask).unwrap()
     }
 
     pub(super) fn read_in(&self, directory: &Path, command: &str, rules: &[(&str, Action)]) -> Footprint {
@@ -88,7 +88,7 @@ impl Place {
 }
 
 /// Commands that show the contents of tracked files without naming them.
-const SHOW: [&str; 37] = [
+const SHOW: [&str; 38] = [
     "git diff -- --stat .",
     "git diff HEAD~1 HEAD -- --stat .",
     "git diff --src-prefix --stat",
@@ -124,6 +124,7 @@ const SHOW: [&str; 37] = [
     "git cat-file -p HEAD",
     "git cat-file --batch < names",
     "git stash show -p",
+    "git stash show",
     "git stash list -p",
     "git status -v",
 ];
@@ -141,7 +142,7 @@ const QUIET: [&str; 22] = [
     "git diff --name-only HEAD",
     "git diff --cached --numstat",
     "git stash list",
-    "git stash show",
+    "git stash show --stat",
     "git reflog",
     "git branch -vv",
     "git ls-files",

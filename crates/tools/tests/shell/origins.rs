@@ -75,6 +75,42 @@ fn what_resolves_into_a_root_asks_and_says_why() {
     }
 }
 
+/// A shim lies outside and runs what the project says.
+#[test]
+fn a_program_of_a_version_manager_asks_where_the_project_chooses() {
+    let place = tempfile::tempdir().unwrap();
+    let base = place.path().canonicalize().unwrap();
+    let root = base.join("w");
+    std::fs::create_dir_all(root.join("sub")).unwrap();
+    for name in ["jq", "rg", "python3", "node", "git"] {
+        program(&base.join(".asdf/shims").join(name));
+    }
+    program(&base.join("system/ls"));
+    let npm = base.join("system/npm");
+    program(&npm);
+    std::fs::write(&npm, "#!/usr/bin/env node\n").unwrap();
+    let path = format!("{0}/.asdf/shims:{0}/system", base.display());
+    let own: Vec<PathBuf> = vec![root.clone()];
+    let disk = DiskOfWorkspace::new(Programs::new(Some(OsStr::new(&path)), own.iter()));
+    let context = Context { directory: &root, disk: &disk, ..context() };
+    let why = |line: &str| {
+        read(line, &context).touches.into_iter().find_map(|touch| match touch {
+            Touch::Command(command) if command.nature != Nature::ReadOnly => command.why,
+            Touch::Command(_) | Touch::Read(_) | Touch::Write(_) | Touch::Host(_) => None,
+        })
+    };
+    let lines =
+        ["jq . a", "rg x", "python3 -V", "node --version", "npm --version", "cd sub && jq . a", "env jq . a"];
+    for line in lines {
+        assert_eq!(why(line), None, "{line}");
+    }
+    std::fs::write(root.join(".tool-versions"), "jq path:evil").unwrap();
+    for line in lines {
+        assert!(why(line).is_some_and(|why| why.contains(".tool-versions")), "{line}");
+    }
+    assert_eq!(why("ls"), None);
+}
+
 #[test]
 fn what_resolves_elsewhere_passes() {
     for (line, path) in [

@@ -176,6 +176,20 @@ mod tests {
             "/w/.github/hooks/x.json",
             "/home/ada/.config/fish/config.fish",
             "/w/.zshrc",
+            "/w/lefthook-local.json",
+            "/w/.config/lefthook.toml",
+            "/w/prek.toml",
+            "/w/.huskyrc.json",
+            "/w/.Rprofile",
+            "/w/.RData",
+            "/w/.ghci",
+            "/w/rust-project.json",
+            "/w/.externalToolBuilders/x.launch",
+            "/w/.openhands/setup.sh",
+            "/w/codebuff.json",
+            "/w/_darcs/prefs/defaults",
+            "/home/ada/.cargo/bin/cargo",
+            "/home/ada/.config/Code/User/tasks.json",
         ] {
             assert!(row_of(Path::new(path)).is_some(), "{path}");
         }
@@ -187,6 +201,10 @@ mod tests {
             "/w/package.json",
             "/w/code-workspace",
             "/w/.config/x",
+            "/w/bin/run",
+            "/w/data.RData",
+            "/w/rust-toolchain.toml",
+            "/w/.jj/repo/store/x",
         ] {
             assert!(row_of(Path::new(path)).is_none(), "{path}");
         }

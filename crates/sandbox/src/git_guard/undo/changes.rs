@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::super::Unfinished;
+use super::super::baseline::EntryStamp;
 use super::super::entries::enter;
 use super::super::reopen::open_to_owner;
 use super::super::state::ControlFile;
@@ -35,7 +35,7 @@ impl Undo<'_> {
         let removed = self
             .place_to_write(path)
             .and_then(|(directory, name)| fs::unlinkat(&directory, name, AtFlags::empty()));
-        removed.inspect_err(|_| self.unfinished.set(Unfinished::Something))
+        removed.inspect_err(|_| self.note_unfinished(path))
     }
 
     /// The directories above a path, those that are missing.
@@ -66,7 +66,15 @@ impl Undo<'_> {
 
     /// Under another name beside it, which is returned, never over something that is there.
     pub(super) fn set_aside(&self, path: &Path) -> Result<Option<OsString>, Errno> {
-        self.renamed_aside(path).inspect_err(|_| self.unfinished.set(Unfinished::Something))
+        self.renamed_aside(path).inspect_err(|_| self.note_unfinished(path))
+    }
+
+    /// For the next command. What can't be looked at can't be told from what its user puts there.
+    fn note_unfinished(&self, path: &Path) {
+        let found = self.place(path).and_then(|(directory, name)| EntryStamp::of(&directory, name));
+        if let Ok(stamp) = found {
+            self.unfinished.borrow_mut().0.insert(path.to_owned(), stamp);
+        }
     }
 
     fn renamed_aside(&self, path: &Path) -> Result<Option<OsString>, Errno> {

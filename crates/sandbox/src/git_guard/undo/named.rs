@@ -26,9 +26,6 @@ impl Undo<'_> {
             return;
         }
         let at = link.as_deref().unwrap_or(path);
-        let is_there = self
-            .place(at)
-            .and_then(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW));
         if self.is_users(at) {
             return;
         }
@@ -36,15 +33,20 @@ impl Undo<'_> {
             Some(was) => undo.put_back_all(path, was),
             None => Ok(()),
         };
-        let done = match is_there {
-            Ok(_) => self.replace(at, || put_back(self)),
-            Err(_) => put_back(self).map(|()| None),
+        let done = match self.is_there(at) {
+            true => self.replace(at, || put_back(self)),
+            false => put_back(self).map(|()| None),
         };
         self.tell(at, reason, done);
     }
 
+    pub(super) fn is_there(&self, path: &Path) -> bool {
+        let found = self.place(path);
+        found.is_ok_and(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
     /// The first part of a path that is a link now; its last part may be one.
-    fn link_on_the_way(&self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn link_on_the_way(&self, path: &Path) -> Option<PathBuf> {
         let above: Vec<&Path> =
             path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
         let is_link = |above: &&&Path| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use attache_core::ports::tool::NetworkGrant;
+use attache_core::ports::tool::{NetworkGrant, WriteGrant};
 use attache_core::scope::Guarded;
 
 use super::super::directory_tree::{DirectoryEntries, DirectoryTree, NodeKind};
@@ -174,6 +174,7 @@ fn policy(random: &mut Random, tree: &Made) -> Policy {
         protected_links: Vec::new(),
         home: Some("/home/u".into()),
         network: NetworkGrant::Withheld,
+        writes: WriteGrant::Granted,
         notes: Vec::new(),
         told: Vec::new(),
         lost_writes: LostWrites::default(),

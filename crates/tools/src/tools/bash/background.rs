@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use attache_core::ids::SessionId;
 use attache_core::ports::ToolRuntime;
+use attache_core::work_state::{BackgroundLife, BackgroundMark};
 use attache_sandbox::process::{CommandEnd, ExitCause, Gone, Sink};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::sync::{Notify, watch as channel};
@@ -181,6 +182,12 @@ impl Process {
         self.ended.borrow().is_none()
     }
 
+    /// How the session keeps it in mind, once that is told.
+    pub(crate) fn mark(&self) -> BackgroundMark {
+        let life = if self.is_running() { BackgroundLife::Running } else { BackgroundLife::Ended };
+        BackgroundMark { name: self.name.clone(), command: self.command.clone(), life }
+    }
+
     /// What it printed since the last time, and how it is.
     pub(crate) fn news(&self) -> News {
         // Its end first: all it printed comes before that.
@@ -212,6 +219,7 @@ impl Process {
                     Gone::NotSeen => format!("stopped{}", early_end(end.tree)),
                 },
                 ExitCause::TooMuchMemory => "it used too much memory and was ended".to_owned(),
+                ExitCause::TooMuchScratch => "it filled $TMPDIR and was ended".to_owned(),
                 ExitCause::TooManyProcesses => "it had too many processes and was ended".to_owned(),
                 ExitCause::Lost => "ended from outside".to_owned(),
             },

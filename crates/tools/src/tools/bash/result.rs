@@ -5,7 +5,7 @@ use std::time::Duration;
 use attache_core::legible::visible_block;
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::Shown;
-use attache_sandbox::limits::COMMAND_PROCESSES;
+use attache_sandbox::limits::{COMMAND_PROCESSES, UNASKED_SCRATCH_BYTES};
 use attache_sandbox::process::{CommandEnd, ExitCause, Gone};
 
 use super::capture::Capture;
@@ -65,6 +65,11 @@ impl Finished {
                                      do the work in smaller parts"
                     .to_owned()
             }
+            ExitCause::TooMuchScratch => format!(
+                "it ran without a question and wrote more than {} MiB to $TMPDIR, and was ended; write less, or \
+                 write to the workspace: the user is asked then",
+                UNASKED_SCRATCH_BYTES >> 20
+            ),
             ExitCause::TooManyProcesses => {
                 format!("it had more than {COMMAND_PROCESSES} processes and was ended")
             }
@@ -117,6 +122,7 @@ fn left_over(end: CommandEnd) -> Option<String> {
             | ExitCause::TerminalClosed
             | ExitCause::TooManyProcesses
             | ExitCause::TooMuchMemory
+            | ExitCause::TooMuchScratch
             | ExitCause::Lost,
             _,
         ) => return None,

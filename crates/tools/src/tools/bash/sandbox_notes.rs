@@ -13,6 +13,9 @@ use crate::paths::is_shared_temporary;
 /// What programs print when they find everything read-only.
 const UNWRITABLE: [&str; 2] = ["Read-only file system", "EROFS"];
 
+/// What they print when a file is full.
+const FULL: [&str; 2] = ["File too large", "EFBIG"];
+
 /// What they print when they replace, move or remove what a mount holds, beside the first.
 const BUSY: [&str; 2] = ["Device or resource busy", "EBUSY"];
 
@@ -61,6 +64,9 @@ const UNANSWERED: [&str; 5] = [
 
 const READ_ONLY_NOTE: &str = "this command ran without a question because it seems to only read, so it could write to \
                               $TMPDIR only. To write elsewhere, say so in the command line (a redirect, tee, cp): the user is asked then";
+
+const FULL_NOTE: &str = "this command ran without a question because it seems to only read, so a file in $TMPDIR can have 64 MiB. \
+                         To write more, write to the workspace: the user is asked then";
 
 const OUTSIDE_NOTE: &str =
     "commands can write to the workspace, to directories that the user granted and to $TMPDIR only";
@@ -121,6 +127,9 @@ impl SandboxLimits {
         let mut notes = self.aftermath.told.clone();
         if says(&UNWRITABLE) {
             notes.extend(self.is_read_only.then(|| READ_ONLY_NOTE.to_owned()));
+        }
+        if says(&FULL) {
+            notes.extend(self.is_read_only.then(|| FULL_NOTE.to_owned()));
         }
         if !self.is_read_only {
             notes.extend(self.protected_in(output));
@@ -235,6 +244,7 @@ mod tests {
         assert!(offline.notes("touch: Read-only file system").is_empty());
         let read_only = SandboxLimits { is_read_only: true, ..offline };
         assert_eq!(read_only.notes("touch: Read-only file system"), [READ_ONLY_NOTE]);
+        assert_eq!(read_only.notes("cat: write error: File too large"), [FULL_NOTE]);
         let held = SandboxLimits { is_held: true, ..SandboxLimits::default() };
         assert_eq!(held.notes("OSError: [Errno 30] Read-only file system: '/etc/x'"), [OUTSIDE_NOTE]);
     }

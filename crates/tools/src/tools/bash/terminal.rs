@@ -307,9 +307,12 @@ fn exit_code(ended: Option<ExitCause>) -> u8 {
         Some(ExitCause::TimedOut) => 124,
         Some(ExitCause::Cancelled) => 128 + Signal::INT.as_raw(),
         Some(ExitCause::TerminalClosed) => 128 + Signal::HUP.as_raw(),
-        Some(ExitCause::TooManyProcesses | ExitCause::TooMuchMemory | ExitCause::Lost) => {
-            128 + Signal::KILL.as_raw()
-        }
+        Some(
+            ExitCause::TooManyProcesses
+            | ExitCause::TooMuchMemory
+            | ExitCause::TooMuchScratch
+            | ExitCause::Lost,
+        ) => 128 + Signal::KILL.as_raw(),
         None => 126,
     };
     u8::try_from(code).unwrap_or(1)

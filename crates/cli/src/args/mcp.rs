@@ -1,0 +1,76 @@
+//! What can be typed behind `attache mcp`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "Example:\n  attache mcp list")]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    pub(crate) command: McpCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Show the servers of your configuration and of this project, and whether they work
+    #[command(after_help = "Example:\n  attache mcp list")]
+    List,
+    /// Add a server to your configuration
+    #[command(
+        after_help = "Example:\n  attache mcp add everything npx -y @modelcontextprotocol/server-everything"
+    )]
+    Add(McpAddArgs),
+    /// Remove a server from your configuration
+    #[command(after_help = "Example:\n  attache mcp remove everything")]
+    Remove {
+        /// The server
+        name: String,
+    },
+    /// Connect to one server and show its tools
+    #[command(after_help = "Example:\n  attache mcp test everything")]
+    Test {
+        /// The server
+        name: String,
+    },
+    /// Add the servers of other agents and editors to your configuration
+    #[command(after_help = "Example:\n  attache mcp import --yes")]
+    Import {
+        /// One file to read, instead of those in the usual places
+        file: Option<PathBuf>,
+        /// Add what is found without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct McpAddArgs {
+    /// What to call it; left out with --json that names its servers
+    #[arg(required_unless_present = "json")]
+    pub(crate) name: Option<String>,
+    /// A variable for its program; ${NAME} as the value refers to one of yours
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// A header for its address
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// How to reach an address
+    #[arg(long, value_name = "KIND", value_parser = ["http", "sse"])]
+    pub(crate) transport: Option<String>,
+    /// Keep its program from the network
+    #[arg(long)]
+    pub(crate) no_network: bool,
+    /// The JSON that other programs use: {"mcpServers": {…}}, or one server
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["env", "header", "transport", "line"])]
+    pub(crate) json: Option<String>,
+    /// Its program with arguments, or its address
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "json",
+        value_name = "COMMAND|URL"
+    )]
+    pub(crate) line: Vec<String>,
+}

@@ -1,0 +1,128 @@
+//! Changes `[mcp.NAME]` of the user's file; everything else in it stays as it is, comments included.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use attache_core::ports::mcp::{HiddenText, ServerEntry, ServerNetwork, ServerTransport};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
+
+use crate::config::read_text;
+use crate::dirs::create_private_directory;
+use crate::limits::MAX_CONFIG_FILE_BYTES;
+
+const TABLE: &str = "mcp";
+
+/// The file as it is; an empty one where there is none.
+pub(super) fn open(file: &Path) -> Result<DocumentMut> {
+    let text = read_text(file, MAX_CONFIG_FILE_BYTES).map_err(anyhow::Error::msg)?.unwrap_or_default();
+    text.parse().with_context(|| format!("{} is not valid TOML", file.display()))
+}
+
+pub(super) fn names(document: &DocumentMut) -> Vec<String> {
+    let servers = document.get(TABLE).and_then(Item::as_table_like);
+    servers.map(|servers| servers.iter().map(|(name, _)| name.to_owned()).collect()).unwrap_or_default()
+}
+
+pub(super) fn remove(document: &mut DocumentMut, name: &str) -> bool {
+    let servers = document.get_mut(TABLE).and_then(Item::as_table_like_mut);
+    servers.is_some_and(|servers| servers.remove(name).is_some())
+}
+
+pub(super) fn put(document: &mut DocumentMut, entry: &ServerEntry) {
+    let mut table = Table::new();
+    match &entry.transport {
+        ServerTransport::Stdio { command, arguments, environment, directory } => {
+            let words: Array = std::iter::once(command).chain(arguments).map(String::as_str).collect();
+            table.insert("command", value(words));
+            if let Some(directory) = directory {
+                table.insert("cwd", value(directory.to_string_lossy().as_ref()));
+            }
+            pairs(&mut table, "env", environment);
+        }
+        ServerTransport::Http { url, headers } => {
+            table.insert("url", value(url.as_str()));
+            pairs(&mut table, "headers", headers);
+        }
+        ServerTransport::Sse { url, headers } => {
+            table.insert("url", value(url.as_str()));
+            table.insert("transport", value("sse"));
+            pairs(&mut table, "headers", headers);
+        }
+        ServerTransport::Unusable(_) => return,
+    }
+    if entry.network == ServerNetwork::Withheld {
+        table.insert("network", value(false));
+    }
+    let servers = document.entry(TABLE).or_insert_with(|| {
+        let mut servers = Table::new();
+        servers.set_implicit(true);
+        Item::Table(servers)
+    });
+    if let Some(servers) = servers.as_table_like_mut() {
+        servers.insert(&entry.name, Item::Table(table));
+    }
+}
+
+fn pairs(table: &mut Table, key: &str, pairs: &[(String, HiddenText)]) {
+    if pairs.is_empty() {
+        return;
+    }
+    let inline: InlineTable = pairs.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    table.insert(key, value(inline));
+}
+
+/// In place as a whole or not at all, and for its owner alone.
+pub(super) fn store(file: &Path, document: &DocumentMut) -> Result<()> {
+    let failed = || format!("can't write {}", file.display());
+    // A link of the user's stays one.
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    create_private_directory(directory).with_context(failed)?;
+    let mut written =
+        tempfile::Builder::new().prefix(".config-").tempfile_in(directory).with_context(failed)?;
+    written.write_all(document.to_string().as_bytes()).with_context(failed)?;
+    written.as_file().sync_all().with_context(failed)?;
+    written.persist(&file).with_context(failed)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin};
+
+    fn entry(name: &str, transport: ServerTransport) -> ServerEntry {
+        let (origin, network) = (ServerOrigin::User, ServerNetwork::Granted);
+        ServerEntry {
+            name: name.to_owned(),
+            origin,
+            transport,
+            network,
+            deadlines: ServerDeadlines::default(),
+        }
+    }
+
+    #[test]
+    fn comments_and_order_stay_and_what_was_added_can_be_removed() {
+        let before = "# mine\nmodel = \"a/b\" # why\n\n[mcp.old] # keep\nurl = \"https://x\"\n\n[limits]\nmax_steps = 5\n";
+        let mut document: DocumentMut = before.parse().unwrap();
+        let transport = ServerTransport::Stdio {
+            command: "npx".to_owned(),
+            arguments: vec!["-y".to_owned(), "a \"b\"".to_owned()],
+            environment: vec![("TOKEN".to_owned(), HiddenText::new("${TOKEN}"))],
+            directory: None,
+        };
+        put(&mut document, &entry("new.one", transport));
+        let text = document.to_string();
+        assert!(
+            text.contains("# mine\nmodel = \"a/b\" # why") && text.contains("[mcp.old] # keep"),
+            "{text}"
+        );
+        assert!(text.contains("[mcp.\"new.one\"]\ncommand = [\"npx\", \"-y\", 'a \"b\"']"), "{text}");
+        assert!(text.contains("env = { TOKEN = \"${TOKEN}\" }"), "{text}");
+        assert_eq!(names(&document), ["old", "new.one"]);
+        assert!(remove(&mut document, "new.one") && !remove(&mut document, "new.one"));
+        assert_eq!(document.to_string(), before);
+    }
+}

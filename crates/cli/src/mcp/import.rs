@@ -1,0 +1,113 @@
+//! `attache mcp import`: the servers that other agents and editors have, as entries of the user's file.
+
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use attache_core::legible::legible_line;
+use attache_core::ports::mcp::{ServerEntry, ServerOrigin, ServerTransport};
+
+use super::{edit, json};
+use crate::answer;
+use crate::config::read_text;
+use crate::limits::MAX_CONFIG_FILE_BYTES;
+use crate::setup::Sources;
+
+/// Below the home.
+const PLACES: [&str; 10] = [
+    ".claude.json",
+    ".config/Claude/claude_desktop_config.json",
+    "Library/Application Support/Claude/claude_desktop_config.json",
+    ".cursor/mcp.json",
+    ".config/Code/User/mcp.json",
+    "Library/Application Support/Code/User/mcp.json",
+    ".codeium/windsurf/mcp_config.json",
+    ".gemini/settings.json",
+    ".qwen/settings.json",
+    ".config/zed/settings.json",
+];
+
+pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<ExitCode> {
+    let found = match file {
+        Some(file) => vec![read(file)?.with_context(|| format!("there is no {}", file.display()))?],
+        None => in_usual_places(sources)?,
+    };
+    let config = &sources.config.file;
+    let mut document = edit::open(config)?;
+    let mut known = edit::names(&document);
+    let mut new: Vec<(PathBuf, ServerEntry)> = Vec::new();
+    for (file, entries) in found {
+        for entry in entries {
+            let name = legible_line(&entry.name);
+            if let ServerTransport::Unusable(problem) = &entry.transport {
+                answer::note(&format!("attache: {name} is left out: {}", legible_line(problem)));
+            } else if known.contains(&entry.name) {
+                answer::note(&format!("attache: {name} of {} is left out: you have one", file.display()));
+            } else {
+                known.push(entry.name.clone());
+                new.push((file.clone(), entry));
+            }
+        }
+    }
+    if new.is_empty() {
+        answer::write("There is nothing new to import.\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (file, entry) in &new {
+        answer::write(&format!("{} ({}, of {})\n", legible_line(&entry.name), what(entry), file.display()))?;
+    }
+    if !yes && !agreed(new.len())? {
+        bail!("nothing was imported; to import it: attache mcp import --yes");
+    }
+    new.iter().for_each(|(_, entry)| edit::put(&mut document, entry));
+    edit::store(config, &document)?;
+    answer::write(&format!("Added {} to {}.\n", counted(new.len()), config.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn what(entry: &ServerEntry) -> String {
+    match &entry.transport {
+        ServerTransport::Stdio { command, .. } => format!("runs {}", legible_line(command)),
+        ServerTransport::Http { .. } | ServerTransport::Sse { .. } | ServerTransport::Unusable(_) => {
+            entry.transport.as_str().to_owned()
+        }
+    }
+}
+
+fn in_usual_places(sources: &Sources) -> Result<Vec<(PathBuf, Vec<ServerEntry>)>> {
+    let home = sources.dirs.home.clone().context("your home directory is not known")?;
+    let mut found = Vec::new();
+    for place in PLACES {
+        match read(&home.join(place)) {
+            Ok(read) => found.extend(read),
+            // Settings of others need not name servers at all.
+            Err(problem) => tracing::debug!(%problem, "nothing to import"),
+        }
+    }
+    Ok(found)
+}
+
+fn read(file: &Path) -> Result<Option<(PathBuf, Vec<ServerEntry>)>> {
+    let Some(text) = read_text(file, MAX_CONFIG_FILE_BYTES).map_err(anyhow::Error::msg)? else {
+        return Ok(None);
+    };
+    let shown = file.display().to_string();
+    let entries = json::servers(&text, &shown, ServerOrigin::User).map_err(anyhow::Error::msg)?;
+    Ok(Some((file.to_owned(), entries)))
+}
+
+/// Anything but a clear yes is a no; so is nobody there to give it.
+fn agreed(count: usize) -> Result<bool> {
+    if !answer::is_typed() {
+        return Ok(false);
+    }
+    write!(io::stderr(), "Add {}? [y/N] ", counted(count))?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).context("the answer could not be read")?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn counted(count: usize) -> String {
+    if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
+}

@@ -1,0 +1,53 @@
+//! The MCP servers that files of a project name. Reads what was read; starts nothing.
+
+use std::path::{Path, PathBuf};
+
+use attache_core::ports::mcp::{ServerEntry, ServerOrigin, WaitingServer};
+use attache_core::ports::projects::ProjectNotice;
+
+use super::json;
+use crate::projects::{PROJECT_CONFIG, ProjectFiles, shell_word};
+
+/// Files of other agents and editors that name MCP servers.
+pub(crate) const PROJECT_SERVERS: [&str; 3] = [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"];
+
+/// The servers that are started once the user consents; `of_config` are those of the project's own file.
+pub(crate) fn waiting_servers(found: &ProjectFiles, of_config: Vec<ServerEntry>) -> Vec<WaitingServer> {
+    let waiting = |entry: ServerEntry| WaitingServer {
+        file: file_of(&entry),
+        name: entry.name,
+        how: format!("attache trust {}", shell_word(&found.project)),
+    };
+    // Who consents is told what is wrong with them.
+    let of_files = servers_of_files(found, &mut Vec::new());
+    of_config.into_iter().chain(of_files).map(waiting).collect()
+}
+
+/// What the files of others name. What is wrong with a whole file is told.
+pub(crate) fn servers_of_files(found: &ProjectFiles, notices: &mut Vec<ProjectNotice>) -> Vec<ServerEntry> {
+    let (mut servers, mut problems): (Vec<ServerEntry>, Vec<String>) = (Vec::new(), Vec::new());
+    for file in PROJECT_SERVERS {
+        let Some(bytes) = found.text_of(Path::new(file)) else { continue };
+        let text = String::from_utf8_lossy(bytes);
+        match json::servers(&text, file, ServerOrigin::Project(file.into())) {
+            Ok(named) => {
+                let is_new = |entry: &ServerEntry| servers.iter().all(|known| known.name != entry.name);
+                let new: Vec<_> = named.into_iter().filter(is_new).collect();
+                servers.extend(new);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        let title = "Some MCP servers of the project are not used".to_owned();
+        notices.push(ProjectNotice { title, description: problems.join("; ") });
+    }
+    servers
+}
+
+fn file_of(entry: &ServerEntry) -> PathBuf {
+    match &entry.origin {
+        ServerOrigin::Project(file) => file.clone(),
+        ServerOrigin::Client | ServerOrigin::User => PathBuf::from(PROJECT_CONFIG),
+    }
+}

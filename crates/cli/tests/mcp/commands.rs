@@ -1,0 +1,131 @@
+//! `attache mcp`: what it shows, and what it does to the user's file.
+
+use attache_testkit::binary::Home;
+use serde_json::json;
+
+use crate::stage::{call, home, open, server_path, shown};
+
+async fn run(home: &Home, words: &[&str]) -> (bool, String, String) {
+    let output = home.command().arg("mcp").args(words).output().await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+fn config(home: &Home) -> String {
+    std::fs::read_to_string(home.home().join("config.toml")).unwrap()
+}
+
+#[tokio::test]
+async fn a_server_is_added_tested_used_and_removed() {
+    let home = home("on *\n  call test_environment {}\n  ---\n  text \"done\"\n")
+        .with_variable("MY_TOKEN", "canary");
+    home.write_config("# my own words\n");
+    let path = server_path();
+    let path = path.to_str().unwrap();
+    let (ok, out, err) =
+        run(&home, &["add", "--env", "TOKEN=${MY_TOKEN}", "test", "python3", path, "good"]).await;
+    assert!(ok && out.contains("attache mcp test test"), "{out}{err}");
+    let text = config(&home);
+    assert!(text.contains("# my own words") && text.contains("TOKEN = \"${MY_TOKEN}\""), "{text}");
+    assert!(!text.contains("canary"), "{text}");
+    let (ok, out, err) = run(&home, &["test", "test"]).await;
+    assert!(
+        ok && out.contains("test (stdio, of your configuration): ready")
+            && out.contains("test_echo: The tool echo"),
+        "{out}{err}"
+    );
+    let (_, out, _) = run(&home, &["list"]).await;
+    assert!(out.contains("test (stdio, of your configuration): ready: 12 tools"), "{out}");
+    let agent = home.start();
+    agent.initialize().await;
+    agent.client.always_choose("allow_once");
+    let id = open(&agent, &home, &[]).await;
+    assert!(shown(&call(&agent, &id, "go").await).contains("TOKEN=canary"));
+    agent.finish(&home).await;
+    let printed = home.command().arg("--print-config").output().await.unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    assert!(printed.contains("[mcp.test]") && !printed.contains("canary"), "{printed}");
+    let (ok, _, err) = run(&home, &["add", "test", "x"]).await;
+    assert!(!ok && err.contains("has a server `test` already"), "{err}");
+    let (ok, _, err) = run(&home, &["remove", "tset"]).await;
+    assert!(!ok && err.contains("did you mean `test`?"), "{err}");
+    let (ok, ..) = run(&home, &["remove", "test"]).await;
+    assert!(
+        ok && !config(&home).contains("mcp") && config(&home).contains("# my own words"),
+        "{}",
+        config(&home)
+    );
+    let (_, out, _) = run(&home, &["list"]).await;
+    assert!(out.contains("There are no MCP servers yet"), "{out}");
+}
+
+#[tokio::test]
+async fn json_of_other_programs_and_addresses_are_taken() {
+    let home = home("on *\n  text \"ok\"\n");
+    let two = json!({ "mcpServers": { "a": { "command": "x", "args": ["-y"] }, "b": { "url": "https://b.test/mcp" } } });
+    let (ok, out, err) = run(&home, &["add", "--json", &two.to_string()]).await;
+    assert!(ok, "{out}{err}");
+    let (ok, ..) = run(&home, &["add", "c", "--json", r#"{"command": "y"}"#]).await;
+    assert!(ok);
+    let (ok, _, err) = run(
+        &home,
+        &["add", "--transport", "sse", "--header", "Authorization: Bearer abc", "d", "https://d.test/sse"],
+    )
+    .await;
+    assert!(ok && err.contains("${Authorization}") && !err.contains("abc"), "{err}");
+    let text = config(&home);
+    for part in [
+        "[mcp.a]\ncommand = [\"x\", \"-y\"]",
+        "[mcp.b]\nurl = \"https://b.test/mcp\"",
+        "[mcp.c]\ncommand = [\"y\"]",
+        "[mcp.d]\nurl = \"https://d.test/sse\"\ntransport = \"sse\"",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let (ok, _, err) = run(&home, &["add", "--json", "{"]).await;
+    assert!(!ok && err.contains("not valid JSON"), "{err}");
+}
+
+#[tokio::test]
+async fn servers_of_other_agents_are_imported_once() {
+    let home = home("on *\n  text \"ok\"\n");
+    let file = home.workspace().join("claude.json");
+    std::fs::write(
+        &file,
+        json!({ "mcpServers": { "theirs": { "command": "x", "env": { "K": "canary" } } } }).to_string(),
+    )
+    .unwrap();
+    let file = file.to_str().unwrap();
+    let (ok, out, err) = run(&home, &["import", file]).await;
+    assert!(
+        !ok && out.contains("theirs (runs x")
+            && !out.contains("canary")
+            && err.contains("nothing was imported"),
+        "{out}{err}"
+    );
+    let (ok, out, _) = run(&home, &["import", file, "--yes"]).await;
+    assert!(ok && out.contains("Added 1 server"), "{out}");
+    let (ok, out, err) = run(&home, &["import", file, "--yes"]).await;
+    assert!(ok && out.contains("nothing new") && err.contains("you have one"), "{out}{err}");
+    assert_eq!(config(&home).matches("[mcp.theirs]").count(), 1);
+}
+
+#[tokio::test]
+async fn a_mistake_in_the_configuration_fails_that_server_only() {
+    let home = home("on *\n  text \"ok\"\n");
+    home.write_config("[mcp.good]\ncommand = [\"true\"]\nenabled = false\n[mcp.bad]\ncomand = [\"x\"]\n[mcp.odd]\nurl = \"ftp://x\"\n[mcp.kind]\nurl = \"https://x\"\ntransport = \"htpp\"\n");
+    let (ok, out, err) = run(&home, &["list"]).await;
+    assert!(ok, "{err}");
+    assert!(
+        out.contains("config.toml:6: unknown key `mcp.bad.comand`, did you mean `mcp.bad.command`?"),
+        "{out}"
+    );
+    assert!(
+        out.contains("odd (http, of your configuration): failed: its url must be http or https, not ftp"),
+        "{out}"
+    );
+    assert!(out.contains("did you mean \"http\"?"), "{out}");
+    assert!(out.contains("good: switched off"), "{out}");
+    let (ok, _, err) = run(&home, &["test", "kin"]).await;
+    assert!(!ok && err.contains("did you mean `kind`?"), "{err}");
+}

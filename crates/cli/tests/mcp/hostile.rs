@@ -1,0 +1,175 @@
+//! Servers that exit, hang, flood and lie (M7, S15): the session goes on, and so do the other servers.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::stage::{call, calls, home, named, open, session, shown, thoughts};
+
+const SCRIPT: &str = "on \"go\"\n  call good_echo {\"text\":\"still here\"}\n  ---\n  text \"done\"\non \"bad\"\n  call bad_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\n";
+
+/// The others work, whatever one does.
+#[tokio::test]
+async fn a_server_that_does_not_come_up_leaves_the_others_usable() {
+    for mode in ["exit", "hang-initialize", "hang-list", "flood", "many-tools", "large-schema", "recursive"] {
+        let home = home(SCRIPT);
+        let agent = home.start();
+        agent.initialize().await;
+        agent.client.always_choose("allow_once");
+        let began = Instant::now();
+        let id = open(&agent, &home, &[named("bad", mode), named("good", "good")]).await;
+        assert!(began.elapsed() < Duration::from_secs(2), "{mode}: session/new took {:?}", began.elapsed());
+        let began = Instant::now();
+        let result = call(&agent, &id, "go").await;
+        assert!(shown(&result).contains("echo: still here"), "{mode}: {result}");
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "{mode}: the first prompt took {:?}",
+            began.elapsed()
+        );
+        agent.finish(&home).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ends_is_told_of_and_named_by_its_tool() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "dies"), named("good", "good")]).await;
+    let result = call(&agent, &id, "bad").await;
+    assert_eq!(result["status"], "failed");
+    assert!(shown(&result).contains("mcp server bad ended during the call"), "{result}");
+    let again = call(&agent, &id, "bad").await;
+    assert!(shown(&again).contains("mcp server bad"), "{again}");
+    agent
+        .client
+        .wait_for("a notice", |message| {
+            let text = message["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+            text.contains("The MCP server bad is not available")
+        })
+        .await;
+    assert!(thoughts(&agent, &id).contains("it exited with code 3"));
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_message_of_100_mb_is_skipped_in_bounded_memory() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "long-line")]).await;
+    agent.prompt(&id, "hello").await.unwrap();
+    let before = agent.resident_bytes();
+    let result = call(&agent, &id, "bad").await;
+    assert!(shown(&result).contains("more than 8 MiB"), "{result}");
+    let grown = agent.peak_resident_bytes().saturating_sub(before);
+    assert!(grown < 32 * 1024 * 1024, "grown by {} KiB", grown / 1024);
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_flood_and_ten_thousand_tools_take_bounded_memory() {
+    for mode in ["flood", "many-tools", "large-schema"] {
+        let home = home("on *\n  text \"ok\"\n");
+        let agent = home.start();
+        let id = session(&agent, &home, &[named("bad", mode)]).await;
+        agent.prompt(&id, "hello").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let peak = agent.peak_resident_bytes();
+        assert!(peak < 110 * 1024 * 1024, "{mode}: {} KiB", peak / 1024);
+        agent.finish(&home).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_that_nobody_asked_for_change_nothing() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "twice")]).await;
+    for _ in 0..3 {
+        let result = call(&agent, &id, "bad").await;
+        assert_eq!(result["rawOutput"]["output"], "echo: x", "{result}");
+    }
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_server_does_not_get_at_the_model() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "sampling")]).await;
+    let result = call(&agent, &id, "bad").await;
+    assert!(shown(&result).contains("does not let servers ask its model"), "{result}");
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn annotations_lower_no_verdict_and_no_built_in_name_is_given_away() {
+    let home = home(
+        "on \"go\"\n  call web_fetch {\"path\":\"a\"}\n  ---\n  text \"done\"\non \"mode\"\n  text \"planned\"\n",
+    );
+    let agent = home.start();
+    agent.initialize().await;
+    // `web` and `fetch` would be the name of a built-in tool, and the server says that it only reads.
+    let id = open(&agent, &home, &[named("web", "lies")]).await;
+    agent.prompt(&id, "mode").await.unwrap();
+    agent.client.always_choose("reject_once");
+    agent.prompt(&id, "go").await.unwrap();
+    assert!(!home.workspace().join("a").exists(), "nothing was written");
+    let mark = agent.client.mark();
+    agent.prompt(&id, "/mcp").await.unwrap();
+    let told: String = agent
+        .client
+        .updates_since(mark, &id)
+        .iter()
+        .filter_map(|update| update["content"]["text"].as_str().map(str::to_owned))
+        .collect();
+    let name = told.split("tools: `").nth(1).unwrap().split('`').next().unwrap().to_owned();
+    assert!(name.starts_with("web_fetch_"), "{name}");
+    home.write_script(&format!("on *\n  call {name} {{\"path\":\"a\"}}\n  ---\n  text \"done\"\n"));
+    agent.finish(&home).await;
+    let agent = home.start();
+    agent.initialize().await;
+    agent.client.always_choose("reject_once");
+    let id = open(&agent, &home, &[named("web", "lies")]).await;
+    let result = call(&agent, &id, "write").await;
+    assert_eq!(result["status"], "failed", "it was asked about, and refused: {result}");
+    assert!(!home.workspace().join("a").exists());
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn what_a_server_lists_later_is_there_from_the_next_turn_on() {
+    let home = home(
+        "on \"first\"\n  call bad_first {}\n  ---\n  text \"done\"\non \"second\"\n  call bad_second {}\n  call bad_first {}\n  ---\n  text \"done\"\n",
+    );
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "renames")]).await;
+    assert_eq!(call(&agent, &id, "first").await["status"], "completed");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let results = calls(&agent, &id, "second").await;
+    assert_eq!(results[0]["status"], "completed", "{}", results[0]);
+    assert!(shown(&results[1]).contains("no longer has the tool first"), "{}", results[1]);
+    agent.finish(&home).await;
+}
+
+/// No server is waited for.
+#[tokio::test]
+async fn ten_dead_servers_cost_a_new_session_nothing() {
+    let home = home("on *\n  text \"ok\"\n");
+    let agent = home.start();
+    agent.initialize().await;
+    let dead: Vec<Value> = (0..10).map(|number| named(&format!("dead{number}"), "hang-initialize")).collect();
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..5 {
+        for (servers, times) in [&[][..], &dead[..]].into_iter().zip(&mut times) {
+            let began = Instant::now();
+            let id = open(&agent, &home, servers).await;
+            times.push(began.elapsed());
+            agent.client.expect("session/close", json!({ "sessionId": id })).await;
+        }
+    }
+    times.iter_mut().for_each(|times| times.sort());
+    let [without, with] = [times[0][2], times[1][2]];
+    assert!(with <= without * 2 + Duration::from_millis(5), "{with:?} with, {without:?} without");
+    agent.finish(&home).await;
+}

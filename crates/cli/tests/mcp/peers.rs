@@ -1,0 +1,221 @@
+//! Servers of other people, pinned in `peers/`, through `attache acp`: over stdio, streamable HTTP and SSE.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use attache_testkit::binary::Home;
+use attache_testkit::client::Reply;
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::stage::{call, calls, home, open, session, shown};
+
+fn peer(name: &str) -> PathBuf {
+    let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
+    PathBuf::from(peers).join(name)
+}
+
+/// The program of an npm server.
+fn program(server: &str) -> PathBuf {
+    peer("mcp").join("node_modules/@modelcontextprotocol").join(server).join("dist/index.js")
+}
+
+fn stdio(name: &str, server: &str, arguments: &[Value]) -> Value {
+    let arguments: Vec<Value> =
+        std::iter::once(json!(program(server))).chain(arguments.iter().cloned()).collect();
+    json!({ "name": name, "command": "node", "args": arguments, "env": [] })
+}
+
+/// A model that makes these calls, one after the other.
+fn script(calls: &[(&str, Value)]) -> String {
+    let steps = calls.iter().map(|(tool, arguments)| format!("  call {tool} {arguments}\n  ---\n"));
+    format!(
+        "model vision images=true\non \"go\"\n{}  text \"done\"\non *\n  text \"ok\"\n",
+        steps.collect::<String>()
+    )
+}
+
+/// What the pinned server offers a client that does not sample.
+fn every_tool() -> Vec<(&'static str, Value, &'static str)> {
+    vec![
+        ("all_echo", json!({ "message": "hello" }), "Echo: hello"),
+        ("all_get-sum", json!({ "a": 2, "b": 3 }), "5"),
+        ("all_get-tiny-image", json!({}), "image"),
+        ("all_get-env", json!({}), "PATH"),
+        ("all_get-annotated-message", json!({ "messageType": "success", "includeImage": false }), "success"),
+        ("all_get-resource-links", json!({ "count": 2 }), "[resource "),
+        ("all_get-resource-reference", json!({ "resourceType": "Text", "resourceId": 1 }), "[resource "),
+        ("all_get-structured-content", json!({ "location": "New York" }), "temperature"),
+        ("all_trigger-long-running-operation", json!({ "duration": 1, "steps": 4 }), "completed"),
+        ("all_toggle-simulated-logging", json!({}), "logging"),
+        ("all_toggle-subscriber-updates", json!({}), "pdates"),
+        ("all_get-roots-list", json!({}), "file://"),
+        ("all_trigger-elicitation-request", json!({}), "Ada Lovelace"),
+        ("all_resources", json!({}), "demo://resource"),
+        (
+            "all_resources",
+            json!({ "uri": "demo://resource/dynamic/text/1" }),
+            "demo://resource/dynamic/text/1",
+        ),
+    ]
+}
+
+async fn check_everything(server: Value) {
+    let tools = every_tool();
+    let made: Vec<(&str, Value)> =
+        tools.iter().map(|(tool, arguments, _)| (*tool, arguments.clone())).collect();
+    let home = home(&script(&made));
+    let agent = home.start_with(&["--model", "script/vision"]);
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
+    agent.client.expect("initialize", params).await;
+    agent.client.set_policy(|method, params| match method {
+        "elicitation/create" => {
+            Reply::Result(json!({ "action": "accept", "content": { "name": "Ada Lovelace" } }))
+        }
+        _ => Reply::choose("allow_once", params),
+    });
+    let id = open(&agent, &home, &[server]).await;
+    let mark = agent.client.mark();
+    let results = calls(&agent, &id, "go").await;
+    assert_eq!(results.len(), tools.len());
+    for (result, (tool, _, expected)) in results.iter().zip(&tools) {
+        assert_eq!(result["status"], "completed", "{tool}: {result}");
+        assert!(result.to_string().contains(expected), "{tool}: {result}");
+    }
+    let is_live = |update: &Value| update["status"] == "in_progress" && shown(update).contains(" of 4");
+    assert!(agent.client.updates_since(mark, &id).iter().any(is_live), "progress is live");
+    let listed = {
+        let mark = agent.client.mark();
+        agent.prompt(&id, "/mcp").await.unwrap();
+        agent.client.updates_since(mark, &id).iter().map(Value::to_string).collect::<String>()
+    };
+    for name in listed.split('`').filter(|word| word.starts_with("all_")) {
+        assert!(
+            tools.iter().any(|(tool, ..)| *tool == name) || TOO_MUCH.contains(&name),
+            "{name} is not called"
+        );
+    }
+    agent.finish(&home).await;
+}
+
+/// What needs the network of the machine, or a client that has tasks.
+const TOO_MUCH: [&str; 2] = ["all_gzip-file-as-resource", "all_simulate-research-query"];
+
+#[tokio::test]
+async fn everything_over_stdio() {
+    check_everything(stdio("all", "server-everything", &[])).await;
+}
+
+/// A server that listens; ends with the test.
+async fn listening(mode: &str) -> (Child, u16) {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new("node");
+    command.arg(program("server-everything")).arg(mode).env("PORT", port.to_string()).kill_on_drop(true);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    for _ in 0..200 {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return (child, port);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the server does not listen");
+}
+
+#[tokio::test]
+async fn everything_over_streamable_http() {
+    let (mut child, port) = listening("streamableHttp").await;
+    check_everything(json!({ "type": "http", "name": "all", "url": format!("http://127.0.0.1:{port}/mcp"), "headers": [] })).await;
+    child.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn everything_over_sse() {
+    let (mut child, port) = listening("sse").await;
+    check_everything(
+        json!({ "type": "sse", "name": "all", "url": format!("http://127.0.0.1:{port}/sse"), "headers": [] }),
+    )
+    .await;
+    child.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn files_are_written_through_the_filesystem_server() {
+    let home = home("on *\n  text \"ok\"\n");
+    let root = home.workspace();
+    let (path, outside) = (root.join("made.txt"), PathBuf::from("/etc/hostname"));
+    home.write_script(&script(&[
+        ("fs_write_file", json!({ "path": path, "content": "by a server" })),
+        ("fs_read_text_file", json!({ "path": path })),
+        ("fs_read_text_file", json!({ "path": outside })),
+    ]));
+    let agent = home.start();
+    let id = session(&agent, &home, &[stdio("fs", "server-filesystem", &[json!(root)])]).await;
+    let results = calls(&agent, &id, "go").await;
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "by a server");
+    assert!(shown(&results[1]).contains("by a server"), "{}", results[1]);
+    assert_eq!(results[2]["status"], "failed", "{}", results[2]);
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn the_memory_server_remembers() {
+    let home = home("on *\n  text \"ok\"\n");
+    let entity = json!({ "name": "attache", "entityType": "agent", "observations": ["speaks ACP"] });
+    home.write_script(&script(&[
+        ("mem_create_entities", json!({ "entities": [entity] })),
+        ("mem_search_nodes", json!({ "query": "attache" })),
+    ]));
+    let agent = home.start();
+    let mut server = stdio("mem", "server-memory", &[]);
+    server["env"] = json!([{ "name": "MEMORY_FILE_PATH", "value": home.workspace().join("memory.jsonl") }]);
+    let id = session(&agent, &home, &[server]).await;
+    let results = calls(&agent, &id, "go").await;
+    assert!(shown(&results[1]).contains("speaks ACP"), "{}", results[1]);
+    agent.finish(&home).await;
+}
+
+fn python(name: &str, module: &str, arguments: &[Value]) -> Value {
+    let arguments: Vec<Value> =
+        [json!("-m"), json!(module)].into_iter().chain(arguments.iter().cloned()).collect();
+    let path = json!([{ "name": "PYTHONPATH", "value": peer("mcp-python").join("python") }]);
+    json!({ "name": name, "command": "python3", "args": arguments, "env": path })
+}
+
+async fn python_call(home: &Home, server: Value) -> Value {
+    let agent = home.start();
+    let id = session(&agent, home, &[server]).await;
+    // Python takes its time to begin, and longer beside other tests than a first prompt waits.
+    for _ in 0..60 {
+        let mark = agent.client.mark();
+        agent.prompt(&id, "/mcp").await.unwrap();
+        let told: String = agent.client.updates_since(mark, &id).iter().map(Value::to_string).collect();
+        if told.contains("ready") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    let result = call(&agent, &id, "go").await;
+    agent.finish(home).await;
+    result
+}
+
+#[tokio::test]
+async fn python_servers_are_called() {
+    let home = home("on *\n  text \"ok\"\n");
+    home.write_script(&script(&[(
+        "clock_convert_time",
+        json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" }),
+    )]));
+    let result = python_call(&home, python("clock", "mcp_server_time", &[])).await;
+    assert!(shown(&result).contains("21:00"), "{result}");
+    let root = home.workspace();
+    let git =
+        std::process::Command::new("git").args(["init", "--quiet"]).current_dir(&root).status().unwrap();
+    assert!(git.success());
+    std::fs::write(root.join("new.txt"), "x").unwrap();
+    home.write_script(&script(&[("git_git_status", json!({ "repo_path": root }))]));
+    let result =
+        python_call(&home, python("git", "mcp_server_git", &[json!("--repository"), json!(root)])).await;
+    assert!(shown(&result).contains("new.txt"), "{result}");
+}

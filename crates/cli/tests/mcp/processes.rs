@@ -1,0 +1,126 @@
+//! Servers as processes: held by the sandbox, without our keys, shared, and gone when nobody needs them (M8,
+//! M9).
+
+use std::time::Duration;
+
+use attache_testkit::binary::Home;
+use attache_testkit::processes::Process;
+use serde_json::{Value, json};
+
+use crate::stage::{call, home, named, open, server_path, session, shown};
+
+/// The servers themselves, without what holds them.
+fn servers(home: &Home) -> Vec<Process> {
+    let is_server = |process: &Process| {
+        let is_holder = process.command.contains("bwrap") || process.command.contains("__sandboxed");
+        process.command.contains("server.py") && !is_holder
+    };
+    home.processes().into_iter().filter(is_server).collect()
+}
+
+fn running(home: &Home) -> usize {
+    servers(home).len()
+}
+
+async fn until_gone(home: &Home) {
+    for _ in 0..80 {
+        if running(home) == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("still there: {:?}", home.processes());
+}
+
+#[tokio::test]
+async fn a_server_gets_its_own_variables_and_none_of_our_keys() {
+    let home = home("on *\n  call test_environment {}\n  ---\n  text \"done\"\n")
+        .with_variable("ANTHROPIC_API_KEY", "canary-model")
+        .with_variable("GITHUB_TOKEN", "canary-forge");
+    let agent = home.start();
+    let mut server = named("test", "good");
+    server["env"] = json!([{ "name": "OWN_TOKEN", "value": "its-own" }]);
+    let id = session(&agent, &home, &[server]).await;
+    let text = shown(&call(&agent, &id, "go").await);
+    assert!(text.contains("OWN_TOKEN=its-own"), "{text}");
+    assert!(!text.contains("canary") && !text.contains("ATTACHE_HOME"), "{text}");
+    assert!(!home.log().contains("its-own"), "{}", home.log());
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_server_writes_to_the_workspace_and_not_beside_it() {
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let beside = outside.path().join("x");
+    let home = home(&format!(
+        "on \"in\"\n  call test_write {{\"path\":\"inside\"}}\n  ---\n  text \"done\"\non \"out\"\n  call test_write {{\"path\":{}}}\n  ---\n  text \"done\"\non \"hook\"\n  call test_write {{\"path\":\".vscode/tasks.json\"}}\n  ---\n  text \"done\"\n",
+        json!(beside)
+    ));
+    std::fs::create_dir(home.workspace().join(".vscode")).unwrap();
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("test", "good")]).await;
+    assert_eq!(call(&agent, &id, "in").await["status"], "completed");
+    assert!(home.workspace().join("inside").exists());
+    for prompt in ["out", "hook"] {
+        assert_eq!(call(&agent, &id, prompt).await["status"], "failed", "{prompt}");
+    }
+    assert!(!beside.exists() && !home.workspace().join(".vscode/tasks.json").exists());
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_tree_of_processes_goes_with_its_session_and_with_our_own_death() {
+    let home = home("on *\n  call test_children {}\n  ---\n  text \"done\"\n");
+    let mut agent = home.start();
+    let id = session(&agent, &home, &[named("test", "good")]).await;
+    call(&agent, &id, "go").await;
+    assert_eq!(running(&home), 1);
+    agent.client.expect("session/close", json!({ "sessionId": id })).await;
+    until_gone(&home).await;
+    let id = open(&agent, &home, &[named("test", "good")]).await;
+    call(&agent, &id, "go").await;
+    assert_eq!(running(&home), 1);
+    agent.kill().await;
+    let orphans = home.orphans();
+    assert!(orphans.is_empty(), "left behind: {orphans:?}");
+}
+
+#[tokio::test]
+async fn sessions_with_the_same_server_share_it_and_others_do_not() {
+    let home = home("on *\n  call test_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\n");
+    let agent = home.start();
+    let first = session(&agent, &home, &[named("test", "good")]).await;
+    call(&agent, &first, "go").await;
+    let second = open(&agent, &home, &[named("test", "good")]).await;
+    call(&agent, &second, "go").await;
+    assert_eq!(running(&home), 1, "{:?}", home.processes());
+    let mut other = named("test", "good");
+    other["env"] = json!([{ "name": "A", "value": "b" }]);
+    let third = open(&agent, &home, &[other]).await;
+    call(&agent, &third, "go").await;
+    assert_eq!(running(&home), 2);
+    agent.client.expect("session/close", json!({ "sessionId": first })).await;
+    assert_eq!(call(&agent, &second, "go").await["status"], "completed", "the other has it still");
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_server_comes_back_after_its_end() {
+    let home = home("on *\n  call test_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\n");
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("test", "good")]).await;
+    assert_eq!(call(&agent, &id, "go").await["status"], "completed");
+    let pid = servers(&home)[0].pid;
+    let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    assert!(killed.success());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let lost: Value = call(&agent, &id, "go").await;
+    assert!(shown(&lost).contains("mcp server test is unavailable"), "{lost}");
+    for _ in 0..100 {
+        if call(&agent, &id, "go").await["status"] == "completed" {
+            return agent.finish(&home).await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it did not come back: {}", server_path().display());
+}

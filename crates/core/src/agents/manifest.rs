@@ -1,0 +1,361 @@
+//! Reads the manifest of an agent: Markdown with front matter, whose text is the prompt. Pure; reads no file.
+//! The agents that are built in are such files, too.
+
+mod rules;
+mod tools;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Agent, AgentMode, Agents, ToolOffer, Transcript, WhenDone, pinned};
+use crate::front_matter::{FrontMatter, FrontMatterError, FrontNode, NodeValue};
+use crate::json_schema::Schema;
+use crate::nearest::meant;
+use crate::ports::model::ThoughtLevel;
+use crate::ports::store::ModelRef;
+use crate::skills::{is_name, short_line};
+use crate::watchdog::{Action, Commands, Firmness, ManifestRule};
+
+/// Whose words a manifest is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManifestDialect {
+    /// Ours, in the program itself.
+    BuiltIn,
+    /// Ours.
+    Own,
+    /// Those of `.claude/agents`: subagents with other tool names, whose models are not ours.
+    Claude,
+}
+
+/// A file that was found.
+#[derive(Clone, Copy)]
+pub(super) struct AgentFile<'a> {
+    /// Its name without the ending: the id where it says none.
+    pub(super) stem: &'a str,
+    pub(super) text: &'a str,
+    pub(super) dialect: ManifestDialect,
+    /// Gives the text of a file beside it, or says why there is none.
+    pub(super) beside: &'a dyn Fn(&str) -> Result<String, String>,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ReadManifest {
+    pub(super) agent: Agent,
+    /// What of it is not understood and left out, by its line.
+    pub(super) notes: Vec<FrontMatterError>,
+}
+
+const KEYS: [&str; 14] = [
+    "id",
+    "name",
+    "mode",
+    "description",
+    "model",
+    "effort",
+    "tools",
+    "permissions",
+    "read_only",
+    "max_steps",
+    "output_schema",
+    "inspectable",
+    "wake",
+    "when_refused",
+];
+
+/// The keys of `.claude/agents` that mean something here, then those that are passed over in silence.
+const CLAUDE_KEYS: [&str; 7] =
+    ["name", "description", "tools", "disallowedTools", "permissionMode", "maxTurns", "effort"];
+const PASSED_OVER: [&str; 4] = ["model", "color", "background", "initialPrompt"];
+
+/// One file while it is read.
+struct ManifestReader<'a> {
+    file: &'a AgentFile<'a>,
+    front: FrontMatter<'a>,
+    /// The agent of the same id that is built in: what a file does not say stays as it is there.
+    base: Option<&'a Agent>,
+    notes: Vec<FrontMatterError>,
+}
+
+/// Reads a file on top of the built-in agent of its id, if there is one.
+pub(super) fn parse(file: &AgentFile<'_>, built_in: &Agents) -> Result<ReadManifest, FrontMatterError> {
+    let front = FrontMatter::parse(file.text)?;
+    let mut reader = ManifestReader { file, front, base: None, notes: Vec::new() };
+    reader.note_unknown_keys();
+    let id = reader.id()?;
+    reader.base = built_in.get(&id);
+    let agent = reader.agent(id)?;
+    Ok(ReadManifest { agent, notes: reader.notes })
+}
+
+impl ManifestReader<'_> {
+    fn agent(&mut self, id: String) -> Result<Agent, FrontMatterError> {
+        let mode = self.mode()?;
+        let commands = self.commands()?;
+        let offer = self.offer(commands)?;
+        let base = self.base;
+        Ok(Agent {
+            name: self.name(&id)?.into(),
+            description: self.description()?.into(),
+            system_prompt: self.prompt()?,
+            instead: self
+                .front
+                .text("when_refused")?
+                .map(Arc::from)
+                .or_else(|| base.and_then(|base| base.instead.clone())),
+            permissions: self.permissions(commands)?,
+            model: self.model()?.or_else(|| base.and_then(|base| base.model.clone())),
+            thought: self.thought()?.or_else(|| base.and_then(|base| base.thought)),
+            max_steps: self.max_steps()?.or_else(|| base.and_then(|base| base.max_steps)),
+            output_schema: self.output_schema()?.or_else(|| base.and_then(|base| base.output_schema.clone())),
+            transcript: match self.flag("inspectable")? {
+                Some(true) => Transcript::OwnSession,
+                Some(false) => Transcript::Nested,
+                None => base.map(|base| base.transcript).unwrap_or_default(),
+            },
+            when_done: match self.flag("wake")? {
+                Some(true) => WhenDone::WakeParent,
+                Some(false) => WhenDone::TellOnly,
+                None => base.map(|base| base.when_done).unwrap_or_default(),
+            },
+            id: id.into(),
+            mode,
+            offer,
+            commands,
+        })
+    }
+
+    fn note(&mut self, line: usize, problem: String) {
+        self.notes.push(FrontMatterError::new(line, problem));
+    }
+
+    fn note_unknown_keys(&mut self) {
+        let known: &[&str] = match self.file.dialect {
+            ManifestDialect::BuiltIn | ManifestDialect::Own => &KEYS,
+            ManifestDialect::Claude => &CLAUDE_KEYS,
+        };
+        let is_known = |key: &str| {
+            known.contains(&key)
+                || (self.file.dialect == ManifestDialect::Claude && PASSED_OVER.contains(&key))
+        };
+        let unknown = self.front.fields().iter().filter(|field| !is_known(&field.key));
+        let note = |key: &str| format!("there is no key `{key}`{}", meant(key, known.iter().copied()));
+        self.notes = unknown.map(|field| FrontMatterError::new(field.line, note(&field.key))).collect();
+    }
+
+    /// The line of a key; of the block where it is missing.
+    fn line(&self, key: &str) -> usize {
+        self.front.field(key).map_or(1, |field| field.line)
+    }
+
+    fn id(&self) -> Result<String, FrontMatterError> {
+        let key = match self.file.dialect {
+            ManifestDialect::BuiltIn | ManifestDialect::Own => "id",
+            ManifestDialect::Claude => "name",
+        };
+        let id = self.front.text(key)?.unwrap_or(self.file.stem);
+        match is_name(id) && !id.contains(':') {
+            true => Ok(id.to_owned()),
+            false => Err(FrontMatterError::new(
+                self.line(key),
+                "its id can't be typed: letters, digits, `-`, `_` and `.` make one, 64 at most",
+            )),
+        }
+    }
+
+    fn name(&self, id: &str) -> Result<String, FrontMatterError> {
+        let said = match self.file.dialect {
+            ManifestDialect::BuiltIn | ManifestDialect::Own => self.front.text("name")?,
+            ManifestDialect::Claude => None,
+        };
+        let of_id = || {
+            let mut letters = id.chars();
+            let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+            first + letters.as_str()
+        };
+        let of_base = || self.base.map(|base| base.name.to_string());
+        Ok(said.map(short_line).or_else(of_base).unwrap_or_else(of_id))
+    }
+
+    fn description(&self) -> Result<String, FrontMatterError> {
+        let said = self.front.text("description")?.map(short_line).filter(|line| !line.is_empty());
+        let known = said.or_else(|| self.base.map(|base| base.description.to_string()));
+        known.ok_or_else(|| FrontMatterError::new(1, "`description` is missing: what the agent is for"))
+    }
+
+    fn prompt(&self) -> Result<Arc<str>, FrontMatterError> {
+        let body = self.front.body.trim();
+        match (body.is_empty(), self.base) {
+            (false, _) => Ok(body.into()),
+            (true, Some(base)) => Ok(base.system_prompt.clone()),
+            (true, None) => {
+                let last = self.file.text.lines().count().max(1);
+                Err(FrontMatterError::new(last, "there is no prompt behind the front matter"))
+            }
+        }
+    }
+
+    /// A built-in agent stays where it is used.
+    fn mode(&self) -> Result<AgentMode, FrontMatterError> {
+        let line = self.line("mode");
+        let said = match (self.file.dialect, self.front.text("mode")?) {
+            (ManifestDialect::Claude, _) => Some(AgentMode::Subagent),
+            (_, Some("primary")) => Some(AgentMode::Primary),
+            (_, Some("subagent")) => Some(AgentMode::Subagent),
+            (_, Some("all")) => Some(AgentMode::All),
+            (ManifestDialect::BuiltIn, Some("hidden")) => Some(AgentMode::Hidden),
+            (_, Some(other)) => {
+                let near = meant(other, ["primary", "subagent", "all"]);
+                let problem = format!("`mode` must be primary, subagent or all, not `{other}`{near}");
+                return Err(FrontMatterError::new(line, problem));
+            }
+            (_, None) => None,
+        };
+        let Some(base) = self.base else {
+            let missing = "`mode` is missing: primary, subagent or all";
+            return said.ok_or_else(|| FrontMatterError::new(1, missing));
+        };
+        let stays = |mode: AgentMode| match base.mode {
+            AgentMode::Primary => matches!(mode, AgentMode::Primary | AgentMode::All),
+            AgentMode::Subagent => matches!(mode, AgentMode::Subagent | AgentMode::All),
+            AgentMode::All | AgentMode::Hidden => mode == base.mode,
+        };
+        match said.unwrap_or(base.mode) {
+            mode if stays(mode) => Ok(mode),
+            _ => Err(FrontMatterError::new(
+                line,
+                format!("`{}` is built in and used another way; choose another id", base.id),
+            )),
+        }
+    }
+
+    /// What a built-in agent may not do stays forbidden.
+    fn commands(&self) -> Result<Commands, FrontMatterError> {
+        let plans = self.file.dialect == ManifestDialect::Claude
+            && self.front.text("permissionMode")? == Some("plan");
+        let reads = self.flag("read_only")? == Some(true) || plans;
+        match self.base.map(|base| base.commands) {
+            Some(Commands::OnlyReading) => Ok(Commands::OnlyReading),
+            Some(Commands::Any) | None if reads => Ok(Commands::OnlyReading),
+            Some(Commands::Any) | None => Ok(Commands::Any),
+        }
+    }
+
+    fn offer(&mut self, commands: Commands) -> Result<ToolOffer, FrontMatterError> {
+        let all = match commands {
+            Commands::Any => ToolOffer::everything(),
+            Commands::OnlyReading => ToolOffer::without_mutations(),
+        };
+        Ok(match (self.tools()?, self.base) {
+            (Some(named), _) => all.named(named),
+            (None, Some(base)) => all.named_like(&base.offer),
+            (None, None) => all,
+        })
+    }
+
+    fn permissions(&self, commands: Commands) -> Result<Vec<ManifestRule>, FrontMatterError> {
+        let of_base = self.base.into_iter().flat_map(|base| &base.permissions);
+        let mut all: Vec<ManifestRule> =
+            of_base.filter(|rule| rule.firmness == Firmness::Pinned).cloned().collect();
+        // Beside the offer: what is not offered can be called all the same.
+        let nothing = pinned("edit", "*", Action::Deny);
+        if commands == Commands::OnlyReading && !all.contains(&nothing) {
+            all.push(nothing);
+        }
+        if let Some(node) = self.front.node("permissions")? {
+            all.extend(rules::rules(&node)?);
+        }
+        Ok(all)
+    }
+
+    /// A model of another program's list is none of ours.
+    fn model(&self) -> Result<Option<ModelRef>, FrontMatterError> {
+        let Some(model) = self.front.text("model")? else { return Ok(None) };
+        match (model.split_once('/'), self.file.dialect) {
+            (Some((provider, model)), _) if !provider.is_empty() && !model.is_empty() => {
+                Ok(Some(ModelRef::new(provider, model)))
+            }
+            (_, ManifestDialect::Claude) => Ok(None),
+            (_, ManifestDialect::BuiltIn | ManifestDialect::Own) => Err(FrontMatterError::new(
+                self.line("model"),
+                format!("a model is written PROVIDER/NAME, not `{model}`"),
+            )),
+        }
+    }
+
+    fn thought(&mut self) -> Result<Option<ThoughtLevel>, FrontMatterError> {
+        let Some(effort) = self.front.text("effort")?.map(str::to_owned) else { return Ok(None) };
+        if let Some(level) = ThoughtLevel::parse(&effort) {
+            return Ok(Some(level));
+        }
+        let known = ThoughtLevel::ALL.map(ThoughtLevel::as_str);
+        let problem = format!("`effort` must be one of {}, not `{effort}`", known.join(", "));
+        let line = self.line("effort");
+        match self.file.dialect {
+            ManifestDialect::Claude => {
+                self.note(line, problem);
+                Ok(None)
+            }
+            ManifestDialect::BuiltIn | ManifestDialect::Own => Err(FrontMatterError::new(line, problem)),
+        }
+    }
+
+    fn max_steps(&self) -> Result<Option<u32>, FrontMatterError> {
+        let key = match self.file.dialect {
+            ManifestDialect::BuiltIn | ManifestDialect::Own => "max_steps",
+            ManifestDialect::Claude => "maxTurns",
+        };
+        let Some(steps) = self.front.text(key)? else { return Ok(None) };
+        match steps.parse::<u32>() {
+            Ok(steps) if steps > 0 => Ok(Some(steps)),
+            Ok(_) | Err(_) => Err(FrontMatterError::new(
+                self.line(key),
+                format!("`{key}` must be a whole number of at least 1, not `{steps}`"),
+            )),
+        }
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>, FrontMatterError> {
+        match self.front.text(key)? {
+            None => Ok(None),
+            Some("true" | "yes") => Ok(Some(true)),
+            Some("false" | "no") => Ok(Some(false)),
+            Some(other) => Err(FrontMatterError::new(
+                self.line(key),
+                format!("`{key}` must be true or false, not `{other}`"),
+            )),
+        }
+    }
+
+    /// Written in the file, or the name of a file beside it.
+    fn output_schema(&self) -> Result<Option<Arc<Value>>, FrontMatterError> {
+        let Some(node) = self.front.node("output_schema")? else { return Ok(None) };
+        let wrong = |problem: String| FrontMatterError::new(node.line, problem);
+        let schema = match &node.value {
+            NodeValue::Map(_) => node.to_json(),
+            NodeValue::Plain(path) | NodeValue::Quoted(path) if !path.is_empty() => {
+                let text = (self.file.beside)(path).map_err(|reason| wrong(format!("`{path}`: {reason}")))?;
+                serde_json::from_str(&text).map_err(|error| wrong(format!("`{path}`: {error}")))?
+            }
+            NodeValue::Plain(_) | NodeValue::Quoted(_) | NodeValue::List(_) => Value::Null,
+        };
+        if !schema.is_object() {
+            return Err(wrong(
+                "`output_schema` must be a JSON Schema, or the name of a file with one".into(),
+            ));
+        }
+        // What would not be checked is refused here, where somebody can mend it.
+        Schema::read(&schema).map_err(|problem| wrong(format!("`output_schema`: {problem}")))?;
+        Ok(Some(Arc::new(schema)))
+    }
+}
+
+/// A key below another that nobody knows.
+fn unknown_key(key: &str, node: &FrontNode, known: &[&str]) -> FrontMatterError {
+    let near = meant(key, known.iter().copied());
+    FrontMatterError::new(node.line, format!("there is no key `{key}` here{near}"))
+}
+
+#[cfg(test)]
+mod tests;

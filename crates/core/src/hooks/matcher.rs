@@ -1,0 +1,165 @@
+//! Which moments of its event a hook is for: names of tools, and what their calls touch. Pure.
+//!
+//! `edit|write` is either tool, `mcp_*` every tool whose name begins so, `bash git push *` a command like this,
+//! `edit src/*` a change below `src`. Names are those of attache or of Claude Code.
+
+use thiserror::Error;
+
+use crate::limits::RULE_CHARACTERS;
+use crate::ports::tool::{Access, CommandAccess, CommandNature};
+use crate::watchdog::{Pattern, PatternBase};
+
+use super::payload::claude_name;
+
+/// A matcher that was understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookMatcher {
+    text: String,
+    names: Vec<Pattern>,
+    /// About what a call touches; `None`: whatever it is.
+    touched: Option<String>,
+}
+
+/// Why a text is no matcher, in words that follow it.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{0}")]
+pub struct BadMatcher(String);
+
+/// Characters that only regular expressions have a use for.
+const OF_EXPRESSIONS: [char; 10] = ['[', ']', '(', ')', '{', '}', '+', '?', '\\', '"'];
+
+impl HookMatcher {
+    /// `Ok(None)` for one that matches everything.
+    pub fn parse(text: &str) -> Result<Option<Self>, BadMatcher> {
+        let whole = text.trim();
+        if whole.is_empty() || whole == "*" || whole == ".*" {
+            return Ok(None);
+        }
+        if whole.chars().count() > RULE_CHARACTERS {
+            return Err(BadMatcher(format!("has more than {RULE_CHARACTERS} characters")));
+        }
+        let (names, touched) = match whole.split_once(char::is_whitespace) {
+            Some((names, touched)) => (names, Some(touched.trim_start().to_owned())),
+            None => (whole, None),
+        };
+        let names = names.split('|').map(name).collect::<Result<_, _>>()?;
+        Ok(Some(Self { text: whole.to_owned(), names, touched }))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it is about what calls touch.
+    pub fn is_about_calls(&self) -> bool {
+        self.touched.is_some()
+    }
+
+    /// A name that no call has.
+    pub(super) fn matches_name(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known.matches(name))
+    }
+
+    pub(super) fn matches_call(&self, tool: &str, accesses: &[Access], ground: PatternBase<'_>) -> bool {
+        if !self.matches_name(tool) && !self.matches_name(claude_name(tool)) {
+            return false;
+        }
+        let Some(touched) = &self.touched else { return true };
+        accesses.iter().any(|access| match access {
+            // Nobody can tell whether it is one of those: the hook has a look itself.
+            Access::Command(CommandAccess { nature: CommandNature::Unclear(_), .. }) => true,
+            Access::Command(command) => Pattern::of_command(touched).matches(&command.line()),
+            Access::ReadPath(path) | Access::WritePath(path) => {
+                Pattern::of_path(touched, ground).matches(&path.to_string_lossy())
+            }
+            Access::Network { host } => Pattern::of_name(touched).matches(host),
+        })
+    }
+}
+
+/// The names that expressions for Claude Code use are understood: `.*`, and marks of the beginning and the end.
+fn name(text: &str) -> Result<Pattern, BadMatcher> {
+    let text = text.strip_prefix('^').unwrap_or(text);
+    let text = text.strip_suffix('$').unwrap_or(text).replace(".*", "*");
+    if text.is_empty() {
+        return Err(BadMatcher("has an empty name between its `|`".to_owned()));
+    }
+    match text.chars().find(|character| OF_EXPRESSIONS.contains(character)) {
+        Some(strange) => Err(BadMatcher(format!(
+            "is no list of names: `{strange}` has no meaning there; write names with `|` between them, in which `*` \
+             stands for anything"
+        ))),
+        None => Ok(Pattern::of_name(&text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn matches(matcher: &str, tool: &str, accesses: &[Access]) -> bool {
+        let ground = PatternBase { root: Path::new("/w"), home: None };
+        match HookMatcher::parse(matcher).unwrap() {
+            Some(matcher) => matcher.matches_call(tool, accesses, ground),
+            None => true,
+        }
+    }
+
+    fn command(line: &str) -> Access {
+        command_that_is(line, CommandNature::Effects)
+    }
+
+    fn command_that_is(line: &str, nature: CommandNature) -> Access {
+        let words = line.split(' ').map(str::to_owned).collect();
+        let (directory, prefix, input, why) = ("/w".into(), 0, None, None);
+        Access::Command(CommandAccess { words, directory, nature, prefix, input, why })
+    }
+
+    #[test]
+    fn names_of_both_worlds_are_known() {
+        for (matcher, tool, expected) in [
+            ("bash", "bash", true),
+            ("Bash", "bash", true),
+            ("Edit|Write", "write", true),
+            ("edit|write", "read", false),
+            ("^Edit$|Multi.*", "edit", true),
+            ("web_*", "web_fetch", true),
+            ("WebFetch", "web_fetch", true),
+            ("*", "anything", true),
+            ("", "anything", true),
+            (".*", "anything", true),
+            ("bas", "bash", false),
+        ] {
+            assert_eq!(matches(matcher, tool, &[]), expected, "{matcher} {tool}");
+        }
+    }
+
+    #[test]
+    fn what_a_call_touches_can_be_asked_for() {
+        let path = || Access::WritePath("/w/src/a.rs".into());
+        for (matcher, tool, access, expected) in [
+            ("bash git push *", "bash", command("git push origin"), true),
+            ("bash git push *", "bash", command("git pull"), false),
+            ("Edit|Write src/*", "edit", path(), true),
+            ("edit docs/*", "edit", path(), false),
+            ("web_fetch *.org", "web_fetch", Access::Network { host: "a.org".into() }, true),
+        ] {
+            assert_eq!(matches(matcher, tool, &[access]), expected, "{matcher}");
+        }
+        assert!(!matches("bash rm *", "bash", &[]), "nothing is touched");
+        let unclear = command_that_is("$x", CommandNature::Unclear("a variable".into()));
+        assert!(matches("bash rm *", "bash", &[unclear]), "it may be one");
+    }
+
+    #[test]
+    fn what_is_no_list_of_names_says_why() {
+        for (text, words) in
+            [("Edit|", "empty name"), ("(Edit)", "`(`"), ("mcp__[a-z]+", "`[`"), ("a?", "`?`")]
+        {
+            let error = HookMatcher::parse(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

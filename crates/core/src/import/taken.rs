@@ -1,0 +1,111 @@
+//! What is taken over of an archive: words and numbers to be shown. What would act by itself is left out, or
+//! made to say that it does not.
+
+use serde_json::Value;
+
+use super::{Authority, SessionArchive};
+use crate::metadata::own_mut;
+use crate::part::Part;
+use crate::ports::store::{Change, StoreError, StoreResult};
+use crate::snapshot::{self, CallSnapshot};
+use crate::{compaction, notice, slash_commands};
+
+/// Told by a rewind.
+const NOT_MOVED: &str = "the session was imported: what its calls changed before is not moved";
+
+/// The data that a file may bring. News of the surroundings and words of hooks are not among them: the model
+/// takes both for ours.
+const DATA: [&str; 7] = [
+    slash_commands::PART_NAME,
+    notice::PART_NAME,
+    compaction::PART_NAME,
+    "usage",
+    "plan",
+    "file-ref",
+    "context",
+];
+
+/// Leaves in the archive what may be stored.
+pub(super) fn take(archive: &mut SessionArchive, authority: Authority) -> StoreResult<()> {
+    archive.session.metadata = archive.session.metadata.of_file(authority);
+    let mut rows = Vec::with_capacity(archive.rows.len());
+    for mut change in std::mem::take(&mut archive.rows) {
+        match &mut change {
+            Change::InsertMessage(row) => row.metadata = row.metadata.of_file(),
+            Change::PutPart(row) => {
+                let corrupt = |error: serde_json::Error| StoreError::Corrupt(error.to_string());
+                let part: Part = serde_json::from_str(&row.data_json).map_err(corrupt)?;
+                match part_of_file(part) {
+                    // Character by character as it was.
+                    TakenPart::AsItIs => {}
+                    TakenPart::Changed(part) => {
+                        row.data_json = serde_json::to_string(&part).map_err(corrupt)?;
+                    }
+                    TakenPart::LeftOut => continue,
+                }
+            }
+            Change::CreateSession(_)
+            | Change::PatchSession(_)
+            | Change::DeleteSession
+            | Change::PatchMessage { .. }
+            | Change::DropParts { .. }
+            | Change::HideMessages { .. }
+            | Change::ShowMessages { .. }
+            | Change::CopyConversation(_)
+            | Change::PutSystemPrompt { .. }
+            | Change::AppendLog(_)
+            | Change::TrimLog { .. }
+            | Change::BeginRun(_)
+            | Change::EndRun
+            | Change::ReleaseLease => {}
+        }
+        rows.push(change);
+    }
+    archive.rows = rows;
+    Ok(())
+}
+
+/// What becomes of a part.
+#[derive(Debug)]
+enum TakenPart {
+    AsItIs,
+    Changed(Part),
+    LeftOut,
+}
+
+fn part_of_file(part: Part) -> TakenPart {
+    match part {
+        Part::StepStart
+        | Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. }
+        | Part::File { .. } => TakenPart::AsItIs,
+        Part::Tool(mut tool) => match tool.tool_metadata.as_mut().map(without_sights) {
+            Some(ToldSights::Gone) => TakenPart::Changed(Part::Tool(tool)),
+            Some(ToldSights::None) | None => TakenPart::AsItIs,
+        },
+        Part::Data { name, id, data } if name == snapshot::PART_NAME => {
+            let title = data.get("title").and_then(Value::as_str).unwrap_or("a call").to_owned();
+            let nothing = CallSnapshot { title, files: Vec::new(), uncovered: Some(NOT_MOVED.to_owned()) };
+            TakenPart::Changed(Part::Data { name, id, data: serde_json::json!(nothing) })
+        }
+        Part::Data { name, .. } if DATA.contains(&name.as_str()) => TakenPart::AsItIs,
+        Part::Data { .. } => TakenPart::LeftOut,
+    }
+}
+
+/// Whether a result said which files the model had seen.
+enum ToldSights {
+    None,
+    Gone,
+}
+
+/// Which files of this machine a model has seen, no file can know.
+fn without_sights(metadata: &mut Value) -> ToldSights {
+    let of_tool = own_mut(metadata).and_then(|ours| ours.get_mut("metadata")).and_then(Value::as_object_mut);
+    match of_tool.and_then(|of_tool| of_tool.shift_remove("seen")) {
+        Some(_) => ToldSights::Gone,
+        None => ToldSights::None,
+    }
+}

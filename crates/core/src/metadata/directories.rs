@@ -1,0 +1,37 @@
+//! Where a session may work beside its root, as its row says it.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::SessionMeta;
+
+impl SessionMeta {
+    pub(super) const ADDITIONAL_DIRECTORIES: &str = "additional_directories";
+    pub(super) const GRANTED_DIRECTORIES: &str = "granted_directories";
+
+    /// The roots beside the first.
+    pub fn additional_directories(&self) -> Vec<PathBuf> {
+        self.directories(Self::ADDITIONAL_DIRECTORIES)
+    }
+
+    /// None at all is a null.
+    pub fn set_additional_directories(&mut self, directories: &[PathBuf]) {
+        let listed = if directories.is_empty() { Value::Null } else { json!(directories) };
+        self.0.insert(Self::ADDITIONAL_DIRECTORIES.into(), listed);
+    }
+
+    /// Directories outside of the roots that an answer allowed for good.
+    pub fn granted_directories(&self) -> Vec<PathBuf> {
+        self.directories(Self::GRANTED_DIRECTORIES)
+    }
+
+    pub fn set_granted_directories(&mut self, directories: &[PathBuf]) {
+        self.0.insert(Self::GRANTED_DIRECTORIES.into(), json!(directories));
+    }
+
+    fn directories(&self, key: &str) -> Vec<PathBuf> {
+        let listed = self.0.get(key).and_then(Value::as_array);
+        listed.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from).collect()
+    }
+}

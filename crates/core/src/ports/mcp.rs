@@ -1,0 +1,210 @@
+//! Servers that give a session tools, reached by MCP: what they are, who asked for them, how they are. Starts
+//! and reaches none.
+
+use std::fmt::{self, Debug};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::BoxFuture;
+use super::tool::{ToolSource, Workspace};
+
+/// A server as somebody asked for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerEntry {
+    /// As its user calls it; what models see is made from it.
+    pub name: String,
+    pub origin: ServerOrigin,
+    pub transport: ServerTransport,
+    pub network: ServerNetwork,
+    pub deadlines: ServerDeadlines,
+}
+
+/// Whose word it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerOrigin {
+    /// The client's request for this session.
+    Client,
+    /// The user's own configuration.
+    User,
+    /// A file of the project, by its path below the project; its user consented to it.
+    Project(PathBuf),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerTransport {
+    /// A program that is talked to over its standard streams.
+    Stdio {
+        command: String,
+        arguments: Vec<String>,
+        environment: Vec<(String, HiddenText)>,
+        /// `None`: the session's root.
+        directory: Option<PathBuf>,
+    },
+    /// Streamable HTTP.
+    Http { url: String, headers: Vec<(String, HiddenText)> },
+    /// HTTP with server-sent events, as it was before streamable HTTP.
+    Sse { url: String, headers: Vec<(String, HiddenText)> },
+    /// An entry that makes no sense, and why: it fails, and the others don't.
+    Unusable(String),
+}
+
+impl ServerTransport {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+            Self::Sse { .. } => "sse",
+            Self::Unusable(_) => "unusable",
+        }
+    }
+}
+
+/// Text that may be a key: it is compared and used, never printed.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct HiddenText(String);
+
+impl HiddenText {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Debug for HiddenText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// Whether a local server reaches the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerNetwork {
+    Granted,
+    Withheld,
+}
+
+/// How long a server may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerDeadlines {
+    /// From its start until it has said what it is.
+    pub connect: Duration,
+    /// For each page of a list.
+    pub list: Duration,
+    /// For a call, since it last reported progress.
+    pub call: Duration,
+}
+
+impl Default for ServerDeadlines {
+    /// Programs that are fetched before their first start take half a minute; a call that says nothing for
+    /// two minutes is stuck more often than not.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(60),
+            list: Duration::from_secs(30),
+            call: Duration::from_secs(120),
+        }
+    }
+}
+
+/// The servers that one session asks for, beside those of the user's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WantedServers {
+    pub of_client: Vec<ServerEntry>,
+    pub of_project: Vec<ServerEntry>,
+    /// Named by the project, and not started before its user consents.
+    pub waiting: Vec<WaitingServer>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingServer {
+    pub name: String,
+    /// The file that names it, below the project.
+    pub file: PathBuf,
+    /// How to consent.
+    pub how: String,
+}
+
+/// How a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    Connecting,
+    Ready,
+    /// With the reason, and what happens next.
+    Failed(String),
+    /// With what to do about it.
+    WaitingForConsent(String),
+}
+
+impl ServerState {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Ready => "ready",
+            Self::Failed(_) => "failed",
+            Self::WaitingForConsent(_) => "waiting for consent",
+        }
+    }
+
+    /// Why it is no better.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Connecting | Self::Ready => None,
+            Self::Failed(why) | Self::WaitingForConsent(why) => Some(why),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerStatus {
+    pub name: String,
+    /// Where it comes from and how it is reached, in words.
+    pub about: String,
+    pub state: ServerState,
+    /// As models call them.
+    pub tools: Vec<Arc<str>>,
+}
+
+/// Tells people about servers: a title, and what it means. May be called from any task.
+#[derive(Clone)]
+pub struct ServerNotices(Arc<dyn Fn(String, String) + Send + Sync>);
+
+impl ServerNotices {
+    pub fn new(tell: impl Fn(String, String) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    pub fn tell(&self, title: String, description: String) {
+        (self.0)(title, description);
+    }
+}
+
+impl Debug for ServerNotices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerNotices")
+    }
+}
+
+/// Who has servers for sessions.
+pub trait ToolServers: Send + Sync + Debug {
+    /// Begins to connect a session's servers and returns at once. Those that another session has with the same
+    /// program, environment and directories are shared.
+    fn open(
+        &self,
+        workspace: Arc<Workspace>,
+        wanted: WantedServers,
+        notices: ServerNotices,
+    ) -> Arc<dyn SessionServers>;
+}
+
+/// The servers of one session. Its tools stay known when their server is lost, and say so.
+pub trait SessionServers: ToolSource {
+    fn status(&self) -> Vec<ServerStatus>;
+    /// Resolves when none is on its way for the first time any more.
+    fn settled(&self) -> BoxFuture<'static, ()>;
+    /// Lets go of them: what no other session has ends.
+    fn close(&self) -> BoxFuture<'static, ()>;
+}

@@ -1,0 +1,29 @@
+//! Which sessions a list has, and from where on.
+
+use std::path::PathBuf;
+
+use crate::ids::SessionId;
+
+/// Which sessions to list, newest `updated_at` first (then id, descending). Sessions without a message are left
+/// out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionQuery {
+    pub workspace_root: Option<PathBuf>,
+    /// Continue after this (updated_at, id).
+    pub after: Option<(i64, SessionId)>,
+    pub limit: usize,
+    pub include_archived: bool,
+    pub listed: ListedSessions,
+}
+
+/// Which sessions a list has by who made them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ListedSessions {
+    /// Those that people opened.
+    #[default]
+    Own,
+    /// Also those that tasks made.
+    WithChildren,
+    /// Only those that tasks of this session made, archived ones and ones without a message included.
+    ChildrenOf(SessionId),
+}

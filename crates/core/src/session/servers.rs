@@ -1,0 +1,234 @@
+//! The servers of a session: opened once its client has its answer, awaited by the first prompt, closed with
+//! the session. Starts none itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::lineage::Lineage;
+use super::{Session, SessionCommand};
+use crate::hub::HubError;
+use crate::ids::MessageId;
+use crate::limits::{SERVERS_CLOSE, SERVERS_WAIT};
+use crate::metadata::SessionMeta;
+use crate::ports::SessionServers;
+use crate::ports::mcp::{ServerEntry, ServerNotices, ServerStatus, WantedServers};
+use crate::ports::store::Change;
+use crate::watchdog::Rules;
+
+/// What a session has of servers.
+#[derive(Debug, Default)]
+pub(crate) struct OwnServers {
+    /// What the latest new, load, resume or fork asked for.
+    requested: Vec<ServerEntry>,
+    open: Option<OpenServers>,
+    first_wait: FirstWait,
+    /// That this host has none was said already.
+    absence_told: bool,
+}
+
+#[derive(Debug)]
+struct OpenServers {
+    servers: Arc<dyn SessionServers>,
+    /// The directories beside the root that they were told of.
+    additional: Vec<PathBuf>,
+    wanted: WantedServers,
+}
+
+/// A prompt waits for servers once in the life of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FirstWait {
+    #[default]
+    Due,
+    Done,
+}
+
+/// How a wait for servers ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServersAwaited {
+    GoOn,
+    /// The user cancelled, or the session ends.
+    Cancelled,
+}
+
+impl OwnServers {
+    pub(crate) fn requested(&self) -> &[ServerEntry] {
+        &self.requested
+    }
+
+    fn status(&self) -> Vec<ServerStatus> {
+        self.open.as_ref().map(|open| open.servers.status()).unwrap_or_default()
+    }
+}
+
+impl Session {
+    /// Has exactly these servers of a client from now on.
+    pub(super) fn want_servers(&mut self, requested: Vec<ServerEntry>) {
+        self.servers.requested = requested;
+        self.reopen_changed_servers();
+    }
+
+    /// After the client, its directories or the project's configuration became others: what stays the same goes
+    /// on.
+    pub(super) fn reopen_changed_servers(&mut self) {
+        let (additional, wanted) = (self.workspace().additional, self.wanted_servers());
+        let is_other = |open: &OpenServers| open.wanted != wanted || open.additional != additional;
+        if !self.servers.open.as_ref().is_some_and(is_other) {
+            return;
+        }
+        let before = self.servers.open.take();
+        self.connect_servers();
+        // After the new ones: what both have goes on.
+        if let Some(before) = before {
+            tokio::spawn(before.servers.close());
+        }
+        self.servers.first_wait = FirstWait::Due;
+    }
+
+    fn wanted_servers(&self) -> WantedServers {
+        let project = self.project.settings();
+        WantedServers {
+            of_client: self.servers.requested.clone(),
+            of_project: project.map(|settings| settings.servers.clone()).unwrap_or_default(),
+            waiting: project.map(|settings| settings.waiting_servers.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Begins to connect, unless that was done before.
+    pub(super) fn connect_servers(&mut self) {
+        if self.servers.open.is_some() {
+            return;
+        }
+        let Some(servers) = self.hub.ports.servers.clone() else { return self.tell_of_no_servers() };
+        let wanted = self.wanted_servers();
+        let commands = self.commands.clone();
+        let notices = ServerNotices::new(move |title, description| {
+            if let Some(commands) = commands.upgrade() {
+                let description = Some(description);
+                // A session that has ended has nobody to tell.
+                drop(commands.send(SessionCommand::Notice { severity: "warning", title, description }));
+            }
+        });
+        let workspace = Arc::new(self.workspace());
+        let additional = workspace.additional.clone();
+        let servers = servers.open(workspace, wanted.clone(), notices);
+        self.toolbox.set_own(servers.clone());
+        self.servers.open = Some(OpenServers { servers, additional, wanted });
+    }
+
+    fn tell_of_no_servers(&mut self) {
+        if self.servers.requested.is_empty() || std::mem::replace(&mut self.servers.absence_told, true) {
+            return;
+        }
+        let names: Vec<&str> = self.servers.requested.iter().map(|entry| entry.name.as_str()).collect();
+        self.tell_ourselves(SessionCommand::Notice {
+            severity: "warning",
+            title: "MCP servers are not started here".to_owned(),
+            description: Some(format!("{}. The session continues without them.", names.join(", "))),
+        });
+    }
+
+    /// Lets the first prompt wait for servers that are still on their way. What can't wait is done meanwhile.
+    pub(super) async fn await_servers(&mut self, message_id: &MessageId) -> ServersAwaited {
+        self.begin_to_know();
+        let (Some(open), FirstWait::Due) = (&self.servers.open, self.servers.first_wait) else {
+            return ServersAwaited::GoOn;
+        };
+        self.servers.first_wait = FirstWait::Done;
+        let mut settled = std::pin::pin!(tokio::time::timeout(SERVERS_WAIT, open.servers.settled()));
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut settled => return ServersAwaited::GoOn,
+                command = self.inbox.arriving() => {
+                    let Some(command) = command else { return ServersAwaited::Cancelled };
+                    if self.ends_intake(command, Some(message_id)) {
+                        self.servers.first_wait = FirstWait::Due;
+                        return ServersAwaited::Cancelled;
+                    }
+                }
+                happened = self.activity.next() => self.take_note(happened).await,
+            }
+        }
+    }
+
+    /// An answer for always is about a tool as it is now.
+    pub(super) fn keep_ruled_tools(&mut self, rules: &Rules, stored: &mut SessionMeta) {
+        for permission in rules.iter().map(|rule| rule.permission.as_str()) {
+            let Some(identity) = self.toolbox.identity(permission) else { continue };
+            if self.row.metadata.ruled_tool(permission).is_none() {
+                self.row.metadata.set_ruled_tool(permission, Some(&format!("{identity:016x}")));
+                stored.copy_ruled_tools(&self.row.metadata);
+            }
+        }
+    }
+
+    /// What was said for always about a tool that is another now holds no longer: its user is asked again.
+    /// Sessions that work for this one share its answers.
+    pub(super) fn forget_changed_tools(&mut self) {
+        let Lineage::Root = self.lineage else { return };
+        let rules = self.authority.get().rules;
+        let is_changed = |permission: &&str| {
+            let now = self.toolbox.identity(permission).map(|identity| format!("{identity:016x}"));
+            now.is_some_and(|now| self.row.metadata.ruled_tool(permission) != Some(now.as_str()))
+        };
+        let changed: Vec<String> =
+            rules.iter().map(|rule| rule.permission.as_str()).filter(is_changed).map(str::to_owned).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let mut patch = self.empty_patch();
+        for permission in &changed {
+            self.authority.forget(permission);
+            self.row.metadata.set_ruled_tool(permission, None);
+        }
+        patch.metadata.copy_ruled_tools(&self.row.metadata);
+        self.row.permissions = self.authority.get().rules.to_json();
+        patch.permissions = Some(self.row.permissions.clone());
+        if let Err(error) = self.journal.change(vec![Change::PatchSession(patch)]) {
+            tracing::warn!(%error, "that a rule is gone could not be stored");
+        }
+        self.tell_ourselves(SessionCommand::Notice {
+            severity: "warning",
+            title: "You are asked again about tools that have changed".to_owned(),
+            description: Some(format!(
+                "{}: its server, its description or its arguments are others than when you answered for always.",
+                changed.join(", ")
+            )),
+        });
+    }
+
+    /// What the model was told of is told to it again by whoever opens the session next.
+    pub(super) fn keep_active_tools(&mut self, stored: &mut SessionMeta) {
+        let active = self.toolbox.active();
+        if active != self.row.metadata.active_tools() {
+            self.row.metadata.set_active_tools(&active);
+            stored.set_active_tools(&active);
+        }
+    }
+
+    /// Whoever else has them keeps them.
+    pub(super) async fn close_servers(&mut self) {
+        if let Some(open) = self.servers.open.take()
+            && tokio::time::timeout(SERVERS_CLOSE, open.servers.close()).await.is_err()
+        {
+            tracing::warn!(session = %self.id, "a server did not end in time");
+        }
+    }
+}
+
+/// `/mcp`: every server, how it is and why.
+pub(crate) async fn mcp(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
+    session.connect_servers();
+    let line = |status: &ServerStatus| {
+        let ServerStatus { name, about, state, tools } = status;
+        let reason = state.reason().map(|why| format!(": {why}")).unwrap_or_default();
+        let names: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+        let tools = if names.is_empty() { String::new() } else { format!("; tools: {}", names.join(", ")) };
+        format!("- `{name}` ({about}): {}{reason}{tools}", state.as_str())
+    };
+    let lines: Vec<String> = session.servers.status().iter().map(line).collect();
+    Ok(match lines.is_empty() {
+        true => "There are no MCP servers here. `attache mcp add` adds one to your configuration.".to_owned(),
+        false => lines.join("\n"),
+    })
+}

@@ -1,0 +1,147 @@
+//! What a parent shows of a child that works: its latest calls, a line each, what it does now, and what it has
+//! used. Made of the child's own entries.
+
+use std::collections::VecDeque;
+
+use crate::chunk::Chunk;
+use crate::entry::SharedSegment;
+use crate::ids::CallId;
+use crate::legible::legible_line;
+use crate::limits::{CALL_TITLE_CHARACTERS, TASK_CALLS_SHOWN};
+use crate::metadata::own;
+use crate::part::Role;
+use crate::ports::tool::{Presentation, Shown};
+
+#[derive(Debug)]
+pub(super) struct ChildView {
+    /// How the call looks while nothing is known of the child: what is shown last has to be whole.
+    call: Presentation,
+    name: String,
+    /// The latest calls with how each stands.
+    calls: VecDeque<ShownCall>,
+    all_calls: usize,
+    does: &'static str,
+    tokens: u64,
+}
+
+#[derive(Debug)]
+struct ShownCall {
+    call_id: CallId,
+    title: String,
+    mark: &'static str,
+}
+
+impl ChildView {
+    pub(super) fn new(call: Presentation, name: String) -> Self {
+        Self { call, name, calls: VecDeque::new(), all_calls: 0, does: "waits for its turn", tokens: 0 }
+    }
+
+    pub(super) fn begins(&mut self) {
+        self.does = "begins";
+    }
+
+    /// Takes what the child said; whether that changed what is shown.
+    pub(super) fn take(&mut self, segment: &SharedSegment) -> bool {
+        let mut changed = false;
+        for entry in segment.entries().filter(|entry| entry.role != Role::User) {
+            changed |= self.take_chunk(entry.chunk);
+        }
+        changed
+    }
+
+    fn take_chunk(&mut self, chunk: &Chunk) -> bool {
+        match chunk {
+            Chunk::ReasoningStart { .. } => self.does("thinks"),
+            Chunk::TextStart { .. } => self.does("writes"),
+            Chunk::ToolInputAvailable { call_id, tool_name, rest, .. } => {
+                let title = rest.tool_metadata().and_then(|metadata| own(metadata)?.get("title")?.as_str());
+                self.call(call_id, title.filter(|title| !title.is_empty()).unwrap_or(tool_name));
+                self.does("works");
+                true
+            }
+            Chunk::ToolApprovalRequest { call_id, .. } => {
+                self.mark(call_id, "?");
+                self.does("waits for an answer");
+                true
+            }
+            Chunk::ToolOutputAvailable { call_id, preliminary, .. } => {
+                // What a running call shows of itself is its own business.
+                let is_over = *preliminary != Some(true);
+                self.mark(call_id, if is_over { "✓" } else { "…" });
+                self.does("works") || is_over
+            }
+            Chunk::ToolOutputError { call_id, .. }
+            | Chunk::ToolInputError { call_id, .. }
+            | Chunk::ToolOutputDenied { call_id, .. } => {
+                self.mark(call_id, "✗");
+                self.does("works");
+                true
+            }
+            Chunk::Data { name, data, .. } if name == "usage" => {
+                let count = |key: &str| data.get(key).and_then(serde_json::Value::as_u64).unwrap_or_default();
+                let five = ["input", "output", "reasoning", "cache_read", "cache_write"];
+                self.tokens += five.into_iter().map(count).sum::<u64>();
+                true
+            }
+            Chunk::Start { .. }
+            | Chunk::StartStep { .. }
+            | Chunk::FinishStep { .. }
+            | Chunk::TextDelta { .. }
+            | Chunk::TextEnd { .. }
+            | Chunk::ReasoningDelta { .. }
+            | Chunk::ReasoningEnd { .. }
+            | Chunk::ToolInputStart { .. }
+            | Chunk::ToolInputDelta { .. }
+            | Chunk::SourceUrl { .. }
+            | Chunk::SourceDocument { .. }
+            | Chunk::File { .. }
+            | Chunk::Data { .. }
+            | Chunk::MessageMetadata { .. }
+            | Chunk::Error { .. }
+            | Chunk::Abort { .. }
+            | Chunk::Finish { .. } => false,
+        }
+    }
+
+    fn does(&mut self, does: &'static str) -> bool {
+        std::mem::replace(&mut self.does, does) != does
+    }
+
+    fn call(&mut self, call_id: &CallId, title: &str) {
+        let title: String = legible_line(title).chars().take(CALL_TITLE_CHARACTERS).collect();
+        // A call is told again once it is understood.
+        if let Some(known) = self.calls.iter_mut().find(|known| known.call_id == *call_id) {
+            known.title = title;
+            return;
+        }
+        self.all_calls += 1;
+        self.calls.push_back(ShownCall { call_id: call_id.clone(), title, mark: "…" });
+        if self.calls.len() > TASK_CALLS_SHOWN {
+            self.calls.pop_front();
+        }
+    }
+
+    fn mark(&mut self, call_id: &CallId, mark: &'static str) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.call_id == *call_id) {
+            call.mark = mark;
+        }
+    }
+
+    /// How many calls, and what was used.
+    pub(super) fn summary(&self) -> String {
+        let calls = match self.all_calls {
+            1 => "1 call".to_owned(),
+            calls => format!("{calls} calls"),
+        };
+        format!("{calls}, {} tokens", self.tokens)
+    }
+
+    pub(super) fn presentation(&self) -> Presentation {
+        let before = self.all_calls - self.calls.len();
+        let before = (before > 0).then(|| format!("- {before} calls before"));
+        let calls = self.calls.iter().map(|call| format!("- {} {}", call.mark, call.title));
+        let head = format!("{} {}: {}", self.name, self.does, self.summary());
+        let lines: Vec<String> = std::iter::once(head).chain(before).chain(calls).collect();
+        Presentation { content: vec![Shown::Text { text: lines.join("\n") }], ..self.call.clone() }
+    }
+}

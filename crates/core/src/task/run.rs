@@ -1,0 +1,266 @@
+//! Runs a child to its end: waits for its place, sends its prompt, shows what it does, and holds its last
+//! message to the schema of its agent.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::progress::ChildView;
+use super::relay::ParentClient;
+use super::result::{self, LastMessage};
+use crate::agents::{Agent, Transcript};
+use crate::hub::{AttachFrom, Attachment, Hub, HubError, SessionHandle, Ticket, TurnOutcome};
+use crate::ids::SessionId;
+use crate::json_schema::Schema;
+use crate::limits::{SCHEMA_RETRIES, TASK_VIEW};
+use crate::part::Part;
+use crate::ports::Client;
+use crate::ports::tool::{Presentation, Progress, Shown, ToolOutcome};
+use crate::prompt::{Prompt, PromptSource};
+use crate::turn::TurnEnd;
+
+/// A child that is open and has not begun.
+#[derive(Debug)]
+pub(super) struct ChildRun {
+    pub(super) hub: Hub,
+    pub(super) root: SessionId,
+    pub(super) child: SessionHandle,
+    pub(super) agent: Agent,
+    pub(super) client: Arc<ParentClient>,
+    pub(super) prompt: String,
+    /// How its call looks.
+    pub(super) call: Presentation,
+    /// What its result may take of its parent's context.
+    pub(super) result_bytes: usize,
+}
+
+/// How a child ended.
+#[derive(Debug)]
+pub(super) struct TaskReport {
+    child: SessionId,
+    name: String,
+    summary: String,
+    transcript: Option<String>,
+    result: Result<Value, String>,
+    result_bytes: usize,
+}
+
+impl ChildRun {
+    /// Cancelling ends the child first; what it said until then is kept in its session.
+    pub(super) async fn run(
+        self,
+        progress: Option<Arc<dyn Progress>>,
+        cancel: CancellationToken,
+    ) -> TaskReport {
+        // Dropped or not: a child must not work on for nobody.
+        let mut ends_with_us = EndsWithUs(Some(self.child.clone()));
+        let mut view = ChildView::new(self.call.clone(), self.agent.name.to_string());
+        let result = self.work(&mut view, progress, &cancel).await;
+        ends_with_us.0 = None;
+        let transcript = match self.agent.transcript {
+            Transcript::OwnSession => None,
+            Transcript::Nested => result::transcript(&self.hub, self.child.id()).await,
+        };
+        self.child.close_unattended();
+        TaskReport {
+            child: self.child.id().clone(),
+            name: self.agent.name.to_string(),
+            summary: view.summary(),
+            transcript,
+            result: result.unwrap_or_else(|error| Err(error.to_string())),
+            result_bytes: self.result_bytes,
+        }
+    }
+
+    /// `Err` inside is what the model is told of a child that brought nothing.
+    async fn work(
+        &self,
+        view: &mut ChildView,
+        progress: Option<Arc<dyn Progress>>,
+        cancel: &CancellationToken,
+    ) -> Result<Result<Value, String>, HubError> {
+        let mut shown = Display { progress, due: None };
+        shown.now(view);
+        let slots = self.hub.task_slots();
+        let _place = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(Err("cancelled before it began".to_owned())),
+            place = slots.take(&self.root, self.child.id()) => place,
+        };
+        view.begins();
+        let client: Arc<dyn Client> = self.client.clone();
+        let mut attachment = self.child.attach(Some(client), AttachFrom::Now).await?;
+        attachment.participant.ready();
+        let mut prompt = self.prompt.clone();
+        let mut tries = 0;
+        loop {
+            let ticket = self.child.prompt_of(Some(self.client.clone()), prompt_of(prompt));
+            let outcome = self.watch(ticket, &mut attachment, view, &mut shown, cancel).await?;
+            let last = result::last_message(&self.hub, self.child.id()).await?;
+            let said = match said(&outcome.end, last) {
+                Ok(said) => said,
+                Err(failure) => return Ok(Err(failure)),
+            };
+            let mistakes = match &self.agent.output_schema {
+                None => return Ok(Ok(Value::String(said))),
+                Some(schema) => match fitting(schema, &said) {
+                    Ok(value) => return Ok(Ok(value)),
+                    Err(mistakes) => mistakes,
+                },
+            };
+            if tries == SCHEMA_RETRIES {
+                return Ok(Err(format!(
+                    "its last message does not fit its output schema: {mistakes}. It said:\n{said}"
+                )));
+            }
+            tries += 1;
+            prompt = format!(
+                "Your last message does not fit the JSON Schema that it has to: {mistakes}. Answer again with nothing but \
+                 the JSON value."
+            );
+        }
+    }
+
+    /// Waits for the end of a turn of the child and shows what it does meanwhile.
+    async fn watch(
+        &self,
+        mut ticket: Ticket,
+        attachment: &mut Attachment,
+        view: &mut ChildView,
+        shown: &mut Display,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, HubError> {
+        let mut cancelled = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled(), if !cancelled => {
+                    cancelled = true;
+                    self.child.cancel();
+                }
+                outcome = &mut ticket.outcome => {
+                    let outcome = outcome.unwrap_or_else(|_| Err(HubError::Closed(self.child.id().clone())))?;
+                    // Everything that it said counts.
+                    while attachment.live.cursor() < outcome.after_index {
+                        view.take(&attachment.live.next().await?);
+                    }
+                    return Ok(outcome);
+                }
+                segment = attachment.live.next() => {
+                    if view.take(&segment?) {
+                        shown.soon();
+                    }
+                }
+                () = shown.is_due() => shown.now(view),
+            }
+        }
+    }
+}
+
+/// A prompt that no person typed: it is never a command.
+fn prompt_of(text: String) -> Prompt {
+    let text = Part::Text { text, state: None, provider_metadata: None };
+    Prompt { parts: vec![text], source: PromptSource::Agent, ..Prompt::default() }
+}
+
+/// What the parent gets of a turn that ended like this.
+fn said(end: &TurnEnd, last: LastMessage) -> Result<String, String> {
+    let so_far = |why: String| match last.text.is_empty() {
+        true => why,
+        false => format!("{why}. It had said:\n{}", last.text),
+    };
+    match end {
+        TurnEnd::Finished(_) if last.text.is_empty() => Err("it ended without a word".to_owned()),
+        TurnEnd::Finished(_) => Ok(last.text),
+        TurnEnd::StepLimit => Err(so_far("it reached its step limit before it was done".to_owned())),
+        TurnEnd::Aborted => Err(so_far("it was cancelled".to_owned())),
+        TurnEnd::Failed { message, .. } => Err(so_far(format!("it failed: {message}"))),
+    }
+}
+
+/// The value in a message, held to a schema; else what is wrong with it.
+fn fitting(schema: &Value, said: &str) -> Result<Value, String> {
+    // Manifests with another kind of schema are not loaded.
+    let schema = Schema::read(schema)?;
+    let value = result::json_in(said)?;
+    schema.check(&value).map_err(|mistakes| mistakes.join("; "))?;
+    Ok(value)
+}
+
+impl TaskReport {
+    /// The result of the call.
+    pub(super) fn outcome(self) -> ToolOutcome {
+        let mut content =
+            vec![Shown::Text { text: format!("{}: {}, session {}", self.name, self.summary, self.child) }];
+        if let Some(transcript) = &self.transcript {
+            content.push(Shown::Text { text: transcript.clone() });
+        }
+        let presentation = |content| Presentation { content, ..Presentation::default() };
+        match self.bounded() {
+            Ok(data) => {
+                let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+                content.push(Shown::Text { text });
+                ToolOutcome::Output { data, presentation: presentation(content) }
+            }
+            Err(text) => ToolOutcome::Error { text, presentation: Some(presentation(content)) },
+        }
+    }
+
+    /// The same as text, for a message.
+    pub(super) fn told(self) -> String {
+        match self.bounded() {
+            Ok(Value::String(text)) => text,
+            Ok(value) => value.to_string(),
+            Err(text) => text,
+        }
+    }
+
+    fn bounded(&self) -> Result<Value, String> {
+        let cut = |text: &str| result::bounded(text, self.result_bytes, &self.child);
+        match &self.result {
+            Ok(Value::String(text)) => Ok(Value::String(cut(text))),
+            Ok(value) => Ok(value.clone()),
+            Err(text) => Err(cut(&format!("{}: {text}", self.name))),
+        }
+    }
+}
+
+/// Renews what is shown, not too often.
+struct Display {
+    progress: Option<Arc<dyn Progress>>,
+    due: Option<Instant>,
+}
+
+impl Display {
+    fn soon(&mut self) {
+        self.due.get_or_insert_with(|| Instant::now() + TASK_VIEW);
+    }
+
+    async fn is_due(&self) {
+        match self.due {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn now(&mut self, view: &ChildView) {
+        self.due = None;
+        if let Some(progress) = &self.progress {
+            progress.show(view.presentation());
+        }
+    }
+}
+
+/// Cancels the child of a run that was given up.
+struct EndsWithUs(Option<SessionHandle>);
+
+impl Drop for EndsWithUs {
+    fn drop(&mut self) {
+        if let Some(child) = self.0.take() {
+            child.cancel();
+            child.close_unattended();
+        }
+    }
+}

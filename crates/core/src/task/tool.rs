@@ -1,0 +1,225 @@
+//! `task` as a tool: understands a call, starts the child, and waits for it or leaves it in the background.
+
+use std::sync::{Arc, Weak};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::relay::ParentClient;
+use super::run::ChildRun;
+use super::start::open_child;
+use crate::agents::{Agent, Agents};
+use crate::hub::{Hub, HubError, SessionHandle, Shared};
+use crate::ids::SessionId;
+use crate::metadata::BackgroundTask;
+use crate::nearest::{meant, nearest};
+use crate::ports::BoxFuture;
+use crate::ports::tool::{
+    Effect, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
+};
+use crate::session::title::short_title;
+use crate::watchdog::Commands;
+
+/// What the model reads; the subagents follow.
+const DESCRIPTION: &str = "Gives a piece of work to a subagent and returns its last message. It knows nothing of this \
+conversation: say in the prompt what it needs to know, what to do and what to report. Several that only read run at the same \
+time if you call them in one step. With background: true you get a session id at once and its result as a message later. \
+Subagents:";
+
+/// The name of the tool.
+pub(crate) const TASK: &str = "task";
+
+#[derive(Debug)]
+pub(crate) struct TaskTool {
+    /// Weak: the hub holds the sessions, which hold their tools.
+    hub: Weak<Shared>,
+    session: SessionId,
+    agents: Agents,
+    spec: ToolSpec,
+}
+
+/// A call that was understood.
+struct TaskInput {
+    agent: Agent,
+    prompt: String,
+    title: String,
+    waiting: CallWaits,
+}
+
+/// What a call does while its child works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallWaits {
+    UntilItEnds,
+    /// The result comes as a message.
+    NotAtAll,
+}
+
+impl TaskTool {
+    /// For a session of these agents; `None` where there is nobody to give work to.
+    pub(crate) fn of(hub: &Arc<Shared>, session: &SessionId, agents: &Agents) -> Option<Self> {
+        let known: Vec<&Agent> = agents.subagents().collect();
+        if known.is_empty() {
+            return None;
+        }
+        let listed = known.iter().map(|agent| format!("\n- {}: {}", agent.id, agent.description));
+        let ids: Vec<&str> = known.iter().map(|agent| &*agent.id).collect();
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "subagent_type": { "type": "string", "enum": ids },
+                "prompt": { "type": "string" },
+                "background": { "type": "boolean" },
+            },
+            "required": ["subagent_type", "prompt"],
+            "additionalProperties": false,
+        });
+        let spec = ToolSpec {
+            id: TASK.into(),
+            description: std::iter::once(DESCRIPTION.to_owned()).chain(listed).collect::<String>().into(),
+            parameters: parameters.into(),
+            kind: ToolKind::Other,
+            // What the child does is judged when it does it.
+            effect: Effect::SessionOnly,
+            hidden: false,
+        };
+        let (hub, session, agents) = (Arc::downgrade(hub), session.clone(), agents.clone());
+        Some(Self { hub, session, agents, spec })
+    }
+
+    fn read(&self, input: &Value) -> Result<TaskInput, String> {
+        const KEYS: [&str; 3] = ["subagent_type", "prompt", "background"];
+        let fields = input.as_object().ok_or("the arguments must be an object")?;
+        if let Some(unknown) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(format!("unknown argument `{unknown}`{}", meant(unknown, KEYS)));
+        }
+        let text = |key: &str| match fields.get(key) {
+            Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
+            Some(Value::String(_)) => Err(format!("`{key}` is empty")),
+            Some(_) => Err(format!("`{key}` must be a string")),
+            None => Err(format!("`{key}` is missing")),
+        };
+        let (named, prompt) = (text("subagent_type")?, text("prompt")?);
+        let waiting = match fields.get("background") {
+            None | Some(Value::Null | Value::Bool(false)) => CallWaits::UntilItEnds,
+            Some(Value::Bool(true)) => CallWaits::NotAtAll,
+            Some(_) => return Err("`background` must be true or false".to_owned()),
+        };
+        let Some(agent) = self.agents.subagent(&named) else {
+            let known: Vec<&str> = self.agents.subagents().map(|agent| &*agent.id).collect();
+            let near = nearest(&named, known.iter().copied());
+            let near = near.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
+            return Err(format!("there is no subagent `{named}`{near}; available: {}", known.join(", ")));
+        };
+        let title = short_title(&prompt).unwrap_or_else(|| agent.name.to_string());
+        Ok(TaskInput { agent: agent.clone(), prompt, title, waiting })
+    }
+
+    fn presentation(&self, task: &TaskInput) -> Presentation {
+        Presentation { title: task.title.clone(), ..self.spec.presentation() }
+    }
+
+    async fn start(&self, task: TaskInput, runtime: ToolRuntime) -> Result<ToolOutcome, HubError> {
+        let gone = || HubError::Closed(self.session.clone());
+        let hub = Hub::of(self.hub.upgrade().ok_or_else(gone)?);
+        let parent = hub.opened(&self.session).ok_or_else(gone)?;
+        let terms = parent.task_terms().await?;
+        let child = open_child(&hub, &terms, &task.agent, &task.title, runtime.call_id.clone()).await?;
+        let waits = task.waiting == CallWaits::UntilItEnds;
+        let client = ParentClient::new(&parent, child.id(), &task.agent, &task.title, terms.client.clone());
+        let client = Arc::new(if waits { client.waited_for() } else { client });
+        let run = ChildRun {
+            call: self.presentation(&task),
+            hub,
+            root: terms.root,
+            child,
+            agent: task.agent,
+            client,
+            prompt: task.prompt,
+            result_bytes: runtime.result_bytes,
+        };
+        match task.waiting {
+            CallWaits::UntilItEnds => Ok(self.wait_for(run, &parent, runtime).await),
+            CallWaits::NotAtAll => leave_in_background(run, &parent, task.title).await,
+        }
+    }
+
+    async fn wait_for(&self, run: ChildRun, parent: &SessionHandle, runtime: ToolRuntime) -> ToolOutcome {
+        let slots = run.hub.task_slots();
+        let aside = slots.step_aside(parent.id());
+        let report = run.run(Some(runtime.progress), runtime.cancel.clone()).await;
+        tokio::select! {
+            biased;
+            () = runtime.cancel.cancelled() => {}
+            () = aside.come_back() => {}
+        }
+        report.outcome()
+    }
+}
+
+/// Has it stored that a result is owed before anything runs, so that a crash can't lose it.
+async fn leave_in_background(
+    run: ChildRun,
+    parent: &SessionHandle,
+    title: String,
+) -> Result<ToolOutcome, HubError> {
+    let (id, agent) = (run.child.id().clone(), run.agent.clone());
+    let task = BackgroundTask { session_id: id.clone(), agent: agent.id.to_string(), title };
+    let cancel = CancellationToken::new();
+    parent.background_started(task, cancel.clone()).await?;
+    let parent = parent.clone();
+    let child = id.clone();
+    tokio::spawn(async move {
+        let report = run.run(None, cancel).await;
+        parent.background_ended(child, report.told(), agent.when_done);
+    });
+    let text =
+        format!("Started in the background as {id}. Its result comes as a message; do not wait for it.");
+    let shown = Presentation {
+        content: vec![crate::ports::tool::Shown::Text {
+            text: format!("{} works in the background as {id}.", agent.name),
+        }],
+        ..Presentation::default()
+    };
+    Ok(ToolOutcome::Output { data: json!(text), presentation: shown })
+}
+
+impl Tool for TaskTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    /// A child that only reads runs beside others; a call that is not understood changes nothing.
+    fn effect_of(&self, input: &Value) -> Effect {
+        let Ok(task) = self.read(input) else { return Effect::ReadOnly };
+        let Some(hub) = self.hub.upgrade() else { return Effect::ReadOnly };
+        if only_reads(&task.agent, &hub) { Effect::ReadOnly } else { Effect::Mutates }
+    }
+
+    fn plan(&self, input: &Value, _site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let plan = self.read(input).map(|task| ToolPlan::new(Vec::new(), self.presentation(&task)));
+        Box::pin(std::future::ready(plan))
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let failed = |text: String| ToolOutcome::Error { text, presentation: None };
+            let task = match self.read(&input) {
+                Ok(task) => task,
+                Err(text) => return failed(text),
+            };
+            self.start(task, runtime).await.unwrap_or_else(|error| failed(error.to_string()))
+        })
+    }
+}
+
+/// Whether nothing that the agent is offered changes anything.
+fn only_reads(agent: &Agent, hub: &Shared) -> bool {
+    let mut offered = hub.ports.tools.iter().flat_map(|source| source.tools().to_vec());
+    offered.all(|tool| {
+        let spec = tool.spec();
+        let runs_commands = spec.kind == ToolKind::Execute;
+        let only_reads =
+            spec.effect != Effect::Mutates || (runs_commands && agent.commands == Commands::OnlyReading);
+        only_reads || !agent.is_offered(spec)
+    })
+}

@@ -1,0 +1,288 @@
+//! Finds tools by words, where a session has too many to list them all in every request. What was found once
+//! can be called for the rest of the session. Ranked by BM25 over name, description and names of arguments.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::limits::{SEARCHED_TOOLS_FOUND, SEARCHED_TOOLS_SHOWN};
+use crate::ports::BoxFuture;
+use crate::ports::tool::{
+    Effect, Presentation, Shown, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
+};
+
+/// The tools that can be searched for, and those that were found. A copy is another handle to the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SearchableTools(Arc<Mutex<SearchState>>);
+
+/// Why a lock: the session changes what there is between turns, calls of its turn search it.
+#[derive(Debug, Default)]
+struct SearchState {
+    specs: Vec<ToolSpec>,
+    /// Made when it is first searched.
+    index: Option<Arc<ToolIndex>>,
+    /// In the order in which they were found, or first listed.
+    active: Vec<Arc<str>>,
+}
+
+impl SearchableTools {
+    fn lock(&self) -> MutexGuard<'_, SearchState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, specs: Vec<ToolSpec>) {
+        let mut state = self.lock();
+        state.specs = specs;
+        state.index = None;
+    }
+
+    /// Whether there are too many to list all of them.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.lock().specs.len() > SEARCHED_TOOLS_SHOWN
+    }
+
+    pub(crate) fn active(&self) -> Vec<Arc<str>> {
+        self.lock().active.clone()
+    }
+
+    pub(crate) fn activate(&self, names: impl IntoIterator<Item = Arc<str>>) {
+        let mut state = self.lock();
+        for name in names {
+            if !state.active.contains(&name) {
+                state.active.push(name);
+            }
+        }
+    }
+
+    /// The best ones, which are active from then on.
+    fn find(&self, query: &str) -> Vec<ToolSpec> {
+        let mut state = self.lock();
+        let index = match &state.index {
+            Some(index) => index.clone(),
+            None => {
+                let made = Arc::new(ToolIndex::of(&state.specs));
+                state.index = Some(made.clone());
+                made
+            }
+        };
+        let found: Vec<ToolSpec> =
+            index.best(query, SEARCHED_TOOLS_FOUND).into_iter().map(|at| state.specs[at].clone()).collect();
+        drop(state);
+        self.activate(found.iter().map(|spec| spec.id.clone()));
+        found
+    }
+}
+
+/// How much a word that occurs again counts, and how much a long text is held against a tool.
+const SATURATION: f32 = 1.2;
+const LENGTH: f32 = 0.75;
+/// A word of the name says more than one of the description.
+const NAME_WEIGHT: f32 = 3.0;
+
+/// Which words occur in which tools.
+#[derive(Debug)]
+struct ToolIndex {
+    words: HashMap<String, Vec<(u32, f32)>>,
+    lengths: Vec<f32>,
+    average: f32,
+}
+
+impl ToolIndex {
+    fn of(specs: &[ToolSpec]) -> Self {
+        let mut words: HashMap<String, Vec<(u32, f32)>> = HashMap::new();
+        let mut lengths = Vec::with_capacity(specs.len());
+        for (at, spec) in (0_u32..).zip(specs) {
+            let mut counts: HashMap<String, f32> = HashMap::new();
+            let mut add = |text: &str, weight: f32| {
+                for word in words_of(text) {
+                    *counts.entry(word).or_default() += weight;
+                }
+            };
+            add(&spec.id, NAME_WEIGHT);
+            add(&spec.description, 1.0);
+            let arguments = spec.parameters.get("properties").and_then(Value::as_object);
+            arguments.into_iter().flatten().for_each(|(name, _)| add(name, 1.0));
+            lengths.push(counts.values().sum());
+            counts.into_iter().for_each(|(word, count)| words.entry(word).or_default().push((at, count)));
+        }
+        let average = lengths.iter().sum::<f32>() / (lengths.len().max(1) as f32);
+        Self { words, lengths, average: average.max(1.0) }
+    }
+
+    /// The places of the best ones, the best first. Of two that are as good the earlier.
+    fn best(&self, query: &str, most: usize) -> Vec<usize> {
+        let all = self.lengths.len() as f32;
+        let mut scores: HashMap<u32, f32> = HashMap::new();
+        for word in words_of(query) {
+            let Some(places) = self.words.get(&word) else { continue };
+            let have = places.len() as f32;
+            let rarity = (1.0 + (all - have + 0.5) / (have + 0.5)).ln();
+            for (at, count) in places {
+                let length = 1.0 - LENGTH + LENGTH * self.lengths[*at as usize] / self.average;
+                *scores.entry(*at).or_default() +=
+                    rarity * count * (SATURATION + 1.0) / (count + SATURATION * length);
+            }
+        }
+        let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();
+        ranked.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        ranked.into_iter().take(most).map(|(at, _)| at as usize).collect()
+    }
+}
+
+/// The words of a text in small letters, where letters of different height or signs between them divide it; and
+/// without the end of a plural.
+fn words_of(text: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), String::new());
+    let mut was_small = false;
+    for character in text.chars() {
+        let begins = !character.is_alphanumeric() || (was_small && character.is_uppercase());
+        if begins && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if character.is_alphanumeric() {
+            word.extend(character.to_lowercase());
+        }
+        was_small = character.is_lowercase();
+    }
+    words.push(word);
+    let singular = |word: String| match word.strip_suffix('s') {
+        Some(stem) if stem.len() > 2 && !stem.ends_with('s') => stem.to_owned(),
+        _ => word,
+    };
+    words.into_iter().filter(|word| !word.is_empty()).map(singular).collect()
+}
+
+/// Its name.
+pub(crate) const TOOL_SEARCH: &str = "tool_search";
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+    id: TOOL_SEARCH.into(),
+    description:
+        "Searches the tools of MCP servers, which are too many to be listed here. What is found can be \
+                  called from then on."
+            .into(),
+    parameters: Arc::new(json!({
+        "type": "object",
+        "properties": { "query": { "type": "string", "description": "Words for what the tool should do." } },
+        "required": ["query"],
+        "additionalProperties": false,
+    })),
+    kind: ToolKind::Search,
+    effect: Effect::SessionOnly,
+    hidden: false,
+});
+
+#[derive(Debug)]
+pub(crate) struct ToolSearch(pub(crate) SearchableTools);
+
+fn query(input: &Value) -> Result<String, String> {
+    let query = input.get("query").and_then(Value::as_str).map(str::trim);
+    let query = query.filter(|query| !query.is_empty());
+    query.map(str::to_owned).ok_or_else(|| "tool_search: field `query` must be a text with words".to_owned())
+}
+
+impl ToolSearch {
+    fn presentation(query: &str) -> Presentation {
+        let shown: String = crate::legible::visible(query).chars().take(80).collect();
+        Presentation { title: format!("Search tools for \"{shown}\""), ..SPEC.presentation() }
+    }
+
+    fn search(&self, query: &str) -> ToolOutcome {
+        let found = self.0.find(query);
+        let line = |spec: &ToolSpec| format!("{}: {}", spec.id, spec.description);
+        let lines: Vec<String> = found.iter().map(line).collect();
+        let text = match lines.is_empty() {
+            true => "No tool has any of these words; try others.".to_owned(),
+            false => format!("{}\n\nThese can be called now.", lines.join("\n")),
+        };
+        let names: Vec<String> = found.iter().map(|spec| format!("- `{}`", spec.id)).collect();
+        let names = if names.is_empty() { "Nothing was found.".to_owned() } else { names.join("\n") };
+        let mut presentation = Self::presentation(query);
+        presentation.content.push(Shown::Text { text: names });
+        ToolOutcome::Output { data: Value::String(text), presentation }
+    }
+}
+
+impl Tool for ToolSearch {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn plan(&self, input: &Value, _site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let planned = query(input).map(|query| ToolPlan::new(Vec::new(), Self::presentation(&query)));
+        Box::pin(std::future::ready(planned))
+    }
+
+    fn run(&self, input: Value, _runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            match query(&input) {
+                Ok(query) => self.search(&query),
+                Err(text) => ToolOutcome::Error { text, presentation: None },
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(id: &str, description: &str, arguments: &[&str]) -> ToolSpec {
+        let properties: serde_json::Map<String, Value> =
+            arguments.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+        ToolSpec {
+            id: id.into(),
+            description: description.into(),
+            parameters: Arc::new(json!({ "type": "object", "properties": properties })),
+            ..SPEC.clone()
+        }
+    }
+
+    fn found(specs: &[ToolSpec], query: &str) -> Vec<String> {
+        let tools = SearchableTools::default();
+        tools.set(specs.to_vec());
+        tools.find(query).iter().map(|spec| spec.id.to_string()).collect()
+    }
+
+    #[test]
+    fn names_come_before_descriptions_and_arguments() {
+        let specs = [
+            spec("git_status", "Shows what has changed", &["repo"]),
+            spec("github_createIssue", "Opens a ticket", &["title", "labels"]),
+            spec("mail_send", "Sends a letter about an issue", &["to"]),
+            spec("other_tool", "Does something else", &["issueNumber"]),
+        ];
+        assert_eq!(found(&specs, "create issues")[0], "github_createIssue");
+        assert_eq!(found(&specs, "ISSUE").len(), 3);
+        assert_eq!(found(&specs, "label"), ["github_createIssue"]);
+        assert_eq!(found(&specs, "nothing of it"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_was_found_stays_in_the_order_it_was_found() {
+        let tools = SearchableTools::default();
+        tools.set(vec![spec("a_one", "first", &[]), spec("b_two", "second", &[])]);
+        tools.find("second");
+        tools.find("first second");
+        assert_eq!(tools.active(), ["b_two".into(), "a_one".into()] as [Arc<str>; 2]);
+    }
+
+    #[test]
+    fn five_thousand_tools_are_searched_at_once() {
+        let specs: Vec<ToolSpec> = (0..5_000)
+            .map(|number| {
+                spec(&format!("server_tool{number}"), &format!("does thing {number} with files"), &["path"])
+            })
+            .collect();
+        let tools = SearchableTools::default();
+        tools.set(specs);
+        tools.find("warm");
+        let began = std::time::Instant::now();
+        let found = tools.find("thing 4711 files");
+        assert_eq!(&*found[0].id, "server_tool4711");
+        assert!(found.len() == SEARCHED_TOOLS_FOUND);
+        // Far above what it takes, for slow machines without optimization.
+        assert!(began.elapsed() < std::time::Duration::from_millis(200), "{:?}", began.elapsed());
+    }
+}

@@ -1,0 +1,23 @@
+//! Speaks to MCP servers for sessions: starts or reaches them, lists their tools, calls them. Trusts none of
+//! them: sizes, times, names and schemas are checked here. Decides no permission.
+
+mod bounded;
+mod client;
+mod expand;
+mod handler;
+mod http;
+mod launch;
+pub mod limits;
+mod listing;
+mod names;
+mod pool;
+mod program;
+mod resources;
+mod result;
+mod schema;
+mod server;
+mod session;
+mod sse;
+mod tool;
+
+pub use pool::{HostServers, McpSettings, Variables};

@@ -1,0 +1,108 @@
+//! Every size and time this crate holds itself to, with its reason.
+
+use std::time::Duration;
+
+/// Longest message of a server: a picture of 6 MB in base64 fits. What is longer is skipped.
+pub const MESSAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Requests of a server that wait for us at once; each is small, and none needs more.
+pub(crate) const SERVER_REQUESTS: usize = 32;
+
+/// Messages of an HTTP server that wait to be read: with the longest ones still bounded.
+pub(crate) const HTTP_MESSAGES: usize = 4;
+
+/// Posts to one HTTP server under way at once.
+pub(crate) const HTTP_POSTS: usize = 16;
+
+/// How long an address may take to accept us.
+pub(crate) const HTTP_CONNECT: Duration = Duration::from_secs(15);
+
+/// How long the next message waits for a notification to be taken.
+pub(crate) const HTTP_NOTICE: Duration = Duration::from_secs(5);
+
+/// What is read of an answer that says why it is no answer.
+pub(crate) const HTTP_ERROR_BYTES: usize = 2 * 1024;
+
+/// Redirects within one server; more is a loop.
+pub(crate) const HTTP_REDIRECTS: usize = 5;
+
+/// Between two tries to listen to a server that hung up.
+pub(crate) const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
+/// Tools of one server: ten times what the largest ones have. What is beyond is left out and told.
+pub(crate) const SERVER_TOOLS: usize = 5_000;
+
+/// Pages of one list; a server that never ends its list is cut here.
+pub(crate) const LIST_PAGES: usize = 500;
+
+/// All schemas of one server together, as text.
+pub(crate) const SCHEMAS_BYTES: usize = 4 * 1024 * 1024;
+
+/// One schema: more would take a good part of a model's window. The tool is offered without it.
+pub(crate) const SCHEMA_BYTES: usize = 32 * 1024;
+
+/// Steps of one validation: a schema that refers to itself ends here, and the value passes.
+pub(crate) const SCHEMA_STEPS: usize = 20_000;
+
+/// How deep schemas are followed into each other.
+pub(crate) const SCHEMA_DEPTH: usize = 64;
+
+/// What every provider takes as a name.
+pub(crate) const NAME_CHARACTERS: usize = 64;
+
+/// Of a description, in the prompt of every request.
+pub(crate) const DESCRIPTION_CHARACTERS: usize = 200;
+
+/// Of a title, as clients show it.
+pub(crate) const TITLE_CHARACTERS: usize = 80;
+
+/// What a model gets of a result; the rest is in a file. The same as of a command.
+pub(crate) const RESULT_BYTES: usize = 16 * 1024;
+
+/// Of that, the beginning; the end says more often what came of it.
+pub(crate) const RESULT_HEAD_BYTES: usize = 4 * 1024;
+
+/// Resources that are listed at once; more than that nobody reads.
+pub(crate) const LISTED_RESOURCES: usize = 200;
+
+/// Pieces of one result that are looked at.
+pub(crate) const RESULT_ITEMS: usize = 200;
+
+/// What is shown of a call while it runs.
+pub(crate) const PROGRESS_LINES: usize = 20;
+
+/// Of one line of it.
+pub(crate) const PROGRESS_CHARACTERS: usize = 200;
+
+/// Of a question of a server to the user.
+pub(crate) const QUESTION_CHARACTERS: usize = 1_000;
+
+/// However often a server says that it is still at it.
+pub(crate) const CALL_TIME: Duration = Duration::from_secs(60 * 60);
+
+/// What is kept of what a server prints beside its messages: enough to say why it ended.
+pub(crate) const ERRORS_BYTES: usize = 2 * 1024;
+
+/// Before each new try.
+pub(crate) const BACKOFF: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(60),
+];
+
+/// Tries in a row that came to nothing; then it is left alone until its session is opened again.
+pub(crate) const TRIES: usize = 10;
+
+/// A server that was there for as long is not one that ends at once.
+pub(crate) const STEADY: Duration = Duration::from_secs(60);
+
+/// Between the news that a list has changed and the question for it: changes come in bursts.
+pub(crate) const LIST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Files of a directory that are looked at for a program with a similar name.
+pub(crate) const PROGRAM_NAMES: usize = 5_000;
+
+/// How long a server that is no longer needed is waited for, before the wait is left to its guard.
+pub(crate) const END_TIME: Duration = Duration::from_secs(3);

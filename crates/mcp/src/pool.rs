@@ -1,0 +1,157 @@
+//! The servers of a host: those of the user's configuration, and the ones that run. Sessions that ask for the
+//! same program in the same place share it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use attache_core::ports::mcp::{
+    ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerTransport,
+    SessionServers, ToolServers, WantedServers,
+};
+use attache_core::ports::tool::{Site, Workspace};
+use attache_core::seen::SeenFiles;
+use attache_sandbox::LazySandbox;
+
+use crate::launch;
+use crate::names::{digest, sanitised};
+use crate::server::{Server, ServerPlan};
+use crate::session::OpenedServers;
+
+/// The environment that references are resolved from. Values are never printed.
+#[derive(Clone)]
+pub struct Variables(Arc<HashMap<String, String>>);
+
+impl Variables {
+    pub fn new(variables: impl Iterator<Item = (String, String)>) -> Self {
+        Self(Arc::new(variables.collect()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_pairs(pairs: &[(&str, &str)]) -> Self {
+        Self::new(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned()
+    }
+
+    pub(crate) fn path(&self) -> Option<OsString> {
+        self.get("PATH").map(OsString::from)
+    }
+}
+
+impl std::fmt::Debug for Variables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} variables", self.0.len())
+    }
+}
+
+/// What a host says of servers.
+#[derive(Clone, Debug)]
+pub struct McpSettings {
+    /// Of the user's own configuration.
+    pub entries: Vec<ServerEntry>,
+    pub sandbox: LazySandbox,
+    pub variables: Variables,
+}
+
+/// The servers of a host.
+#[derive(Debug)]
+pub struct HostServers {
+    settings: McpSettings,
+    /// Why a lock: sessions come and go in their own tasks. Held for look-ups only.
+    running: Mutex<Vec<(ServerKey, Weak<Server>)>>,
+}
+
+/// What makes two servers the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ServerKey {
+    transport: ServerTransport,
+    network: ServerNetwork,
+    deadlines: ServerDeadlines,
+    /// References are resolved for some, and not for others.
+    is_of_client: bool,
+    roots: Vec<PathBuf>,
+}
+
+impl HostServers {
+    pub fn new(settings: McpSettings) -> Self {
+        Self { settings, running: Mutex::default() }
+    }
+
+    /// The server of this entry, begun if it is not there.
+    fn server(&self, entry: &ServerEntry, workspace: &Workspace) -> Arc<Server> {
+        let roots: Vec<PathBuf> =
+            std::iter::once(&workspace.root).chain(&workspace.additional).cloned().collect();
+        let key = ServerKey {
+            transport: entry.transport.clone(),
+            network: entry.network,
+            deadlines: entry.deadlines,
+            is_of_client: entry.origin == ServerOrigin::Client,
+            roots: roots.clone(),
+        };
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|(_, server)| server.strong_count() > 0);
+        let known = running.iter().find(|(known, _)| *known == key);
+        if let Some(server) = known.and_then(|(_, server)| server.upgrade()) {
+            return server;
+        }
+        let server = Arc::new(Server::start(ServerPlan {
+            entry: entry.clone(),
+            site: site(entry, workspace, &roots),
+            roots,
+            sandbox: self.settings.sandbox.clone(),
+            variables: self.settings.variables.clone(),
+        }));
+        running.push((key, Arc::downgrade(&server)));
+        server
+    }
+}
+
+/// Where a local server works: in the session's directories, with a directory of its own beside them.
+fn site(entry: &ServerEntry, workspace: &Workspace, roots: &[PathBuf]) -> Site {
+    let scratches = workspace.scratch.parent().unwrap_or(&workspace.scratch);
+    let words: Vec<String> = std::iter::once(format!("{:?}", entry.transport))
+        .chain(roots.iter().map(|root| root.to_string_lossy().into_owned()))
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let scratch = launch::own_directory(scratches, &sanitised(&entry.name), digest(&words));
+    let workspace = Workspace { scratch, skills: Arc::default(), ..workspace.clone() };
+    Site {
+        workspace: Arc::new(workspace),
+        granted: Arc::default(),
+        judged: None,
+        writes: Arc::default(),
+        closed: None,
+        client: None,
+        seen: Arc::new(SeenFiles::default()),
+    }
+}
+
+impl ToolServers for HostServers {
+    fn open(
+        &self,
+        workspace: Arc<Workspace>,
+        wanted: WantedServers,
+        notices: ServerNotices,
+    ) -> Arc<dyn SessionServers> {
+        let WantedServers { of_client, of_project, waiting } = wanted;
+        let mut opened = OpenedServers::new(notices);
+        for entry in of_client.iter().chain(&self.settings.entries).chain(&of_project) {
+            if opened.has(&entry.name) {
+                tracing::warn!(server = entry.name, "a second MCP server of this name is not started");
+                continue;
+            }
+            let server = self.server(entry, &workspace);
+            opened.add(entry, server);
+        }
+        for waiting in
+            waiting.iter().filter(|waiting| !opened.has(&waiting.name)).cloned().collect::<Vec<_>>()
+        {
+            opened.add_waiting(waiting);
+        }
+        Arc::new(opened)
+    }
+}

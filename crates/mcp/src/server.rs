@@ -1,0 +1,281 @@
+//! Keeps one server: connects, lists its tools, notices its end and tries again. One task does that for all
+//! sessions that have the server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use attache_core::ports::mcp::{ServerEntry, ServerState};
+use attache_core::ports::tool::Site;
+use attache_rpc::{Connection, json_lines};
+use attache_sandbox::LazySandbox;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{self, ServerClient};
+use crate::handler::ServerEvents;
+use crate::http;
+use crate::launch::{self, LocalServer};
+use crate::limits::{BACKOFF, LIST_PAUSE, MESSAGE_BYTES, STEADY, TRIES};
+use crate::listing::{ListedTool, Listing};
+use crate::pool::Variables;
+use crate::program::{self, ResolvedProgram, ResolvedServer};
+
+/// What everybody who has a server can see of it.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerView {
+    pub(crate) state: ServerState,
+    pub(crate) tools: Arc<[ListedTool]>,
+    /// Grows when they become others.
+    pub(crate) generation: u64,
+    /// Tools that were too many.
+    pub(crate) left_out: usize,
+    /// `None` while it can't be talked to.
+    pub(crate) client: Option<ServerClient>,
+    /// The first try has come to an end, good or bad.
+    pub(crate) is_settled: bool,
+}
+
+/// Everything that is needed to have a server.
+#[derive(Debug)]
+pub(crate) struct ServerPlan {
+    pub(crate) entry: ServerEntry,
+    pub(crate) roots: Vec<PathBuf>,
+    /// Where it runs and what it may write.
+    pub(crate) site: Site,
+    pub(crate) sandbox: LazySandbox,
+    pub(crate) variables: Variables,
+}
+
+/// A server that somebody has. When nobody has it any more, it ends.
+#[derive(Debug)]
+pub(crate) struct Server {
+    view: watch::Receiver<ServerView>,
+    over: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub(crate) fn start(plan: ServerPlan) -> Self {
+        let (tell, view) = watch::channel(ServerView {
+            state: ServerState::Connecting,
+            tools: Arc::new([]),
+            generation: 0,
+            left_out: 0,
+            client: None,
+            is_settled: false,
+        });
+        let over = CancellationToken::new();
+        let keeper = Keeper { plan, view: tell };
+        let task = tokio::spawn(keeper.keep(over.clone()));
+        Self { view, over, task: Some(task) }
+    }
+
+    pub(crate) fn view(&self) -> watch::Receiver<ServerView> {
+        self.view.clone()
+    }
+
+    /// Ends it and waits for that.
+    pub(crate) async fn end(mut self) {
+        self.over.cancel();
+        if let Some(task) = self.task.take()
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the keeper of an MCP server crashed");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.over.cancel();
+    }
+}
+
+/// Why a server is not there.
+struct Loss {
+    why: String,
+    again: TryAgain,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TryAgain {
+    Later,
+    /// Nothing would be different.
+    Never,
+}
+
+impl Loss {
+    fn for_now(why: String) -> Self {
+        Self { why, again: TryAgain::Later }
+    }
+
+    fn for_good(why: String) -> Self {
+        Self { why, again: TryAgain::Never }
+    }
+}
+
+/// A server that has said hello.
+struct LiveServer {
+    client: ServerClient,
+    connection: Connection,
+    local: Option<LocalServer>,
+    events: Arc<ServerEvents>,
+}
+
+struct Keeper {
+    plan: ServerPlan,
+    view: watch::Sender<ServerView>,
+}
+
+impl Keeper {
+    async fn keep(self, over: CancellationToken) {
+        let mut failures = 0;
+        loop {
+            let began = Instant::now();
+            let connected = tokio::select! {
+                biased;
+                () = over.cancelled() => return,
+                connected = self.connect() => connected,
+            };
+            let loss = match connected {
+                Ok(mut live) => {
+                    let loss = tokio::select! {
+                        biased;
+                        () = over.cancelled() => None,
+                        loss = self.serve(&mut live) => Some(loss),
+                    };
+                    self.view.send_modify(|view| view.client = None);
+                    live.end().await;
+                    let Some(loss) = loss else { return };
+                    loss
+                }
+                Err(loss) => loss,
+            };
+            failures = if began.elapsed() >= STEADY { 1 } else { failures + 1 };
+            let Some(pause) = self.next_try(&loss, failures) else { return self.fail(&loss.why, "") };
+            self.fail(&loss.why, &format!("; it is tried again in {} s", pause.as_secs()));
+            tokio::select! {
+                () = over.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    fn next_try(&self, loss: &Loss, failures: usize) -> Option<Duration> {
+        let pause = BACKOFF[(failures - 1).min(BACKOFF.len() - 1)];
+        (loss.again == TryAgain::Later && failures <= TRIES).then_some(pause)
+    }
+
+    fn fail(&self, why: &str, next: &str) {
+        tracing::warn!(server = self.plan.entry.name, why, "an MCP server is not there");
+        self.view.send_modify(|view| {
+            view.state = ServerState::Failed(format!("{why}{next}"));
+            view.is_settled = true;
+        });
+    }
+
+    /// From nothing to its hello.
+    async fn connect(&self) -> Result<LiveServer, Loss> {
+        let ServerPlan { entry, roots, site, variables, .. } = &self.plan;
+        let resolved = program::resolve(entry, &site.workspace.root, variables).map_err(Loss::for_good)?;
+        let events = ServerEvents::new(&entry.name, roots);
+        let deadlines = entry.deadlines;
+        match resolved {
+            ResolvedServer::Program(program) => self.connect_program(program, events).await,
+            ResolvedServer::Http { url, headers } => {
+                let (source, sink, agreement) = http::open(&url, &headers).map_err(Loss::for_good)?;
+                let agreed = |revision: &str| agreement.set(revision);
+                let connected = client::connect(source, sink, events.clone(), deadlines, agreed).await;
+                let (client, connection) = connected.map_err(Loss::for_now)?;
+                Ok(LiveServer { client, connection, local: None, events })
+            }
+            ResolvedServer::Sse { url, headers } => {
+                let opened = http::open_sse(&url, &headers, deadlines.connect).await;
+                let (source, sink) = opened.map_err(Loss::for_now)?;
+                let connected = client::connect(source, sink, events.clone(), deadlines, |_| {}).await;
+                let (client, connection) = connected.map_err(Loss::for_now)?;
+                Ok(LiveServer { client, connection, local: None, events })
+            }
+        }
+    }
+
+    async fn connect_program(
+        &self,
+        program: ResolvedProgram,
+        events: Arc<ServerEvents>,
+    ) -> Result<LiveServer, Loss> {
+        let ServerPlan { entry, site, sandbox, variables, .. } = &self.plan;
+        let (site, sandbox, network, path) = (site.clone(), sandbox.clone(), entry.network, variables.path());
+        let launching = tokio::task::spawn_blocking(move || {
+            program::check_program(&program, path.as_ref(), &site.workspace.root).map_err(Loss::for_good)?;
+            launch::launch(program, &site, network, &sandbox)
+                .map_err(|error| Loss::for_now(format!("it could not be started: {error}")))
+        });
+        let started = launching.await.map_err(|error| Loss::for_now(error.to_string()))??;
+        let streams = started.streams().map_err(|error| Loss::for_now(error.to_string()))?;
+        let (mut local, streams) = streams;
+        let (source, sink) = json_lines(streams, MESSAGE_BYTES);
+        let connected = client::connect(source, sink, events.clone(), entry.deadlines, |_| {}).await;
+        match connected {
+            Ok((client, connection)) => Ok(LiveServer { client, connection, local: Some(local), events }),
+            Err(why) => {
+                // Its end says more, if it has ended.
+                let end = tokio::time::timeout(Duration::from_millis(300), local.ended()).await;
+                let why = end.unwrap_or_else(|_| format!("{why}{}", local.last_words()));
+                Err(Loss::for_now(why))
+            }
+        }
+    }
+
+    /// Until it is lost. What it lists is seen by sessions from their next turn on.
+    async fn serve(&self, live: &mut LiveServer) -> Loss {
+        loop {
+            match live.client.list_tools().await {
+                Ok(listing) => self.ready(&live.client, listing),
+                Err(why) => return Loss::for_now(why),
+            }
+            let LiveServer { connection, local, events, .. } = live;
+            tokio::select! {
+                () = connection.wait_closed() => {
+                    let end = tokio::time::timeout(Duration::from_millis(300), how_it_ended(local)).await;
+                    return Loss::for_now(end.unwrap_or_else(|_| "it hung up".to_owned()));
+                }
+                () = events.tools_changed.notified() => tokio::time::sleep(LIST_PAUSE).await,
+            }
+        }
+    }
+
+    fn ready(&self, client: &ServerClient, listing: Listing) {
+        self.view.send_modify(|view| {
+            if *view.tools != *listing.tools {
+                view.tools = listing.tools.into();
+                view.generation += 1;
+            }
+            view.left_out = listing.left_out;
+            view.client = Some(client.clone());
+            view.state = ServerState::Ready;
+            view.is_settled = true;
+        });
+    }
+}
+
+async fn how_it_ended(local: &mut Option<LocalServer>) -> String {
+    match local {
+        Some(local) => local.ended().await,
+        None => "the connection was lost".to_owned(),
+    }
+}
+
+impl LiveServer {
+    /// Hangs up, then ends the process.
+    async fn end(self) {
+        let Self { client, connection, local, .. } = self;
+        drop(client);
+        connection.drain(Duration::from_millis(100)).await;
+        if let Some(local) = local {
+            local.end().await;
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The servers of one session: their tools under the session's names, how they are, and what people are told of
+//! them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache_core::ports::BoxFuture;
+use attache_core::ports::mcp::{
+    ServerEntry, ServerNotices, ServerOrigin, ServerState, ServerStatus, SessionServers, WaitingServer,
+};
+use attache_core::ports::tool::{Tool, ToolSource};
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::names::TakenNames;
+use crate::server::{Server, ServerView};
+use crate::tool::McpTool;
+
+#[derive(Debug)]
+pub(crate) struct OpenedServers {
+    /// Why a lock: the session asks for tools, its commands for the state. Held without waiting.
+    members: Mutex<Members>,
+    notices: ServerNotices,
+    over: CancellationToken,
+    /// A session that is lost without a word ends what was begun for it, too.
+    _guard: DropGuard,
+}
+
+#[derive(Debug, Default)]
+struct Members {
+    list: Vec<Member>,
+    names: TakenNames,
+    /// All tools, while no server has others.
+    tools: Option<Arc<[Arc<dyn Tool>]>>,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: String,
+    about: String,
+    /// Its program, arguments, names of variables or address; no value of a variable or header.
+    reached: String,
+    kind: MemberKind,
+}
+
+#[derive(Debug)]
+enum MemberKind {
+    Has(RunningServer),
+    Waits(String),
+}
+
+#[derive(Debug)]
+struct RunningServer {
+    /// `None` once the session has let go of it.
+    server: Option<Arc<Server>>,
+    view: watch::Receiver<ServerView>,
+    generation: u64,
+    tools: Vec<Arc<McpTool>>,
+    /// Names stay what they were when a tool comes back.
+    given: HashMap<String, String>,
+}
+
+impl OpenedServers {
+    pub(crate) fn new(notices: ServerNotices) -> Self {
+        let over = CancellationToken::new();
+        Self { members: Mutex::default(), notices, _guard: over.clone().drop_guard(), over }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.lock().list.iter().any(|member| member.name == name)
+    }
+
+    pub(crate) fn add(&mut self, entry: &ServerEntry, server: Arc<Server>) {
+        let from = match &entry.origin {
+            ServerOrigin::Client => "of the editor".to_owned(),
+            ServerOrigin::User => "of your configuration".to_owned(),
+            ServerOrigin::Project(file) => format!("of {}", file.display()),
+        };
+        let view = server.view();
+        self.watch(entry.name.clone(), view.clone());
+        let running = RunningServer {
+            server: Some(server),
+            view,
+            generation: 0,
+            tools: Vec::new(),
+            given: HashMap::new(),
+        };
+        self.lock().list.push(Member {
+            name: entry.name.clone(),
+            about: format!("{}, {from}", entry.transport.as_str()),
+            reached: format!("{:?}", entry.transport),
+            kind: MemberKind::Has(running),
+        });
+    }
+
+    pub(crate) fn add_waiting(&mut self, waiting: WaitingServer) {
+        self.lock().list.push(Member {
+            name: waiting.name,
+            about: format!("of {}", waiting.file.display()),
+            reached: String::new(),
+            kind: MemberKind::Waits(waiting.how),
+        });
+    }
+
+    /// Tells people when a server fails, and not again while it only goes on failing.
+    fn watch(&self, name: String, mut view: watch::Receiver<ServerView>) {
+        let notices = self.notices.clone();
+        tokio::spawn(self.over.clone().run_until_cancelled_owned(async move {
+            let mut is_told = false;
+            loop {
+                let (state, left_out) = {
+                    let view = view.borrow_and_update();
+                    (view.state.clone(), view.left_out)
+                };
+                match state {
+                    ServerState::Failed(why) if !is_told => {
+                        is_told = true;
+                        notices.tell(format!("The MCP server {name} is not available"), why);
+                    }
+                    ServerState::Ready => {
+                        is_told = false;
+                        if left_out > 0 {
+                            let title = format!("The MCP server {name} has too many tools");
+                            notices.tell(title, format!("{left_out} of them are left out"));
+                        }
+                    }
+                    ServerState::Failed(_) | ServerState::Connecting | ServerState::WaitingForConsent(_) => {}
+                }
+                if view.changed().await.is_err() {
+                    return;
+                }
+            }
+        }));
+    }
+}
+
+impl Members {
+    /// Makes tools of what the servers list now. Those that have not changed stay the same objects.
+    fn look(&mut self) {
+        let Self { list, names, tools } = self;
+        for member in list {
+            let MemberKind::Has(running) = &mut member.kind else { continue };
+            let view = running.view.borrow().clone();
+            if view.generation == running.generation {
+                continue;
+            }
+            let mut before: HashMap<String, Arc<McpTool>> =
+                running.tools.drain(..).map(|tool| (tool.listed().name.clone(), tool)).collect();
+            for listed in view.tools.iter() {
+                let same = before.remove(&listed.name).filter(|tool| tool.listed() == listed);
+                let given = running.given.entry(listed.name.clone());
+                let name = given.or_insert_with(|| names.take(&member.name, &listed.name)).clone();
+                let make = || {
+                    let view = running.view.clone();
+                    Arc::new(McpTool::new(name, &member.name, &member.reached, listed.clone(), view))
+                };
+                running.tools.push(same.unwrap_or_else(make));
+            }
+            running.generation = view.generation;
+            *tools = None;
+        }
+    }
+
+    fn tools(&mut self) -> Arc<[Arc<dyn Tool>]> {
+        self.look();
+        let of_member = |member: &Member| match &member.kind {
+            MemberKind::Has(running) => running.tools.clone(),
+            MemberKind::Waits(_) => Vec::new(),
+        };
+        let all = || self.list.iter().flat_map(of_member).map(|tool| tool as Arc<dyn Tool>).collect();
+        match &self.tools {
+            Some(tools) => tools.clone(),
+            None => {
+                let tools: Arc<[Arc<dyn Tool>]> = all();
+                self.tools = Some(tools.clone());
+                tools
+            }
+        }
+    }
+}
+
+impl ToolSource for OpenedServers {
+    fn tools(&self) -> Arc<[Arc<dyn Tool>]> {
+        self.lock().tools()
+    }
+}
+
+impl SessionServers for OpenedServers {
+    fn status(&self) -> Vec<ServerStatus> {
+        let mut members = self.lock();
+        members.look();
+        let status = |member: &Member| {
+            let (state, tools) = match &member.kind {
+                MemberKind::Has(running) => {
+                    let names = running.tools.iter().map(|tool| tool.spec().id.clone()).collect();
+                    (running.view.borrow().state.clone(), names)
+                }
+                MemberKind::Waits(how) => (ServerState::WaitingForConsent(how.clone()), Vec::new()),
+            };
+            ServerStatus { name: member.name.clone(), about: member.about.clone(), state, tools }
+        };
+        members.list.iter().map(status).collect()
+    }
+
+    fn settled(&self) -> BoxFuture<'static, ()> {
+        let view = |member: &Member| match &member.kind {
+            MemberKind::Has(running) => Some(running.view.clone()),
+            MemberKind::Waits(_) => None,
+        };
+        let views: Vec<_> = self.lock().list.iter().filter_map(view).collect();
+        Box::pin(async move {
+            join_all(views.into_iter().map(|mut view| async move {
+                // A server that has ended is settled, too.
+                drop(view.wait_for(|view| view.is_settled).await);
+            }))
+            .await;
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        self.over.cancel();
+        let take = |member: &mut Member| match &mut member.kind {
+            MemberKind::Has(running) => running.server.take(),
+            MemberKind::Waits(_) => None,
+        };
+        let servers: Vec<_> = self.lock().list.iter_mut().filter_map(take).collect();
+        Box::pin(async move {
+            join_all(servers.into_iter().filter_map(Arc::into_inner).map(Server::end)).await;
+        })
+    }
+}

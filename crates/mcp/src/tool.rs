@@ -1,0 +1,187 @@
+//! One tool of a server, as a session's loop sees it. Whatever its server says of it, it may do anything: rules
+//! name it `mcp:SERVER:TOOL`, and without one its user is asked.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use attache_core::ports::BoxFuture;
+use attache_core::ports::mcp::ServerState;
+use attache_core::ports::tool::{
+    Effect, OutcomeMetadata, Presentation, Shown, Site, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
+};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::client::{CallFailure, ServerClient};
+use crate::handler::{Caller, ProgressNews};
+use crate::limits::PROGRESS_LINES;
+use crate::listing::{ListedAction, ListedTool, shortened};
+use crate::names::{digest, sanitised};
+use crate::result::{self, fenced};
+use crate::schema;
+use crate::server::ServerView;
+
+#[derive(Debug)]
+pub(crate) struct McpTool {
+    spec: ToolSpec,
+    permission: String,
+    server: String,
+    listed: ListedTool,
+    view: watch::Receiver<ServerView>,
+    identity: u64,
+}
+
+impl McpTool {
+    /// `name`: as models call it. `reached`: how its server is, in words that hold no key.
+    pub(crate) fn new(
+        name: String,
+        server: &str,
+        reached: &str,
+        listed: ListedTool,
+        view: watch::Receiver<ServerView>,
+    ) -> Self {
+        let spec = ToolSpec {
+            id: name.into(),
+            description: listed.description.as_str().into(),
+            parameters: listed.schema.clone(),
+            kind: listed.kind,
+            // A server may call anything read-only.
+            effect: Effect::Mutates,
+            hidden: false,
+        };
+        let identity = digest(&[reached, &listed.description, &listed.schema.to_string()]);
+        let permission = permission(server, &listed.name);
+        Self { spec, permission, server: server.to_owned(), listed, view, identity }
+    }
+
+    pub(crate) fn listed(&self) -> &ListedTool {
+        &self.listed
+    }
+
+    fn presentation(&self) -> Presentation {
+        let title = format!("{}: {}", shortened(&self.server, 40), self.listed.title);
+        Presentation { title, ..self.spec.presentation() }
+    }
+
+    /// The server, or why it can't be called.
+    fn client(&self) -> Result<ServerClient, String> {
+        let view = self.view.borrow();
+        if let Some(client) = &view.client {
+            let is_there = view.tools.iter().any(|tool| tool.name == self.listed.name);
+            return match is_there {
+                true => Ok(client.clone()),
+                false => {
+                    Err(format!("the mcp server {} no longer has the tool {}", self.server, self.listed.name))
+                }
+            };
+        }
+        let why = match &view.state {
+            ServerState::Connecting => "it is still connecting",
+            ServerState::Ready => "it was closed",
+            ServerState::Failed(why) | ServerState::WaitingForConsent(why) => why,
+        };
+        Err(format!("mcp server {} is unavailable: {why}", self.server))
+    }
+
+    async fn call(&self, input: Value, runtime: ToolRuntime) -> ToolOutcome {
+        let mut presentation = self.presentation();
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(text) => return ToolOutcome::Error { text, presentation: Some(presentation) },
+        };
+        let began = Instant::now();
+        let mut lines = VecDeque::new();
+        let show = |news: ProgressNews| {
+            lines.push_back(news.line());
+            if lines.len() > PROGRESS_LINES {
+                lines.pop_front();
+            }
+            let text: Vec<String> = lines.iter().cloned().collect();
+            let content = vec![Shown::Text { text: fenced(&text.join("\n")) }];
+            runtime.progress.show(Presentation { content, ..self.presentation() });
+        };
+        let caller = Caller { call_id: runtime.call_id.clone(), client: runtime.site.client.clone() };
+        let calling = async {
+            match self.listed.action {
+                ListedAction::Call => client.call(&self.listed.name, &input, caller, show).await,
+                ListedAction::Resources => client.resources(input["uri"].as_str()).await,
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = calling => answer,
+            // Dropping the call tells the server.
+            () = runtime.cancel.cancelled() => Err(CallFailure::Refused("cancelled".to_owned())),
+        };
+        let metadata = OutcomeMetadata {
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..OutcomeMetadata::default()
+        };
+        presentation.metadata = Some(metadata);
+        let text = match answer {
+            Ok(answer) => return result::outcome(&answer, &self.spec.id, presentation, &runtime).await,
+            Err(CallFailure::Refused(why)) => format!("{}: {why}", self.spec.id),
+            Err(CallFailure::Lost) => {
+                format!("mcp server {} ended during the call; it is unknown what the call did", self.server)
+            }
+        };
+        ToolOutcome::Error { text, presentation: Some(presentation) }
+    }
+}
+
+/// How rules name a tool. A name with anything but letters, digits, `_` and `-` gets digits of its own: no
+/// server makes a name that a rule takes for a pattern, or for another tool.
+fn permission(server: &str, tool: &str) -> String {
+    let part = |name: &str| match sanitised(name) {
+        plain if plain == name => plain,
+        plain => format!("{plain}-{:08x}", digest(&[name]) as u32),
+    };
+    format!("mcp:{}:{}", part(server), part(tool))
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn permission(&self) -> &str {
+        &self.permission
+    }
+
+    fn identity(&self) -> Option<u64> {
+        Some(self.identity)
+    }
+
+    fn is_searchable(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, input: &Value, _site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
+        let problem = schema::problem(&self.spec.parameters, input);
+        let planned = match problem {
+            Some(problem) => Err(format!("{}: {problem}", self.spec.id)),
+            None => Ok(ToolPlan::new(Vec::new(), self.presentation())),
+        };
+        Box::pin(std::future::ready(planned))
+    }
+
+    fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(self.call(input, runtime))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_tool_is_a_pattern() {
+        assert_eq!(permission("github", "create_issue"), "mcp:github:create_issue");
+        for (server, tool) in [("github", "*"), ("github", "a:b"), ("a:b", "c"), ("g", "a b"), ("g", "")] {
+            let permission = permission(server, tool);
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-:".contains(c);
+            assert!(permission.chars().all(is_plain) && permission.matches(':').count() == 2, "{permission}");
+        }
+        assert_ne!(permission("g", "a.b"), permission("g", "a_b"));
+    }
+}

@@ -1,0 +1,16 @@
+//! How long an answer may be that is asked for: servers refuse a request whose prompt and answer together could
+//! exceed the context, so most of it is left to the conversation. Pure; knows no model.
+
+use crate::limits::{LONGEST_ANSWER, SHARE_OF_CONTEXT, UNLIMITED_OUTPUT};
+
+/// The part of a context that an answer may take.
+pub fn answer_share(context: u64) -> u64 {
+    (context / SHARE_OF_CONTEXT).max(1)
+}
+
+/// For a limit that somebody states. Half of the context and more is no limit of the answer, but the place
+/// where the context ends.
+pub(crate) fn longest_answer(context: u64, limit: u64) -> u64 {
+    let limit = if limit > context / 2 { UNLIMITED_OUTPUT } else { limit };
+    limit.min(answer_share(context)).min(LONGEST_ANSWER)
+}

@@ -1,0 +1,153 @@
+//! One directory of a root as it was last listed: what of its entries git goes by, and the time of its last
+//! change. Follows no link.
+
+use std::collections::HashSet;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{self, AtFlags, FileType, Stat};
+use rustix::io::Errno;
+
+use super::directory_watch::DirectoryWatch;
+use super::git_paths::is_dot_git;
+use super::reopen::is_closed;
+use crate::limits::FILE_TIME_GRAIN;
+use crate::no_follow;
+
+#[derive(Debug)]
+pub(super) struct CachedDirectory {
+    /// Below the root, as the kernel wants it.
+    pub(super) path: CString,
+    pub(super) parent: usize,
+    /// `None`: it has to be listed again.
+    pub(super) stamp: Option<DirectoryStamp>,
+    /// Whether nothing can have changed since at the time of the stamp.
+    pub(super) is_settled: bool,
+    /// Its number where the kernel says what changes.
+    pub(super) watched: Option<i32>,
+    pub(super) git: GitEntries,
+}
+
+/// What of a directory's entries git goes by.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct GitEntries {
+    pub(super) dot_git: Vec<OsString>,
+    pub(super) is_repository: bool,
+    pub(super) is_closed: bool,
+}
+
+/// A directory with the same one has the same entries: nobody can set the time of its last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DirectoryStamp {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    changed: Duration,
+}
+
+impl DirectoryStamp {
+    pub(super) fn of(stat: &Stat) -> Self {
+        let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
+        let changed = Duration::new(seconds, u32::try_from(stat.st_ctime_nsec).unwrap_or_default());
+        Self { device: stat.st_dev, inode: stat.st_ino, changed }
+    }
+
+    /// The clock of files goes on in steps: what was listed within one may change once more at the same time.
+    fn is_settled_at(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.changed + FILE_TIME_GRAIN < now
+    }
+}
+
+impl CachedDirectory {
+    pub(super) fn new(path: CString, parent: usize) -> Self {
+        Self { path, parent, stamp: None, is_settled: false, watched: None, git: GitEntries::default() }
+    }
+
+    pub(super) fn name(&self) -> &OsStr {
+        let path = self.path.as_bytes();
+        OsStr::from_bytes(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path))
+    }
+
+    pub(super) fn path_of(&self, name: &OsStr) -> CString {
+        let mut path = match self.path.as_bytes() {
+            b"." => Vec::new(),
+            above => [above, b"/"].concat(),
+        };
+        path.extend_from_slice(name.as_bytes());
+        // A name of the kernel's holds no NUL.
+        CString::new(path).unwrap_or_default()
+    }
+
+    /// Reads its entries anew; gives the directories among them.
+    pub(super) fn list(&mut self, root: &OwnedFd, watch: Option<&mut DirectoryWatch>) -> HashSet<OsString> {
+        let now = SystemTime::now();
+        (self.stamp, self.watched, self.git) = (None, None, GitEntries::default());
+        let opened = no_follow::directory_below(root, OsStr::from_bytes(self.path.as_bytes()).as_ref());
+        let listed = opened.and_then(|directory| {
+            let stamp = DirectoryStamp::of(&fs::fstat(&directory)?);
+            // First: of what changes while it is listed the kernel then says so.
+            self.watched = watch.and_then(|watch| watch.add(&directory, stamp.device));
+            Ok((stamp, is_closed(&directory), self.git.read(&directory)?))
+        });
+        match listed {
+            Ok((stamp, is_closed, directories)) => {
+                self.is_settled = stamp.is_settled_at(now);
+                self.stamp = (self.watched.is_some() || self.is_settled).then_some(stamp);
+                self.git.is_closed = is_closed;
+                directories
+            }
+            Err(error) => {
+                self.git.is_closed = error == Errno::ACCESS;
+                HashSet::new()
+            }
+        }
+    }
+}
+
+impl GitEntries {
+    pub(super) fn is_remarkable(&self) -> bool {
+        self.is_closed || self.is_repository || !self.dot_git.is_empty()
+    }
+
+    /// Gives the directories; most entries are files, and nothing is kept of those.
+    fn read(&mut self, directory: &OwnedFd) -> Result<HashSet<OsString>, Errno> {
+        let mut directories = HashSet::new();
+        let (mut has_head, mut has_objects, mut has_refs, mut has_commondir) = (false, false, false, false);
+        for entry in fs::Dir::read_from(directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            match name {
+                b"." | b".." => continue,
+                b"HEAD" => has_head = true,
+                b"objects" => has_objects = true,
+                b"refs" => has_refs = true,
+                b"commondir" => has_commondir = true,
+                _ if name.starts_with(b".") && is_dot_git(OsStr::from_bytes(name)) => {
+                    self.dot_git.push(OsString::from_vec(name.to_vec()));
+                }
+                _ => {}
+            }
+            let is_directory = match entry.file_type() {
+                // Some file systems do not say.
+                FileType::Unknown => fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
+                kind => kind == FileType::Directory,
+            };
+            if is_directory {
+                directories.insert(OsString::from_vec(name.to_vec()));
+            }
+        }
+        self.is_repository = has_head && (has_objects && has_refs || has_commondir);
+        Ok(directories)
+    }
+}
+
+/// What is at its place now. By its whole path: a link on the way can only be where the one above has changed,
+/// and what lies behind it is left out then.
+pub(super) fn stamp(root: &OwnedFd, directory: &CachedDirectory) -> Option<DirectoryStamp> {
+    let stat = fs::statat(root, directory.path.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    is_directory.then(|| DirectoryStamp::of(&stat))
+}

@@ -1,0 +1,266 @@
+//! Every directory of a root with the time of its last change, kept from one command to the next: so each
+//! repository is known, wherever it lies, and only those directories are listed again in which something
+//! changed. Changes nothing on disk.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use rustix::fs;
+
+use super::cached_directory::{CachedDirectory, DirectoryStamp, stamp};
+use super::directory_watch::{DirectoryWatch, WatchedChanges};
+use crate::limits::{CACHED_DIRECTORIES, CACHED_ROOTS, STAT_BATCH, STAT_THREADS};
+
+/// What there is in a root, by paths below it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RootOverview {
+    /// Entries `.git`, and directories that git takes for repositories.
+    pub(super) repositories: BTreeSet<PathBuf>,
+    /// Directories that their mode closes to their owner.
+    pub(super) closed: BTreeSet<PathBuf>,
+    /// A directory that was one too many, or too deep, to be looked at.
+    pub(super) unreached: Option<PathBuf>,
+}
+
+/// What lies in a root now. The first look lists every directory; later ones go by what the kernel says has
+/// changed, or ask each for its time.
+pub(super) fn overview(root: &OwnedFd) -> RootOverview {
+    let Ok(stamp) = fs::fstat(root).map(|stat| DirectoryStamp::of(&stat)) else {
+        return RootOverview::default();
+    };
+    let cache = cache_of((stamp.device, stamp.inode));
+    let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+    cache.refresh(root, CACHED_DIRECTORIES);
+    cache.overview()
+}
+
+type Caches = Vec<((u64, u64), Arc<Mutex<DirectoryCache>>)>;
+
+/// One for all sessions of the process, whose commands may share a root; the one used last is at the end.
+static CACHES: LazyLock<Mutex<Caches>> = LazyLock::new(Mutex::default);
+
+fn cache_of(root: (u64, u64)) -> Arc<Mutex<DirectoryCache>> {
+    let mut caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = caches.iter().position(|(of, _)| *of == root);
+    let cache = at.map(|at| caches.remove(at).1).unwrap_or_default();
+    caches.push((root, Arc::clone(&cache)));
+    let surplus = caches.len().saturating_sub(CACHED_ROOTS);
+    caches.drain(..surplus);
+    cache
+}
+
+#[derive(Debug, Default)]
+pub(super) struct DirectoryCache {
+    /// The root comes first, and each directory behind the one that it is in.
+    directories: Vec<CachedDirectory>,
+    watch: Option<DirectoryWatch>,
+    /// Those that are watched, by the kernel's numbers of them, and those that have to be asked each time.
+    by_watch: HashMap<i32, usize>,
+    unsure: Vec<usize>,
+    /// The directories in one.
+    inner: HashMap<usize, Vec<usize>>,
+    overview: RootOverview,
+}
+
+/// The kernel takes no longer paths, its end included.
+const LONGEST_PATH: usize = 4_095;
+
+/// The root itself has the empty path.
+fn path_in(path: &[u8]) -> PathBuf {
+    if path == b"." { PathBuf::new() } else { PathBuf::from(OsStr::from_bytes(path)) }
+}
+
+impl DirectoryCache {
+    /// At most so many directories.
+    pub(super) fn refresh(&mut self, root: &OwnedFd, limit: usize) {
+        if self.directories.is_empty() {
+            self.watch = DirectoryWatch::of(root);
+            self.directories.push(CachedDirectory::new(CString::from(c"."), 0));
+            self.number_all();
+        }
+        let changes = self.watch.as_mut().map_or(WatchedChanges::Unknown, DirectoryWatch::changes);
+        if changes == WatchedChanges::Unknown {
+            self.directories.iter_mut().filter(|at| !at.is_settled).for_each(|at| at.stamp = None);
+        }
+        let named = match &changes {
+            WatchedChanges::In(changed) => {
+                changed.iter().filter_map(|number| self.by_watch.get(number)).copied().collect()
+            }
+            WatchedChanges::Unknown => Vec::new(),
+        };
+        let asked: Vec<usize> = match changes {
+            WatchedChanges::In(_) => self.unsure.clone(),
+            WatchedChanges::Unknown => (0..self.directories.len()).collect(),
+        };
+        let now = stamps(root, &self.directories, &asked);
+        let is_same = |(at, now): (&usize, &Option<DirectoryStamp>)| {
+            let known = self.directories[*at].stamp;
+            known.is_some() && known == *now
+        };
+        let are_same = asked.iter().zip(&now).all(is_same);
+        if self.have_the_same_directories(root, &named) && are_same {
+            return;
+        }
+        let mut found: Vec<Option<DirectoryStamp>> =
+            self.directories.iter().map(|directory| directory.stamp).collect();
+        asked.into_iter().zip(now).for_each(|(at, now)| found[at] = now);
+        for at in named {
+            self.directories[at].stamp = None;
+            found[at] = stamp(root, &self.directories[at]);
+        }
+        let added = self.keep_those_still_there(root, found);
+        let unreached = self.add(root, added, limit);
+        self.number_all();
+        self.overview = self.summary(unreached);
+    }
+
+    /// Lists these again, by their numbers: most changes are of files. Whether the same directories are in
+    /// them.
+    fn have_the_same_directories(&mut self, root: &OwnedFd, named: &[usize]) -> bool {
+        let mut is_other = false;
+        for at in named {
+            let directory = &mut self.directories[*at];
+            let git = std::mem::take(&mut directory.git);
+            let names = directory.list(root, self.watch.as_mut());
+            is_other |= directory.git != git || directory.stamp.is_none();
+            let inner = self.inner.get(at).map(Vec::as_slice).unwrap_or_default();
+            let is_as_before = |at: &usize| {
+                let inner = &self.directories[*at];
+                let identity = |stamp: DirectoryStamp| (stamp.device, stamp.inode);
+                names.contains(inner.name())
+                    && inner.stamp.is_some()
+                    && inner.stamp.map(identity) == stamp(root, inner).map(identity)
+            };
+            is_other |= names.len() != inner.len() || !inner.iter().all(is_as_before);
+        }
+        !is_other
+    }
+
+    /// What is found by a number, once the directories have changed theirs.
+    fn number_all(&mut self) {
+        (self.by_watch, self.inner, self.unsure) = Default::default();
+        for (at, directory) in self.directories.iter().enumerate() {
+            match (directory.watched, directory.stamp) {
+                (Some(number), Some(_)) => drop(self.by_watch.insert(number, at)),
+                (Some(_) | None, _) => self.unsure.push(at),
+            }
+            if at > 0 {
+                self.inner.entry(directory.parent).or_default().push(at);
+            }
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.keep(&self.by_watch);
+        }
+    }
+
+    /// Lists what has changed; gives the directories that are new in those, each with its parent's number.
+    fn keep_those_still_there(
+        &mut self,
+        root: &OwnedFd,
+        stamps: Vec<Option<DirectoryStamp>>,
+    ) -> VecDeque<(usize, OsString)> {
+        let old = std::mem::take(&mut self.directories);
+        let mut places: Vec<Option<usize>> = Vec::with_capacity(old.len());
+        let mut listed: BTreeMap<usize, HashSet<OsString>> = BTreeMap::new();
+        for (at, (mut directory, mut now)) in old.into_iter().zip(stamps).enumerate() {
+            let parent = if at == 0 { Some(0) } else { places[directory.parent] };
+            let names = parent.filter(|_| at > 0).and_then(|parent| listed.get_mut(&parent));
+            let is_listed = match names {
+                // Another may have taken its place.
+                Some(names) => {
+                    now = stamp(root, &directory);
+                    names.remove(directory.name())
+                }
+                None => true,
+            };
+            let Some(parent) = parent.filter(|_| is_listed) else {
+                places.push(None);
+                continue;
+            };
+            if now.is_none() && at > 0 {
+                // It is gone, and nothing says so: the next look must not trust the one it was in.
+                self.directories[parent].stamp = None;
+                places.push(None);
+                continue;
+            }
+            directory.parent = parent;
+            let place = self.directories.len();
+            places.push(Some(place));
+            if directory.stamp.is_none() || directory.stamp != now {
+                listed.insert(place, directory.list(root, self.watch.as_mut()));
+            }
+            self.directories.push(directory);
+        }
+        let added = listed.into_iter().flat_map(|(parent, names)| {
+            let mut names: Vec<OsString> = names.into_iter().collect();
+            names.sort();
+            names.into_iter().map(move |name| (parent, name))
+        });
+        added.collect()
+    }
+
+    /// Breadth first, so that a bound leaves out what is far.
+    fn add(
+        &mut self,
+        root: &OwnedFd,
+        mut open: VecDeque<(usize, OsString)>,
+        limit: usize,
+    ) -> Option<PathBuf> {
+        let mut unreached = None;
+        while let Some((parent, name)) = open.pop_front() {
+            let path = self.directories[parent].path_of(&name);
+            let has_room = self.directories.len() < limit && path.as_bytes().len() < LONGEST_PATH;
+            if !has_room {
+                self.directories[parent].stamp = None;
+                unreached.get_or_insert_with(|| path_in(path.as_bytes()));
+                continue;
+            }
+            let mut directory = CachedDirectory::new(path, parent);
+            let mut inner: Vec<OsString> = directory.list(root, self.watch.as_mut()).into_iter().collect();
+            inner.sort();
+            open.extend(inner.into_iter().map(|name| (self.directories.len(), name)));
+            self.directories.push(directory);
+        }
+        unreached
+    }
+
+    pub(super) fn overview(&self) -> RootOverview {
+        self.overview.clone()
+    }
+
+    fn summary(&self, unreached: Option<PathBuf>) -> RootOverview {
+        let mut found = RootOverview { unreached, ..RootOverview::default() };
+        for directory in self.directories.iter().filter(|directory| directory.git.is_remarkable()) {
+            let path = path_in(directory.path.as_bytes());
+            if directory.git.is_closed {
+                found.closed.insert(path.clone());
+            }
+            found.repositories.extend(directory.git.dot_git.iter().map(|name| path.join(name)));
+            if directory.git.is_repository && !path.as_os_str().is_empty() {
+                found.repositories.insert(path);
+            }
+        }
+        found
+    }
+}
+
+/// The same for many, by their numbers.
+fn stamps(root: &OwnedFd, directories: &[CachedDirectory], numbers: &[usize]) -> Vec<Option<DirectoryStamp>> {
+    let of_all = |part: &[usize]| part.iter().map(|at| stamp(root, &directories[*at])).collect::<Vec<_>>();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(STAT_THREADS);
+    let threads = cores.min(numbers.len().div_ceil(STAT_BATCH)).max(1);
+    let mut parts = numbers.chunks(numbers.len().div_ceil(threads).max(1));
+    std::thread::scope(|scope| {
+        let own = parts.next().unwrap_or_default();
+        let others: Vec<_> = parts.map(|part| (part, scope.spawn(move || of_all(part)))).collect();
+        let mut found = of_all(own);
+        for (part, other) in others {
+            found.extend(other.join().unwrap_or_else(|_| of_all(part)));
+        }
+        found
+    })
+}

@@ -1,0 +1,44 @@
+//! Protected names at the top of a root, and of a home, that no place-holder stands for. Only looks.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use attache_core::scope::{Guarded, ProtectedName, WhenMissing, Where};
+use rustix::fs::{self, AtFlags};
+
+use super::entries::piece;
+use super::state::ControlFile;
+use crate::sandbox::is_place_holder_in;
+
+pub(super) fn protected_at_top(root: &OwnedFd) -> BTreeMap<PathBuf, Option<ControlFile>> {
+    let mut found: BTreeMap<PathBuf, Option<ControlFile>> =
+        with_wildcards(root).into_iter().map(|name| (PathBuf::from(name), None)).collect();
+    for row in undone_rows().filter(|row| !row.has_wildcard()) {
+        let path = PathBuf::from(row.name);
+        let is_there = fs::statat(root, row.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if is_there && !is_place_holder_in(root, OsStr::new(row.name)) {
+            let content = if row.name.contains('/') { piece(root, &path) } else { None };
+            found.insert(path, content);
+        }
+    }
+    found
+}
+
+fn undone_rows() -> impl Iterator<Item = &'static ProtectedName> {
+    Guarded::protected()
+        .iter()
+        .filter(|row| row.place == Where::Anywhere && row.missing == WhenMissing::Undone)
+}
+
+/// Entries that a protected name with a wildcard fits. All of them: many others must not hide one. In a home
+/// that is a root some are place-holders.
+pub(super) fn with_wildcards(directory: &OwnedFd) -> Vec<OsString> {
+    let rows: Vec<&ProtectedName> = undone_rows().filter(|row| row.has_wildcard()).collect();
+    let entries = fs::Dir::read_from(directory).into_iter().flatten().flatten();
+    let names = entries.map(|entry| OsString::from_vec(entry.file_name().to_bytes().to_vec()));
+    let fitting = names.filter(|name| rows.iter().any(|row| row.fits_entry(name)));
+    fitting.filter(|name| !is_place_holder_in(directory, name)).collect()
+}

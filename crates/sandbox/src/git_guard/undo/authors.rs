@@ -1,0 +1,60 @@
+//! Whether something was made by a command or by its user, by the times of files. Changes nothing.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{self, AtFlags, FileType};
+
+use super::super::baseline::{Authorship, EntryStamp, Leftovers};
+use super::super::entries::{enter, names};
+use super::Undo;
+use crate::limits::GIT_GUARD_ENTRIES;
+
+impl Undo<'_> {
+    /// Whether the command can't have made it so, since it was dead by then or a mount held it.
+    pub(super) fn is_users(&self, path: &Path) -> bool {
+        let end = match self.left {
+            None => return false,
+            Some(Authorship::Left(left)) => return !self.is_left(path, left),
+            Some(Authorship::Killed(end)) => end,
+        };
+        let own = Path::new(".git");
+        let was_held = end.is_held
+            && self.before.repositories.contains_key(own)
+            && path.strip_prefix(own).is_ok_and(|inner| {
+                inner.starts_with("hooks") || inner == "config" || inner == "config.worktree"
+            });
+        let until = end.until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        was_held || self.is_later(path, until)
+    }
+
+    /// Whether it is still the very entry that could not be undone.
+    fn is_left(&self, path: &Path, left: &Leftovers) -> bool {
+        let now = || self.place(path).and_then(|(directory, name)| EntryStamp::of(&directory, name));
+        left.0.get(path).is_some_and(|stamp| now() == Ok(*stamp))
+    }
+
+    /// Whether everything there was changed later.
+    fn is_later(&self, path: &Path, until: Duration) -> bool {
+        let mut open = vec![path.to_owned()];
+        let mut looked_at = 0;
+        while let Some(path) = open.pop() {
+            looked_at += 1;
+            let found = self
+                .place(&path)
+                .and_then(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW));
+            let Ok(stat) = found else { return false };
+            let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
+            let changed = Duration::new(seconds, u32::try_from(stat.st_ctime_nsec).unwrap_or_default());
+            if changed <= until || looked_at > GIT_GUARD_ENTRIES {
+                return false;
+            }
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                let entries = enter(self.root, &path).and_then(|directory| names(&directory));
+                let Ok(entries) = entries else { return false };
+                open.extend(entries.iter().map(|(name, _)| path.join(name)));
+            }
+        }
+        true
+    }
+}

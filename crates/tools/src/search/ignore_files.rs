@@ -1,0 +1,215 @@
+//! What `.gitignore` and its like say of the names that a walk finds. Reads them itself: small regular files
+//! beneath the place that is searched, or in the directories above it, and never through a link (git does not
+//! follow one there either). The library that walks would open whatever has their name.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use attache_sandbox::paths::normal;
+use attache_sandbox::regular_file;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
+
+use super::search_root::SearchRoot;
+use crate::limits::{GIT_POINTER_BYTES, IGNORE_FILE_BYTES};
+
+/// What a walk may pass by, directory by directory.
+#[derive(Debug)]
+pub(super) struct IgnoreFiles<'place> {
+    place: &'place SearchRoot,
+    /// The user's own for all repositories.
+    global: Gitignore,
+    /// Of the directories that were met. Why a lock: the threads of a walk share them.
+    levels: Mutex<HashMap<PathBuf, Arc<IgnoreLevel>>>,
+}
+
+/// The rules of one directory; one without any has those of the directory above.
+#[derive(Debug)]
+struct IgnoreLevel {
+    /// `.ignore`, which counts everywhere and before the others.
+    plain: Gitignore,
+    git: Gitignore,
+    /// `info/exclude` of the repository whose top this is.
+    exclude: Gitignore,
+    top: RepositoryTop,
+    above: Option<Arc<IgnoreLevel>>,
+}
+
+/// Whether a directory is the top of a repository: rules of git from above end there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RepositoryTop {
+    No,
+    Yes,
+}
+
+/// What one thread of a walk asks: most names have the directory of the one before.
+#[derive(Debug)]
+pub(super) struct IgnoreLook<'files> {
+    files: &'files IgnoreFiles<'files>,
+    directory: PathBuf,
+    level: Arc<IgnoreLevel>,
+}
+
+impl<'place> IgnoreFiles<'place> {
+    /// With the rules of the directories above the place.
+    pub(super) fn of(place: &'place SearchRoot) -> Self {
+        let real = place.real();
+        let mut above: Vec<&Path> = real.ancestors().skip(1).collect();
+        above.reverse();
+        let read = |path: &Path, most: usize| small(regular_file::read_real(path, most as u64), most);
+        let mut level = None;
+        for directory in above {
+            level = IgnoreLevel::below(level, directory, &read);
+        }
+        let files = Self { place, global: global(real), levels: Mutex::default() };
+        let root = files.read_level(level, real);
+        files.levels.lock().unwrap_or_else(PoisonError::into_inner).insert(real.to_owned(), root);
+        files
+    }
+
+    pub(super) fn look(&self) -> IgnoreLook<'_> {
+        let directory = self.place.real().to_owned();
+        let level = self.level(&directory);
+        IgnoreLook { files: self, directory, level }
+    }
+
+    /// The walk has met every directory above before.
+    fn level(&self, directory: &Path) -> Arc<IgnoreLevel> {
+        let known =
+            |path: &Path| self.levels.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(level) = known(directory) {
+            return level;
+        }
+        let above = directory.ancestors().skip(1).find_map(known);
+        let level = self.read_level(above, directory);
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.entry(directory.to_owned()).or_insert(level).clone()
+    }
+
+    /// Of a directory of the place, through its handle.
+    fn read_level(&self, above: Option<Arc<IgnoreLevel>>, directory: &Path) -> Arc<IgnoreLevel> {
+        let read = |path: &Path, most: usize| {
+            small(self.place.read_small(self.place.relative(path), most as u64), most)
+        };
+        IgnoreLevel::below(above, directory, &read).unwrap_or_default()
+    }
+}
+
+impl IgnoreLook<'_> {
+    /// Whether a name is to be passed by. `path` is as the walk has it.
+    pub(super) fn passes_by(&mut self, path: &Path, is_directory: bool) -> bool {
+        let directory = path.parent().unwrap_or(path);
+        if self.directory.as_os_str() != directory.as_os_str() {
+            self.level = self.files.level(directory);
+            directory.clone_into(&mut self.directory);
+        }
+        self.level.passes_by(path, is_directory, &self.files.global)
+    }
+}
+
+impl Default for IgnoreLevel {
+    fn default() -> Self {
+        let (plain, git, exclude) = (Gitignore::empty(), Gitignore::empty(), Gitignore::empty());
+        Self { plain, git, exclude, top: RepositoryTop::No, above: None }
+    }
+}
+
+impl IgnoreLevel {
+    /// The same as above where a directory adds nothing. `read` gives what a small file holds.
+    fn below(
+        above: Option<Arc<Self>>,
+        directory: &Path,
+        read: &dyn Fn(&Path, usize) -> Option<Vec<u8>>,
+    ) -> Option<Arc<Self>> {
+        let git = directory.join(".git").metadata().ok();
+        let is_top = git.is_some() || directory.join(".jj").exists();
+        let exclude = match &git {
+            Some(found) if found.is_dir() => read(&directory.join(".git/info/exclude"), IGNORE_FILE_BYTES),
+            Some(_) => excluded_elsewhere(directory, read),
+            None => None,
+        };
+        let of_file = |name: &str| rules(directory, read(&directory.join(name), IGNORE_FILE_BYTES));
+        let level = Self {
+            plain: of_file(".ignore"),
+            git: of_file(".gitignore"),
+            exclude: rules(directory, exclude),
+            top: if is_top { RepositoryTop::Yes } else { RepositoryTop::No },
+            above: None,
+        };
+        let is_empty = level.plain.is_empty() && level.git.is_empty() && level.exclude.is_empty();
+        match is_empty && !is_top {
+            true => above,
+            false => Some(Arc::new(Self { above, ..level })),
+        }
+    }
+
+    fn passes_by(&self, path: &Path, is_directory: bool, global: &Gitignore) -> bool {
+        let chain = || std::iter::successors(Some(self), |level| level.above.as_deref());
+        let is_in_repository = chain().any(|level| level.top == RepositoryTop::Yes);
+        let (mut plain, mut git, mut exclude) = (Match::None, Match::None, Match::None);
+        let mut counts_git = is_in_repository;
+        for level in chain() {
+            if plain.is_none() {
+                plain = level.plain.matched(path, is_directory);
+            }
+            if counts_git && git.is_none() {
+                git = level.git.matched(path, is_directory);
+            }
+            if counts_git && exclude.is_none() {
+                exclude = level.exclude.matched(path, is_directory);
+            }
+            counts_git &= level.top == RepositoryTop::No;
+        }
+        let everywhere = match is_in_repository {
+            true => global.matched(path, is_directory),
+            false => Match::None,
+        };
+        plain.or(git).or(exclude).or(everywhere).is_ignore()
+    }
+}
+
+/// `info/exclude` of a work tree or submodule, whose `.git` is a file that says where its repository is. Links
+/// are followed up to the repository, not within it.
+fn excluded_elsewhere(directory: &Path, read: &dyn Fn(&Path, usize) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    let first_line = |bytes: Vec<u8>| {
+        let text = String::from_utf8(bytes).ok()?;
+        text.lines().next().map(str::to_owned)
+    };
+    let pointer = first_line(read(&directory.join(".git"), GIT_POINTER_BYTES)?)?;
+    let repository = normal(&directory.join(pointer.strip_prefix("gitdir: ")?)).canonicalize().ok()?;
+    let outside = |path: PathBuf, most: usize| small(regular_file::read_real(&path, most as u64), most);
+    let common = first_line(outside(repository.join("commondir"), GIT_POINTER_BYTES)?)?;
+    let common = normal(&repository.join(common)).canonicalize().ok()?;
+    outside(common.join("info/exclude"), IGNORE_FILE_BYTES)
+}
+
+/// What the user has for all repositories; it lies where only they write.
+fn global(root: &Path) -> Gitignore {
+    let path = gitconfig_excludes_path();
+    let read =
+        path.and_then(|path| small(regular_file::read(&path, IGNORE_FILE_BYTES as u64), IGNORE_FILE_BYTES));
+    rules(root, read)
+}
+
+/// One that is larger is as good as none: what is read is bounded.
+fn small(read: std::io::Result<Vec<u8>>, most: usize) -> Option<Vec<u8>> {
+    read.ok().filter(|bytes| bytes.len() <= most)
+}
+
+/// A line that can't be read is passed over; what is no text ends the file.
+fn rules(directory: &Path, bytes: Option<Vec<u8>>) -> Gitignore {
+    let Some(bytes) = bytes else { return Gitignore::empty() };
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+    let mut builder = GitignoreBuilder::new(directory);
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let Ok(line) = std::str::from_utf8(line) else { break };
+        if let Err(error) = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line)) {
+            tracing::debug!(%error, "a line of an ignore file is passed over");
+        }
+    }
+    builder.build().unwrap_or_else(|error| {
+        tracing::debug!(%error, "an ignore file is passed over");
+        Gitignore::empty()
+    })
+}

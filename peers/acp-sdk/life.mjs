@@ -1,0 +1,121 @@
+// The official client SDK lives a whole session: queue, steering, rewind with files, fork, compaction. Exit code 0
+// only if each step came out.
+//
+// Environment: TEST_BINARY, ATTACHE_HOME (configured with life.script), TEST_WORKSPACE (an empty directory).
+// Output: as that of drive.mjs.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Connection, print } from "./connection.mjs";
+import { step, stepsDone } from "./step.mjs";
+
+const { TEST_BINARY: binary, TEST_WORKSPACE: cwd } = process.env;
+assert(binary && cwd && process.env.ATTACHE_HOME, "TEST_BINARY, ATTACHE_HOME and TEST_WORKSPACE must be set");
+
+const place = { cwd, mcpServers: [] };
+const file = join(cwd, "b.txt");
+const onDisk = () => readFileSync(file, "utf8");
+
+async function open() {
+  const connection = new Connection(binary);
+  const clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false };
+  const clientInfo = { name: "attache-test", version: "1.0.0" };
+  await connection.request("initialize", { protocolVersion: 1, clientCapabilities, clientInfo });
+  return connection;
+}
+
+let agent = await open();
+const { sessionId: session } = await agent.request("session/new", place);
+
+await step("a first turn writes a file", async () => {
+  agent.willAnswer("allow_once");
+  assert.equal((await agent.prompt(session, "write it")).stopReason, "end_turn");
+  assert.equal(onDisk(), "first\nsecond\n");
+});
+
+/** The ends of prompts, in the order of their answers. */
+const ended = [];
+function follow(name, answer) {
+  return answer.then(({ stopReason }) => ended.push(`${name} ${stopReason}`));
+}
+
+await step("five prompts wait, the third is cancelled, and one steers the running turn", async () => {
+  const mark = agent.updates.length;
+  const all = [follow("work", agent.prompt(session, "work"))];
+  await agent.until("the first words", () => agent.text(mark, session) === "Working.");
+  const names = ["one", "two", "three", "four", "five"];
+  for (const name of names) all.push(follow(name, agent.prompt(session, name)));
+  const { queued } = await agent.request("_attache/queue/list", { sessionId: session });
+  assert.deepEqual(queued.map((message) => message.prompt[0].text), names);
+  await agent.request("_attache/queue/cancel", { sessionId: session, messageId: queued[2].messageId });
+  const steering = {
+    sessionId: session,
+    prompt: [{ type: "text", text: "steer it" }],
+    _meta: { "attache/steer": true },
+  };
+  all.push(follow("steer", agent.request("session/prompt", steering)));
+  await Promise.all(all);
+  assert.deepEqual(ended, [
+    "three cancelled",
+    "work end_turn",
+    "steer end_turn",
+    "one end_turn",
+    "two end_turn",
+    "four end_turn",
+    "five end_turn",
+  ]);
+  assert.equal(agent.text(mark, session), "Working.Steered.1245");
+  assert.equal((await agent.request("_attache/queue/list", { sessionId: session })).queued.length, 0);
+});
+
+let changed;
+await step("a rewind takes the file back, an unrewind brings the change again", async () => {
+  agent.willAnswer("allow_once");
+  const answer = await agent.prompt(session, "change it");
+  changed = answer._meta["attache/messageId"];
+  assert.equal(onDisk(), "1st\nsecond\n");
+  const rewound = await agent.request("_attache/session/rewind", { sessionId: session, messageId: changed });
+  assert.deepEqual(rewound.prompt, [{ type: "text", text: "change it" }]);
+  assert.deepEqual(rewound.files, { restored: [file], conflicts: [], notCovered: [] });
+  assert.equal(onDisk(), "first\nsecond\n");
+  const back = await agent.request("_attache/session/unrewind", { sessionId: session });
+  assert.deepEqual([back.restored, back.files.restored], [rewound.hidden, [file]]);
+  assert.equal(onDisk(), "1st\nsecond\n");
+});
+
+let fork;
+await step("a copy ends with the turn it was asked for", async () => {
+  const { queued } = await agent.request("_attache/queue/list", { sessionId: session });
+  assert.equal(queued.length, 0);
+  const params = { sessionId: session, ...place, _meta: { "attache/messageId": changed } };
+  fork = (await agent.request("session/fork", params)).sessionId;
+  assert.notEqual(fork, session);
+  assert.equal((await agent.prompt(session, "only in the first")).stopReason, "end_turn");
+});
+
+await step("/compact summarises, and the session goes on", async () => {
+  const mark = agent.updates.length;
+  assert.equal((await agent.prompt(session, "/compact the file")).stopReason, "end_turn");
+  assert.match(agent.text(mark, session), /^Summarised: about \d+ tokens/);
+  assert.match(agent.text(mark, session, "agent_thought_chunk"), /summarised to make room/);
+  assert.equal((await agent.prompt(session, "five")).stopReason, "end_turn");
+});
+
+const live = agent.text(0, session);
+await step("the agent ends with its input", () => agent.end());
+
+await step("another process loads the copy and the first, each as it was", async () => {
+  agent = await open();
+  await agent.request("session/load", { sessionId: fork, ...place });
+  assert.equal(agent.text(0, fork), "Written.Working.Steered.1245Changed.");
+  assert(!agent.text(0, fork, "user_message_chunk").includes("only in the first"));
+  await agent.request("session/load", { sessionId: session, ...place });
+  assert.equal(agent.text(0, session), live);
+  const mark = agent.updates.length;
+  assert.equal((await agent.prompt(fork, "one")).stopReason, "end_turn");
+  assert.equal(agent.text(mark, fork), "1");
+});
+
+await step("the second process ends with its input", () => agent.end());
+print(`# ${stepsDone()} steps`);
