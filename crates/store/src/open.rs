@@ -103,13 +103,7 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
         reason: error.to_string(),
     };
     // Before anything is made: a file of another program stays as it is, and so does its directory.
-    examine::header(&connector)
-        .map(|_| ())
-        .or_else(|trouble| match trouble {
-            DatabaseTrouble::Damaged(_) => Ok(()),
-            other => Err(other),
-        })
-        .map_err(|trouble| OpenError::of(trouble, location))?;
+    refuse_others(&connector, &location.locks).map_err(|trouble| OpenError::of(trouble, location))?;
     if let Some(directory) = location.database.parent() {
         make_directory(directory).map_err(|error| unusable(directory, error))?;
     }
@@ -128,26 +122,37 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
     Ok(OpenedStore { store, set_aside })
 }
 
-/// The usual case needs no lock. Only who found damage takes one and looks again, so that of two processes that
-/// found the same damaged file the second does not set aside what the first has just made.
+fn refuse_others(connector: &Connector, locks: &Path) -> Result<(), DatabaseTrouble> {
+    let look = || match examine::header(connector) {
+        Ok(_) | Err(DatabaseTrouble::Damaged(_)) => Ok(()),
+        Err(trouble) => Err(trouble),
+    };
+    match look() {
+        // Without the directory no process works here, so none can be moving files.
+        Err(_) if locks.is_dir() => {
+            let _guard = repair_lock(locks)?;
+            look()
+        }
+        seen => seen,
+    }
+}
+
+/// The usual case needs no lock. Whoever meets any trouble takes one and looks again: a process that sets a
+/// damaged file aside moves several files, and what is seen in between means nothing. So the second of two
+/// that found the same damaged file does not set aside what the first has just made, either.
 fn find_database(
     connector: &Connector,
     locks: &Path,
 ) -> Result<(Connection, Option<SetAside>), DatabaseTrouble> {
+    if let Ok(connection) = try_database(connector) {
+        return Ok((connection, None));
+    }
+    let _guard = repair_lock(locks)?;
     match try_database(connector) {
         Ok(connection) => Ok((connection, None)),
-        Err(DatabaseTrouble::Damaged(_)) => {
-            let guard = repair_lock(locks)?;
-            match try_database(connector) {
-                Ok(connection) => Ok((connection, None)),
-                Err(DatabaseTrouble::Damaged(reason)) => {
-                    let set_aside = replace(connector, &reason)?;
-                    let connection = try_database(connector)?;
-                    drop(guard);
-                    Ok((connection, Some(set_aside)))
-                }
-                Err(trouble) => Err(trouble),
-            }
+        Err(DatabaseTrouble::Damaged(reason)) => {
+            let set_aside = replace(connector, &reason)?;
+            Ok((try_database(connector)?, Some(set_aside)))
         }
         Err(trouble) => Err(trouble),
     }
