@@ -12,10 +12,10 @@ mod limits;
 mod lints;
 mod peers;
 mod picture;
-mod slowest;
 mod steps;
 mod supply;
 mod test;
+mod test_report;
 mod tidy;
 
 use fuzz::Effort;

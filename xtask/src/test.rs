@@ -9,7 +9,7 @@ use crate::fuzz::{self, Effort};
 use crate::house::{self, House, is_installed};
 use crate::limits::{SLOWEST_TESTS, SOAK_CASES_PER_MINUTE, SOAK_MINUTES_PER_REPEAT, SOAK_SEEDS_PER_MINUTE};
 use crate::steps::Steps;
-use crate::{lints, peers, slowest, supply, tidy};
+use crate::{lints, peers, supply, test_report, tidy};
 
 /// What is quick and finds most comes first. Nothing of ours is compiled twice: the build lints, and the tests
 /// and the demo run what it made.
@@ -25,7 +25,7 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
     steps.step("build with lints", || {
         house::run(lints::cargo(house)?.args(["build", "--workspace", "--all-targets"]))
     });
-    steps.step("tests", || tests(house, lints::cargo(house)?));
+    steps.step("tests", || tests(house, lints::cargo(house)?, AfterFailure::RunAgain));
     steps.step("demo", || {
         let program = house.target().join("debug/attache");
         house::run(house.program(&program.to_string_lossy()).arg("demo"))
@@ -44,20 +44,33 @@ pub(crate) fn soak(house: &House, minutes: u32) -> Result<()> {
         cargo.env("TEST_SOAK", repeats.to_string());
         cargo.env("TEST_SIM_SEEDS", (minutes * SOAK_SEEDS_PER_MINUTE).to_string());
         cargo.env("PROPTEST_CASES", (minutes * SOAK_CASES_PER_MINUTE).to_string());
-        tests(house, cargo)
+        tests(house, cargo, AfterFailure::Fail)
     });
     steps.step("fuzzing", || fuzz::run(house, Effort::Soak { minutes }));
     steps.finish()
 }
 
+/// What becomes of a test that failed. A change is not held up by a machine that stood still for a second: such a
+/// test is run once more, and named. A hunt wants to know of every failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterFailure {
+    RunAgain,
+    Fail,
+}
+
 /// nextest runs tests side by side in processes of their own; without it cargo's runner does the same work
 /// slower.
-fn tests(house: &House, mut cargo: Command) -> Result<()> {
+fn tests(house: &House, mut cargo: Command, after_failure: AfterFailure) -> Result<()> {
     match is_installed("cargo-nextest") {
         true => {
-            let outcome = house::run(cargo.args(["nextest", "run", "--workspace", "--no-fail-fast"]));
+            let retries = match after_failure {
+                AfterFailure::RunAgain => "1",
+                AfterFailure::Fail => "0",
+            };
+            let words = ["nextest", "run", "--workspace", "--no-fail-fast", "--retries", retries];
+            let outcome = house::run(cargo.args(words));
             let report = house.target().join("nextest/default/junit.xml");
-            eprint!("\nthe slowest tests:\n{}", slowest::told(&report, SLOWEST_TESTS)?);
+            eprint!("\n{}", test_report::told(&report, SLOWEST_TESTS)?);
             outcome
         }
         false => {
