@@ -2,8 +2,9 @@
 
 mod writer;
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 
+use anyhow::Context;
 use attache_core::legible::legible;
 
 pub(crate) use writer::{AnswerKind, AnswerWriter};
@@ -32,6 +33,17 @@ pub(crate) fn stream() -> impl Write + Send {
 /// Whether a person sees it.
 pub(crate) fn is_seen() -> bool {
     io::stdout().is_terminal()
+}
+
+/// Asks the person who types. Anything but a clear yes is a no; so is nobody there to give it.
+pub(crate) fn is_agreed(question: &str) -> anyhow::Result<bool> {
+    if !is_typed() {
+        return Ok(false);
+    }
+    write!(io::stderr(), "{} [y/N] ", legible(question))?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).context("the answer could not be read")?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Whether a person types what the program reads.

@@ -52,6 +52,8 @@ pub(crate) enum CliCommand {
     Auth(AuthArgs),
     /// Check the setup and say what to fix
     Doctor(DoctorArgs),
+    /// Put attache into the settings of an editor
+    Init(InitArgs),
     /// Show, add, test and remove MCP servers
     Mcp(McpArgs),
     /// Search, show, export, import, archive and delete stored sessions
@@ -104,6 +106,19 @@ pub(crate) struct AcpArgs {
     /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
     pub(crate) login: Option<Option<String>>,
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "Example:\n  attache init zed")]
+pub(crate) struct InitArgs {
+    /// The editor; if left out, all are listed
+    pub(crate) editor: Option<String>,
+    /// Print what to add instead of adding it
+    #[arg(long, requires = "editor")]
+    pub(crate) print: bool,
+    /// Write what is shown without asking
+    #[arg(long, requires = "editor", conflicts_with = "print")]
+    pub(crate) yes: bool,
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -312,6 +327,7 @@ impl Args {
                 | CliCommand::Models(_)
                 | CliCommand::Auth(_)
                 | CliCommand::Doctor(_)
+                | CliCommand::Init(_)
                 | CliCommand::Mcp(_)
                 | CliCommand::Sessions(_)
                 | CliCommand::Trust(_)

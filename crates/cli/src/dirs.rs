@@ -15,6 +15,8 @@ use crate::config::ProcessEnvironment;
 pub(crate) struct Dirs {
     /// The user's own; where keys of other programs lie.
     pub(crate) home: Option<PathBuf>,
+    /// Where programs keep their settings; other programs, too.
+    pub(crate) user_config: Option<PathBuf>,
     pub(crate) config_file: PathBuf,
     pub(crate) sessions_db: PathBuf,
     /// Keys that are kept for the user.
@@ -48,7 +50,9 @@ impl Dirs {
             }
             None => Self::xdg(environment),
         };
-        dirs.map(|dirs| Self { home: user, ..dirs })
+        let given = environment.path("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+        let user_config = given.or_else(|| Some(user.as_ref()?.join(".config")));
+        dirs.map(|dirs| Self { home: user, user_config, ..dirs })
     }
 
     fn xdg(environment: &ProcessEnvironment) -> Result<Self, DirsError> {
@@ -72,6 +76,7 @@ impl Dirs {
     fn below(config: &Path, data: &Path, cache: &Path, state: &Path) -> Self {
         Self {
             home: None,
+            user_config: None,
             config_file: config.join("config.toml"),
             sessions_db: data.join("sessions.db"),
             credentials_file: data.join("credentials.json"),

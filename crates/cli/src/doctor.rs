@@ -13,7 +13,7 @@ use crate::config::{ConfigError, ConfigErrors};
 use crate::setup::Sources;
 
 mod commands;
-mod editors;
+pub(crate) mod editors;
 mod files;
 mod model;
 mod prompt;
@@ -64,6 +64,7 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     findings.push(files::keys(&sources.credentials));
     findings.push(store::check(&sources.config));
     findings.push(commands::check(&sources.config));
+    findings.extend(editors::check(&sources.dirs));
     findings.push(web_search::check(sources));
     findings.extend(telemetry::check(sources));
     findings.extend(model::check(sources).await);
@@ -97,7 +98,7 @@ fn tell(findings: &[Finding]) -> Result<ExitCode> {
     }
     let failed = findings.iter().filter(|finding| finding.level == FindingLevel::Fail).count();
     match failed {
-        0 => writeln!(text, "\nReady. What to write into your editor's settings: attache doctor --editors")?,
+        0 => writeln!(text, "\nReady. To put attache into your editor's settings: attache init")?,
         1 => writeln!(text, "\nOne thing is wrong.")?,
         several => writeln!(text, "\n{several} things are wrong.")?,
     }

@@ -27,6 +27,8 @@ mod demo;
 mod dirs;
 mod doctor;
 mod guarded;
+mod init;
+mod jsonc;
 mod limits;
 mod logging;
 mod mcp;
@@ -114,6 +116,9 @@ fn run(args: &Args) -> Result<ExitCode> {
         (Err(errors), Some(CliCommand::Doctor(_))) => return doctor::bad_configuration(&errors),
         (Err(errors), _) => return Err(errors.into()),
     };
+    if let (Some(CliCommand::Init(init)), false) = (&args.command, args.global.print_config) {
+        return init::run(&dirs, init);
+    }
     if let (Some(CliCommand::Trust(trust)), false) = (&args.command, args.global.print_config) {
         trust::run(&dirs, trust)?;
         return Ok(ExitCode::SUCCESS);
@@ -169,7 +174,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             }
             return acp::run(sources, acp_args).await;
         }
-        Some(CliCommand::Trust(_) | CliCommand::Completions { .. }) | None => {}
+        Some(CliCommand::Init(_) | CliCommand::Trust(_) | CliCommand::Completions { .. }) | None => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -177,7 +182,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
 /// A user who types the command by hand most likely wanted something else.
 const ACP_ON_A_TERMINAL: &str = "\
 attache acp is what an editor starts: it waits for ACP messages, one JSON object per line, on standard input.
-  attache doctor --editors    what to write into your editor's settings
+  attache init                put attache into your editor's settings
   attache demo                see a whole session in this terminal
 Ctrl-D ends it.";
 

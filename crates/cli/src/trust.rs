@@ -1,7 +1,6 @@
 //! `attache trust`: shows what a project wants to change beyond text for the model, and keeps the user's
 //! consent.
 
-use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -44,7 +43,7 @@ fn give(dirs: &Dirs, consents: &Consents, found: &ProjectFiles, args: &TrustArgs
         Trust::Outdated(changes) => Some(changes),
     };
     answer::write(&shown(found, changes.as_deref()))?;
-    if !args.yes && !agreed(&found.project)? {
+    if !args.yes && !answer::is_agreed(&format!("Trust {}?", shell_word(&found.project)))? {
         bail!("nothing was trusted; to trust it: attache trust {} --yes", shell_word(&found.project));
     }
     change_consents(&dirs.trust_file, |consents| consents.give(&found.project, content))?;
@@ -67,15 +66,4 @@ fn listed(consents: &Consents) -> String {
         text.push_str(&format!("{}: {}\n", project.display(), files.join(", ")));
     }
     if text.is_empty() { "You trust no project yet.\n".to_owned() } else { text }
-}
-
-/// Anything but a clear yes is a no; so is nobody there to give it.
-fn agreed(project: &Path) -> Result<bool> {
-    if !answer::is_typed() {
-        return Ok(false);
-    }
-    write!(io::stderr(), "Trust {}? [y/N] ", shell_word(project))?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).context("the answer could not be read")?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -1,9 +1,13 @@
-//! `attache doctor --editors`: what to write into the settings of an editor, as plain text. Has it from the
-//! documentation.
+//! What to write into the settings of an editor, as plain text from the documentation; and whether it is there.
+
+use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use super::Finding;
 use crate::demo::wrap;
+use crate::dirs::Dirs;
+use crate::init::KNOWN;
 
 const PAGE: &str = include_str!("../../../../docs/editors.md");
 
@@ -18,8 +22,56 @@ struct EditorSection {
     text: String,
 }
 
+/// The editors of the page.
+pub(crate) fn names() -> Vec<String> {
+    let sections = sections(WIDEST).into_iter();
+    sections.map(|section| section.name).filter(|name| !name.is_empty()).collect()
+}
+
+/// Whether the editors whose settings attache can read start it, and whether what they start is there.
+pub(super) fn check(dirs: &Dirs) -> Vec<Finding> {
+    const SUBJECT: &str = "editors";
+    let mut findings = Vec::new();
+    for known in &KNOWN {
+        let Some(file) = known.file(dirs) else { continue };
+        let shown = file.display();
+        match known.command(&file) {
+            Ok(None) => {}
+            Ok(Some(command)) if is_there(&command) => {
+                findings.push(Finding::ok(SUBJECT, format!("{} starts {command} ({shown})", known.editor)));
+            }
+            Ok(Some(command)) => findings.push(Finding::warn(
+                SUBJECT,
+                format!("{} would start `{command}`, which does not exist ({shown})", known.editor),
+                format!("correct the entry; `attache init {} --print` shows a right one", known.word),
+            )),
+            Err(error) => findings.push(Finding::warn(
+                SUBJECT,
+                format!("the settings of {} can't be read: {shown}: {error:#}", known.editor),
+                "correct the file, or ignore this if you don't use that editor",
+            )),
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(
+            SUBJECT,
+            "none of those that can be checked has an entry; `attache init` adds one",
+        ));
+    }
+    findings
+}
+
+/// An editor that was started from a desktop may have another `PATH`; that can't be known here.
+fn is_there(command: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match command.contains('/') {
+        true => Path::new(command).is_file(),
+        false => std::env::split_paths(&path).any(|directory| directory.join(command).is_file()),
+    }
+}
+
 /// The settings of one editor, or of all.
-pub(super) fn settings(wanted: Option<&str>, columns: Option<usize>) -> Result<String> {
+pub(crate) fn settings(wanted: Option<&str>, columns: Option<usize>) -> Result<String> {
     let sections = sections(columns.unwrap_or(WIDEST).min(WIDEST));
     let Some(wanted) = wanted else {
         let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
@@ -132,6 +184,6 @@ mod tests {
         let neovim = settings(Some("Neovim"), None).unwrap();
         assert!(neovim.contains("avante") && neovim.contains("codecompanion"), "{neovim}");
         let unknown = settings(Some("kate"), None).unwrap_err().to_string();
-        assert!(unknown.contains("known: Zed, JetBrains, Neovim with avante.nvim"), "{unknown}");
+        assert!(unknown.contains("known: Zed, JetBrains, VS Code"), "{unknown}");
     }
 }

@@ -1,6 +1,5 @@
 //! `attache mcp import`: the servers that other agents and editors have, as entries of the user's file.
 
-use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -57,7 +56,7 @@ pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<E
     for (file, entry) in &new {
         answer::write(&format!("{} ({}, of {})\n", legible_line(&entry.name), what(entry), file.display()))?;
     }
-    if !yes && !agreed(new.len())? {
+    if !yes && !answer::is_agreed(&format!("Add {}?", counted(new.len())))? {
         bail!("nothing was imported; to import it: attache mcp import --yes");
     }
     new.iter().for_each(|(_, entry)| edit::put(&mut document, entry));
@@ -95,17 +94,6 @@ fn read(file: &Path) -> Result<Option<(PathBuf, Vec<ServerEntry>)>> {
     let shown = file.display().to_string();
     let entries = json::servers(&text, &shown, ServerOrigin::User).map_err(anyhow::Error::msg)?;
     Ok(Some((file.to_owned(), entries)))
-}
-
-/// Anything but a clear yes is a no; so is nobody there to give it.
-fn agreed(count: usize) -> Result<bool> {
-    if !answer::is_typed() {
-        return Ok(false);
-    }
-    write!(io::stderr(), "Add {}? [y/N] ", counted(count))?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).context("the answer could not be read")?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 fn counted(count: usize) -> String {

@@ -8,6 +8,7 @@ use attache_core::ports::mcp::{
 use serde_json::{Map, Value};
 
 use crate::config::nearest;
+use crate::jsonc;
 
 /// Where others keep their table of servers.
 const TABLES: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
@@ -24,7 +25,7 @@ struct ServersFile<'a> {
 
 /// The servers that a text names, in its order. `shown` is what it is called in messages.
 pub(crate) fn servers(text: &str, shown: &str, origin: ServerOrigin) -> Result<Vec<ServerEntry>, String> {
-    let plain = without_comments(text);
+    let plain = jsonc::plain(text);
     let value: Value = serde_json::from_str(&plain).map_err(|error| {
         format!("{shown}:{}: not valid JSON ({})", error.line(), legible_line(&error.to_string()))
     })?;
@@ -141,43 +142,6 @@ fn kind(name: &str) -> Option<&'static str> {
         "sse" => Some("sse"),
         _ => None,
     }
-}
-
-/// Editors allow comments and a comma behind the last entry; both become blanks, so that lines stay lines.
-fn without_comments(text: &str) -> String {
-    let mut plain = text.as_bytes().to_vec();
-    let (mut at, mut in_string, mut comma) = (0, false, None);
-    while at < plain.len() {
-        let rest = &plain[at..];
-        match plain[at] {
-            b'\\' if in_string => at += 1,
-            b'"' => {
-                in_string = !in_string;
-                comma = None;
-            }
-            _ if in_string => {}
-            b'/' if rest.starts_with(b"//") || rest.starts_with(b"/*") => {
-                let end: &[u8] = if rest[1] == b'/' { b"\n" } else { b"*/" };
-                let found = rest[2..].windows(end.len()).position(|window| window == end);
-                let length =
-                    found.map_or(rest.len(), |found| found + 2 + if rest[1] == b'/' { 0 } else { 2 });
-                for byte in plain[at..at + length].iter_mut().filter(|byte| **byte != b'\n') {
-                    *byte = b' ';
-                }
-                at += length.saturating_sub(1);
-            }
-            b',' => comma = Some(at),
-            b'}' | b']' => {
-                if let Some(comma) = comma.take() {
-                    plain[comma] = b' ';
-                }
-            }
-            byte if byte.is_ascii_whitespace() => {}
-            _ => comma = None,
-        }
-        at += 1;
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }
 
 #[cfg(test)]

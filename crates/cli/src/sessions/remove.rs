@@ -1,9 +1,8 @@
 //! `attache sessions delete` and `archive`: change what is stored, under the session's lease.
 
-use std::io::{self, BufRead, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use attache_core::hub::{HubError, StoredSessions};
 use attache_core::ports::store::SessionRow;
 use attache_store::FileBlobs;
@@ -35,7 +34,8 @@ pub(super) async fn delete(sources: &Sources, row: &SessionRow, consent: Consent
             bail!("a deleted session is gone for ever; add --yes to delete {}", named(row))
         }
         Consent::Asked => {
-            if !agreed(row)? {
+            let place = plain(&row.workspace_root.to_string_lossy());
+            if !answer::is_agreed(&format!("Delete {} in {place}? It can't be brought back.", named(row)))? {
                 bail!("nothing was deleted");
             }
         }
@@ -82,16 +82,6 @@ async fn change(sources: &Sources, row: &SessionRow, change: SessionChange) -> R
         }
         other => Ok(other?),
     }
-}
-
-/// Anything but a clear yes is a no.
-fn agreed(row: &SessionRow) -> Result<bool> {
-    let place = plain(&row.workspace_root.to_string_lossy());
-    let mut terminal = io::stderr();
-    write!(terminal, "Delete {} in {place}? It can't be brought back. [y/N] ", named(row))?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).context("the answer could not be read")?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 fn named(row: &SessionRow) -> String {

@@ -12,6 +12,7 @@ use tokio::io::AsyncReadExt;
 
 mod agents;
 mod archives;
+mod init;
 mod inspection;
 mod outputs;
 mod search;

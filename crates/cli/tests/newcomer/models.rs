@@ -50,10 +50,7 @@ async fn a_server_of_this_machine_is_found_and_used_when_there_is_no_key() {
     agent.finish(&home).await;
     let said = run(&home, "doctor").await;
     assert_eq!(said.code, Some(0), "{}", said.all());
-    says(
-        &said.answer,
-        &["ok    key            vllm: no key needed", "ok    endpoint", "attache doctor --editors"],
-    );
+    says(&said.answer, &["ok    key            vllm: no key needed", "ok    endpoint", "attache init"]);
 }
 
 #[tokio::test]
