@@ -50,8 +50,8 @@ pub(crate) fn soak(house: &House, minutes: u32) -> Result<()> {
     steps.finish()
 }
 
-/// What becomes of a test that failed. A change is not held up by a machine that stood still for a second: such a
-/// test is run once more, and named. A hunt wants to know of every failure.
+/// What becomes of a test that failed. A change is not held up by a machine that stood still for a second: such
+/// a test is run once more, and named. A hunt wants to know of every failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AfterFailure {
     RunAgain,
