@@ -42,6 +42,8 @@ pub(crate) struct ProjectFiles {
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
     /// Those that can't be used, with the reason.
     pub(crate) left_out: Vec<String>,
+    /// Something that hooks may run and nobody can agree to, because it is not among the files.
+    unseen_script: Option<String>,
 }
 
 impl ProjectFiles {
@@ -60,15 +62,42 @@ impl ProjectFiles {
         Ok(found)
     }
 
-    /// What lies beside the configuration for its hooks to run.
+    /// What lies beside the configuration for its hooks to run, at any depth. A hook can run whatever is there,
+    /// also what is not among the files: then none of them runs.
     fn scripts(&mut self) {
-        let directory = Path::new(PROJECT_HOOKS);
-        let Ok(entries) = self.project.join(directory).read_dir() else { return };
-        let mut names: Vec<_> = entries.take(TRUST_FILES).flatten().map(|entry| entry.file_name()).collect();
-        names.sort();
-        for name in names {
-            self.file(&directory.join(name));
+        let (mut directories, mut count) = (vec![PathBuf::from(PROJECT_HOOKS)], 0);
+        while let Some(directory) = directories.pop() {
+            let entries = match self.project.join(&directory).read_dir() {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return self.unseen(&directory, &error.to_string()),
+            };
+            let mut found: Vec<_> = entries.take(TRUST_FILES).flatten().collect();
+            found.sort_by_key(std::fs::DirEntry::file_name);
+            for entry in found {
+                let path = directory.join(entry.file_name());
+                count += 1;
+                match entry.file_type() {
+                    _ if count >= TRUST_FILES => {
+                        return self.unseen(Path::new(PROJECT_HOOKS), "it has too many files");
+                    }
+                    Ok(kind) if kind.is_dir() => directories.push(path),
+                    Ok(kind) if kind.is_file() => {
+                        let known = self.files.len();
+                        self.file(&path);
+                        if self.files.len() == known {
+                            self.unseen(&path, "it can't be read, or is too large");
+                        }
+                    }
+                    Ok(_) => self.unseen(&path, "it is no file of the project's own"),
+                    Err(error) => self.unseen(&path, &error.to_string()),
+                }
+            }
         }
+    }
+
+    fn unseen(&mut self, path: &Path, reason: &str) {
+        self.unseen_script = Some(format!("its hooks do not run because of {}: {reason}", path.display()));
     }
 
     pub(crate) fn content(&self) -> TrustContent {
@@ -313,7 +342,12 @@ fn configured(config: &Config, found: &ProjectFiles) -> Result<ProjectConfig, St
     let Some(bytes) = found.text_of(Path::new(PROJECT_CONFIG)) else { return Ok(ProjectConfig::default()) };
     let path = found.project.join(PROJECT_CONFIG);
     let text = std::str::from_utf8(bytes).map_err(|_| format!("{}: not valid UTF-8", path.display()))?;
-    config.of_project(&path, text).map_err(|errors| errors.to_string())
+    let mut configured = config.of_project(&path, text).map_err(|errors| errors.to_string())?;
+    if let Some(reason) = found.unseen_script.as_ref().filter(|_| !configured.hooks.is_empty()) {
+        configured.hooks.clear();
+        configured.refused.push(reason.clone());
+    }
+    Ok(configured)
 }
 
 /// Each file whole, because all of it takes effect; of what was trusted before only what is other now.

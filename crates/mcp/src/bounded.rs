@@ -1,7 +1,10 @@
 //! Cuts what a model gets of a result to whole lines, and keeps the whole in a file.
 
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+use attache_sandbox::scratch_file;
 
 use crate::limits::{RESULT_BYTES, RESULT_HEAD_BYTES};
 
@@ -13,14 +16,14 @@ pub(crate) struct CutText {
     pub(crate) whole: Option<PathBuf>,
 }
 
-/// The text itself where it fits, else its beginning and its end, with the whole in a file of `directory`.
-pub(crate) async fn cut(text: String, room: usize, directory: &Path, file: &str) -> CutText {
+/// The text itself where it fits, else its beginning and its end, with the whole in a file of `scratch`.
+pub(crate) async fn cut(text: String, room: usize, scratch: &Path, file: &str) -> CutText {
     let limit = room.clamp(256, RESULT_BYTES);
     if text.len() <= limit {
         return CutText { text, whole: None };
     }
-    let (directory, file, bytes) = (directory.to_owned(), file.to_owned(), text.clone().into_bytes());
-    let saved = tokio::task::spawn_blocking(move || save(&directory, &file, &bytes)).await;
+    let (scratch, file, bytes) = (scratch.to_owned(), file.to_owned(), text.clone().into_bytes());
+    let saved = tokio::task::spawn_blocking(move || save(&scratch, &file, &bytes)).await;
     let (whole, place) = match saved.map_err(io::Error::other).flatten() {
         Ok(path) => (Some(path.clone()), format!("; the whole is in {}", path.display())),
         Err(error) => (None, format!("; the whole could not be kept: {error}")),
@@ -36,17 +39,14 @@ pub(crate) async fn cut(text: String, room: usize, directory: &Path, file: &str)
     CutText { text: format!("{}{newline}{note}\n{}", &text[..head], &text[tail..]), whole }
 }
 
-/// Writes a file that nobody else has, for this user only.
-pub(crate) fn save(directory: &Path, file: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    use std::io::Write;
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+/// Writes a file of a scratch directory that nobody else has.
+pub(crate) fn save(scratch: &Path, file: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(scratch)?;
     for number in 0..1_000 {
         let (stem, end) = file.rsplit_once('.').unwrap_or((file, "txt"));
         let name = if number == 0 { file.to_owned() } else { format!("{stem}-{number}.{end}") };
-        let path = directory.join(name);
-        // Commands write here, too: a link of theirs is not followed.
-        match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+        let path = scratch.join(name);
+        match scratch_file::create(&path) {
             Ok(mut opened) => return opened.write_all(bytes).map(|()| path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),

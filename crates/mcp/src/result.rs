@@ -72,10 +72,10 @@ pub(crate) async fn outcome(
             return ToolOutcome::Error { text, presentation: Some(presentation) };
         }
     };
-    let directory = runtime.site.workspace.scratch.join("mcp");
+    let scratch = &runtime.site.workspace.scratch;
     let mut gathered = ResultParts::default();
     for item in result.content.iter().take(RESULT_ITEMS) {
-        gathered.item(item, tool, &directory).await;
+        gathered.item(item, tool, scratch).await;
     }
     if result.content.len() > RESULT_ITEMS {
         gathered.line(&format!("[{} more pieces are left out]", result.content.len() - RESULT_ITEMS));
@@ -85,7 +85,7 @@ pub(crate) async fn outcome(
         gathered.line(&pretty(structured));
     }
     let ResultParts { text, picture, shown } = gathered;
-    let text = cut(text, runtime.result_bytes, &directory, &format!("{tool}.txt")).await;
+    let text = cut(text, runtime.result_bytes, scratch, &format!("{tool}.txt")).await;
     if !text.text.is_empty() {
         let shown = visible_block(&text.text);
         presentation.content.push(Shown::Text { text: fenced(&shown) });
@@ -118,16 +118,16 @@ impl ResultParts {
         self.text.push_str(text);
     }
 
-    async fn item(&mut self, raw: &RawValue, tool: &str, directory: &Path) {
+    async fn item(&mut self, raw: &RawValue, tool: &str, scratch: &Path) {
         let item: ResultItem = serde_json::from_str(raw.get()).unwrap_or_default();
         let kind = item.r#type.clone();
         match (kind.as_str(), item) {
             ("text", ResultItem { text: Some(text), .. }) => self.line(&text),
             ("image" | "audio", ResultItem { data: Some(data), mime_type, .. }) => {
-                self.media(&data, mime_type.as_deref(), tool, directory).await;
+                self.media(&data, mime_type.as_deref(), tool, scratch).await;
             }
             ("resource", ResultItem { resource: Some(resource), .. }) => {
-                self.resource(resource, tool, directory).await;
+                self.resource(resource, tool, scratch).await;
             }
             ("resource_link", ResultItem { uri: Some(uri), name, description, mime_type, .. }) => {
                 let name = shortened(name.as_deref().unwrap_or(&uri), TITLE_CHARACTERS);
@@ -143,20 +143,20 @@ impl ResultParts {
         }
     }
 
-    async fn resource(&mut self, resource: ItemResource, tool: &str, directory: &Path) {
+    async fn resource(&mut self, resource: ItemResource, tool: &str, scratch: &Path) {
         let uri = visible(&resource.uri);
         match (resource.text, resource.blob) {
             (Some(text), _) => self.line(&format!("[resource {uri}]\n{text}")),
             (None, Some(blob)) => {
                 self.line(&format!("[resource {uri}]"));
-                self.media(&blob, resource.mime_type.as_deref(), tool, directory).await;
+                self.media(&blob, resource.mime_type.as_deref(), tool, scratch).await;
             }
             (None, None) => self.line(&format!("[resource {uri}]")),
         }
     }
 
     /// A picture goes to the model, the first one; all else is kept in a file that is named.
-    async fn media(&mut self, data: &str, mime: Option<&str>, tool: &str, directory: &Path) {
+    async fn media(&mut self, data: &str, mime: Option<&str>, tool: &str, scratch: &Path) {
         let Ok(bytes) = STANDARD.decode(data.trim()) else {
             return self.line("[a file that is not valid base64 was left out]");
         };
@@ -164,7 +164,7 @@ impl ResultParts {
         let said = known.or(mime).unwrap_or("application/octet-stream");
         let said: String = shortened(said, TITLE_CHARACTERS);
         let size = bytes.len();
-        let path = match keep(&bytes, tool, &said, directory).await {
+        let path = match keep(&bytes, tool, &said, scratch).await {
             Ok(path) => path,
             Err(error) => {
                 return self.line(&format!("[{said}, {size} bytes: it could not be kept: {error}]"));
@@ -183,12 +183,12 @@ impl ResultParts {
     }
 }
 
-async fn keep(bytes: &[u8], tool: &str, mime: &str, directory: &Path) -> std::io::Result<PathBuf> {
+async fn keep(bytes: &[u8], tool: &str, mime: &str, scratch: &Path) -> std::io::Result<PathBuf> {
     let end: String =
         mime.rsplit('/').next().unwrap_or("bin").chars().filter(char::is_ascii_alphanumeric).collect();
     let end = if end.is_empty() || end.len() > 8 { "bin".to_owned() } else { end };
-    let (bytes, directory, file) = (bytes.to_vec(), directory.to_owned(), format!("{tool}.{end}"));
-    let saving = tokio::task::spawn_blocking(move || bounded::save(&directory, &file, &bytes));
+    let (bytes, scratch, file) = (bytes.to_vec(), scratch.to_owned(), format!("{tool}.{end}"));
+    let saving = tokio::task::spawn_blocking(move || bounded::save(&scratch, &file, &bytes));
     saving.await.map_err(std::io::Error::other)?
 }
 

@@ -16,6 +16,7 @@ pub mod programs;
 pub mod regular_file;
 pub mod relay;
 mod sandbox;
+pub mod scratch_file;
 mod version_managers;
 
 pub use sandbox::*;

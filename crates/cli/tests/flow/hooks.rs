@@ -166,6 +166,42 @@ async fn a_hook_of_a_project_runs_only_with_consent_and_only_held() {
 }
 
 #[tokio::test]
+async fn consent_covers_every_script_or_no_hook_runs() {
+    let home = home("on *\n  text \"done\"\n");
+    let project = home.workspace();
+    let script = "#!/bin/sh\ntouch ran\n";
+    let trust = async || {
+        let output = home.command().arg("trust").arg(&project).arg("--yes").output().await.unwrap();
+        assert!(output.status.success());
+    };
+    put(&home, ".attache/hooks/deep/end.sh", script);
+    put(&home, ".attache/config.toml", &OF_PROJECT.replace("end.sh", "deep/end.sh"));
+    trust().await;
+    let ran = project.join("ran");
+    turn(&home, &[]).await;
+    assert!(ran.exists(), "a script of a directory below counts");
+    std::fs::remove_file(&ran).unwrap();
+    put(&home, ".attache/hooks/deep/end.sh", &format!("{script}# other\n"));
+    turn(&home, &[]).await;
+    assert!(!ran.exists(), "the script is another one");
+
+    trust().await;
+    put(&home, ".attache/hooks/large.sh", &format!("{script}#{}\n", "x".repeat(300 * 1024)));
+    let received = turn(&home, &[]).await;
+    assert!(
+        !ran.exists() && received.contains("hooks do not run because of .attache/hooks/large.sh"),
+        "{received}"
+    );
+    std::fs::remove_file(project.join(".attache/hooks/large.sh")).unwrap();
+    turn(&home, &[]).await;
+    assert!(ran.exists());
+    std::fs::remove_file(&ran).unwrap();
+    std::os::unix::fs::symlink("/bin", project.join(".attache/hooks/bin")).unwrap();
+    turn(&home, &[]).await;
+    assert!(!ran.exists(), "what a link leads to is not known");
+}
+
+#[tokio::test]
 async fn a_hook_that_hangs_is_killed_with_all_it_started_and_the_turn_goes_on() {
     let home = home("on *\n  text \"done\"\n");
     home.write_config(

@@ -1,12 +1,13 @@
 //! Keeps what a call found beyond its limit in the session's scratch directory. Bounded by what it is given.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::DirBuilder;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use attache_core::ids::CallId;
+use attache_sandbox::scratch_file;
 
 /// The file with `text`. `None` when the disk did not take it: that costs the file, not the call.
 pub(crate) fn keep(scratch: &Path, tool: &str, call_id: &CallId, text: &[u8]) -> Option<PathBuf> {
@@ -30,5 +31,5 @@ fn path(scratch: &Path, tool: &str, call_id: &CallId) -> PathBuf {
 
 fn write(scratch: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(scratch)?;
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text)
+    scratch_file::create(path)?.write_all(text)
 }

@@ -1,10 +1,12 @@
 //! What a command prints, twice: as it came, for people, and folded, for the model. Beginning and end in
 //! memory, the whole folded text on disk once it is more. Bounded in all of them.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+use attache_sandbox::scratch_file;
 
 use super::fold::OutputFold;
 use crate::bounded::{Bounded, Ends};
@@ -126,7 +128,7 @@ impl Capture {
         if let Some(directory) = self.spill_path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.spill_path)?;
+        let mut file = scratch_file::create(&self.spill_path)?;
         file.write_all(&self.folded.head)?;
         file.write_all(&self.folded.tail)?;
         Ok(file)

@@ -1,10 +1,12 @@
 //! What a command in the background prints: all of it in a file, the beginning and the end of what is new in
 //! memory.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+use attache_sandbox::scratch_file;
 
 use crate::bounded::Bounded;
 use crate::limits::{OUTPUT_HEAD_BYTES, SPILL_BYTES};
@@ -26,10 +28,9 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn create(scratch: &Path, name: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(scratch)?;
-        let create = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         // Another process of ours may have had one of this name in this session.
         let path = scratch.join(format!("{name}-{}.txt", std::process::id()));
-        let file = create(&path)?;
+        let file = scratch_file::create(&path)?;
         Ok(Self {
             fold: OutputFold::default(),
             path,
