@@ -100,8 +100,8 @@ impl Turn {
         self.journal.record_with(&self.author, chunks, changes)
     }
 
-    /// Records what making room used. It says nothing about the context: the next step does. `writer`: the model
-    /// that the message is to name.
+    /// Records what making room used. It says nothing about the context: the next step does. `writer`: the
+    /// model that the message is to name.
     pub(super) fn record_compaction(
         &mut self,
         made: Chunk,
