@@ -17,8 +17,22 @@ const FILES: usize = 12;
 
 const TURNS: [&str; 3] = ["one", "two", "three"];
 
-/// The longest time from a request to the kill: longer than the whole of it takes.
+/// Microseconds from a request to the kill, at most: longer than the whole of it takes.
 const LATEST_KILL: u64 = 25_000;
+
+/// When the next process of a kind is killed, at the latest: so that about as many die before the commit as
+/// behind it, whatever the machine does beside.
+#[derive(Clone, Copy)]
+struct Aim(u64);
+
+impl Aim {
+    fn corrected(self, was_done: bool) -> Self {
+        match was_done {
+            true => Self((self.0 * 4 / 5).max(200)),
+            false => Self((self.0 * 3 / 2).min(LATEST_KILL)),
+        }
+    }
+}
 
 fn script() -> String {
     let turn = |name: &&str| {
@@ -91,6 +105,17 @@ fn check_copies(home: &Home, about: &str) -> i64 {
         .unwrap()
 }
 
+/// Whether the rows say that files are to follow.
+fn is_moving_files(home: &Home, session: &str) -> bool {
+    connect(home)
+        .query_row(
+            "SELECT json_extract(metadata_json, '$.moving_files') IS NOT NULL FROM chat_sessions WHERE id = ?1",
+            [session],
+            |row| row.get(0),
+        )
+        .unwrap()
+}
+
 async fn talk(home: &Home) -> (String, Vec<Value>) {
     let agent = started(home).await;
     agent.client.always_choose("allow_once");
@@ -134,7 +159,8 @@ async fn a_kill_leaves_rewinds_and_copies_whole() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), &script());
     let (session, messages) = talk(&home).await;
     check_files(&home, TURNS.len(), "at the beginning");
-    let (mut visible, mut before, mut after) = (TURNS.len(), 0, 0);
+    let (mut visible, mut aims) = (TURNS.len(), [Aim(LATEST_KILL / 4); 3]);
+    let (mut before, mut in_files, mut after) = (0, 0, 0);
     for kill in 0..times_to_kill(KILLS) * 3 {
         let kind = [Killed::Rewind, Killed::Unrewind, Killed::Fork][kill as usize % 3];
         let about = format!("seed {seed}, kill {kill}, {kind:?}");
@@ -151,16 +177,19 @@ async fn a_kill_leaves_rewinds_and_copies_whole() {
             Killed::Fork => ("session/fork", json!({"sessionId": session, "cwd": home.workspace()}), visible),
         };
         drop(agent.client.start(method, params));
-        tokio::time::sleep(Duration::from_micros(random.below(LATEST_KILL))).await;
+        let aim = &mut aims[kill as usize % 3];
+        tokio::time::sleep(Duration::from_micros(random.below(aim.0))).await;
         agent.kill().await;
         agent.client.wait_for_end().await;
         agent.client.finish_cut();
+        in_files += i32::from(is_moving_files(&home, &session));
         let next = started(&home).await;
         let found = check(&home, &next, &session, &about).await;
         assert!(found == visible || found == wanted, "{about}: {found} turns are neither before nor after");
         let made = check_copies(&home, &about) - copies;
         assert!(made <= i64::from(kind == Killed::Fork), "{about}: a copy was made twice");
         let is_done = if kind == Killed::Fork { made == 1 } else { found == wanted };
+        *aim = aim.corrected(is_done);
         if is_done {
             after += 1
         } else {
@@ -169,5 +198,7 @@ async fn a_kill_leaves_rewinds_and_copies_whole() {
         visible = found;
         next.finish(&home).await;
     }
-    println!("{before} kills before the commit, {after} behind it");
+    println!(
+        "{before} kills before the commit, {after} behind it, {in_files} of them while files were moved"
+    );
 }
