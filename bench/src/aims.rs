@@ -168,6 +168,9 @@ pub(crate) const SEARCHES: usize = 21;
 pub(crate) const REWIND_MS: Aim = Aim::Below(20.0);
 pub(crate) const FORK_MS: Aim = Aim::Below(20.0);
 
+/// An editor that opens the same session draws more slowly than this.
+pub(crate) const LOADED_PER_SECOND: Aim = Aim::AtLeast(300_000.0);
+
 /// Prompts of the session that is rewound and copied; as many answers.
 pub(crate) const REWOUND_TURNS: usize = 5_000;
 pub(crate) const REWINDS: usize = 5;

@@ -1,14 +1,17 @@
-//! Going back in a long session, copying it, and what the snapshots behind that add to an edit.
+//! Going back in a long session, loading it, copying it, and what the snapshots behind that add to an edit.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use memchr::memmem;
 use serde_json::{Value, json};
 
 use super::Place;
-use super::agent::{Agent, Prompt};
-use super::aims::{FORK_MS, REWIND_MS, REWINDS, REWOUND_TURNS, SNAPSHOT_MS, SNAPSHOT_TURNS};
+use super::agent::{Agent, Home, Prompt};
+use super::aims::{
+    FORK_MS, LOADED_PER_SECOND, LOADS, REWIND_MS, REWINDS, REWOUND_TURNS, SNAPSHOT_MS, SNAPSHOT_TURNS,
+};
 use super::figures::median_ms;
 use super::table::{Row, Table};
 use super::tools::SAMPLE;
@@ -37,12 +40,20 @@ fn long_session(place: &Place, table: &mut Table) -> Result<()> {
         let unrewind = json!({"sessionId": session});
         unrewinds.push(timed(&mut agent, "_attache/session/unrewind", &unrewind)?.0);
     }
+    let rate = load_rate(&home, &session)?;
     // Behind them: what a copy leaves for the search index to do would be in their way.
     for _ in 0..REWINDS {
         let fork = json!({"sessionId": session, "cwd": home.path("work")});
         forks.push(timed(&mut agent, "session/fork", &fork)?.0);
     }
     agent.finish()?;
+    table.push(Row {
+        figure: "session/load of 10,000 messages: rate".to_owned(),
+        unit: "updates/s",
+        value: rate,
+        limit: None,
+        aim: Some(LOADED_PER_SECOND),
+    });
     for (figure, times, aim) in [
         ("rewind of 10,000 messages", rewinds, REWIND_MS),
         ("the same taken back", unrewinds, REWIND_MS),
@@ -52,6 +63,20 @@ fn long_session(place: &Place, table: &mut Table) -> Result<()> {
         table.push(Row { figure: figure.to_owned(), unit: "ms", value, limit, aim: Some(aim) });
     }
     Ok(())
+}
+
+/// Updates that a new process shows per second; the median of a few.
+fn load_rate(home: &Home, session: &str) -> Result<f64> {
+    let (mut times, mut shown) = (Vec::new(), Vec::new());
+    for _ in 0..LOADS {
+        let mut agent = home.start()?;
+        shown.clear();
+        times.push(agent.load_session(session, &mut shown)?.time);
+        agent.finish()?;
+    }
+    let updates = memmem::find_iter(&shown, "\"session/update\"").count();
+    ensure!(updates >= 2 * REWOUND_TURNS, "{updates} updates of {REWOUND_TURNS} turns");
+    Ok(updates as f64 * 1_000.0 / median_ms(&times)?)
 }
 
 fn timed(agent: &mut Agent, method: &str, parameters: &Value) -> Result<(Duration, Value)> {

@@ -1,5 +1,5 @@
-// The official client SDK lives a whole session: queue, steering, rewind with files, fork, compaction. Exit code 0
-// only if each step came out.
+// The official client SDK lives a whole session: queue, steering, rewind with files, fork, plan mode and the way out of
+// it, subagents, compaction. Exit code 0 only if each step came out.
 //
 // Environment: TEST_BINARY, ATTACHE_HOME (configured with life.script), TEST_WORKSPACE (an empty directory).
 // Output: as that of drive.mjs.
@@ -92,6 +92,55 @@ await step("a copy ends with the turn it was asked for", async () => {
   fork = (await agent.request("session/fork", params)).sessionId;
   assert.notEqual(fork, session);
   assert.equal((await agent.prompt(session, "only in the first")).stopReason, "end_turn");
+});
+
+await step("plan mode is left through plan_exit, and the same turn carries the plan out", async () => {
+  await agent.request("session/set_mode", { sessionId: session, modeId: "plan" });
+  const mark = agent.updates.length;
+  const asked = agent.asked.length;
+  agent.willAnswer("allow_once", "allow_once");
+  assert.equal((await agent.prompt(session, "plan it")).stopReason, "end_turn");
+  const [question, write] = agent.asked.slice(asked);
+  assert.match(JSON.stringify(question.toolCall.content), /Number the lines/);
+  assert.deepEqual(question.options.map((option) => option.kind), ["allow_once", "reject_once"]);
+  assert.match(write.toolCall.title, /b\.txt/);
+  const [first, ...others] = agent.since(mark, session, "tool_call");
+  assert.deepEqual([first.kind, others.length], ["switch_mode", 1]);
+  const [mode, ...modes] = agent.since(mark, session, "current_mode_update");
+  assert.deepEqual([mode.currentModeId, modes.length], ["build", 0]);
+  const option = agent
+    .since(mark, session, "config_option_update")
+    .at(-1)
+    .configOptions.find((candidate) => candidate.id === "mode");
+  assert.equal(option.currentValue, "build", "modes and the option are in sync");
+  assert.equal(onDisk(), "1 first\n2 second\n");
+  assert.equal(agent.text(mark, session), "Carried out.");
+});
+
+await step("three subagents work at once, in sessions that lists leave out", async () => {
+  const mark = agent.updates.length;
+  assert.equal((await agent.prompt(session, "look everywhere")).stopReason, "end_turn");
+  const updates = agent.since(mark, session, "tool_call", "tool_call_update");
+  const ids = new Set(updates.map((update) => update.toolCallId));
+  assert.equal(ids.size, 3);
+  const firstWith = (status) => [...ids].map((id) => updates.findIndex((update) => update.toolCallId === id && update.status === status));
+  assert(Math.max(...firstWith("in_progress")) < Math.min(...firstWith("completed")), "all run before one ends");
+  const results = [...ids].map((id) => updates.findLast((update) => update.toolCallId === id).rawOutput.output);
+  assert.deepEqual(results, ["Here.", "There.", "Nowhere."]);
+  const list = async (_meta) => (await agent.request("session/list", { cwd, _meta })).sessions;
+  const own = await list({});
+  const children = (await list({ "attache/children": true })).filter((row) => row._meta?.attache?.parentId === session);
+  assert.deepEqual([own.length, children.length], [2, 3]);
+});
+
+await step("one works in the background: its result is a message of its own, between two turns", async () => {
+  const mark = agent.updates.length;
+  assert.equal((await agent.prompt(session, "keep an eye on it")).stopReason, "end_turn");
+  assert.equal(agent.text(mark, session), "Begun.");
+  await agent.until("the result", () => agent.text(mark, session).includes("It moved."));
+  assert.match(agent.text(mark, session), /^Begun\.Background task “watch it” \(explore, ses_\w+\) has ended:\n\nIt moved\.$/);
+  const { state } = await agent.request("_attache/session/status", { sessionId: session });
+  assert.equal(state, "idle");
 });
 
 await step("/compact summarises, and the session goes on", async () => {

@@ -16,6 +16,7 @@ use anyhow::{Result, bail};
 use attache_core::export::Format;
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
+use attache_core::nearest::nearest_id;
 use attache_core::ports::store::{ListedSessions, SessionQuery, SessionRecord, SessionRow, Store};
 use attache_store::{FileBlobs, ReadOnlyStore};
 
@@ -135,14 +136,16 @@ async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
         id.starts_with(typed) || id.strip_prefix("ses_").unwrap_or(id).starts_with(bare)
     };
     let mut pages = Pages::new(store, Archived::Include, ListedSessions::WithChildren);
-    let mut found: Vec<SessionId> = Vec::new();
+    let (mut found, mut near): (Vec<SessionId>, Option<SessionId>) = (Vec::new(), None);
     while found.len() <= CANDIDATES
         && let Some(rows) = pages.next().await?
     {
-        found.extend(rows.into_iter().map(|row| row.id).filter(|id| fits(id)));
+        let ids: Vec<SessionId> = rows.into_iter().map(|row| row.id).collect();
+        near = nearest_id(typed, near.iter().chain(&ids)).cloned();
+        found.extend(ids.into_iter().filter(|id| fits(id)));
     }
     match found.as_slice() {
-        [] => bail!(unknown(typed)),
+        [] => bail!(not_found(typed, near.as_ref())),
         [only] => Ok(only.clone()),
         several => {
             let named: Vec<String> = several.iter().take(CANDIDATES).map(|id| plain(id.as_str())).collect();
@@ -205,5 +208,11 @@ fn title(row: &SessionRow) -> String {
 }
 
 fn unknown(id: &str) -> String {
-    format!("no session has an id that begins with {}; `attache sessions list` shows the ids", plain(id))
+    not_found(id, None)
+}
+
+fn not_found(id: &str, near: Option<&SessionId>) -> String {
+    let meant = near.map(|near| format!(" (did you mean {}?)", plain(near.as_str()))).unwrap_or_default();
+    let id = plain(id);
+    format!("no session has an id that begins with {id}{meant}; `attache sessions list` shows the ids")
 }

@@ -25,8 +25,8 @@ async fn the_official_sdk_is_an_editor_with_files_and_terminals_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_official_sdk_queues_steers_rewinds_copies_and_compacts() {
-    Drive { script: LIFE_SCRIPT, program: "life.mjs", connections: 2, least_steps: 8 }.run().await;
+async fn the_official_sdk_queues_steers_rewinds_copies_plans_delegates_and_compacts() {
+    Drive { script: LIFE_SCRIPT, program: "life.mjs", connections: 2, least_steps: 11 }.run().await;
 }
 
 struct Drive {

@@ -100,6 +100,11 @@ impl CompactionRecord {
         Self { id, auto }
     }
 
+    /// Whether nobody asked for it.
+    pub(crate) fn is_automatic(&self) -> bool {
+        self.auto
+    }
+
     pub(crate) fn begun(&self) -> Chunk {
         self.chunk("in_progress", json!({}))
     }

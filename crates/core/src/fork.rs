@@ -5,14 +5,16 @@ use serde_json::Value;
 
 use crate::hub::{HubError, NewSession, Ports, commit};
 use crate::ids::{MessageId, SessionId};
-use crate::limits::PAGE_BYTES;
+use crate::journal::replay::parts_of;
+use crate::limits::{PAGE_BYTES, PROMPTS_LOOKED_AT};
 use crate::metadata::SessionMeta;
+use crate::nearest::nearest_id;
 use crate::part::Role;
 use crate::ports::store::{
     Batch, Change, ConversationCopy, Owner, RowCursor, RowRange, SessionRecord, SessionRow, Store,
     UsageTotals,
 };
-use crate::snapshot;
+use crate::{slash_commands, snapshot};
 
 /// Up to where a session is copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub(crate) async fn copy(
     point: &ForkPoint,
     new: NewSession,
 ) -> Result<SessionId, HubError> {
-    let record = ports.store.session(from).await?.ok_or_else(|| HubError::UnknownSession(from.clone()))?;
+    let record = ports.store.session(from).await?.ok_or_else(|| HubError::unknown_session(from))?;
     if record.live_run.is_some() && matches!(record.owner, Owner::Us | Owner::Other) {
         return Err(HubError::Busy(from.clone()));
     }
@@ -73,13 +75,9 @@ async fn turn_end(
     let stored = store.message(message_id).await?.map(|(row, _)| row);
     let place = stored.filter(|row| row.session_id == *session && !row.metadata.is_hidden());
     let Some(seq) = place.and_then(|row| row.seq).filter(|seq| *seq < end) else {
-        let last = store.last_prompts(session, end, 1).await?;
-        let nearest = match last.first() {
-            Some((row, _)) => format!("; its last prompt is {}", row.id),
-            None => "; it has none".to_owned(),
-        };
+        let near = near_prompt(store, session, end, message_id).await?;
         return Err(HubError::Invalid(format!(
-            "there is no visible message {message_id} in session {session}{nearest}"
+            "there is no visible message {message_id} in session {session}{near}"
         )));
     };
     let mut after = Some(RowCursor { seq, part_index: i64::MAX });
@@ -93,6 +91,28 @@ async fn turn_end(
         after = page.next;
     }
     Ok(end)
+}
+
+/// How an error names the prompt that may have been meant by an unknown id: one that is like it, else the last
+/// that was for a model.
+pub(crate) async fn near_prompt(
+    store: &dyn Store,
+    session: &SessionId,
+    before_seq: i64,
+    message_id: &MessageId,
+) -> Result<String, HubError> {
+    let stored = store.last_prompts(session, before_seq, PROMPTS_LOOKED_AT).await?;
+    let mut prompts = Vec::new();
+    for (row, rows) in stored {
+        if slash_commands::invocation(&parts_of(&rows)?).is_none() {
+            prompts.push(row.id);
+        }
+    }
+    Ok(match (nearest_id(message_id.as_str(), &prompts), prompts.first()) {
+        (Some(near), _) => format!("; did you mean {near}?"),
+        (None, Some(last)) => format!("; its last prompt is {last}"),
+        (None, None) => "; it has no prompts".to_owned(),
+    })
 }
 
 fn new_row(ports: &Ports, from: SessionRow, new: NewSession) -> SessionRow {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::choices::{Choices, Chosen, CurrentChoices, Replaced};
@@ -28,6 +27,7 @@ use crate::task::slots::TaskSlots;
 use crate::turn::TurnEnd;
 
 mod ending;
+mod error;
 mod handle;
 pub(crate) mod histories;
 mod participant;
@@ -38,6 +38,7 @@ mod shown;
 mod stored;
 mod tasks;
 
+pub use error::HubError;
 pub use handle::{SessionHandle, SessionReply};
 use histories::Histories;
 pub use participant::Participant;
@@ -47,38 +48,6 @@ pub use settings::{People, Ports, Settings};
 pub use stored::FoundSession;
 
 pub use crate::fork::ForkPoint;
-
-#[derive(Clone, Debug, Error, PartialEq)]
-pub enum HubError {
-    #[error("there is no session {0}")]
-    UnknownSession(SessionId),
-    #[error(
-        "session {0} is running in another process; wait for its turn to end, or follow it here with session/load"
-    )]
-    RunningElsewhere(SessionId),
-    #[error("session {0} is closed; load or resume it first")]
-    Closed(SessionId),
-    #[error("session {0} has a turn under way; wait for it or cancel it first")]
-    Busy(SessionId),
-    #[error("{0}")]
-    Invalid(String),
-    /// With what is wrong with each configured provider; nothing for somebody who has configured none.
-    #[error("{}", no_model(.0))]
-    NoModel(Vec<String>),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("internal error: {0}")]
-    Internal(String),
-}
-
-fn no_model(problems: &[String]) -> String {
-    match problems {
-        [] => "no model is available yet. Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
-               `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM); then try again"
-            .to_owned(),
-        problems => format!("no model is available. {} Then try again", problems.join(" ")),
-    }
-}
 
 /// Where a reader of a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -300,7 +269,10 @@ impl Hub {
     /// Where a stored session works, whether it is open or not.
     pub async fn root(&self, id: &SessionId) -> Result<PathBuf, HubError> {
         let record = self.shared.ports.store.session(id).await?;
-        record.map(|record| record.row.workspace_root).ok_or_else(|| HubError::UnknownSession(id.clone()))
+        match record {
+            Some(record) => Ok(record.row.workspace_root),
+            None => Err(self.shared.unknown_session(id).await),
+        }
     }
 
     async fn find_or_start(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
@@ -308,7 +280,7 @@ impl Hub {
             return Ok(SessionHandle { id: id.clone(), commands });
         }
         let record =
-            self.shared.ports.store.session(id).await?.ok_or_else(|| HubError::UnknownSession(id.clone()))?;
+            self.shared.ports.store.session(id).await?.ok_or_else(|| HubError::unknown_session(id))?;
         let mut open = self.shared.open_sessions();
         if self.shared.ending.load(Ordering::SeqCst) {
             return Err(HubError::Closed(id.clone()));
@@ -336,7 +308,7 @@ impl Hub {
         let sources = export::ExportSources { store: &*ports.store, blobs: &*ports.blobs };
         match export::export(sources, id, &ExportStyle::from(format), &mut text).await {
             Ok(()) => String::from_utf8(text).map_err(|error| HubError::Internal(error.to_string())),
-            Err(ExportError::UnknownSession(id)) => Err(HubError::UnknownSession(id)),
+            Err(ExportError::UnknownSession(id)) => Err(self.shared.unknown_session(&id).await),
             Err(ExportError::Store(error)) => Err(error.into()),
             Err(ExportError::Write(error)) => Err(HubError::Internal(error.to_string())),
         }
@@ -354,8 +326,10 @@ impl Hub {
         point: &ForkPoint,
         new: NewSession,
     ) -> Result<SessionHandle, HubError> {
-        let stored = self.shared.ports.store.session(id).await?;
-        let live = stored.is_some_and(|record| record.live_run.is_some() && record.owner != Owner::Other);
+        let Some(stored) = self.shared.ports.store.session(id).await? else {
+            return Err(self.shared.unknown_session(id).await);
+        };
+        let live = stored.live_run.is_some() && stored.owner != Owner::Other;
         if live || self.living(id).is_some() {
             // Opening it settles what a dead owner left.
             let status = self.open(id).await?.status().await?;

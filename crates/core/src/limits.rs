@@ -205,6 +205,10 @@ pub const TITLE_ANSWER_BYTES: usize = 8 * 1024;
 /// How long a title may take: nobody waits for it, and a model that takes longer is not small.
 pub const TITLE_TIME: Duration = Duration::from_secs(60);
 
+/// Sessions that an unknown id is compared with, the latest first: one page of a store, and nobody means older
+/// ones.
+pub const SESSIONS_COMPARED: usize = 200;
+
 /// Messages that may wait in one session's queue; a prompt beyond it is refused.
 pub const QUEUED_MESSAGES: usize = 1_000;
 

@@ -170,6 +170,14 @@ impl ToolPart {
         }
     }
 
+    /// For people, who do not take live progress for an end.
+    pub fn state_in_words(&self) -> &'static str {
+        match self.state {
+            ToolState::OutputAvailable if !self.is_settled() => "running",
+            state => state.in_words(),
+        }
+    }
+
     /// Whether the call has its one result; live progress is none.
     pub fn is_settled(&self) -> bool {
         match self.state {

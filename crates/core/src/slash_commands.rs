@@ -1,6 +1,7 @@
 //! Slash commands: a prompt that begins with `/name` of a known command. Some are run by the session and never
 //! sent to a model; others stand for a longer prompt, which the model gets in their place. One of an unknown
-//! name is text like any other.
+//! name is text like any other, unless it is so like a known one that it must be a slip: that is answered with
+//! the one that was meant.
 //!
 //! A command is recognised before its message is admitted and stored as `data-command {name, arguments, text}`
 //! in the place of the text; with `expansion` where it stands for a prompt, and with `agent` and `model` where
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use crate::command_templates::{CommandTemplate, TurnChoice};
 use crate::hub::HubError;
 use crate::limits::COMMANDS_WAIT;
+use crate::nearest::slip_of;
 use crate::part::Part;
 use crate::ports::{BoxFuture, FoundKnowledge};
 use crate::prompt::Prompt;
@@ -209,6 +211,16 @@ impl SlashCommands {
         self.0.iter().find(|command| *command.name == *name)
     }
 
+    /// The command that was meant by a name that none has.
+    pub(crate) fn slip_of(&self, name: &str) -> Option<&SlashCommand> {
+        // That is a path.
+        if name.contains(['/', '.']) {
+            return None;
+        }
+        let near = slip_of(&name.to_lowercase(), self.0.iter().map(|command| &*command.name))?;
+        self.find(near)
+    }
+
     /// The parts of a prompt with a command recognised that the session runs itself, as they are stored. Others
     /// are recognised when they get to their turn.
     pub(crate) fn resolve(&self, parts: Vec<Part>) -> Vec<Part> {
@@ -370,6 +382,26 @@ mod tests {
         assert!(matches!(commands.find("help").unwrap().action, CommandAction::Run(_)));
         let as_typed = vec![text("/fix it")];
         assert_eq!(commands.resolve(as_typed.clone()), as_typed, "its text comes from elsewhere");
+    }
+
+    #[test]
+    fn only_a_slip_is_taken_for_another_command() {
+        let commands = SlashCommands::built_in();
+        let meant = |name: &str| commands.slip_of(name).map(|command| command.name.to_string());
+        for (typed, name) in [
+            ("comapct", "compact"),
+            ("modle", "model"),
+            ("udno", "undo"),
+            ("Help", "help"),
+            ("rewnd", "rewind"),
+        ] {
+            assert_eq!(meant(typed).as_deref(), Some(name), "{typed}");
+        }
+        for path in
+            ["etc", "usr", "tmp", "home", "var", "root", "opt", "dev", "mode/x", "models/", "", "status.rs"]
+        {
+            assert_eq!(meant(path), None, "{path}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::from_wire::MESSAGE_ID_KEY;
 
 pub(super) fn error_object(error: &HubError) -> ErrorObject {
     match error {
-        HubError::UnknownSession(id) | HubError::Closed(id) => not_found(id, error.to_string()),
+        HubError::UnknownSession { id, .. } | HubError::Closed(id) => not_found(id, error.to_string()),
         HubError::Invalid(reason) => ErrorObject::invalid_params(reason).detailed(),
         HubError::RunningElsewhere(_) | HubError::Busy(_) => {
             ErrorObject::invalid_request(error.to_string()).detailed()

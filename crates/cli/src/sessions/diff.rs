@@ -46,8 +46,12 @@ pub(super) async fn run(store: &dyn Store, first: &SessionRecord, second: &Sessi
         }
         answer::write_painted(&text)?;
     }
-    let (same, all) = (number - different, if number == 1 { "turn" } else { "turns" });
-    answer::note(&format!("{same} of {number} {all} are the same"));
+    let same = number - different;
+    answer::note(&match number {
+        1 if same == 1 => "the only turn is the same".to_owned(),
+        1 => "the only turn differs".to_owned(),
+        _ => format!("{same} of {number} turns are the same"),
+    });
     Ok(())
 }
 
@@ -144,7 +148,7 @@ fn part_lines(part: &Part) -> Vec<String> {
 fn call_lines(tool: &ToolPart) -> Vec<String> {
     let input = tool.input.as_ref().map(value_text).unwrap_or_default();
     let mut lines =
-        vec![format!("  * {} {}  {}", plain(&tool.tool_name), plain(&input), tool.state.in_words())];
+        vec![format!("  * {} {}  {}", plain(&tool.tool_name), plain(&input), tool.state_in_words())];
     let output = tool.error_text.clone().or_else(|| tool.output.as_ref().map(value_text));
     lines.extend(output.unwrap_or_default().lines().map(|line| format!("    | {}", plain(line))));
     lines

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use attache_core::compaction;
+use attache_core::environment;
 use attache_core::hooks;
 use attache_core::journal::replay::parts_of;
 use attache_core::metadata::own;
@@ -11,6 +13,7 @@ use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::store::{MessageRow, Owner, SessionRecord, SessionRow, Store};
 use attache_core::ports::tool::Presentation;
 use attache_core::slash_commands;
+use attache_core::snapshot;
 use attache_core::visible::VisibleConversation;
 use attache_core::watchdog::{Action, Firmness, Reason, Rule, Rules, Verdict};
 use serde_json::Value;
@@ -185,10 +188,11 @@ impl Printer<'_> {
     fn call_lines(&self, text: &mut String, tool: &ToolPart) -> std::fmt::Result {
         let shown = presentation(tool);
         let colour = match tool.state {
-            ToolState::OutputAvailable => Colour::Green,
+            ToolState::OutputAvailable if tool.is_settled() => Colour::Green,
             ToolState::OutputError | ToolState::OutputDenied => Colour::Red,
             ToolState::InputStreaming
             | ToolState::InputAvailable
+            | ToolState::OutputAvailable
             | ToolState::ApprovalRequested
             | ToolState::ApprovalResponded => Colour::Yellow,
         };
@@ -196,7 +200,7 @@ impl Printer<'_> {
             text,
             "  * {}  {}",
             plain(&call_title(tool, &shown)),
-            self.paint.paint(colour, tool.state.in_words())
+            self.paint.paint(colour, tool.state_in_words())
         )?;
         if let Some(decision) = decision(tool, &shown) {
             writeln!(text, "    {}", self.paint.paint(Colour::Grey, &plain(&decision)))?;
@@ -210,7 +214,7 @@ impl Printer<'_> {
                 if let Some(input) = &tool.input {
                     indented(text, "    > ", &value_text(input))?;
                 }
-                match &tool.output {
+                match tool.output.as_ref().filter(|_| tool.is_settled()) {
                     Some(output) => indented(text, "    | ", &value_text(output)),
                     None => Ok(()),
                 }
@@ -276,8 +280,12 @@ pub(super) fn value_text(value: &Value) -> String {
 
 pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
     match name {
-        // Summed up in the line of the message.
-        "usage" => Ok(()),
+        // Summed up in the line of the message; what calls changed stands with them.
+        "usage" | snapshot::PART_NAME => Ok(()),
+        compaction::PART_NAME => compaction_lines(text, data),
+        environment::PART_NAME => {
+            indented(text, "  + ", data.get("text").and_then(Value::as_str).unwrap_or_default())
+        }
         "plan" => {
             for entry in data.get("entries").and_then(Value::as_array).into_iter().flatten() {
                 let field = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -292,6 +300,26 @@ pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fm
             indented(text, "  ", data.get("text").and_then(Value::as_str).unwrap_or_default())
         }
         _ => writeln!(text, "  [{}]", plain(name)),
+    }
+}
+
+/// How it came out, and what the model goes on with.
+fn compaction_lines(text: &mut String, data: &Value) -> std::fmt::Result {
+    let field = |key: &str| data.get(key).and_then(Value::as_str);
+    match (field("status"), field("summary")) {
+        (Some("completed"), Some(summary)) => {
+            writeln!(text, "  [the conversation before was summarised]")?;
+            indented(text, "  | ", summary)
+        }
+        (Some("completed"), None) => writeln!(text, "  [old results were shortened]"),
+        (Some("failed"), _) => {
+            writeln!(
+                text,
+                "  [the conversation was not summarised: {}]",
+                plain(field("error").unwrap_or("?"))
+            )
+        }
+        (status, _) => writeln!(text, "  [summary {}]", plain(status.unwrap_or("unknown"))),
     }
 }
 

@@ -150,7 +150,7 @@ impl<'a> Timeline<'a> {
             shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
         let took = shown.metadata.as_ref().map(|metadata| format!("  {} ms", metadata.duration_ms));
         let title = if shown.title.is_empty() { String::new() } else { format!("  {}", plain(&shown.title)) };
-        let (name, state) = (plain(&tool.tool_name), tool.state.in_words());
+        let (name, state) = (plain(&tool.tool_name), tool.state_in_words());
         writeln!(text, "    * {name}{title}  {state}{}", took.unwrap_or_default())?;
         if let Some(decision) = decision(tool, &shown) {
             writeln!(text, "      {}", self.printer.paint.paint(Colour::Grey, &plain(&decision)))?;
@@ -160,8 +160,11 @@ impl<'a> Timeline<'a> {
         }
         match (&tool.error_text, &tool.output) {
             (Some(error), _) => indented(text, "      ! ", &self.cut(error)),
-            (None, Some(output)) => indented(text, "      | ", &self.cut(&value_text(output))),
-            (None, None) => Ok(()),
+            (None, Some(output)) if tool.is_settled() => {
+                indented(text, "      | ", &self.cut(&value_text(output)))
+            }
+            // What a running call shows of itself is for its client.
+            (None, _) => Ok(()),
         }
     }
 

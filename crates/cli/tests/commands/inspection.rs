@@ -130,3 +130,28 @@ async fn a_diff_names_the_turns_that_differ() {
     let told = failure(&home, &["sessions", "diff", &session, "ses_nobody"]).await;
     assert!(told.contains("ses_nobody"), "{told}");
 }
+
+#[tokio::test]
+async fn a_summary_is_shown_with_its_model_and_snapshots_are_no_lines_of_their_own() {
+    let script = "on \"write\"\n  call write {\"path\":\"made.txt\",\"content\":\"x\\n\"}\n  ---\n  text \"done\"\n\
+                  on \"Stop the work here\"*\n  text \"## Goal\\nA goal.\"\non *\n  text \"fine\"\n";
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), script);
+    home.write_config("approval = \"edits\"\n");
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    for prompt in ["write", "/mode plan", "talk", "/compact"] {
+        agent.prompt(&session, prompt).await.unwrap();
+    }
+    agent.finish(&home).await;
+    for arguments in [&["sessions", "show", &session][..], &["sessions", "show", &session, "--timeline"]] {
+        let shown = answer(&home, arguments).await;
+        for line in
+            ["  [the conversation before was summarised]", "  | A goal.", "  + The mode is now `plan`"]
+        {
+            assert!(shown.lines().any(|shown| shown.starts_with(line)), "{line} is missing in\n{shown}");
+        }
+        assert!(!shown.contains("[snapshot]") && !shown.contains("[environment]"), "{shown}");
+    }
+    let by_model = used(&home, &["--by", "model"]).await;
+    assert_eq!((by_model.as_array().unwrap().len(), &by_model[0]["model"]), (1, &"script/default".into()));
+}

@@ -77,3 +77,30 @@ async fn a_killed_session_is_shown_as_far_as_it_got() {
     assert!(shown.contains("! warning: attache ended in the middle of this answer"), "{shown}");
     assert!(shown.lines().any(|line| line.starts_with("state") && line.ends_with(" idle")), "{shown}");
 }
+
+/// Another process runs the session: what it shows of a call that still runs is no end of the call.
+#[tokio::test]
+async fn a_call_that_runs_is_shown_as_running() {
+    let script = "on *\n  call bash {\"command\":\"sleep 300\"}\n";
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), script);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    let pending = agent.start_prompt(&session, "wait");
+    let is_running = |message: &serde_json::Value| message["params"]["update"]["status"] == "in_progress";
+    agent.client.wait_for("the call runs", is_running).await;
+    for arguments in [
+        &["sessions", "show", &session, "--full"][..],
+        &["sessions", "show", &session, "--timeline"],
+        &["sessions", "export", &session, "--format", "md"],
+        &["sessions", "export", &session, "--format", "html"],
+    ] {
+        let shown = answer(&home, arguments).await;
+        let line = shown.lines().find(|line| line.contains("sleep 300") && line.contains("running"));
+        assert!(line.is_some(), "{arguments:?}: {shown}");
+        assert!(!shown.contains("completed") && !shown.contains("| null"), "{arguments:?}: {shown}");
+    }
+    agent.client.notify("session/cancel", serde_json::json!({ "sessionId": session }));
+    pending.answer().await.unwrap();
+    agent.finish(&home).await;
+    assert!(answer(&home, &["sessions", "show", &session]).await.contains("failed"));
+}

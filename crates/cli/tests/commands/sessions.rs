@@ -292,6 +292,10 @@ async fn an_unknown_session_fails_with_a_hint() {
         assert!(told.contains("ses_nobody") && told.contains("attache sessions list"), "{told}");
         assert_eq!(told.lines().count(), 1, "{told}");
     }
+    let (home, session) = home_with_a_session().await;
+    let slip = format!("{}x", &session[..session.len() - 1]);
+    let told = failure(&home, &["sessions", "show", &slip]).await;
+    assert!(told.contains(&format!("begins with {slip} (did you mean {session}?)")), "{told}");
 }
 
 /// Nobody knows what a model without a price costs: a program must not add up zeros.

@@ -7,9 +7,9 @@ use attache_testkit::binary::{Agent, Home};
 use attache_testkit::database::connect;
 use serde_json::{Value, json};
 
-use crate::story::{started, user_messages};
+use crate::story::{started, times_to_kill, user_messages};
 
-/// Kills of each kind; `TEST_SOAK` multiplies them.
+/// Kills of each kind, in a test run.
 const KILLS: u32 = 8;
 
 /// Files that each turn writes: enough that a kill falls between two of them.
@@ -17,8 +17,22 @@ const FILES: usize = 12;
 
 const TURNS: [&str; 3] = ["one", "two", "three"];
 
-/// The longest time from a request to the kill: longer than the whole of it takes.
+/// Microseconds from a request to the kill, at most: longer than the whole of it takes.
 const LATEST_KILL: u64 = 25_000;
+
+/// When the next process of a kind is killed, at the latest: so that about as many die before the commit as
+/// behind it, whatever the machine does beside.
+#[derive(Clone, Copy)]
+struct Aim(u64);
+
+impl Aim {
+    fn corrected(self, was_done: bool) -> Self {
+        match was_done {
+            true => Self((self.0 * 4 / 5).max(200)),
+            false => Self((self.0 * 3 / 2).min(LATEST_KILL)),
+        }
+    }
+}
 
 fn script() -> String {
     let turn = |name: &&str| {
@@ -91,6 +105,17 @@ fn check_copies(home: &Home, about: &str) -> i64 {
         .unwrap()
 }
 
+/// Whether the rows say that files are to follow.
+fn is_moving_files(home: &Home, session: &str) -> bool {
+    connect(home)
+        .query_row(
+            "SELECT json_extract(metadata_json, '$.moving_files') IS NOT NULL FROM chat_sessions WHERE id = ?1",
+            [session],
+            |row| row.get(0),
+        )
+        .unwrap()
+}
+
 async fn talk(home: &Home) -> (String, Vec<Value>) {
     let agent = started(home).await;
     agent.client.always_choose("allow_once");
@@ -104,6 +129,28 @@ async fn talk(home: &Home) -> (String, Vec<Value>) {
     (session, messages)
 }
 
+/// What is under way when the process is killed. The first two move files.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Killed {
+    Rewind,
+    Unrewind,
+    Fork,
+}
+
+/// Brings a session to where this can be asked for; gives how many turns are visible then.
+async fn prepare(agent: &Agent, session: &str, messages: &[Value], visible: usize, kind: Killed) -> usize {
+    let is_whole = visible == TURNS.len();
+    if is_whole == (kind != Killed::Unrewind) {
+        return visible;
+    }
+    let (method, params, visible) = match is_whole {
+        true => ("_attache/session/rewind", json!({"sessionId": session, "messageId": messages[0]}), 0),
+        false => ("_attache/session/unrewind", json!({"sessionId": session}), TURNS.len()),
+    };
+    agent.client.request(method, params).await.unwrap();
+    visible
+}
+
 #[tokio::test]
 async fn a_kill_leaves_rewinds_and_copies_whole() {
     let seed = std::env::var("TEST_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
@@ -112,41 +159,46 @@ async fn a_kill_leaves_rewinds_and_copies_whole() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), &script());
     let (session, messages) = talk(&home).await;
     check_files(&home, TURNS.len(), "at the beginning");
-    let soak: u32 = std::env::var("TEST_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let mut visible = TURNS.len();
-    for kill in 0..KILLS * soak * 3 {
-        let about = format!("seed {seed}, kill {kill}");
+    let (mut visible, mut aims) = (TURNS.len(), [Aim(LATEST_KILL / 4); 3]);
+    let (mut before, mut in_files, mut after) = (0, 0, 0);
+    for kill in 0..times_to_kill(KILLS) * 3 {
+        let kind = [Killed::Rewind, Killed::Unrewind, Killed::Fork][kill as usize % 3];
+        let about = format!("seed {seed}, kill {kill}, {kind:?}");
         let mut agent = started(&home).await;
         assert_eq!(check(&home, &agent, &session, &about).await, visible, "{about}: what was found stays");
         let copies = check_copies(&home, &about);
-        let cwd = home.workspace();
-        let (method, params, wanted) = match (kill % 3, visible == TURNS.len()) {
-            (0, true) => {
+        visible = prepare(&agent, &session, &messages, visible, kind).await;
+        let (method, params, wanted) = match kind {
+            Killed::Rewind => {
                 let to = random.below(TURNS.len() as u64) as usize;
-                let params = json!({"sessionId": session, "messageId": messages[to]});
-                ("_attache/session/rewind", params, to)
+                ("_attache/session/rewind", json!({"sessionId": session, "messageId": messages[to]}), to)
             }
-            (2, true) => ("session/fork", json!({"sessionId": session, "cwd": cwd}), visible),
-            (_, true) => {
-                // There is something to take back first.
-                let params = json!({"sessionId": session, "messageId": messages[0]});
-                agent.client.request("_attache/session/rewind", params).await.unwrap();
-                visible = 0;
-                ("_attache/session/unrewind", json!({"sessionId": session}), TURNS.len())
-            }
-            (_, false) => ("_attache/session/unrewind", json!({"sessionId": session}), TURNS.len()),
+            Killed::Unrewind => ("_attache/session/unrewind", json!({"sessionId": session}), TURNS.len()),
+            Killed::Fork => ("session/fork", json!({"sessionId": session, "cwd": home.workspace()}), visible),
         };
         drop(agent.client.start(method, params));
-        tokio::time::sleep(Duration::from_micros(random.below(LATEST_KILL))).await;
+        let aim = &mut aims[kill as usize % 3];
+        tokio::time::sleep(Duration::from_micros(random.below(aim.0))).await;
         agent.kill().await;
         agent.client.wait_for_end().await;
         agent.client.finish_cut();
+        in_files += i32::from(is_moving_files(&home, &session));
         let next = started(&home).await;
         let found = check(&home, &next, &session, &about).await;
         assert!(found == visible || found == wanted, "{about}: {found} turns are neither before nor after");
-        let after = check_copies(&home, &about);
-        assert!(after - copies <= i64::from(method == "session/fork"), "{about}: a copy was made twice");
+        let made = check_copies(&home, &about) - copies;
+        assert!(made <= i64::from(kind == Killed::Fork), "{about}: a copy was made twice");
+        let is_done = if kind == Killed::Fork { made == 1 } else { found == wanted };
+        *aim = aim.corrected(is_done);
+        if is_done {
+            after += 1
+        } else {
+            before += 1
+        }
         visible = found;
         next.finish(&home).await;
     }
+    println!(
+        "{before} kills before the commit, {after} behind it, {in_files} of them while files were moved"
+    );
 }

@@ -7,9 +7,9 @@ use attache_testkit::binary::{Agent, Home};
 use attache_testkit::database::connect;
 use serde_json::{Value, json};
 
-use crate::story::{nothing_is_lost, started, until, user_messages};
+use crate::story::{nothing_is_lost, started, times_to_kill, until, user_messages};
 
-/// Kills that must meet a task under way; `TEST_SOAK` multiplies them.
+/// Kills that must meet a task under way, in a test run.
 const MEETINGS: u32 = 25;
 
 /// With fewer meetings than one in this many kills, something is wrong with the test.
@@ -72,8 +72,7 @@ async fn after_kills_inside_of_background_tasks_each_is_told_once() {
     let mut random = Random(seed);
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
     std::fs::write(home.workspace().join("a.txt"), "some text\n").unwrap();
-    let soak: u32 = std::env::var("TEST_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let wanted = MEETINGS * soak;
+    let wanted = times_to_kill(MEETINGS);
     let (mut kills, mut meetings, mut left) = (0, 0, None);
     loop {
         let mut agent = started(&home).await;

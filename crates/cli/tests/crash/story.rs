@@ -6,6 +6,13 @@ use attache_testkit::binary::{Agent, Home};
 use attache_testkit::replay::{Transcript, UserMessages};
 use serde_json::Value;
 
+/// How often a process is killed: so often in a test run, and 200 times or more in a soak, which sets
+/// `TEST_SOAK`.
+pub(crate) fn times_to_kill(in_a_test_run: u32) -> u32 {
+    let soak = std::env::var("TEST_SOAK").ok().and_then(|text| text.parse::<u32>().ok());
+    soak.map_or(in_a_test_run, |repeats| (in_a_test_run * repeats).max(200))
+}
+
 /// I1: everything that was shown is told again, in order.
 pub(crate) fn nothing_is_lost(shown: &[Value], loaded: &[Value]) -> Result<(), String> {
     let shown = Transcript::of(shown, UserMessages::LeftOut);

@@ -10,6 +10,7 @@ mod permission;
 mod queue;
 mod requests;
 mod resume;
+mod rewinds;
 mod stage;
 mod stalled_reader;
 mod title;

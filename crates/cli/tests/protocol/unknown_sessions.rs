@@ -70,6 +70,21 @@ async fn unknown_sessions_are_told_by_their_id() {
 }
 
 #[tokio::test]
+async fn an_unknown_session_is_told_with_the_one_that_may_have_been_meant() {
+    let (stage, session) = Stage::with_session().await;
+    stage.agent.prompt(&session, "hi").await.unwrap();
+    let slip = format!("{}x", &session[..session.len() - 1]);
+    for (method, params) in needs_a_session(&stage, &slip) {
+        let error = stage.refused(method, params).await;
+        // What is done with an open session looks no further.
+        let is_named = error.message == format!("there is no session {slip} (did you mean {session}?)");
+        assert!(is_named || error.message.contains("no open session"), "{method}: {error:?}");
+        assert_eq!(error.data.as_ref().map(|data| &data["sessionId"]), Some(&json!(slip)), "{method}");
+    }
+    stage.finish().await;
+}
+
+#[tokio::test]
 async fn a_closed_session_has_to_be_opened_again() {
     let (stage, session) = Stage::with_session().await;
     stage.agent.prompt(&session, "hi").await.unwrap();

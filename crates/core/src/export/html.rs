@@ -120,14 +120,15 @@ fn picture(url: &str) -> Option<&str> {
 fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
     let shown = presentation(tool);
     let class = match tool.state {
-        ToolState::OutputAvailable => "done",
+        ToolState::OutputAvailable if tool.is_settled() => "done",
         ToolState::OutputError | ToolState::OutputDenied => "failed",
         ToolState::InputStreaming
         | ToolState::InputAvailable
+        | ToolState::OutputAvailable
         | ToolState::ApprovalRequested
         | ToolState::ApprovalResponded => "open",
     };
-    let (title, state) = (escaped(title(tool, &shown)), tool.state.in_words());
+    let (title, state) = (escaped(title(tool, &shown)), tool.state_in_words());
     let name = escaped(&tool.tool_name);
     writeln!(
         out,

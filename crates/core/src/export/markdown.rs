@@ -52,7 +52,7 @@ pub(super) fn part(out: &mut dyn Write, part: &Part) -> io::Result<()> {
 
 fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
     let shown = presentation(tool);
-    writeln!(out, "### {} · {}\n", title(tool, &shown), tool.state.in_words())?;
+    writeln!(out, "### {} · {}\n", title(tool, &shown), tool.state_in_words())?;
     for block in &shown.content {
         match block {
             Shown::Text { text } => writeln!(out, "{text}\n")?,

@@ -35,7 +35,7 @@ impl StoredSessions<'_> {
     async fn delete_alone(&self, id: &SessionId) -> Result<(), HubError> {
         match self.lease(id).await {
             Ok(_) => {}
-            Err(HubError::UnknownSession(_)) => return Ok(()),
+            Err(HubError::UnknownSession { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }
         // Blobs first: a crash in between leaves a session that can be deleted again, not bytes without an
@@ -57,7 +57,7 @@ impl StoredSessions<'_> {
     pub async fn archive(&self, id: &SessionId, archived_at: Option<i64>) -> Result<(), HubError> {
         let epoch = self.lease(id).await?;
         let Some(record) = self.store.session(id).await? else {
-            return Err(HubError::UnknownSession(id.clone()));
+            return Err(HubError::unknown_session(id));
         };
         // Nothing was said in it: it keeps its place in the order of sessions.
         let updated_at = record.row.updated_at;
@@ -71,7 +71,7 @@ impl StoredSessions<'_> {
         match self.leases.acquire(id, None).await? {
             LeaseGrant::Granted { epoch, .. } => Ok(epoch),
             LeaseGrant::Elsewhere => Err(HubError::RunningElsewhere(id.clone())),
-            LeaseGrant::UnknownSession => Err(HubError::UnknownSession(id.clone())),
+            LeaseGrant::UnknownSession => Err(HubError::unknown_session(id)),
         }
     }
 

@@ -122,7 +122,10 @@ impl FoundSession {
 
     async fn record(&self) -> Result<SessionRecord, HubError> {
         let record = self.shared.ports.store.session(&self.id).await?;
-        record.ok_or_else(|| HubError::UnknownSession(self.id.clone()))
+        match record {
+            Some(record) => Ok(record),
+            None => Err(self.shared.unknown_session(&self.id).await),
+        }
     }
 }
 

@@ -58,7 +58,7 @@ impl Session {
 
     pub(super) async fn read_record(&self) -> Result<SessionRecord, HubError> {
         let record = self.hub.ports.store.session(&self.id).await?;
-        record.ok_or_else(|| HubError::UnknownSession(self.id.clone()))
+        record.ok_or_else(|| HubError::unknown_session(&self.id))
     }
 
     /// Takes over what the store says while somebody else may be writing.

@@ -26,7 +26,13 @@ impl Session {
     pub(super) fn command_action(&self, invocation: &Invocation) -> Result<CommandAction, String> {
         let Invocation { name, arguments, attachments } = invocation;
         let Some(SlashCommand { input_hint, action, .. }) = self.slash_commands.find(name) else {
-            return Err(format!("There is no command `/{name}` here."));
+            let meant = self.slash_commands.slip_of(name).map(|near| {
+                format!(
+                    " Did you mean `/{}`? To send your text to the model, put a word before it.",
+                    near.name
+                )
+            });
+            return Err(format!("There is no command `/{name}` here.{}", meant.unwrap_or_default()));
         };
         if *attachments > 0 {
             return Err(format!("`/{name}` takes no attachments; nothing was done."));

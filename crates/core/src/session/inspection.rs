@@ -48,7 +48,7 @@ pub(crate) async fn export(session: &mut Session, wanted: &str) -> Result<String
         Err(ExportError::Write(_)) => {
             return Ok(format!("This session is too large to be exported here; {by_hand}."));
         }
-        Err(ExportError::UnknownSession(id)) => return Err(HubError::UnknownSession(id)),
+        Err(ExportError::UnknownSession(id)) => return Err(HubError::unknown_session(&id)),
         Err(ExportError::Store(error)) => return Err(error.into()),
     }
     let name = format!("session.{}", format.as_str());

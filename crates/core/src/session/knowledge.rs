@@ -119,7 +119,16 @@ impl Session {
         if self.slash_commands.find(typed.name).is_none() {
             self.know().await;
         }
-        let Some(command) = self.slash_commands.find(typed.name).cloned() else { return Ok(parts) };
+        let Some(command) = self.slash_commands.find(typed.name).cloned() else {
+            // A slip is answered with what was meant, as a command; anything else is text.
+            return Ok(match self.slash_commands.slip_of(typed.name) {
+                Some(_) => {
+                    let part = typed.part(None, &TurnChoice::default());
+                    in_first_place(parts, part)
+                }
+                None => parts,
+            });
+        };
         let (expansion, choice) = match &command.action {
             CommandAction::Run(_) | CommandAction::Compaction => (None, TurnChoice::default()),
             CommandAction::Template(template) => {

@@ -138,7 +138,7 @@ impl Session {
         let (epoch, moved) = match self.hub.ports.leases.acquire(&self.id, known).await? {
             LeaseGrant::Granted { epoch, moved } => (epoch, moved),
             LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(self.id.clone())),
-            LeaseGrant::UnknownSession => return Err(HubError::UnknownSession(self.id.clone())),
+            LeaseGrant::UnknownSession => return Err(HubError::unknown_session(&self.id)),
         };
         self.lease.grant();
         self.activity.follow(None);

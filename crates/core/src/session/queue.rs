@@ -12,6 +12,7 @@ use crate::hub::{self, HubError, QueuedMessage, TurnOutcome, commit};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::replay::parts_of;
 use crate::metadata::MessageMeta;
+use crate::nearest::nearest_id;
 use crate::part::Part;
 use crate::ports::store::{Batch, Change, LeaseGrant, SessionRecord};
 use crate::prompt::{Prompt, intake};
@@ -73,7 +74,7 @@ impl Session {
     }
 
     fn demand_waiting(&self, message_id: &MessageId) -> Result<(), HubError> {
-        if self.queue.contains(message_id) { Ok(()) } else { Err(not_waiting(message_id)) }
+        if self.queue.contains(message_id) { Ok(()) } else { Err(not_waiting(message_id, self.queue.ids())) }
     }
 }
 
@@ -100,7 +101,7 @@ pub(crate) async fn edit_stored(
     prompt: Prompt,
 ) -> Result<(), HubError> {
     if !record.queued.contains(message_id) {
-        return Err(not_waiting(message_id));
+        return Err(not_waiting(message_id, record.queued.iter()));
     }
     demand_none(hub, record).await?;
     let model = model_of(hub, &record.row);
@@ -139,7 +140,7 @@ async fn edited(
     parts: &[Part],
 ) -> Result<Vec<Change>, HubError> {
     let stored = hub.ports.store.message(message_id).await?;
-    let Some((_, old)) = stored else { return Err(not_waiting(message_id)) };
+    let Some((_, old)) = stored else { return Err(not_waiting(message_id, [].iter())) };
     let now = hub.ports.clock.now_ms();
     let mut rows = crate::rows::of_message(session_id, message_id, parts, now, &hub.ports.ids)?;
     for (row, known) in rows.iter_mut().zip(&old) {
@@ -162,14 +163,13 @@ async fn write(
     let epoch = match hub.ports.leases.acquire(session_id, None).await? {
         LeaseGrant::Granted { epoch, .. } => epoch,
         LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(session_id.clone())),
-        LeaseGrant::UnknownSession => return Err(HubError::UnknownSession(session_id.clone())),
+        LeaseGrant::UnknownSession => return Err(HubError::unknown_session(session_id)),
     };
     // Looked at under the lease: from now on nobody else can fire it.
     let record = hub.ports.store.session(session_id).await;
-    let waits = record.map(|record| record.is_some_and(|record| record.queued.contains(message_id)));
-    let waits = match waits {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(not_waiting(message_id)),
+    let waits = match record {
+        Ok(Some(record)) if record.queued.contains(message_id) => Ok(()),
+        Ok(record) => Err(not_waiting(message_id, record.iter().flat_map(|record| record.queued.iter()))),
         Err(error) => Err(error.into()),
     };
     if waits.is_err() {
@@ -180,6 +180,13 @@ async fn write(
     waits
 }
 
-fn not_waiting(message_id: &MessageId) -> HubError {
-    HubError::Invalid(format!("no message {message_id} is waiting"))
+fn not_waiting<'a>(message_id: &MessageId, waiting: impl Iterator<Item = &'a MessageId>) -> HubError {
+    let waiting: Vec<&MessageId> = waiting.collect();
+    let near = nearest_id(message_id.as_str(), waiting.iter().copied());
+    let meant = match (near, waiting.first()) {
+        (Some(near), _) => format!("; did you mean {near}?"),
+        (None, Some(first)) => format!("; the first that waits is {first}"),
+        (None, None) => "; none waits".to_owned(),
+    };
+    HubError::Invalid(format!("no message {message_id} is waiting{meant}"))
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::choose::aside;
 use super::{ClientSide, Session};
+use crate::fork::near_prompt;
 use crate::hooks;
 use crate::hub::HubError;
 use crate::ids::MessageId;
@@ -250,8 +251,9 @@ impl Session {
     pub(super) async fn prompt_place(&self, message_id: &MessageId) -> Result<PromptPlace, HubError> {
         let stored = self.hub.ports.store.message(message_id).await?;
         let Some((row, rows)) = stored.filter(|(row, _)| row.session_id == self.id) else {
-            let last = self.named_prompt(i64::MAX, "its last prompt").await?;
-            return Err(HubError::Invalid(format!("there is no message {message_id} in this session{last}")));
+            let (store, end) = (&*self.hub.ports.store, self.end_of_the_past());
+            let near = near_prompt(store, &self.id, end, message_id).await?;
+            return Err(HubError::Invalid(format!("there is no message {message_id} in this session{near}")));
         };
         let seq = match row {
             MessageRow { metadata, .. } if metadata.is_cancelled_in_queue() => {
@@ -266,7 +268,7 @@ impl Session {
                 return Err(HubError::Invalid(format!("message {message_id} was rewound already")));
             }
             MessageRow { role: Role::Assistant | Role::System, seq: Some(seq), .. } => {
-                let nearest = self.named_prompt(seq, "the last prompt before it").await?;
+                let nearest = self.prompt_before(seq).await?;
                 return Err(HubError::Invalid(format!("message {message_id} is not a prompt{nearest}")));
             }
             MessageRow { role: Role::User, seq: Some(seq), .. } => seq,
@@ -274,13 +276,11 @@ impl Session {
         Ok(PromptPlace { message_id: message_id.clone(), seq, parts: parts_of(&rows)? })
     }
 
-    /// How an error names the last prompt before a place.
-    async fn named_prompt(&self, before_seq: i64, what: &str) -> Result<String, HubError> {
-        let prompts = self.hub.ports.store.last_prompts(&self.id, before_seq, 1).await?;
-        Ok(match prompts.first() {
-            Some((row, _)) => format!("; {what} is {}", row.id),
-            None => "; it has no prompts".to_owned(),
-        })
+    /// How an error names the prompt before an answer.
+    async fn prompt_before(&self, seq: i64) -> Result<String, HubError> {
+        let prompts = self.hub.ports.store.last_prompts(&self.id, seq, 1).await?;
+        let named = prompts.first().map(|(row, _)| format!("; the last prompt before it is {}", row.id));
+        Ok(named.unwrap_or_default())
     }
 
     /// The last prompts that a model was to answer, the newest first.

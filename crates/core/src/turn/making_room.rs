@@ -201,7 +201,10 @@ impl Turn {
                 return Err(StepStop::Aborted);
             }
             Some(Ok(Some(made))) => {
-                self.record_compaction(record.summarised(&made), &made)?;
+                // An answer of a model says which one; that of `/compact` has no other than the note's.
+                let writer = made.model.as_ref().filter(|_| !record.is_automatic());
+                let writer = writer.map(|info| info.model.to_string());
+                self.record_compaction(record.summarised(&made), &made, writer)?;
                 self.go_on_with(&CompactionMark::Summary(Boundary::from(&made))).await?;
                 self.summarised = true;
                 CompactionOutcome::Made

@@ -100,14 +100,23 @@ impl Turn {
         self.journal.record_with(&self.author, chunks, changes)
     }
 
-    /// Records what making room used. It says nothing about the context: the next step does.
-    pub(super) fn record_compaction(&mut self, made: Chunk, used: &Compacted) -> Result<(), StoreError> {
+    /// Records what making room used. It says nothing about the context: the next step does. `writer`: the
+    /// model that the message is to name.
+    pub(super) fn record_compaction(
+        &mut self,
+        made: Chunk,
+        used: &Compacted,
+        writer: Option<String>,
+    ) -> Result<(), StoreError> {
         let counted = used.used != Usage::default();
         let price = used.model.as_ref().and_then(|model| model.price).filter(|_| counted);
         let step = TurnUsage { tokens: used.used, cost_usd: price.map(|price| price.of(&used.used)) };
         self.used.add(&step);
         self.cost.add(step.cost_usd);
-        let changes = self.usage_changes(&step);
+        let mut changes = self.usage_changes(&step);
+        if let (Some(writer), Some(Change::PatchMessage { metadata, .. })) = (writer, changes.last_mut()) {
+            metadata.set_model(&writer);
+        }
         self.journal.record_with(&self.author, vec![made], changes)
     }
 

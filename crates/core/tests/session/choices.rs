@@ -86,7 +86,7 @@ async fn a_deleted_session_is_gone_for_everybody() {
     process.hub.delete(session.id()).await.unwrap();
     assert_eq!(
         process.hub.open(session.id()).await.unwrap_err(),
-        HubError::UnknownSession(session.id().clone())
+        HubError::UnknownSession { id: session.id().clone(), nearest: None }
     );
     assert!(world.disk.lock().unwrap().messages.is_empty());
 }

@@ -2,9 +2,13 @@
 //! what is to be kept reaches who writes the note, nothing stays verbatim, and cancel ends it.
 
 use attache_core::chunk::{Chunk, FinishReason};
+use attache_core::compactor::Compactor;
 use attache_core::hub::AttachFrom;
+use attache_core::part::Role;
 use attache_core::ports::ModelError;
+use attache_core::ports::store::ModelRef;
 use attache_core::turn::TurnEnd;
+use attache_testkit::fakes::store::MemoryStore;
 use serde_json::json;
 
 use crate::making_room::{FACT, Worker, is_finished, is_note_request, marks, requests, shown_text, world};
@@ -148,10 +152,87 @@ async fn a_small_model_with_room_writes_the_note_and_sees_stubs() {
         assert_eq!(notes.len(), 1);
         assert!(is_note_request(&notes[0]));
         assert_eq!(notes[0].model().model_id == "small", by_small, "a window of {window}");
+        let writer = if by_small { "script/small" } else { "script/default" };
+        let last = world.disk.lock().unwrap().conversation(session.id()).last().unwrap().metadata.clone();
+        assert_eq!(last.model(), Some(writer), "who looks at the usage sees whose it is");
         let text = shown_text(&notes[0]);
         assert_eq!(text.contains("(removed to make room: the result of look file_1.rs"), by_small, "{text}");
         say(&session, "third").await;
         let (_, sent) = requests(&world);
         assert!(shown_text(sent.last().unwrap()).contains(FACT));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rewind_past_a_summary_brings_the_whole_history_back() {
+    let world = world(Worker::new(100_000, 1, 4_000));
+    let (_process, session) = world.session().await;
+    say(&session, FACT).await;
+    say(&session, "second").await;
+    let (_, sent) = requests(&world);
+    let before = sent.last().unwrap().passages.clone();
+    assert!(is_finished(&say(&session, "/compact").await));
+    say(&session, "third").await;
+    let prompts: Vec<_> = {
+        let disk = world.disk.lock().unwrap();
+        let rows = disk.conversation(session.id()).into_iter();
+        rows.filter(|row| row.role == Role::User).map(|row| row.id.clone()).collect()
+    };
+    // To a prompt behind it: the summary holds.
+    session.rewind(None, prompts[3].clone()).await.unwrap();
+    say(&session, "another third").await;
+    let first_request = |text: &str| {
+        let (_, sent) = requests(&world);
+        let asked = |request: &&attache_core::ports::ModelRequest| {
+            request.passages.last().is_some_and(|last| text_of(&last.parts) == text)
+        };
+        sent.iter().find(asked).unwrap().passages.clone()
+    };
+    assert_eq!(first_request("another third").len(), 2, "the note and the prompt");
+    // To the command itself: everything is there again, to the byte.
+    session.rewind(None, prompts[2].clone()).await.unwrap();
+    say(&session, "fourth").await;
+    let passages = first_request("fourth");
+    assert_eq!(passages[..before.len()], before[..]);
+    assert!(!passages.iter().any(|passage| text_of(&passage.parts).contains("conversation_summary")));
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_is_tried_again_while_the_provider_is_busy() {
+    let script = "on \"Stop the work here\"*\n error transient \"busy\" times=2\n text \"## Goal\\nwork\"\n\
+                  on *\n text \"fine\"";
+    let world = World::new(script);
+    let blobs = std::sync::Arc::new(MemoryStore::open(world.disk.clone(), 1_000, 1_000));
+    let compactor = Compactor { model: world.model.clone(), blobs, small_model: None };
+    let world = world.with_compaction(std::sync::Arc::new(compactor));
+    let (_process, session) = world.session().await;
+    say(&session, "one").await;
+    assert!(is_finished(&say(&session, "/compact").await));
+    assert!(last_answer(&world, &session).starts_with("Summarised: "), "{}", last_answer(&world, &session));
+    assert_eq!(requests(&world).0.len(), 3, "two of them failed");
+}
+
+/// Far more than the model that goes on can read at once, and far more than all pieces of it hold.
+#[tokio::test(start_paused = true)]
+async fn what_no_request_holds_is_summarised_piece_by_piece_and_the_middle_goes_last() {
+    for (turns, drops_the_middle) in [(8, false), (60, true)] {
+        let worker = Worker { answer_bytes: 20_000, small: Some(8_192), ..Worker::new(2_000_000, 0, 0) };
+        let world = world(worker);
+        let (_process, session) = world.session().await;
+        say(&session, FACT).await;
+        for turn in 0..turns {
+            say(&session, &format!("prompt {turn}")).await;
+        }
+        session.set_model(ModelRef::new("script", "small")).await.unwrap();
+        assert!(is_finished(&say(&session, "go on").await), "{turns}");
+        let (notes, sent) = requests(&world);
+        assert!((2..=16).contains(&notes.len()), "{} pieces", notes.len());
+        assert!(shown_text(&notes[1]).contains("<note_so_far>"));
+        let dropped = notes.iter().any(|note| shown_text(note).contains("are left out here"));
+        assert_eq!(dropped, drops_the_middle, "{turns}");
+        let last = shown_text(sent.last().unwrap());
+        assert!(last.contains(FACT) && last.contains("go on"), "{last}");
+        world.check_rest(session.id());
     }
 }

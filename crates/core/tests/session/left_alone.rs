@@ -109,7 +109,7 @@ async fn a_session_that_another_process_runs_is_told_of_and_left_alone() {
 async fn an_unknown_session_is_not_found() {
     let world = World::new(SCRIPT);
     let found = world.process().hub.find(&SessionId::new("ses_none")).await;
-    assert!(matches!(found, Err(HubError::UnknownSession(_))));
+    assert!(matches!(found, Err(HubError::UnknownSession { .. })));
 }
 
 /// What a tool keeps running for a session ends with it, however that ends, and with no other.

@@ -38,6 +38,7 @@ mod runtime_context;
 mod scratch;
 mod servers;
 mod slash_commands;
+mod snapshots;
 mod tasks;
 mod telemetry;
 mod titles;

@@ -148,11 +148,18 @@ async fn what_is_no_prompt_is_refused_by_name() {
     let foreign = ids(&world, other.id(), Role::User).remove(0);
     for (message, said) in [
         (MessageId::new("msg_none"), format!("its last prompt is {}", prompts[1])),
+        (MessageId::new(format!("{}x", prompts[0])), format!("did you mean {}?", prompts[0])),
         (foreign, "there is no message".to_owned()),
         (answers[0].clone(), format!("is not a prompt; the last prompt before it is {}", prompts[0])),
     ] {
         let refused = session.rewind(None, message).await.unwrap_err().to_string();
         assert!(refused.contains(&said), "{refused}");
+    }
+    // The command that asks is no prompt that anybody means.
+    for command in ["/rewind nonsense", "/fork nonsense"] {
+        say(&session, command).await;
+        let said = text_of(world.answers(session.id()).last().unwrap());
+        assert!(said.contains(&format!("its last prompt is {}", prompts[1])), "{said}");
     }
     session.rewind(None, prompts[1].clone()).await.unwrap();
     let refused = session.rewind(None, prompts[1].clone()).await.unwrap_err().to_string();

@@ -140,3 +140,25 @@ async fn what_a_command_can_not_take_is_refused_and_nothing_is_done() {
     assert_eq!(last_answer(&world, &session), "`/help` takes nothing behind it; nothing was done.");
     assert_eq!(session.attach(None, AttachFrom::Now).await.unwrap().chosen.agent, "build");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slip_is_answered_with_what_was_meant_and_a_path_is_text() {
+    let world = World::new(SCRIPT);
+    let (process, session) = world.session().await;
+    assert_eq!(say(&session, "/modle script/default").await, finished());
+    assert_eq!(
+        last_answer(&world, &session),
+        "There is no command `/modle` here. Did you mean `/model`? To send your text to the model, put a word before it."
+    );
+    assert!(world.model.requests().is_empty(), "no model is asked, and none will be shown it");
+    for text in ["/etc is full", "/home", "/status.md says what?", "/xyzzy"] {
+        assert_eq!(say(&session, text).await, finished());
+        assert_eq!(sent(&world).pop().unwrap().pop().unwrap(), text);
+    }
+    let id = session.id().clone();
+    process.kill();
+    let session = world.process().hub.open(&id).await.unwrap();
+    assert_eq!(say(&session, "after").await, finished());
+    assert!(!sent(&world).pop().unwrap().iter().any(|text| text.contains("modle")));
+    world.check_rest(&id);
+}

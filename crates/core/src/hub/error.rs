@@ -1,0 +1,63 @@
+//! What keeps the hub from doing what it was asked for. The rims make answers of it.
+
+use thiserror::Error;
+
+use super::Shared;
+use crate::ids::SessionId;
+use crate::limits::SESSIONS_COMPARED;
+use crate::nearest::nearest_id;
+use crate::ports::store::{SessionQuery, StoreError};
+
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum HubError {
+    #[error("there is no session {id}{}", did_you_mean(.nearest))]
+    UnknownSession { id: SessionId, nearest: Option<SessionId> },
+    #[error(
+        "session {0} is running in another process; wait for its turn to end, or follow it here with session/load"
+    )]
+    RunningElsewhere(SessionId),
+    #[error("session {0} is closed; load or resume it first")]
+    Closed(SessionId),
+    #[error("session {0} has a turn under way; wait for it or cancel it first")]
+    Busy(SessionId),
+    #[error("{0}")]
+    Invalid(String),
+    /// With what is wrong with each configured provider; nothing for somebody who has configured none.
+    #[error("{}", no_model(.0))]
+    NoModel(Vec<String>),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl HubError {
+    pub(crate) fn unknown_session(id: &SessionId) -> Self {
+        Self::UnknownSession { id: id.clone(), nearest: None }
+    }
+}
+
+fn did_you_mean(nearest: &Option<SessionId>) -> String {
+    nearest.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
+}
+
+fn no_model(problems: &[String]) -> String {
+    match problems {
+        [] => "no model is available yet. Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
+               `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM); then try again"
+            .to_owned(),
+        problems => format!("no model is available. {} Then try again", problems.join(" ")),
+    }
+}
+
+impl Shared {
+    /// What is said of a session that is not stored, with the one that may have been meant.
+    pub(super) async fn unknown_session(&self, id: &SessionId) -> HubError {
+        let query = SessionQuery { limit: SESSIONS_COMPARED, ..SessionQuery::default() };
+        // It is not there, whatever comes of looking for others.
+        let rows = self.ports.store.list_sessions(query).await.unwrap_or_default();
+        let ids: Vec<SessionId> = rows.into_iter().map(|row| row.id).collect();
+        let nearest = nearest_id(id.as_str(), &ids).cloned();
+        HubError::UnknownSession { id: id.clone(), nearest }
+    }
+}
