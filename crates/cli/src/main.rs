@@ -36,6 +36,7 @@ mod memory;
 mod models;
 mod paint;
 mod print_config;
+mod project_files;
 mod projects;
 mod providers;
 mod sandbox;

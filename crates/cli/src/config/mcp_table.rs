@@ -12,7 +12,7 @@ use super::error::nearest;
 use super::file::{FileReader, FileScope, found_item};
 use super::keys::mismatch;
 use super::{Config, ConfiguredServer, Origin};
-use crate::projects::PROJECT_CONFIG;
+use crate::project_files::PROJECT_CONFIG;
 
 pub(super) const SERVER_KEYS: [&str; 12] = [
     "command",
