@@ -37,3 +37,21 @@ pub const LAST_LINES: usize = 5;
 
 /// Characters of each such line.
 pub const LINE_CHARS: usize = 300;
+
+/// Beginnings of JSON that are tried in one answer.
+pub const JSON_TRIES: usize = 1_000;
+
+/// Prompts after the first when an answer does not fit its schema: a model that failed twice fails again.
+pub const SCHEMA_RETRIES: usize = 2;
+
+/// Mistakes of an answer that the model is told of.
+pub const TOLD_MISTAKES: usize = 10;
+
+/// How long a cancelled turn may take to end. With the agent's own end, an interrupted run is gone within 3 s.
+pub const CANCEL_TIME: Duration = Duration::from_millis(1_000);
+
+/// Choices that an error names.
+pub const NAMED_CHOICES: usize = 20;
+
+/// Characters of the reason that an agent gives for a question.
+pub const WHY_CHARS: usize = 1_000;
