@@ -12,6 +12,9 @@ pub enum ClientFailure {
     Command(#[from] BadCommand),
     #[error("can't start the agent `{program}`: {reason}")]
     Start { program: String, reason: String },
+    /// The agent of this very process can't start.
+    #[error("{0}")]
+    Own(String),
     #[error("the agent ended{0}")]
     Ended(AgentEnd),
     /// It answered with an error.

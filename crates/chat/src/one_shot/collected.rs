@@ -106,10 +106,6 @@ impl Collected {
         self.words = Words::default();
     }
 
-    pub(super) fn text(&self) -> &str {
-        &self.words.all
-    }
-
     /// The agent's last message of this turn.
     pub(super) fn last_message(&self) -> &str {
         &self.words.all[self.words.last..]
@@ -209,8 +205,8 @@ mod tests {
         {
             streamed += &collected.said(&chunk(text, Some(id)));
         }
-        assert_eq!(collected.text(), "Let me look.\n\nFound it.\n\nDone.");
-        assert_eq!(streamed, collected.text());
+        assert_eq!(collected.words.all, "Let me look.\n\nFound it.\n\nDone.");
+        assert_eq!(streamed, collected.words.all);
         assert_eq!(collected.last_message(), "Done.");
     }
 
@@ -221,7 +217,7 @@ mod tests {
         collected.said(&chunk("two", None));
         collected.note(&SessionUpdate::ToolCall(ToolCall::new("c", "Read")));
         collected.said(&chunk("three", None));
-        assert_eq!((collected.text(), collected.last_message()), ("one two\n\nthree", "three"));
+        assert_eq!((collected.words.all.as_str(), collected.last_message()), ("one two\n\nthree", "three"));
     }
 
     #[test]

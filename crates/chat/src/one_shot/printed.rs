@@ -1,6 +1,6 @@
 //! Writes a run's answer in the form that was asked for.
 
-use std::io::{self, Write};
+use std::io;
 
 use super::collected::Collected;
 use super::end::Stopped;
