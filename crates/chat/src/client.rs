@@ -108,7 +108,7 @@ pub enum AgentAbility {
     Extensions,
 }
 
-/// A cheap handle to a connected agent. When the last one is gone, a process behind it is killed with its group.
+/// A cheap handle to a connected agent. With the last one its process is killed, if it has one, and its group.
 #[derive(Clone)]
 pub struct AgentClient {
     shared: Arc<ClientShared>,

@@ -30,8 +30,8 @@ pub fn is_hidden(character: char) -> bool {
     }
 }
 
-/// A text of several lines: line ends and tabs stay. A carriage return before a line end goes; texts that come in
-/// pieces should not be cut between the two.
+/// A text of several lines: line ends and tabs stay. A carriage return before a line end goes; texts that come
+/// in pieces should not be cut between the two.
 pub fn legible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

@@ -22,7 +22,7 @@ use crate::client::{AgentDoor, Introduction, SessionDirectories};
 pub use choose::RunChoices;
 pub use collected::DeniedCall;
 pub use end::{RunEnd, RunReport};
-pub use material::{Attachment, AttachmentContent, Material};
+pub use material::{AttachedContent, AttachedFile, Material};
 
 /// Everything that one run is asked for.
 #[derive(Clone, Debug)]
@@ -62,11 +62,11 @@ pub enum RunOutput {
 pub struct AnswerSchema {
     /// As the agent is told.
     pub text: String,
-    pub check: Arc<SchemaCheck>,
+    pub check: Arc<AnswerCheck>,
 }
 
 /// Says what does not fit.
-pub type SchemaCheck = dyn Fn(&Value) -> Result<(), Vec<String>> + Send + Sync;
+pub type AnswerCheck = dyn Fn(&Value) -> Result<(), Vec<String>> + Send + Sync;
 
 impl std::fmt::Debug for AnswerSchema {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -92,5 +92,5 @@ pub async fn run(
     console: &mut dyn RunConsole,
     interrupted: CancellationToken,
 ) -> RunReport {
-    run::Run::new(task, console, interrupted).to_its_end(door, introduction).await
+    run::OneRun::new(task, console, interrupted).to_its_end(door, introduction).await
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use attache_chat::client::{AgentDoor, CommandDoor, Introduction, SessionDirectories};
 use attache_chat::one_shot::{
-    AnswerSchema, Attachment, AttachmentContent, Material, OneShot, RunChoices, RunConsole, RunOutput,
+    AnswerSchema, AttachedContent, AttachedFile, Material, OneShot, RunChoices, RunConsole, RunOutput,
     RunReport, SessionChoice, run as run_once,
 };
 use attache_core::json_schema::Schema;
@@ -162,7 +162,7 @@ async fn material(args: &ChatArgs) -> Result<Material> {
 
 /// All of standard input. A pipe that stays open and silent beside a prompt is waited for, and that is said:
 /// leaving out what comes late would be worse.
-async fn piped(beside_a_prompt: bool) -> Result<Option<AttachmentContent>> {
+async fn piped(beside_a_prompt: bool) -> Result<Option<AttachedContent>> {
     let mut reading = tokio::task::spawn_blocking(|| {
         let mut bytes = Vec::new();
         let read = std::io::stdin().take(ATTACHED_BYTES + 1).read_to_end(&mut bytes);
@@ -187,7 +187,7 @@ async fn piped(beside_a_prompt: bool) -> Result<Option<AttachmentContent>> {
     content(bytes, "standard input").map(Some)
 }
 
-fn attachment(path: &Path) -> Result<Attachment> {
+fn attachment(path: &Path) -> Result<AttachedFile> {
     let shown = legible_path(path);
     let path = std::path::absolute(path).with_context(|| format!("--attach {shown}"))?;
     let read = || -> std::io::Result<Option<Vec<u8>>> {
@@ -200,13 +200,13 @@ fn attachment(path: &Path) -> Result<Attachment> {
     };
     let content = match read().with_context(|| format!("can't read --attach {shown}"))? {
         Some(bytes) => content(bytes, &shown)?,
-        None => AttachmentContent::Place,
+        None => AttachedContent::Place,
     };
-    Ok(Attachment { path, content })
+    Ok(AttachedFile { path, content })
 }
 
 /// What it is by its content; its name says nothing.
-fn content(bytes: Vec<u8>, name: &str) -> Result<AttachmentContent> {
+fn content(bytes: Vec<u8>, name: &str) -> Result<AttachedContent> {
     if bytes.len() as u64 > ATTACHED_BYTES {
         bail!(
             "{name} is larger than {} MiB, the most that a prompt can hold",
@@ -214,11 +214,11 @@ fn content(bytes: Vec<u8>, name: &str) -> Result<AttachmentContent> {
         );
     }
     if let Some(found) = media_type(&bytes) {
-        return Ok(AttachmentContent::Bytes(bytes, found));
+        return Ok(AttachedContent::Bytes(bytes, found));
     }
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => AttachmentContent::Text(text),
-        Err(error) => AttachmentContent::Bytes(error.into_bytes(), "application/octet-stream"),
+        Ok(text) => AttachedContent::Text(text),
+        Err(error) => AttachedContent::Bytes(error.into_bytes(), "application/octet-stream"),
     })
 }
 

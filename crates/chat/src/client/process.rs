@@ -1,8 +1,8 @@
 //! The process of an agent that is ours: started without a shell, ended with its whole group, and asked how it
 //! ended. Speaks no protocol.
 //!
-//! A group of its own instead of the sandbox's guard: this room knows no sandbox, and an agent that a user names
-//! is a program of the user's own. What leaves the group (`setsid`) is its own affair, as when an editor starts
+//! A group of its own instead of the sandbox's guard: this room knows no sandbox, and an agent that a user
+//! names is a program of the user's own. What leaves the group (`setsid`) is its own affair, as when an editor starts
 //! it; when we are killed, the agent's input ends, which ends it.
 
 use std::ffi::OsString;

@@ -148,8 +148,8 @@ impl AgentClient {
         self.request("session/prompt", &PromptRequest::new(session_id, prompt), None).await
     }
 
-    /// Sends a prompt whose answer is an event, behind all updates of its turn. Several may be under way: attache
-    /// queues them.
+    /// Sends a prompt whose answer is an event, behind all updates of its turn. Several may be under way:
+    /// attache queues them.
     pub fn start_prompt(&self, session_id: SessionId, prompt: Vec<ContentBlock>) -> PromptTicket {
         let ticket = PromptTicket(self.shared.tickets.fetch_add(1, Ordering::Relaxed));
         let client = self.clone();

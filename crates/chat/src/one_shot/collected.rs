@@ -29,19 +29,19 @@ pub(super) struct Collected {
     pub(super) stop_reason: Option<StopReason>,
     pub(super) denied: Vec<DeniedCall>,
     pub(super) value: Option<Value>,
-    words: Words,
+    words: SaidWords,
     /// Of steps, as attache tells them.
     steps: SpentTokens,
     /// Of whole turns, as other agents tell them.
     turns: SpentTokens,
-    cost: Cost,
+    cost: RunCost,
     /// Pictures and sounds, which a text can't hold.
     pub(super) unshown: usize,
 }
 
 /// What the agent said, in paragraphs: one per message.
 #[derive(Debug, Default)]
-struct Words {
+struct SaidWords {
     all: String,
     /// Where the last message begins.
     last: usize,
@@ -52,7 +52,7 @@ struct Words {
 
 /// Of the session, in dollars: before this run, and now.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cost {
+struct RunCost {
     before: Option<f64>,
     now: Option<f64>,
 }
@@ -103,7 +103,7 @@ impl Collected {
 
     /// Before the prompt is put again: only the last answer counts.
     pub(super) fn forget_words(&mut self) {
-        self.words = Words::default();
+        self.words = SaidWords::default();
     }
 
     /// The agent's last message of this turn.
@@ -142,7 +142,7 @@ impl Collected {
     }
 }
 
-impl Words {
+impl SaidWords {
     fn add(&mut self, text: &str, message: Option<&MessageId>) -> String {
         if text.is_empty() {
             return String::new();
@@ -176,7 +176,7 @@ impl SpentTokens {
     }
 }
 
-impl Cost {
+impl RunCost {
     fn tell(&mut self, usage: &UsageUpdate) {
         self.now = dollars(usage).or(self.now);
     }

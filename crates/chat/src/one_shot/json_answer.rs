@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// The value that the text is about. Whole text first, then the last fence that holds JSON, then the first object
-/// or array in it.
+/// The value that the text is about. Whole text first, then the last fence that holds JSON, then the first
+/// object or array in it.
 pub(super) fn json_in(text: &str) -> Option<Value> {
     let text = text.trim();
     serde_json::from_str(text).ok().or_else(|| in_fence(text)).or_else(|| in_between(text))

@@ -16,20 +16,20 @@ use crate::client::{AgentAbility, AgentClient};
 pub struct Material {
     pub words: Option<String>,
     /// From standard input. Without words it is the prompt, if it is text.
-    pub piped: Option<AttachmentContent>,
-    pub attachments: Vec<Attachment>,
+    pub piped: Option<AttachedContent>,
+    pub attachments: Vec<AttachedFile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attachment {
+pub struct AttachedFile {
     /// Absolute.
     pub path: PathBuf,
-    pub content: AttachmentContent,
+    pub content: AttachedContent,
 }
 
 /// What something is by its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AttachmentContent {
+pub enum AttachedContent {
     Text(String),
     /// With its media type.
     Bytes(Vec<u8>, &'static str),
@@ -63,8 +63,8 @@ impl Material {
     pub fn is_empty(&self) -> bool {
         let said = self.words.as_ref().is_some_and(|words| !words.trim().is_empty());
         let piped = self.piped.as_ref().is_some_and(|piped| match piped {
-            AttachmentContent::Text(text) => !text.trim().is_empty(),
-            AttachmentContent::Bytes(..) | AttachmentContent::Place => true,
+            AttachedContent::Text(text) => !text.trim().is_empty(),
+            AttachedContent::Bytes(..) | AttachedContent::Place => true,
         });
         !said && !piped
     }
@@ -72,7 +72,7 @@ impl Material {
     pub(super) fn blocks(&self, taken: TakenBlocks) -> Result<Vec<ContentBlock>, String> {
         let mut blocks = Vec::new();
         match (&self.words, &self.piped) {
-            (None, Some(AttachmentContent::Text(text))) => blocks.push(text.clone().into()),
+            (None, Some(AttachedContent::Text(text))) => blocks.push(text.clone().into()),
             (words, piped) => {
                 blocks.extend(words.clone().map(ContentBlock::from));
                 if let Some(piped) = piped {
@@ -80,7 +80,7 @@ impl Material {
                 }
             }
         }
-        for Attachment { path, content } in &self.attachments {
+        for AttachedFile { path, content } in &self.attachments {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
             blocks.push(block(&file_uri(path), &name, content, taken)?);
         }
@@ -91,19 +91,19 @@ impl Material {
 fn block(
     uri: &str,
     name: &str,
-    content: &AttachmentContent,
+    content: &AttachedContent,
     taken: TakenBlocks,
 ) -> Result<ContentBlock, String> {
     let embedded = |resource| ContentBlock::Resource(EmbeddedResource::new(resource));
     let is_named = uri != PIPED;
     Ok(match content {
-        AttachmentContent::Text(text) if taken.embedded => {
+        AttachedContent::Text(text) if taken.embedded => {
             let text = TextResourceContents::new(text.clone(), uri).mime_type("text/plain".to_owned());
             embedded(EmbeddedResourceResource::TextResourceContents(text))
         }
         // Every agent takes text.
-        AttachmentContent::Text(text) => format!("{name}:\n\n{text}").into(),
-        AttachmentContent::Bytes(bytes, media_type) => {
+        AttachedContent::Text(text) => format!("{name}:\n\n{text}").into(),
+        AttachedContent::Bytes(bytes, media_type) => {
             let data = || STANDARD.encode(bytes);
             match media_type.split('/').next() {
                 Some("image") if taken.images => {
@@ -123,7 +123,7 @@ fn block(
                 _ => link(uri, name, Some(media_type)),
             }
         }
-        AttachmentContent::Place => link(uri, name, None),
+        AttachedContent::Place => link(uri, name, None),
     })
 }
 
@@ -169,14 +169,14 @@ mod tests {
         serde_json::to_value(material.blocks(taken).unwrap()).unwrap()
     }
 
-    fn attached(path: &str, content: AttachmentContent) -> Material {
-        let attachments = vec![Attachment { path: path.into(), content }];
+    fn attached(path: &str, content: AttachedContent) -> Material {
+        let attachments = vec![AttachedFile { path: path.into(), content }];
         Material { words: Some("look".to_owned()), piped: None, attachments }
     }
 
     #[test]
     fn a_pipe_is_the_prompt_or_context_of_one() {
-        let piped = Some(AttachmentContent::Text("one\n".to_owned()));
+        let piped = Some(AttachedContent::Text("one\n".to_owned()));
         let alone = Material { piped: piped.clone(), ..Material::default() };
         assert_eq!(made(&alone, ALL), json!([{ "type": "text", "text": "one\n" }]));
         let both = Material { words: Some("why?".to_owned()), piped, ..Material::default() };
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_attachment_is_what_the_agent_takes() {
-        let image = attached("/tmp/a b#.png", AttachmentContent::Bytes(vec![1, 2, 3], "image/png"));
+        let image = attached("/tmp/a b#.png", AttachedContent::Bytes(vec![1, 2, 3], "image/png"));
         assert_eq!(
             made(&image, ALL)[1],
             json!({ "type": "image", "data": "AQID", "mimeType": "image/png", "uri": "file:///tmp/a%20b%23.png" })
@@ -198,15 +198,15 @@ mod tests {
             made(&image, TakenBlocks::default())[1],
             json!({ "type": "resource_link", "name": "a b#.png", "uri": "file:///tmp/a%20b%23.png", "mimeType": "image/png" })
         );
-        let document = attached("/d/x.pdf", AttachmentContent::Bytes(vec![0], "application/pdf"));
+        let document = attached("/d/x.pdf", AttachedContent::Bytes(vec![0], "application/pdf"));
         assert_eq!(made(&document, ALL)[1]["resource"]["blob"], "AA==");
         assert_eq!(made(&document, TakenBlocks::default())[1]["type"], "resource_link");
-        assert_eq!(made(&attached("/d", AttachmentContent::Place), ALL)[1]["type"], "resource_link");
+        assert_eq!(made(&attached("/d", AttachedContent::Place), ALL)[1]["type"], "resource_link");
     }
 
     #[test]
     fn what_a_pipe_can_not_carry_is_refused() {
-        let piped = Some(AttachmentContent::Bytes(vec![0], "image/png"));
+        let piped = Some(AttachedContent::Bytes(vec![0], "image/png"));
         let material = Material { words: Some("what is it?".to_owned()), piped, ..Material::default() };
         assert!(material.blocks(TakenBlocks::default()).unwrap_err().contains("image/png"));
         assert_eq!(made(&material, ALL)[1]["uri"], Value::Null);

@@ -16,7 +16,7 @@ pub(super) enum Streaming {
 }
 
 #[derive(Debug)]
-pub(super) struct Printed {
+pub(super) struct PrintedAnswer {
     output: RunOutput,
     streaming: Streaming,
     /// Text was written, and its last line is not ended.
@@ -24,7 +24,7 @@ pub(super) struct Printed {
     unflushed: bool,
 }
 
-impl Printed {
+impl PrintedAnswer {
     pub(super) fn new(output: RunOutput, streaming: Streaming) -> Self {
         Self { output, streaming, line_is_open: false, unflushed: false }
     }

@@ -10,7 +10,7 @@ use super::collected::Collected;
 use super::end::{RunEnd, RunReport, Stopped, of_turn};
 use super::json_answer::json_in;
 use super::material::TakenBlocks;
-use super::printed::{Printed, Streaming};
+use super::printed::{PrintedAnswer, Streaming};
 use super::{AnswerSchema, OneShot, RunConsole, SessionChoice, questions};
 use crate::client::{
     AgentAbility, AgentClient, AgentDoor, AgentEvents, ClientEvent, ClientFailure, Connected, Introduction,
@@ -18,12 +18,12 @@ use crate::client::{
 };
 use crate::limits::{CANCEL_TIME, SCHEMA_RETRIES, TOLD_MISTAKES};
 
-pub(super) struct Run<'a> {
+pub(super) struct OneRun<'a> {
     task: OneShot,
     console: &'a mut dyn RunConsole,
     interrupted: CancellationToken,
     collected: Collected,
-    printed: Printed,
+    printed: PrintedAnswer,
     stage: Stage,
 }
 
@@ -35,7 +35,7 @@ enum Stage {
     Prompted,
 }
 
-impl<'a> Run<'a> {
+impl<'a> OneRun<'a> {
     pub(super) fn new(
         task: OneShot,
         console: &'a mut dyn RunConsole,
@@ -45,7 +45,7 @@ impl<'a> Run<'a> {
             Some(_) => Streaming::Withheld,
             None => Streaming::Live,
         };
-        let printed = Printed::new(task.output, streaming);
+        let printed = PrintedAnswer::new(task.output, streaming);
         let collected = Collected::default();
         Self { task, console, interrupted, collected, printed, stage: Stage::Opening }
     }

@@ -84,8 +84,7 @@ const HELP: &str = "\
       --cwd DIR          Work there
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
       --trace FILE       Write the ACP traffic to this file
-Exit code: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted
-{after-help}
+Exit code: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}
 ";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -26,6 +26,7 @@ on "spend"
   usage input=2000000 output=1
   call glob {"pattern":"*.rs"}
   ---
+  delay 60000ms
   text "Never said."
 "#;
 
@@ -44,6 +45,7 @@ async fn a_failure_is_1_with_one_clear_line_and_what_was_said() {
     assert_eq!((ran.code, ran.said.as_str()), (Some(1), "I was about to\n"), "{ran:?}");
     assert!(ran.told.starts_with("attache: ") && ran.told.contains("the model is on fire"), "{ran:?}");
     assert_eq!(ran.told.lines().count(), 1, "{ran:?}");
+    let home = crate::home(SCRIPT);
     for (arguments, told) in [
         (&["-p", "say hi", "--attach", "nope.txt"][..], "--attach nope.txt"),
         (&["-p", "say hi", "--schema", "nope.json"], "--schema nope.json"),

@@ -76,14 +76,14 @@ async fn a_faulty_agent_is_a_clear_line() {
     );
 }
 
-/// 200,000 updates, lines that are none, and kinds that nobody knows: all of it is passed over or taken.
+/// 60,000 updates, lines that are none, and kinds that nobody knows: all of it is passed over or taken.
 #[tokio::test]
 async fn a_flood_is_only_as_fast_as_it_is_read() {
     let home = home("");
     let ran =
         chat(&home, &["-p", "hello", "--agent-command", &rogue(&home, "floods"), "--output", "json"]).await;
     assert_eq!(ran.code, Some(0), "{:?} {}", ran.code, ran.told);
-    assert_eq!(ran.object()["text"].as_str().unwrap(), "x".repeat(50_000));
+    assert_eq!(ran.object()["text"].as_str().unwrap(), "x".repeat(20_000));
 }
 
 #[tokio::test]

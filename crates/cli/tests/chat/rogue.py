@@ -54,7 +54,7 @@ for line in sys.stdin:
         if fault == "dies-later":
             die()
         if fault == "floods":
-            for number in range(50_000):
+            for number in range(20_000):
                 say("x")
                 update(sessionUpdate="of_the_future", number=number)
                 print("a line that is no message")
