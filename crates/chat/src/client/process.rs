@@ -2,8 +2,8 @@
 //! ended. Speaks no protocol.
 //!
 //! A group of its own instead of the sandbox's guard: this room knows no sandbox, and an agent that a user
-//! names is a program of the user's own. What leaves the group (`setsid`) is its own affair, as when an editor starts
-//! it; when we are killed, the agent's input ends, which ends it.
+//! names is a program of the user's own. What leaves the group (`setsid`) is its own affair, as when an editor
+//! starts it; when we are killed, the agent's input ends, which ends it.
 
 use std::ffi::OsString;
 use std::path::Path;
