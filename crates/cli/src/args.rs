@@ -81,7 +81,7 @@ pub(crate) enum CliCommand {
 }
 
 /// All commands and options on one screen.
-const MAIN_HELP: &str = "{about}\n{usage-heading} {usage}\n\n{all-args}{after-help}\n";
+const MAIN_HELP: &str = "{about}\n{usage-heading} {usage}\n{all-args}{after-help}\n";
 
 /// Help of a command that the options of all commands mean nothing to.
 const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";

@@ -44,7 +44,19 @@ async fn an_interrupted_run_is_130_within_3_s_with_what_was_said() {
 async fn an_interrupted_command_is_ended_and_the_object_written() {
     let home = home(SCRIPT);
     let mut command = home.command();
-    command.args(["chat", "-p", "work", "--output", "json", "--allow", "bash", "--sandbox", "off"]);
+    command.args([
+        "chat",
+        "-p",
+        "work",
+        "--output",
+        "json",
+        "--allow",
+        "bash",
+        "--allow",
+        "edit",
+        "--sandbox",
+        "off",
+    ]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let started = home.workspace().join("started");
     let waiting = async {
