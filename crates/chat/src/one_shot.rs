@@ -92,5 +92,5 @@ pub async fn run(
     console: &mut dyn RunConsole,
     interrupted: CancellationToken,
 ) -> RunReport {
-    run::OneRun::new(task, console, interrupted).to_its_end(door, introduction).await
+    run::OneRun::new(task, console, interrupted).until_its_end(door, introduction).await
 }

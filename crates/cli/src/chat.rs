@@ -58,7 +58,7 @@ pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
     let task = one_shot(args, material)?;
     let introduction = Introduction::unattended(VERSION);
     let trace = args.trace.as_deref().map(crate::acp::open_trace).transpose()?;
-    let mut console = ProcessConsole { answer: Box::new(answer::stream()), watched: is_watched() };
+    let mut console = ProcessConsole { answer: Box::new(answer::stream()), audience: audience() };
     let report = match &args.agent_command {
         Some(line) => {
             let directory = task.directories.directory.clone();
@@ -241,23 +241,24 @@ fn schema(path: &Path) -> Result<AnswerSchema> {
     Ok(AnswerSchema { text, check: Arc::new(check) })
 }
 
-fn is_watched() -> Watched {
+fn audience() -> Audience {
     match std::io::stderr().is_terminal() {
-        true => Watched::ByAPerson,
-        false => Watched::ByNobody,
+        true => Audience::Person,
+        false => Audience::Nobody,
     }
 }
 
+/// Who reads stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Watched {
-    ByAPerson,
-    ByNobody,
+enum Audience {
+    Person,
+    Nobody,
 }
 
 /// stdout and stderr of this process.
 struct ProcessConsole {
     answer: Box<dyn Write + Send>,
-    watched: Watched,
+    audience: Audience,
 }
 
 impl RunConsole for ProcessConsole {
@@ -266,9 +267,9 @@ impl RunConsole for ProcessConsole {
     }
 
     fn progress(&mut self, line: &str) {
-        match self.watched {
-            Watched::ByAPerson => answer::note(&format!("· {}", legible_line(line))),
-            Watched::ByNobody => {}
+        match self.audience {
+            Audience::Person => answer::note(&format!("· {}", legible_line(line))),
+            Audience::Nobody => {}
         }
     }
 

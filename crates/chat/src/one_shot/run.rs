@@ -1,7 +1,9 @@
 //! The course of one run: opens a session, prompts, prints, answers questions with no, and says how it ended.
 
+use std::collections::HashMap;
+
 use agent_client_protocol_schema::v1::{
-    ContentBlock, NoticeSeverity, PromptResponse, SessionInfo, SessionUpdate, StopReason, ToolCallStatus,
+    ContentBlock, NoticeSeverity, PromptResponse, SessionInfo, SessionUpdate, StopReason, ToolCallId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +27,8 @@ pub(super) struct OneRun<'a> {
     collected: Collected,
     printed: PrintedAnswer,
     stage: Stage,
+    /// Calls that have begun and were not told yet, with their titles as far as they are known.
+    untold: HashMap<ToolCallId, String>,
 }
 
 /// Which updates are of this run.
@@ -47,10 +51,14 @@ impl<'a> OneRun<'a> {
         };
         let printed = PrintedAnswer::new(task.output, streaming);
         let collected = Collected::default();
-        Self { task, console, interrupted, collected, printed, stage: Stage::Opening }
+        Self { task, console, interrupted, collected, printed, stage: Stage::Opening, untold: HashMap::new() }
     }
 
-    pub(super) async fn to_its_end(mut self, door: &dyn AgentDoor, introduction: Introduction) -> RunReport {
+    pub(super) async fn until_its_end(
+        mut self,
+        door: &dyn AgentDoor,
+        introduction: Introduction,
+    ) -> RunReport {
         let connected = tokio::select! {
             biased;
             () = self.interrupted.cancelled() => Err(Stopped::Interrupted),
@@ -258,11 +266,13 @@ impl<'a> OneRun<'a> {
                 let text = self.collected.said(chunk);
                 self.printed.words(&text, self.console)?;
             }
-            SessionUpdate::ToolCallUpdate(call) if call.fields.title.is_some() => {
-                let is_over =
-                    matches!(call.fields.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed));
-                if let (Some(title), false) = (&call.fields.title, is_over) {
-                    self.console.progress(title);
+            SessionUpdate::ToolCall(call) => {
+                self.untold.insert(call.tool_call_id.clone(), call.title.clone());
+            }
+            SessionUpdate::ToolCallUpdate(call) => {
+                // The first update has the whole title; a later one tells nothing new.
+                if let Some(title) = self.untold.remove(&call.tool_call_id) {
+                    self.console.progress(call.fields.title.as_ref().unwrap_or(&title));
                 }
             }
             SessionUpdate::Notice(notice) if notice.severity != NoticeSeverity::Info => {

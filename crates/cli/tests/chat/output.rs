@@ -82,6 +82,34 @@ async fn a_pipe_gets_the_exact_text() {
     assert_eq!(chat(&home, &["-p", "evil"]).await.said, "a\x1b]0;title\x07b\u{202e}c\u{200b}d\r\n");
 }
 
+/// What it is doing is for who watches: each call once, and nothing in it that a terminal would obey.
+#[tokio::test]
+async fn progress_is_told_on_a_terminal_only() {
+    let home = home("on *\n  call read {\"path\":\"a\u001b[2Jb\"}\n  ---\n  text \"Done.\"\n");
+    let (mut person, program) = attache_testkit::pseudo_terminal::open();
+    let mut command = home.command();
+    command.args(["chat", "-p", "look"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(program);
+    let child = command.spawn().unwrap();
+    drop(command);
+    let reading = tokio::task::spawn_blocking(move || read_screen(&mut person));
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+    let screen = tokio::time::timeout(PATIENCE, reading).await.unwrap().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "Done.\n");
+    let told: Vec<&str> = screen.lines().filter(|line| line.starts_with("· Read")).collect();
+    assert!(told.len() == 1 && !screen.contains('\u{1b}'), "{screen:?}");
+    let piped = chat(&home, &["-p", "look"]).await;
+    assert_eq!((piped.code, piped.told.as_str()), (Some(0), ""));
+}
+
+fn read_screen(person: &mut std::fs::File) -> String {
+    let (mut screen, mut bytes) = (Vec::new(), [0; 256]);
+    // A terminal whose other side is gone is an error, not an end.
+    while let Ok(count @ 1..) = person.read(&mut bytes) {
+        screen.extend_from_slice(&bytes[..count]);
+    }
+    String::from_utf8(screen).unwrap()
+}
+
 /// S14.
 #[tokio::test]
 async fn a_terminal_gets_nothing_that_it_would_obey() {
@@ -92,14 +120,7 @@ async fn a_terminal_gets_nothing_that_it_would_obey() {
     let mut child = command.stdout(program).spawn().unwrap();
     // Our copies of the program's side would hold the terminal open.
     drop(command);
-    let reading = tokio::task::spawn_blocking(move || {
-        let (mut screen, mut bytes) = (Vec::new(), [0; 256]);
-        // A terminal whose other side is gone is an error, not an end.
-        while let Ok(count @ 1..) = person.read(&mut bytes) {
-            screen.extend_from_slice(&bytes[..count]);
-        }
-        String::from_utf8(screen).unwrap()
-    });
+    let reading = tokio::task::spawn_blocking(move || read_screen(&mut person));
     let status = tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
     let screen = tokio::time::timeout(PATIENCE, reading).await.unwrap().unwrap();
     assert!(status.success(), "{screen:?}");
