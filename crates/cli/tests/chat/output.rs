@@ -85,7 +85,7 @@ async fn a_pipe_gets_the_exact_text() {
 /// What it is doing is for who watches: each call once, and nothing in it that a terminal would obey.
 #[tokio::test]
 async fn progress_is_told_on_a_terminal_only() {
-    let home = home("on *\n  call read {\"path\":\"a\u001b[2Jb\"}\n  ---\n  text \"Done.\"\n");
+    let home = home("on *\n  call read {\"path\":\"a\\u001b[2Jb\"}\n  ---\n  text \"Done.\"\n");
     let (mut person, program) = attache_testkit::pseudo_terminal::open();
     let mut command = home.command();
     command.args(["chat", "-p", "look"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(program);
