@@ -191,7 +191,7 @@ async fn a_flood_before_the_first_answer_is_an_error() {
     let connecting = tokio::spawn(connect(source, sink, None, Introduction::unattended("1")));
     let flooding = tokio::spawn(async move {
         agent.read().await;
-        while !agent.writer.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n").await.is_err() {}
+        while agent.writer.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n").await.is_ok() {}
     });
     let failure = tokio::time::timeout(PATIENCE, connecting).await.unwrap().unwrap().unwrap_err();
     assert_eq!(failure, ClientFailure::Flood);

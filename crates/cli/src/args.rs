@@ -3,6 +3,7 @@
 mod chat;
 mod inspection;
 mod mcp;
+mod session_options;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -81,7 +82,7 @@ pub(crate) enum CliCommand {
 }
 
 /// All commands and options on one screen.
-const MAIN_HELP: &str = "{about}\n{usage-heading} {usage}\n{all-args}{after-help}\n";
+const MAIN_HELP: &str = "{about}: {usage}\n{all-args}{after-help}\n";
 
 /// Help of a command that the options of all commands mean nothing to.
 const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";
@@ -338,31 +339,6 @@ impl Args {
         serves && !self.global.print_config
     }
 
-    /// The options about sessions, of the commands that have them.
-    pub(crate) fn session_options(&self) -> SessionOptions<'_> {
-        match &self.command {
-            Some(CliCommand::Acp(acp)) => SessionOptions {
-                model: acp.model.as_deref(),
-                agent: acp.agent.as_deref(),
-                approval: acp.approval.as_deref(),
-                sandbox: acp.sandbox.as_deref(),
-                client_fs: acp.client_fs.as_deref(),
-                ..SessionOptions::default()
-            },
-            // An agent of somebody else has settings of its own.
-            Some(CliCommand::Chat(chat)) if chat.agent_command.is_none() => SessionOptions {
-                model: chat.model.as_deref(),
-                agent: chat.agent.as_deref(),
-                approval: chat.approval.as_deref(),
-                sandbox: chat.sandbox.as_deref(),
-                client_fs: None,
-                max_steps: chat.max_steps.map(|steps| steps.to_string()),
-                allow: &chat.allow,
-            },
-            Some(_) | None => SessionOptions::default(),
-        }
-    }
-
     /// The options of `acp`, which `--print-config` takes into account too.
     pub(crate) fn acp(&self) -> Option<&AcpArgs> {
         match &self.command {
@@ -383,18 +359,6 @@ impl Args {
             | None => None,
         }
     }
-}
-
-/// What options say about sessions.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SessionOptions<'a> {
-    pub(crate) model: Option<&'a str>,
-    pub(crate) agent: Option<&'a str>,
-    pub(crate) approval: Option<&'a str>,
-    pub(crate) sandbox: Option<&'a str>,
-    pub(crate) client_fs: Option<&'a str>,
-    pub(crate) max_steps: Option<String>,
-    pub(crate) allow: &'a [AllowedAccess],
 }
 
 /// `attache help auth login` is `attache auth login --help`. Not a command of clap's: its line in the help
