@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// Room → rooms it may depend on. A room that is not here may depend on nothing of ours.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("attache-core", &[]),
     ("attache-rpc", &[]),
     ("attache-models", &["attache-core"]),
@@ -17,6 +17,8 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("attache-store", &["attache-core"]),
     ("attache-telemetry", &["attache-core"]),
     ("attache-acp", &["attache-core", "attache-rpc"]),
+    // A client of agents, ours among them: it knows the protocol and nothing behind it.
+    ("attache-chat", &["attache-rpc"]),
     ("attache-server", &["attache-core", "attache-rpc", "attache-acp"]),
     ("attache-testkit", &["attache-core", "attache-rpc"]),
     (
@@ -25,6 +27,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "attache-core",
             "attache-rpc",
             "attache-acp",
+            "attache-chat",
             "attache-server",
             "attache-mcp",
             "attache-models",
