@@ -31,6 +31,7 @@ pub mod part;
 pub mod picture;
 pub mod ports;
 pub mod prompt;
+pub mod realm;
 pub mod redact;
 pub mod rewind;
 mod rows;
