@@ -15,7 +15,7 @@ use clap_complete::Shell;
 
 pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
-pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand};
+pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]

@@ -30,6 +30,7 @@ mod hook_table;
 mod keys;
 mod limits;
 mod mcp_table;
+mod oauth_table;
 mod permission_table;
 mod project;
 mod provider;

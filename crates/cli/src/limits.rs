@@ -41,6 +41,10 @@ pub(crate) const MAX_LEDGER_BYTES: u64 = 1024 * 1024;
 /// How long a login waits for another one that writes at the same time.
 pub(crate) const LEDGER_WAIT: Duration = Duration::from_secs(5);
 
+/// How long who renews a login waits for another process that does: for one whole answer of an authorization
+/// server, and a little.
+pub(crate) const LOGIN_WAIT: Duration = Duration::from_secs(45);
+
 /// A project's configuration, or one of its agents: a page or two.
 pub(crate) const MAX_TRUST_FILE_BYTES: u64 = 256 * 1024;
 

@@ -1,5 +1,5 @@
-//! Whose an address is: of the public internet, of this machine or the network around it, or out of reach. Pure;
-//! rooms that reach out ask before they do.
+//! Whose an address is: of the public internet, of this machine or the network around it, or out of reach.
+//! Pure; rooms that reach out ask before they do.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

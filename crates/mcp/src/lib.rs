@@ -10,6 +10,7 @@ mod launch;
 pub mod limits;
 mod listing;
 mod names;
+pub mod oauth;
 mod pool;
 mod program;
 mod resources;

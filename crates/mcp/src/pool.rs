@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use attache_core::ports::mcp::{
-    ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerTransport,
+    OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerTransport,
     SessionServers, ToolServers, WantedServers,
 };
 use attache_core::ports::tool::{Site, Workspace};
@@ -16,6 +16,7 @@ use attache_sandbox::LazySandbox;
 
 use crate::launch;
 use crate::names::{digest, sanitised};
+use crate::oauth::LoginStore;
 use crate::server::{Server, ServerPlan};
 use crate::session::OpenedServers;
 
@@ -55,6 +56,7 @@ pub struct McpSettings {
     pub entries: Vec<ServerEntry>,
     pub sandbox: LazySandbox,
     pub variables: Variables,
+    pub logins: Arc<dyn LoginStore>,
 }
 
 /// The servers of a host.
@@ -71,6 +73,7 @@ struct ServerKey {
     transport: ServerTransport,
     network: ServerNetwork,
     deadlines: ServerDeadlines,
+    oauth: OAuthSettings,
     /// References are resolved for some, and not for others.
     is_of_client: bool,
     roots: Vec<PathBuf>,
@@ -89,6 +92,7 @@ impl HostServers {
             transport: entry.transport.clone(),
             network: entry.network,
             deadlines: entry.deadlines,
+            oauth: entry.oauth.clone(),
             is_of_client: entry.origin == ServerOrigin::Client,
             roots: roots.clone(),
         };
@@ -104,6 +108,7 @@ impl HostServers {
             roots,
             sandbox: self.settings.sandbox.clone(),
             variables: self.settings.variables.clone(),
+            logins: self.settings.logins.clone(),
         }));
         running.push((key, Arc::downgrade(&server)));
         server

@@ -12,6 +12,7 @@ use attache_sandbox::LazySandbox;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::client::{self, ServerClient};
 use crate::handler::ServerEvents;
@@ -19,6 +20,7 @@ use crate::http;
 use crate::launch::{self, LocalServer};
 use crate::limits::{BACKOFF, LIST_PAUSE, MESSAGE_BYTES, STEADY, TRIES};
 use crate::listing::{ListedTool, Listing};
+use crate::oauth::{LoginNeed, LoginStore, ServerAccess};
 use crate::pool::Variables;
 use crate::program::{self, ResolvedProgram, ResolvedServer};
 
@@ -46,6 +48,7 @@ pub(crate) struct ServerPlan {
     pub(crate) site: Site,
     pub(crate) sandbox: LazySandbox,
     pub(crate) variables: Variables,
+    pub(crate) logins: Arc<dyn LoginStore>,
 }
 
 /// A server that somebody has. When nobody has it any more, it ends.
@@ -99,11 +102,22 @@ struct Loss {
     again: TryAgain,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum TryAgain {
     Later,
+    /// Once somebody has logged in.
+    AfterLogin(Arc<ServerAccess>, LoginNeed),
     /// Nothing would be different.
     Never,
+}
+
+impl TryAgain {
+    async fn wait(&self, pause: Duration) {
+        match self {
+            Self::Later => tokio::time::sleep(pause).await,
+            Self::AfterLogin(access, need) => access.logged_in_since(need).await,
+            Self::Never => {}
+        }
+    }
 }
 
 impl Loss {
@@ -114,6 +128,16 @@ impl Loss {
     fn for_good(why: String) -> Self {
         Self { why, again: TryAgain::Never }
     }
+
+    /// Of a server that may want a login, which is then why.
+    fn of_remote(why: String, access: Option<&Arc<ServerAccess>>) -> Self {
+        match access.and_then(|access| Some((access.clone(), access.login_need()?))) {
+            Some((access, need)) => {
+                Self { why: need.text.clone(), again: TryAgain::AfterLogin(access, need) }
+            }
+            None => Self::for_now(why),
+        }
+    }
 }
 
 /// A server that has said hello.
@@ -121,6 +145,7 @@ struct LiveServer {
     client: ServerClient,
     connection: Connection,
     local: Option<LocalServer>,
+    access: Option<Arc<ServerAccess>>,
     events: Arc<ServerEvents>,
 }
 
@@ -154,18 +179,23 @@ impl Keeper {
                 Err(loss) => loss,
             };
             failures = if began.elapsed() >= STEADY { 1 } else { failures + 1 };
-            let Some(pause) = self.next_try(&loss, failures) else { return self.fail(&loss.why, "") };
-            self.fail(&loss.why, &format!("; it is tried again in {} s", pause.as_secs()));
+            let pause = BACKOFF[(failures - 1).min(BACKOFF.len() - 1)];
+            let next = match &loss.again {
+                TryAgain::Later if failures <= TRIES => {
+                    format!("; it is tried again in {} s", pause.as_secs())
+                }
+                TryAgain::AfterLogin(..) => {
+                    failures = 0;
+                    String::new()
+                }
+                TryAgain::Later | TryAgain::Never => return self.fail(&loss.why, ""),
+            };
+            self.fail(&loss.why, &next);
             tokio::select! {
                 () = over.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
+                () = loss.again.wait(pause) => {}
             }
         }
-    }
-
-    fn next_try(&self, loss: &Loss, failures: usize) -> Option<Duration> {
-        let pause = BACKOFF[(failures - 1).min(BACKOFF.len() - 1)];
-        (loss.again == TryAgain::Later && failures <= TRIES).then_some(pause)
     }
 
     fn fail(&self, why: &str, next: &str) {
@@ -185,20 +215,36 @@ impl Keeper {
         match resolved {
             ResolvedServer::Program(program) => self.connect_program(program, events).await,
             ResolvedServer::Http { url, headers } => {
-                let (source, sink, agreement) = http::open(&url, &headers).map_err(Loss::for_good)?;
+                let url = http::address(&url).map_err(Loss::for_good)?;
+                let access = self.access(&url, &headers)?;
+                let opened = http::open(url, &headers, access.clone());
+                let (source, sink, agreement) = opened.map_err(Loss::for_good)?;
                 let agreed = |revision: &str| agreement.set(revision);
                 let connected = client::connect(source, sink, events.clone(), deadlines, agreed).await;
-                let (client, connection) = connected.map_err(Loss::for_now)?;
-                Ok(LiveServer { client, connection, local: None, events })
+                let (client, connection) = connected.map_err(|why| Loss::of_remote(why, access.as_ref()))?;
+                Ok(LiveServer { client, connection, local: None, access, events })
             }
             ResolvedServer::Sse { url, headers } => {
-                let opened = http::open_sse(&url, &headers, deadlines.connect).await;
-                let (source, sink) = opened.map_err(Loss::for_now)?;
+                let url = http::address(&url).map_err(Loss::for_good)?;
+                let access = self.access(&url, &headers)?;
+                let lost = |why| Loss::of_remote(why, access.as_ref());
+                let opened = http::open_sse(url, &headers, access.clone(), deadlines.connect).await;
+                let (source, sink) = opened.map_err(lost)?;
                 let connected = client::connect(source, sink, events.clone(), deadlines, |_| {}).await;
-                let (client, connection) = connected.map_err(Loss::for_now)?;
-                Ok(LiveServer { client, connection, local: None, events })
+                let (client, connection) = connected.map_err(lost)?;
+                Ok(LiveServer { client, connection, local: None, access, events })
             }
         }
+    }
+
+    /// The logins of a server elsewhere; `None` where its entry says itself who we are.
+    fn access(&self, url: &Url, headers: &[(String, String)]) -> Result<Option<Arc<ServerAccess>>, Loss> {
+        if http::has_authorization(headers) {
+            return Ok(None);
+        }
+        let ServerPlan { entry, variables, logins, .. } = &self.plan;
+        let settings = program::resolve_oauth(entry, variables).map_err(Loss::for_good)?;
+        Ok(Some(Arc::new(ServerAccess::new(entry, url, settings, logins.clone()))))
     }
 
     async fn connect_program(
@@ -219,7 +265,9 @@ impl Keeper {
         let (source, sink) = json_lines(streams, MESSAGE_BYTES);
         let connected = client::connect(source, sink, events.clone(), entry.deadlines, |_| {}).await;
         match connected {
-            Ok((client, connection)) => Ok(LiveServer { client, connection, local: Some(local), events }),
+            Ok((client, connection)) => {
+                Ok(LiveServer { client, connection, local: Some(local), access: None, events })
+            }
             Err(why) => {
                 // Its end says more, if it has ended.
                 let end = tokio::time::timeout(Duration::from_millis(300), local.ended()).await;
@@ -234,13 +282,14 @@ impl Keeper {
         loop {
             match live.client.list_tools().await {
                 Ok(listing) => self.ready(&live.client, listing),
-                Err(why) => return Loss::for_now(why),
+                Err(why) => return Loss::of_remote(why, live.access.as_ref()),
             }
-            let LiveServer { connection, local, events, .. } = live;
+            let LiveServer { connection, local, events, access, .. } = live;
             tokio::select! {
                 () = connection.wait_closed() => {
                     let end = tokio::time::timeout(Duration::from_millis(300), how_it_ended(local)).await;
-                    return Loss::for_now(end.unwrap_or_else(|_| "it hung up".to_owned()));
+                    let why = end.unwrap_or_else(|_| "it hung up".to_owned());
+                    return Loss::of_remote(why, access.as_ref());
                 }
                 () = events.tools_changed.notified() => tokio::time::sleep(LIST_PAUSE).await,
             }

@@ -5,6 +5,7 @@ pub mod binary;
 pub mod checker;
 pub mod client;
 pub mod database;
+pub mod desktop;
 pub mod fakes;
 pub mod http_server;
 pub mod limits;

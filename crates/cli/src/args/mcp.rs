@@ -34,6 +34,15 @@ pub(crate) enum McpCommand {
         /// The server
         name: String,
     },
+    /// Log in to a server in your browser
+    #[command(after_help = "Example:\n  attache mcp login docs")]
+    Login(McpLoginArgs),
+    /// Forget the login at a server
+    #[command(after_help = "Example:\n  attache mcp logout docs")]
+    Logout {
+        /// The server, or its address
+        name: String,
+    },
     /// Add the servers of other agents and editors to your configuration
     #[command(after_help = "Example:\n  attache mcp import --yes")]
     Import {
@@ -43,6 +52,18 @@ pub(crate) enum McpCommand {
         #[arg(short, long)]
         yes: bool,
     },
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct McpLoginArgs {
+    /// The server, or its address
+    pub(crate) name: String,
+    /// Only print the address to open
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Keep the login in a file that only you can read, not in the keyring
+    #[arg(long)]
+    pub(crate) file: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
 };
 use toml_edit::{Item, TableLike};
 
@@ -14,7 +14,7 @@ use super::keys::mismatch;
 use super::{Config, ConfiguredServer, Origin};
 use crate::project_files::PROJECT_CONFIG;
 
-pub(super) const SERVER_KEYS: [&str; 12] = [
+pub(super) const SERVER_KEYS: [&str; 13] = [
     "command",
     "args",
     "env",
@@ -22,6 +22,7 @@ pub(super) const SERVER_KEYS: [&str; 12] = [
     "url",
     "transport",
     "headers",
+    "oauth",
     "network",
     "enabled",
     "connect_timeout_ms",
@@ -35,10 +36,10 @@ const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 const LONGEST_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// One `[mcp.NAME]` while it is read.
-struct ServerTable<'a> {
+pub(super) struct ServerTable<'a> {
     /// `mcp.NAME`, for messages.
-    path: String,
-    entries: &'a dyn TableLike,
+    pub(super) path: String,
+    pub(super) entries: &'a dyn TableLike,
 }
 
 impl FileReader<'_> {
@@ -70,8 +71,9 @@ impl FileReader<'_> {
         };
         let (mut entry, enabled) = read.unwrap_or_else(|| {
             let transport = ServerTransport::Unusable(String::new());
-            let deadlines = ServerDeadlines::default();
-            (ServerEntry { name: String::new(), origin: source.clone(), transport, network, deadlines }, true)
+            let (deadlines, oauth) = (ServerDeadlines::default(), OAuthSettings::default());
+            let origin = source.clone();
+            (ServerEntry { name: String::new(), origin, transport, network, deadlines, oauth }, true)
         });
         if !problems.is_empty() {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -93,9 +95,10 @@ impl FileReader<'_> {
             false => ServerNetwork::Withheld,
         };
         let deadlines = self.deadlines(table);
+        let oauth = self.oauth(table);
         let transport = self.transport(table, origin)?;
-        let entry =
-            ServerEntry { name: String::new(), origin: ServerOrigin::User, transport, network, deadlines };
+        let (name, origin) = (String::new(), ServerOrigin::User);
+        let entry = ServerEntry { name, origin, transport, network, deadlines, oauth };
         Some((entry, enabled.is_none_or(|enabled| enabled.value)))
     }
 
@@ -207,6 +210,6 @@ impl FileReader<'_> {
     }
 }
 
-fn texts(item: &Item) -> Option<Vec<String>> {
+pub(super) fn texts(item: &Item) -> Option<Vec<String>> {
     item.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }

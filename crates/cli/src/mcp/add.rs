@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
 };
 
 use super::{edit, json};
@@ -47,8 +47,9 @@ fn entries(args: &McpAddArgs) -> Result<Vec<ServerEntry>> {
     let Some(text) = &args.json else {
         let transport = transport(args)?;
         let name = args.name.clone().unwrap_or_default();
-        let deadlines = ServerDeadlines::default();
-        return Ok(vec![ServerEntry { name, origin: ServerOrigin::User, transport, network, deadlines }]);
+        let (origin, deadlines, oauth) =
+            (ServerOrigin::User, ServerDeadlines::default(), OAuthSettings::default());
+        return Ok(vec![ServerEntry { name, origin, transport, network, deadlines, oauth }]);
     };
     // One server alone has no name of its own.
     let wrapped = args.name.as_ref().map(|name| {

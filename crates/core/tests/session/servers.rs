@@ -8,7 +8,7 @@ use attache_core::hub::SessionPlace;
 use attache_core::part::ToolState;
 use attache_core::ports::client::Answer;
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
 };
 use attache_core::turn::TurnEnd;
 use attache_testkit::fakes::servers::FakeServers;
@@ -48,6 +48,7 @@ fn entry(name: &str) -> ServerEntry {
         },
         network: ServerNetwork::Granted,
         deadlines: ServerDeadlines::default(),
+        oauth: OAuthSettings::default(),
     }
 }
 
