@@ -10,7 +10,7 @@ use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
-pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand};
+pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpServeArgs};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -54,7 +54,7 @@ pub(crate) enum CliCommand {
     Doctor(DoctorArgs),
     /// Put attache into the settings of an editor
     Init(InitArgs),
-    /// Show, add, test and remove MCP servers
+    /// Show, add, test and remove MCP servers, or be one
     Mcp(McpArgs),
     /// Search, show, export, import, archive and delete stored sessions
     Sessions(SessionsArgs),
@@ -85,6 +85,22 @@ const PLAIN_HELP_OF_A_SHELL: &str =
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "Example:\n  attache acp --model anthropic/claude-sonnet-5 --trace /tmp/acp.jsonl")]
 pub(crate) struct AcpArgs {
+    #[command(flatten)]
+    pub(crate) sessions: SessionOptions,
+    /// Whether to use the editor's files and terminals if it offers them
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
+    pub(crate) client_fs: Option<String>,
+    /// Write the ACP traffic to this file, one JSON object per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
+    pub(crate) login: Option<Option<String>>,
+}
+
+/// What every command takes that serves sessions.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct SessionOptions {
     /// Model of new sessions
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
@@ -97,15 +113,6 @@ pub(crate) struct AcpArgs {
     /// How commands are confined
     #[arg(long, value_name = "LEVEL", value_parser = ["auto", "require", "off"])]
     pub(crate) sandbox: Option<String>,
-    /// Whether to use the editor's files and terminals if it offers them
-    #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
-    pub(crate) client_fs: Option<String>,
-    /// Write the ACP traffic to this file, one JSON object per line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-    /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
-    #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
-    pub(crate) login: Option<Option<String>>,
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -339,6 +346,16 @@ impl Args {
     }
 }
 
+impl Args {
+    /// What new sessions of a command that serves them are told; `None` for all others.
+    pub(crate) fn session_options(&self) -> Option<&SessionOptions> {
+        if let Some(CliCommand::Mcp(McpArgs { command: McpCommand::Serve(serve) })) = &self.command {
+            return Some(&serve.sessions);
+        }
+        self.acp().map(|acp| &acp.sessions)
+    }
+}
+
 /// `attache help auth login` is `attache auth login --help`. Not a command of clap's: its line in the help
 /// would not fit the screen.
 fn with_help_as_option(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -369,8 +386,8 @@ mod tests {
             parse("acp --model a/b --agent plan --trace t.jsonl --config c.toml --store sqlite:s.db -vv")
                 .unwrap();
         let acp = args.acp().unwrap();
-        assert_eq!(acp.model.as_deref(), Some("a/b"));
-        assert_eq!(acp.agent.as_deref(), Some("plan"));
+        assert_eq!(acp.sessions.model.as_deref(), Some("a/b"));
+        assert_eq!(acp.sessions.agent.as_deref(), Some("plan"));
         assert_eq!(acp.trace, Some(PathBuf::from("t.jsonl")));
         assert_eq!(args.global.config, Some(PathBuf::from("c.toml")));
         assert_eq!(args.global.store.as_deref(), Some("sqlite:s.db"));
@@ -462,6 +479,7 @@ mod tests {
             "mcp list",
             "mcp add",
             "mcp import",
+            "mcp serve",
             "sessions",
             "sessions list",
             "sessions show",

@@ -241,12 +241,12 @@ impl Config {
     }
 
     fn apply_options(&mut self, args: &Args, errors: &mut Vec<ConfigError>) {
-        let acp = args.acp();
+        let (acp, sessions) = (args.acp(), args.session_options());
         let given = [
-            ("model", "--model", acp.and_then(|acp| acp.model.as_deref())),
-            ("agent", "--agent", acp.and_then(|acp| acp.agent.as_deref())),
-            ("approval", "--approval", acp.and_then(|acp| acp.approval.as_deref())),
-            ("sandbox", "--sandbox", acp.and_then(|acp| acp.sandbox.as_deref())),
+            ("model", "--model", sessions.and_then(|sessions| sessions.model.as_deref())),
+            ("agent", "--agent", sessions.and_then(|sessions| sessions.agent.as_deref())),
+            ("approval", "--approval", sessions.and_then(|sessions| sessions.approval.as_deref())),
+            ("sandbox", "--sandbox", sessions.and_then(|sessions| sessions.sandbox.as_deref())),
             ("client_fs", "--client-fs", acp.and_then(|acp| acp.client_fs.as_deref())),
             ("store", STORE_OPTION, args.global.store.as_deref()),
         ];

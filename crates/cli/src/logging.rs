@@ -38,7 +38,7 @@ impl Destination {
     /// An editor rarely shows stderr, so the agent logs to a file; whoever types `-v`, or another command,
     /// reads along.
     pub(crate) fn of(args: &Args, dirs: &Dirs) -> Self {
-        match args.acp() {
+        match args.session_options() {
             Some(_) if args.global.verbosity == 0 => Self::Directory(dirs.logs.clone()),
             Some(_) | None => Self::Stderr,
         }

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(usage) => return refuse_usage(&usage),
     };
-    if matches!(args.command, Some(CliCommand::Acp(_))) {
+    if args.session_options().is_some() {
         // It runs commands of others: before the first of them, and before a key is read.
         seclusion::keep_others_out();
     }

@@ -5,6 +5,8 @@ mod edit;
 mod import;
 pub(crate) mod json;
 pub(crate) mod of_project;
+mod serve;
+mod token;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,6 +33,7 @@ pub(crate) async fn run(sources: &Sources, args: &McpArgs) -> Result<ExitCode> {
         McpCommand::Add(args) => add::run(&sources.config.file, args),
         McpCommand::Remove { name } => remove(sources, name),
         McpCommand::Test { name } => test(sources, name).await,
+        McpCommand::Serve(args) => serve::run(sources, args).await,
         McpCommand::Import { file, yes } => import::run(sources, file.as_deref(), *yes),
     }
 }
