@@ -104,21 +104,13 @@ pub(crate) struct OwnAgent {
 impl OwnAgent {
     pub(crate) async fn start(setup: Setup, sources: &Sources) -> Self {
         let config = &sources.config;
-        look_for_models(&setup, config).await;
-        tokio::spawn(remove_place_holders(sources.dirs.scratch.clone()));
-        tokio::spawn(keep_scratch_small(setup.hub.clone()));
-        tokio::spawn(forget_killed_imports(
-            sources.dirs.clone(),
-            config.store.value.clone(),
-            setup.store.clone(),
-        ));
+        begin_upkeep(&setup, sources).await;
         let keys = StoredKeys::new(sources.credentials.clone(), setup.providers.clone(), own_login());
-        let machine = Machine { troubles: sources.troubles.clone(), scratch: sources.dirs.scratch.clone() };
         let services = AgentServices {
             hub: setup.hub.clone(),
             accounts: Some(Arc::new(keys)),
             clock: setup.clock.clone(),
-            host: Arc::new(machine),
+            host: Arc::new(Machine::of(sources)),
             version: env!("CARGO_PKG_VERSION"),
             thoughts: match config.thoughts.value {
                 Thoughts::Show => to_wire::ThoughtUpdates::Show,
@@ -172,8 +164,20 @@ async fn serve(setup: Setup, sources: &Sources, trace: Option<Trace>) -> Result<
     Ok(())
 }
 
+/// What a process does beside its sessions, for as long as it serves them.
+pub(crate) async fn begin_upkeep(setup: &Setup, sources: &Sources) {
+    look_for_models(setup, &sources.config).await;
+    tokio::spawn(remove_place_holders(sources.dirs.scratch.clone()));
+    tokio::spawn(keep_scratch_small(setup.hub.clone()));
+    tokio::spawn(forget_killed_imports(
+        sources.dirs.clone(),
+        sources.config.store.value.clone(),
+        setup.store.clone(),
+    ));
+}
+
 /// Each interrupt cancels the turns under way; the second of two in a row ends the wait.
-async fn interrupted_twice(interrupts: &mut Signal, hub: &Hub) {
+pub(crate) async fn interrupted_twice(interrupts: &mut Signal, hub: &Hub) {
     let mut last: Option<Instant> = None;
     while interrupts.recv().await.is_some() {
         if last.is_some_and(|last| last.elapsed() <= SECOND_INTERRUPT) {
@@ -235,10 +239,16 @@ async fn forget_killed_imports(dirs: Dirs, database: PathBuf, store: SqliteStore
 
 /// What the adapter asks of this machine.
 #[derive(Debug)]
-struct Machine {
+pub(crate) struct Machine {
     troubles: Troubles,
     /// Of all sessions.
     scratch: PathBuf,
+}
+
+impl Machine {
+    pub(crate) fn of(sources: &Sources) -> Self {
+        Self { troubles: sources.troubles.clone(), scratch: sources.dirs.scratch.clone() }
+    }
 }
 
 impl Host for Machine {

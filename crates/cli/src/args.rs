@@ -15,7 +15,7 @@ use clap_complete::Shell;
 
 pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
-pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs};
+pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -61,7 +61,7 @@ pub(crate) enum CliCommand {
     Doctor(DoctorArgs),
     /// Put attache into the settings of an editor
     Init(InitArgs),
-    /// Show, add, test and remove MCP servers
+    /// Show, add, test and remove MCP servers, or be one
     Mcp(McpArgs),
     /// Search, show, export, import, archive and delete stored sessions
     Sessions(SessionsArgs),
@@ -92,6 +92,22 @@ const PLAIN_HELP_OF_A_SHELL: &str =
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "Example:\n  attache acp --model anthropic/claude-sonnet-5 --trace /tmp/acp.jsonl")]
 pub(crate) struct AcpArgs {
+    #[command(flatten)]
+    pub(crate) sessions: SessionArgs,
+    /// Whether to use the editor's files and terminals if it offers them
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
+    pub(crate) client_fs: Option<String>,
+    /// Write the ACP traffic to this file, one JSON object per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
+    pub(crate) login: Option<Option<String>>,
+}
+
+/// What every command takes that serves sessions.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct SessionArgs {
     /// Model of new sessions
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
@@ -104,15 +120,6 @@ pub(crate) struct AcpArgs {
     /// How commands are confined
     #[arg(long, value_name = "LEVEL", value_parser = ["auto", "require", "off"])]
     pub(crate) sandbox: Option<String>,
-    /// Whether to use the editor's files and terminals if it offers them
-    #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
-    pub(crate) client_fs: Option<String>,
-    /// Write the ACP traffic to this file, one JSON object per line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-    /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
-    #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
-    pub(crate) login: Option<Option<String>>,
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -391,8 +398,8 @@ mod tests {
             parse("acp --model a/b --agent plan --trace t.jsonl --config c.toml --store sqlite:s.db -vv")
                 .unwrap();
         let acp = args.acp().unwrap();
-        assert_eq!(acp.model.as_deref(), Some("a/b"));
-        assert_eq!(acp.agent.as_deref(), Some("plan"));
+        assert_eq!(acp.sessions.model.as_deref(), Some("a/b"));
+        assert_eq!(acp.sessions.agent.as_deref(), Some("plan"));
         assert_eq!(acp.trace, Some(PathBuf::from("t.jsonl")));
         assert_eq!(args.global.config, Some(PathBuf::from("c.toml")));
         assert_eq!(args.global.store.as_deref(), Some("sqlite:s.db"));
@@ -490,6 +497,7 @@ mod tests {
             "mcp list",
             "mcp add",
             "mcp import",
+            "mcp serve",
             "sessions",
             "sessions list",
             "sessions show",

@@ -14,7 +14,7 @@ use attache_core::legible::legible;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::args::{Args, CliCommand};
+use crate::args::Args;
 use crate::config::ProcessEnvironment;
 use crate::dirs::{Dirs, append_private_file, create_private_directory};
 
@@ -38,8 +38,7 @@ impl Destination {
     /// An editor rarely shows stderr, so the agent logs to a file; whoever types `-v`, or another command,
     /// reads along.
     pub(crate) fn of(args: &Args, dirs: &Dirs) -> Self {
-        let runs_an_agent = matches!(args.command, Some(CliCommand::Acp(_) | CliCommand::Chat(_)));
-        match runs_an_agent && args.global.verbosity == 0 {
+        match args.runs_an_agent() && args.global.verbosity == 0 {
             true => Self::Directory(dirs.logs.clone()),
             false => Self::Stderr,
         }

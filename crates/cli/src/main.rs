@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         answer::note(&format!("attache: {error:#}"));
         return ExitCode::FAILURE;
     }
-    if matches!(args.command, Some(CliCommand::Acp(_) | CliCommand::Chat(_))) {
+    if args.runs_an_agent() {
         // It runs commands of others: before the first of them, and before a key is read.
         seclusion::keep_others_out();
     }

@@ -6,6 +6,8 @@ mod import;
 pub(crate) mod json;
 mod login;
 pub(crate) mod of_project;
+mod serve;
+mod token;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,6 +36,7 @@ pub(crate) async fn run(sources: &Sources, args: &McpArgs) -> Result<ExitCode> {
         McpCommand::Test { name } => test(sources, name).await,
         McpCommand::Login(args) => login::log_in(sources, args).await,
         McpCommand::Logout { name } => login::log_out(sources, name).await,
+        McpCommand::Serve(args) => serve::run(sources, args).await,
         McpCommand::Import { file, yes } => import::run(sources, file.as_deref(), *yes),
     }
 }

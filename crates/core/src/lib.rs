@@ -46,7 +46,7 @@ mod spans;
 pub mod system_prompt;
 pub mod task;
 pub mod tool_names;
-pub(crate) mod tool_search;
+pub mod tool_search;
 mod toolbox;
 pub mod traced_model;
 pub mod trust;

@@ -1,8 +1,11 @@
 //! What can be typed behind `attache mcp`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+
+use super::SessionArgs;
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
@@ -43,6 +46,9 @@ pub(crate) enum McpCommand {
         /// The server, or its address
         name: String,
     },
+    /// Be an MCP server, so that other agents can ask this one
+    #[command(after_help = "Example:\n  attache mcp serve --listen 127.0.0.1:7733")]
+    Serve(McpServeArgs),
     /// Add the servers of other agents and editors to your configuration
     #[command(after_help = "Example:\n  attache mcp import --yes")]
     Import {
@@ -52,6 +58,15 @@ pub(crate) enum McpCommand {
         #[arg(short, long)]
         yes: bool,
     },
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct McpServeArgs {
+    #[command(flatten)]
+    pub(crate) sessions: SessionArgs,
+    /// Serve streamable HTTP on this address of the machine itself, instead of stdin and stdout
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 #[derive(Clone, Debug, clap::Args)]

@@ -61,7 +61,7 @@ impl Session {
         let Prompt { parts, message_id, runtime_context, arrival, source } = prompt;
         let parts = match source {
             PromptSource::Person => self.resolve_command(parts).await?,
-            PromptSource::Agent => parts,
+            PromptSource::OtherAgent | PromptSource::Agent => parts,
         };
         if let Some(message_id) = &message_id
             && let Some(admitted) = self.admitted_before(message_id, &parts).await?
@@ -80,7 +80,9 @@ impl Session {
             return Ok(Admitted::Done(self.cancelled(message_id)));
         };
         let asked = match source {
-            PromptSource::Person => self.ask_prompt_hooks(parts, Some(&message_id)).await?,
+            PromptSource::Person | PromptSource::OtherAgent => {
+                self.ask_prompt_hooks(parts, Some(&message_id)).await?
+            }
             PromptSource::Agent => Some(parts),
         };
         let Some(parts) = asked else {
@@ -207,7 +209,7 @@ impl Session {
             metadata.set_queued(queued_at, now);
         }
         match source {
-            PromptSource::Person => {}
+            PromptSource::Person | PromptSource::OtherAgent => {}
             PromptSource::Agent => metadata.set_trigger(TASK_TRIGGER),
         }
         let of_command = slash_commands::choice(parts).agent;
