@@ -1,5 +1,5 @@
-//! `attache chat -p`: reads what the prompt is made of, opens the door to the agent, and runs one prompt. What
-//! happens then is the business of the room `chat`.
+//! `attache chat`: reads what a prompt is made of, opens the door to the agent, and runs one prompt or the
+//! screen. What happens then is the business of the room `chat`.
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
@@ -24,6 +24,7 @@ use crate::args::{ChatArgs, ChatOutput};
 use crate::limits::{ATTACHED_BYTES, SCHEMA_BYTES};
 use crate::setup::Sources;
 
+mod on_screen;
 mod own_door;
 
 use own_door::OwnDoor;
@@ -40,10 +41,7 @@ const INTERRUPTED: u8 = 130;
 
 pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> {
     if !args.print {
-        answer::note(
-            "attache: `attache chat` needs -p: it prints one answer (`attache chat --help` says more)",
-        );
-        return Ok(ExitCode::from(2));
+        return on_screen::run(sources, args).await;
     }
     let interrupted = watch_interrupts()?;
     let material = tokio::select! {
@@ -124,6 +122,7 @@ fn watch_interrupts() -> Result<CancellationToken> {
 fn one_shot(args: &ChatArgs, material: Material) -> Result<OneShot> {
     let directory = std::env::current_dir().context("can't find the current directory")?;
     let session = match (&args.resume, args.latest) {
+        (Some(id), _) if id.is_empty() => bail!("--resume without an id lets you choose, which -p can't"),
         (Some(id), _) => SessionChoice::ById(id.clone(), args.cwd.as_ref().map(|_| directory.clone())),
         (None, true) => SessionChoice::Latest,
         (None, false) => SessionChoice::New,

@@ -30,6 +30,8 @@ pub(crate) struct Dirs {
     pub(crate) blobs: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) logs: PathBuf,
+    /// What was typed into chats, by workspace.
+    pub(crate) chat_history: PathBuf,
 }
 
 #[derive(Debug, Error)]
@@ -88,6 +90,7 @@ impl Dirs {
             blobs: data.join("blobs"),
             scratch: cache.join("scratch"),
             logs: state.join("logs"),
+            chat_history: state.join("chat-history"),
         }
     }
 

@@ -18,3 +18,4 @@ pub mod schema;
 pub mod snake_case;
 pub mod store_suite;
 pub mod terminals;
+pub mod tmux;

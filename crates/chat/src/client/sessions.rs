@@ -151,12 +151,17 @@ impl AgentClient {
     /// Sends a prompt whose answer is an event, behind all updates of its turn. Several may be under way:
     /// attache queues them.
     pub fn start_prompt(&self, session_id: SessionId, prompt: Vec<ContentBlock>) -> PromptTicket {
+        self.start_request(PromptRequest::new(session_id, prompt))
+    }
+
+    /// The same for a prompt with a name of its own, or one that steers the turn under way.
+    pub fn start_request(&self, request: PromptRequest) -> PromptTicket {
         let ticket = PromptTicket(self.shared.tickets.fetch_add(1, Ordering::Relaxed));
         let client = self.clone();
         // Held while the answer is awaited, so that the stream of events does not end before it.
         let sender = self.shared.events.upgrade();
         tokio::spawn(async move {
-            let answer = client.prompt(session_id, prompt).await.map(Box::new);
+            let answer = client.request("session/prompt", &request, None).await.map(Box::new);
             match sender {
                 Some(sender) => {
                     client.shared.queue.push(&sender, 0, ClientEvent::PromptEnded { ticket, answer });

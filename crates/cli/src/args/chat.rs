@@ -6,34 +6,34 @@ use attache_core::watchdog::Rule;
 use clap::ValueEnum;
 
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(help_template = HELP, override_usage = "attache chat -p [OPTIONS] [PROMPT]")]
+#[command(help_template = HELP, override_usage = "attache chat [OPTIONS] [PROMPT]")]
 #[command(after_help = "Example:\n  attache chat -p --attach build.log \"Why?\"")]
 pub(crate) struct ChatArgs {
-    /// What to ask; from standard input if left out
+    /// What to ask first; with -p from standard input if left out
     pub(crate) prompt: Option<String>,
     /// Print one answer and exit
     #[arg(short, long)]
     pub(crate) print: bool,
     /// Form of the answer
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ChatOutput::Text)]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ChatOutput::Text, requires = "print")]
     pub(crate) output: ChatOutput,
     /// Go on with the latest session of this directory
     #[arg(short, long = "continue", conflicts_with = "resume")]
     pub(crate) latest: bool,
-    /// Go on with this session
-    #[arg(short, long, value_name = "ID")]
+    /// Go on with this session; empty if the user is to choose one
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
     /// Add a file to the prompt
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "print")]
     pub(crate) attach: Vec<PathBuf>,
     /// The answer has to be JSON that fits
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "print")]
     pub(crate) schema: Option<PathBuf>,
     /// Model calls at most
     #[arg(long, value_name = "N", conflicts_with = "agent_command")]
     pub(crate) max_steps: Option<u32>,
     /// Dollars at most
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    #[arg(long, value_name = "USD", value_parser = dollars, requires = "print")]
     pub(crate) max_cost: Option<f64>,
     /// What runs without a question
     #[arg(long, value_name = "LEVEL", value_parser = ["ask", "edits", "all"], conflicts_with = "agent_command")]
@@ -69,13 +69,13 @@ const HELP: &str = "\
 {usage-heading} {usage}
 
   -p, --print            Print one answer; what is piped in is the prompt, or context of PROMPT
-      --output FORMAT    text; json: one object; jsonl: each ACP update, then the object
+      --output FORMAT    With -p: text; json: one object; jsonl: each ACP update, then the object
   -c, --continue         Go on with the latest session of this directory
-  -r, --resume ID        Go on with this session; the beginning of its id is enough
-      --attach FILE      Add a file to the prompt; may be repeated
-      --schema FILE      The answer has to be JSON that fits this JSON Schema
+  -r, --resume [ID]      Go on with this session, by the beginning of its id, or choose one
+      --attach FILE      With -p: add a file to the prompt; may be repeated
+      --schema FILE      With -p: the answer has to be JSON that fits this JSON Schema
       --max-steps N      Stop after so many model calls
-      --max-cost USD     Stop when the run has cost so much
+      --max-cost USD     With -p: stop when the run has cost so much
       --approval LEVEL   What runs without a question: ask, edits or all
       --allow RULE       Permit more in this run: 'bash:cargo test *'; may be repeated
       --model P/M        Model, as `attache models` names it
@@ -84,7 +84,7 @@ const HELP: &str = "\
       --cwd DIR          Work there
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
       --trace FILE       Write the ACP traffic to this file
-Exit code: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}
+Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}
 ";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
