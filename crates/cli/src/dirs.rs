@@ -134,7 +134,8 @@ mod tests {
         let dirs = dirs(&[("ATTACHE_HOME", "/h"), ("HOME", "/home/u"), ("XDG_DATA_HOME", "/d")]).unwrap();
         let below = Dirs::below(Path::new("/h"), Path::new("/h"), Path::new("/h"), Path::new("/h"));
         // Keys lie where the user lives, wherever attache keeps its own.
-        assert_eq!(dirs, Dirs { home: Some("/home/u".into()), ..below });
+        let user_config = Some("/home/u/.config".into());
+        assert_eq!(dirs, Dirs { home: Some("/home/u".into()), user_config, ..below });
         assert_eq!(dirs.config_file, Path::new("/h/config.toml"));
         assert_eq!(dirs.sessions_db, Path::new("/h/sessions.db"));
         assert_eq!(dirs.logs, Path::new("/h/logs"));
