@@ -115,6 +115,8 @@ pub(crate) struct Shared {
     /// What open sessions allow their children. Why a lock: sessions come and go. Held for look-ups only.
     authorities: Mutex<HashMap<SessionId, SessionAuthority>>,
     pub(crate) task_slots: Arc<TaskSlots>,
+    /// Held while sessions are read to find the one that somebody may have meant.
+    comparing_ids: tokio::sync::Mutex<()>,
     /// Set by `shutdown`, under the lock of `open`: a session opened after that would have two tasks.
     ending: AtomicBool,
 }
@@ -176,6 +178,7 @@ impl Hub {
                 open: Mutex::default(),
                 authorities: Mutex::default(),
                 task_slots: Arc::default(),
+                comparing_ids: tokio::sync::Mutex::default(),
                 ending: AtomicBool::new(false),
             }),
         }
