@@ -6,7 +6,7 @@ use std::path::Path;
 
 use attache_core::hooks::{HookCommand, HookHold};
 use attache_core::legible::{is_invisible, legible_line};
-use attache_core::ports::mcp::{ServerNetwork, ServerTransport};
+use attache_core::ports::mcp::{ServerNetwork, ServerSampling, ServerTransport};
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
@@ -161,6 +161,9 @@ impl ConfigPage {
             self.line(&format!("# values not shown: {}", one_line(&names.join(", "))));
         }
         self.entry("network", entry.network == ServerNetwork::Granted, origin);
+        if entry.sampling == ServerSampling::Asked {
+            self.entry("sampling", true, origin);
+        }
         self.entry("enabled", *enabled, origin);
     }
 

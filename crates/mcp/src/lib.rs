@@ -3,6 +3,7 @@
 
 mod bounded;
 mod client;
+mod elicitation;
 mod expand;
 mod handler;
 mod http;
@@ -12,12 +13,15 @@ mod listing;
 mod names;
 mod pool;
 mod program;
+mod prompts;
 mod resources;
 mod result;
+mod sampling;
 mod schema;
 mod server;
 mod session;
 mod sse;
+mod subscriptions;
 mod tool;
 
 pub use pool::{HostServers, McpSettings, Variables};

@@ -2,7 +2,7 @@
 //! when the server is started.
 
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling, ServerTransport,
 };
 
 use super::fields::{Field, Invalid, Object, quoted};
@@ -39,6 +39,7 @@ pub(super) fn server(server: Field) -> Result<ServerEntry, Invalid> {
         transport,
         network: ServerNetwork::Granted,
         deadlines: ServerDeadlines::default(),
+        sampling: ServerSampling::Refused,
     })
 }
 

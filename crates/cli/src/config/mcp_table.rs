@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling, ServerTransport,
 };
 use toml_edit::{Item, TableLike};
 
@@ -14,7 +14,7 @@ use super::keys::mismatch;
 use super::{Config, ConfiguredServer, Origin};
 use crate::projects::PROJECT_CONFIG;
 
-pub(super) const SERVER_KEYS: [&str; 12] = [
+pub(super) const SERVER_KEYS: [&str; 13] = [
     "command",
     "args",
     "env",
@@ -23,6 +23,7 @@ pub(super) const SERVER_KEYS: [&str; 12] = [
     "transport",
     "headers",
     "network",
+    "sampling",
     "enabled",
     "connect_timeout_ms",
     "list_timeout_ms",
@@ -71,7 +72,8 @@ impl FileReader<'_> {
         let (mut entry, enabled) = read.unwrap_or_else(|| {
             let transport = ServerTransport::Unusable(String::new());
             let deadlines = ServerDeadlines::default();
-            (ServerEntry { name: String::new(), origin: source.clone(), transport, network, deadlines }, true)
+            let (name, origin, sampling) = (String::new(), source.clone(), ServerSampling::Refused);
+            (ServerEntry { name, origin, transport, network, deadlines, sampling }, true)
         });
         if !problems.is_empty() {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -94,9 +96,24 @@ impl FileReader<'_> {
         };
         let deadlines = self.deadlines(table);
         let transport = self.transport(table, origin)?;
-        let entry =
-            ServerEntry { name: String::new(), origin: ServerOrigin::User, transport, network, deadlines };
+        let sampling = self.sampling(table);
+        let (name, origin) = (String::new(), ServerOrigin::User);
+        let entry = ServerEntry { name, origin, transport, network, deadlines, sampling };
         Some((entry, enabled.is_none_or(|enabled| enabled.value)))
+    }
+
+    /// A project does not give its own servers the user's model.
+    fn sampling(&mut self, table: &ServerTable<'_>) -> ServerSampling {
+        let ServerTable { path, entries } = table;
+        match self.entry(path, *entries, "sampling", "true or false", Item::as_bool) {
+            Some(wanted) if wanted.value && matches!(self.scope(), FileScope::Project) => {
+                let message = format!("`{path}.sampling` counts only in your own configuration");
+                self.refuse(wanted.origin, message);
+                ServerSampling::Refused
+            }
+            Some(wanted) if wanted.value => ServerSampling::Asked,
+            Some(_) | None => ServerSampling::Refused,
+        }
     }
 
     fn deadlines(&mut self, table: &ServerTable<'_>) -> ServerDeadlines {

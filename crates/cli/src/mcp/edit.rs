@@ -90,7 +90,7 @@ pub(super) fn store(file: &Path, document: &DocumentMut) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin};
+    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin, ServerSampling};
 
     fn entry(name: &str, transport: ServerTransport) -> ServerEntry {
         let (origin, network) = (ServerOrigin::User, ServerNetwork::Granted);
@@ -100,6 +100,7 @@ mod tests {
             transport,
             network,
             deadlines: ServerDeadlines::default(),
+            sampling: ServerSampling::Refused,
         }
     }
 

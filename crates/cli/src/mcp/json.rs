@@ -3,7 +3,7 @@
 
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling, ServerTransport,
 };
 use serde_json::{Map, Value};
 
@@ -63,7 +63,8 @@ impl ServersFile<'_> {
             ServerTransport::Unusable(format!("{}:{line}: {problem}", self.shown))
         });
         let (name, origin) = (name.to_owned(), self.origin.clone());
-        ServerEntry { name, origin, transport, network, deadlines: ServerDeadlines::default() }
+        let (deadlines, sampling) = (ServerDeadlines::default(), ServerSampling::Refused);
+        ServerEntry { name, origin, transport, network, deadlines, sampling }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod commands;
 mod hostile;
+mod offers;
 mod peers;
 mod processes;
 mod projects;

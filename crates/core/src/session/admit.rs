@@ -3,6 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::choose::aside;
+use super::knowledge::ResolvedPrompt;
 use super::lease::LeaseAfter;
 use super::queue::tombstone;
 use super::run::{Firing, TurnHandle};
@@ -60,8 +61,13 @@ impl Session {
         self.take_lease().await?;
         let Prompt { parts, message_id, runtime_context, arrival, source } = prompt;
         let parts = match source {
-            PromptSource::Person => self.resolve_command(parts).await?,
-            PromptSource::Agent => parts,
+            PromptSource::Person => self.resolve_any_command(parts, message_id.as_ref()).await?,
+            PromptSource::Agent => Some(parts),
+        };
+        let Some(parts) = parts else {
+            let message_id = message_id.unwrap_or_else(|| self.hub.ports.ids.message());
+            drop(accept.send(message_id.clone()));
+            return Ok(Admitted::Done(self.cancelled(message_id)));
         };
         if let Some(message_id) = &message_id
             && let Some(admitted) = self.admitted_before(message_id, &parts).await?
@@ -145,8 +151,9 @@ impl Session {
             return Ok(Some(Admitted::Done(self.cancelled(id.clone()))));
         };
         let sent = parts_of(&rows)?.into_iter().filter(|part| !is_news(part) && !hooks::is_word(part));
-        let sent: Vec<_> = sent.map(media::as_sent).collect();
-        let shelved: Vec<_> = shelved.into_iter().map(media::as_sent).collect();
+        let sent: Vec<_> = sent.map(media::as_sent).map(slash_commands::as_typed).collect();
+        let shelved = shelved.into_iter().map(media::as_sent).map(slash_commands::as_typed);
+        let shelved: Vec<_> = shelved.collect();
         if row.session_id != self.id || sent != shelved {
             return Err(HubError::Invalid(format!("message id {id} was used already for other content")));
         }
@@ -306,7 +313,13 @@ impl Session {
         };
         let stored = parts_of(&rows)?;
         // Who edited it while the session was not open knew none of its commands.
-        let parts = self.resolve_command(stored.clone()).await?;
+        let parts = match self.resolve_command(stored.clone()).await? {
+            ResolvedPrompt::Parts(parts) => parts,
+            ResolvedPrompt::OfServer(prompt, _) => {
+                let text = format!("`/{}` is for its server to write out: send it again", prompt.command);
+                return Err(HubError::Invalid(text));
+            }
+        };
         let id = queued.message_id.clone();
         let now = self.hub.ports.clock.now_ms();
         let mut changes = Vec::new();
