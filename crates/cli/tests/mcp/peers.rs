@@ -164,6 +164,35 @@ async fn everything_over_streamable_http() {
 }
 
 #[tokio::test]
+async fn a_server_at_an_address_learns_of_other_directories() {
+    let (mut child, port) = listening("streamableHttp").await;
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let server = json!({ "type": "http", "name": "all", "url": url, "headers": [] });
+    let home = home(&script(&[("all_get-roots-list", json!({}))]));
+    let agent = home.start();
+    let id = session(&agent, &home, std::slice::from_ref(&server)).await;
+    let before = call(&agent, &id, "go").await.to_string();
+    let other = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let name = other.path().file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(before.contains("file://") && !before.contains(&name), "{before}");
+    let params = json!({
+        "sessionId": id, "cwd": home.workspace(), "mcpServers": [server],
+        "additionalDirectories": [other.path()],
+    });
+    agent.client.expect("session/resume", params).await;
+    // It asks for them when it is told, and its answers follow.
+    for _ in 0..60 {
+        let now = call(&agent, &id, "go").await.to_string();
+        if now.contains(&name) {
+            agent.finish(&home).await;
+            return child.kill().await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it still has the directories of before");
+}
+
+#[tokio::test]
 async fn everything_over_sse() {
     let (mut child, port) = listening("sse").await;
     check_everything(&format!("url = \"http://127.0.0.1:{port}/sse\"\ntransport = \"sse\"")).await;
