@@ -66,8 +66,7 @@ impl Session {
         };
         let Some(parts) = parts else {
             let message_id = message_id.unwrap_or_else(|| self.hub.ports.ids.message());
-            drop(accept.send(message_id.clone()));
-            return Ok(Admitted::Done(self.cancelled(message_id)));
+            return Ok(self.turned_away(message_id, accept));
         };
         if let Some(message_id) = &message_id
             && let Some(admitted) = self.admitted_before(message_id, &parts).await?
@@ -82,16 +81,14 @@ impl Session {
         // A model that is still to be found is held to it when the message fires.
         let model = self.current_model();
         let Some(parts) = self.take_in(parts, model, Some(&message_id)).await? else {
-            drop(accept.send(message_id.clone()));
-            return Ok(Admitted::Done(self.cancelled(message_id)));
+            return Ok(self.turned_away(message_id, accept));
         };
         let asked = match source {
             PromptSource::Person => self.ask_prompt_hooks(parts, Some(&message_id)).await?,
             PromptSource::Agent => Some(parts),
         };
         let Some(parts) = asked else {
-            drop(accept.send(message_id.clone()));
-            return Ok(Admitted::Done(self.cancelled(message_id)));
+            return Ok(self.turned_away(message_id, accept));
         };
         // A turn that ended meanwhile has given it back.
         self.take_lease().await?;
@@ -133,6 +130,12 @@ impl Session {
             self.fire(Firing { message_id, parts, runtime_context, client, place }).await?;
         }
         Ok(Admitted::Waits(message_id))
+    }
+
+    /// A prompt that was cancelled on its way in; its sender learns its id all the same.
+    fn turned_away(&self, message_id: MessageId, accept: oneshot::Sender<MessageId>) -> Admitted {
+        drop(accept.send(message_id.clone()));
+        Admitted::Done(self.cancelled(message_id))
     }
 
     /// The end of a prompt that never got to its turn.
