@@ -22,11 +22,12 @@ use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
 use crate::limits::{MAX_CONSENT_BYTES, MAX_TRUST_FILE_BYTES, TRUST_FILES};
 use crate::mcp::of_project::{PROJECT_SERVERS, servers_of_files, waiting_servers};
-use crate::mcp::told::{self, ToldServers};
+use crate::mcp::told;
 
 mod shown;
 
 pub(crate) use shown::shown;
+use shown::told_then;
 
 /// A project's own configuration.
 pub(crate) const PROJECT_CONFIG: &str = ".attache/config.toml";
@@ -196,7 +197,7 @@ impl Projects for HostProjects {
         let keeping = tokio::task::spawn_blocking(move || {
             change_consents(&trust_file, |consents| match consent {
                 ConsentAnswer::Given => {
-                    let told = told_servers(&request);
+                    let told = told_then(&request);
                     consents.give(&request.project, request.content, told);
                 }
                 ConsentAnswer::Declined => consents.decline(&request.project, request.content),
@@ -377,12 +378,6 @@ fn missing_consent(trust_file: &Path, root: &Path, asked: AskedBefore) -> Option
     let fence = "`".repeat(3.max(1 + longest_run(&text, '`')));
     let text = format!("{fence}text\n{}\n{fence}", text.trim_end());
     Some(ConsentRequest { project: found.project, text, content })
-}
-
-/// What its servers are, if it still is what was shown.
-fn told_servers(request: &ConsentRequest) -> ToldServers {
-    let found = ProjectFiles::find(&request.project).ok().filter(|found| found.content() == request.content);
-    found.map(|found| told::servers_of(&found)).unwrap_or_default()
 }
 
 /// Whether a person who has declined is asked again.

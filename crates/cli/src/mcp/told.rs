@@ -80,8 +80,9 @@ mod tests {
     use super::*;
 
     fn servers(mcp: &str, config: &str) -> ToldServers {
-        let files = vec![(".mcp.json".into(), mcp.into()), (PROJECT_CONFIG.into(), config.into())];
-        servers_of(&ProjectFiles { project: "/p".into(), files, left_out: Vec::new() })
+        let mut found = ProjectFiles::default();
+        found.files.extend([(".mcp.json".into(), mcp.into()), (PROJECT_CONFIG.into(), config.into())]);
+        servers_of(&found)
     }
 
     #[test]

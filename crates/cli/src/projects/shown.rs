@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use attache_core::ports::projects::ConsentRequest;
 use attache_core::trust::{TrustChange, TrustChangeKind};
 use toml_edit::{Document, Item};
 
@@ -60,4 +61,10 @@ fn hooks_of(found: &ProjectFiles) -> Vec<String> {
         },
     };
     hooks.iter().map(|hook| format!("{}: {}", shown(hook.get("event")), shown(hook.get("command")))).collect()
+}
+
+/// What a project's servers are, if it still is what was shown.
+pub(super) fn told_then(request: &ConsentRequest) -> ToldServers {
+    let found = ProjectFiles::find(&request.project).ok().filter(|found| found.content() == request.content);
+    found.map(|found| told::servers_of(&found)).unwrap_or_default()
 }
